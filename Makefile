@@ -1,0 +1,96 @@
+# One command each. Everything runs in a private virtual environment, .venv, which is made on first
+# use and renewed when pyproject.toml or the lock file changes; otherwise nothing is downloaded.
+
+PYTHON ?= python3
+PYTHONS := $(PYTHON) $(filter-out $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11)
+BIN := .venv/bin
+READY := .venv/.ready
+
+# What a decision can depend on runs under two hash seeds: no order may come from a set.
+SEEDED := $(wildcard tests/engine tests/kinds tests/scenarios tests/properties)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+.PHONY: help setup fmt lint type test test-real test-all scenarios docs bench demo changelog lock check clean
+
+help:
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: $(READY)  ## make the virtual environment .venv (the other targets do it by themselves)
+
+fmt: $(READY)  ## rewrite the code in the agreed form
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+lint: $(READY)  ## check form, banned calls and who imports whom
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
+
+type: $(READY)  ## check types, strictly
+	$(BIN)/mypy $(wildcard src tests tools bench)
+
+test: lint type  ## lint, type, and every test that needs nothing but PyPI
+	PYTHONHASHSEED=1 $(BIN)/python -m pytest -q -n 2 -m "not real"
+	$(if $(SEEDED),PYTHONHASHSEED=2 $(BIN)/python -m pytest -q -n 2 -m "not real and not slow" $(SEEDED))
+
+test-real: $(READY)  ## the tests that need a real Kubernetes, Slurm, Prometheus or browser
+	@status=0; $(BIN)/python -m pytest --collect-only -q -m real tests >/dev/null 2>&1 || status=$$?; \
+	if [ $$status -eq 5 ]; then \
+	  echo "test-real: no test is marked real yet"; \
+	else \
+	  $(BIN)/python -m pytest -q -m real tests; \
+	fi
+
+test-all: lint type  ## every test, slow ones too, under both hash seeds, and the real ones
+	PYTHONHASHSEED=1 $(BIN)/python -m pytest -q -n 2 -m "not real"
+	PYTHONHASHSEED=2 $(BIN)/python -m pytest -q -n 2 -m "not real"
+	@$(MAKE) --no-print-directory test-real
+
+scenarios: $(READY)  ## run the stories of the specification and list each one's outcome
+	@$(BIN)/python -m tests.scenarios $(ARGS)
+
+docs: $(READY)  ## check the documents: links, targets, glossary
+	$(BIN)/python -m pytest -q tests/architecture/test_documents.py
+
+bench: $(READY)  ## measure (options through ARGS=, see ARGS=--help)
+	@$(BIN)/python -m bench $(ARGS)
+
+demo: $(READY)  ## walk through the first story
+	@$(BIN)/unisono demo
+
+changelog: $(READY)  ## gather changes/ into CHANGELOG.md (RELEASE=1.2.3 makes a release of it)
+	@$(BIN)/python tools/changelog.py $(if $(RELEASE),--release $(RELEASE) --date $(shell date -u +%F))
+
+lock: $(READY)  ## renew requirements-dev.lock from pyproject.toml (needs PyPI)
+	@$(BIN)/python tools/lock.py
+
+check: test test-real  ## exactly what CI runs
+
+clean:  ## remove the environment, caches and builds
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests tools bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# The lock holds exact versions of everything, the build backend included, so the package itself is
+# installed without a second, unlocked environment to build it in.
+$(READY): pyproject.toml requirements-dev.lock
+	@if ! $(BIN)/python -c 'import pip' 2>/dev/null; then \
+	  rm -rf .venv; \
+	  for python in $(PYTHONS); do \
+	    if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	      echo "setup: making .venv with $$($$python --version)"; \
+	      $$python -m venv .venv || exit 1; \
+	      break; \
+	    fi; \
+	  done; \
+	fi
+	@if ! [ -x $(BIN)/python ]; then \
+	  echo "setup: Unisono needs Python 3.11 or newer; tried $(PYTHONS)" >&2; \
+	  echo "setup: install one, or name it: make PYTHON=/path/to/python" >&2; \
+	  exit 1; \
+	fi
+	@echo "setup: installing the locked dependencies"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@

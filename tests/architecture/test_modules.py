@@ -1,0 +1,90 @@
+"""What every module of the package must be: short, explained, placed, and used by somebody."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "unisono"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+# One concept fits in 400 lines; the rest is room to finish a thought before splitting.
+MOST_LINES = 450
+
+# Modules that nobody imports because a user or the interpreter starts them by name.
+STARTED_BY_NAME = {"unisono", "unisono.__main__"}
+
+
+def _name_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def _imported_by(path: Path) -> set[str]:
+    """Return every dotted name of ours that a module imports, with all possible readings.
+
+    `from unisono.engine import cycle` may mean a module or a name inside one, so both count.
+    """
+    names: set[str] = set()
+    for node in ast.walk(_tree_of(path)):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import on line {node.lineno}"
+            names.add(node.module or "")
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return {name for name in names if name.split(".")[0] == "unisono"}
+
+
+def _commands() -> set[str]:
+    """Return the modules in the table of commands, which `cli/main.py` imports by name."""
+    from unisono.cli.main import COMMANDS
+
+    return {command.module for command in COMMANDS}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name_of)
+def test_a_module_is_short(path: Path) -> None:
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= MOST_LINES, f"{path.relative_to(ROOT)} has {lines} lines; split it"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name_of)
+def test_a_module_says_what_it_is_for(path: Path) -> None:
+    docstring = ast.get_docstring(_tree_of(path))
+    assert docstring, f"{path.relative_to(ROOT)} needs a docstring that names its concept"
+
+
+def test_no_module_is_dead() -> None:
+    # A package counts as used when one of its modules is: the import runs its __init__.
+    imported = {name for path in MODULES for name in _imported_by(path) - {_name_of(path)}}
+    used = imported | _commands() | STARTED_BY_NAME
+    dead = [
+        name
+        for name in map(_name_of, MODULES)
+        if name not in used and not any(other.startswith(f"{name}.") for other in used)
+    ]
+    assert not dead, f"nobody imports {', '.join(dead)}: use or delete them"
+
+
+def test_every_package_has_its_layer() -> None:
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = config["tool"]["importlinter"]["contracts"]
+    (layers,) = [contract for contract in contracts if contract["type"] == "layers"]
+    placed = {
+        name.strip() for layer in layers["layers"] for name in layer.replace("|", " ").split()
+    }
+    present = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or _is_package(path)}
+    assert present - {"__init__", "__main__"} == placed
+
+
+def _is_package(path: Path) -> bool:
+    return path.is_dir() and any(path.rglob("*.py"))

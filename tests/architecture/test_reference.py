@@ -1,0 +1,213 @@
+"""The documents name everything there is: facts, changes, settings, kinds, warnings, pages.
+
+The pages are read as text. A fact's section must also say what the code says of it: its stage, its
+reason, and for the examples below the very sentence that a user would see.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import pytest
+
+from unisono.engine.explain import reason_of, remedy, sentence, stage_of
+from unisono.engine.model import explanation as facts
+from unisono.engine.model import policy
+from unisono.engine.model.explanation import Blocker, Explanation, Reason, Stage
+from unisono.engine.model.names import (
+    FlavorName,
+    Instant,
+    LocalQueueKey,
+    QueueName,
+    ResourceName,
+    WorkloadKey,
+)
+from unisono.engine.state.changes import Change
+from unisono.kinds.known import KNOWN
+from unisono.kinds.notes import WARNING_CODES
+
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+
+_GPU = ResourceName("nvidia.com/gpu")
+_NOON = Instant(1_767_268_800_000)
+_QUEUE = QueueName("team-a")
+_WORKLOAD = WorkloadKey("ml/job-train")
+_H100 = FlavorName("h100")
+
+# At least one of each fact; a fact with several sentences has one of each.
+EXAMPLES: tuple[Blocker, ...] = (
+    facts.QuotaExhausted(
+        queue=_QUEUE, pod_set="main", flavor=_H100, resource=_GPU, wanted=8, available=6
+    ),
+    facts.QuotaExhausted(
+        queue=_QUEUE,
+        pod_set="main",
+        flavor=_H100,
+        resource=_GPU,
+        wanted=8,
+        available=6,
+        tried_preemption=True,
+    ),
+    facts.ExceedsMaximum(
+        queue=_QUEUE, pod_set="main", flavor=_H100, resource=_GPU, wanted=80, maximum=64
+    ),
+    facts.ResourceNotCovered(queue=_QUEUE, pod_set="main", resource=ResourceName("example.com/x")),
+    facts.FlavorMismatch(pod_set="main", flavor=_H100, why="missing"),
+    facts.FlavorMismatch(pod_set="main", flavor=_H100, why="taint", detail="gpu=only:NoSchedule"),
+    facts.FlavorMismatch(pod_set="main", flavor=_H100, why="labels", detail="gpu-type=a100"),
+    facts.FlavorMismatch(pod_set="main", flavor=_H100, why="not-allowed"),
+    facts.WaitingForVictims(victims=(_WORKLOAD,)),
+    facts.PreemptionBackoff(until=_NOON, preemptions=2),
+    facts.ClaimedThisCycle(queue=_QUEUE),
+    facts.ClaimedThisCycle(queue=_QUEUE, overlapping_victims=True),
+    facts.BehindInQueue(queue=_QUEUE, head=_WORKLOAD, position=3),
+    facts.QueueMissing(local_queue=LocalQueueKey("ml/default")),
+    facts.QueueMissing(local_queue=LocalQueueKey("ml/default"), queue=_QUEUE),
+    facts.QueueInactive(queue=_QUEUE, why="Terminating"),
+    facts.QueueInactive(queue=_QUEUE, why="FlavorNotFound", detail="h100"),
+    facts.QueueInactive(queue=_QUEUE, why="AdmissionCheckNotFound", detail="prov"),
+    facts.QueueInactive(queue=_QUEUE, why="AdmissionCheckInactive", detail="prov"),
+    facts.QueueInactive(queue=_QUEUE, why="TopologyNotFound", detail="racks"),
+    facts.QueueInactive(queue=_QUEUE, why="CohortCycle", detail="research"),
+    facts.QueueStopped(queue=_QUEUE, local=False, drain=False),
+    facts.QueueStopped(queue="ml/default", local=True, drain=True),
+    facts.NamespaceNotSelected(queue=_QUEUE, namespace="ml"),
+    facts.Misconfigured(problem="pod set main: container train requests 2 cpu; its limit is 1 cpu"),
+    facts.CheckFailed(check="prov", state="Retry"),
+    facts.Deactivated(),
+    facts.Gated(by="example.com/budget"),
+    facts.OnHold(),
+    facts.OnHold(until=_NOON),
+    facts.PodsNotReady(waiting_for=_WORKLOAD),
+)
+
+
+@cache
+def _page(name: str) -> str:
+    """Return a page with all white space made single, so that line breaks do not matter."""
+    return " ".join((REFERENCE / name).read_text(encoding="utf-8").split())
+
+
+@cache
+def _sections(name: str) -> dict[str, str]:
+    """Return the text under each heading of the third level, white space made single."""
+    text = (REFERENCE / name).read_text(encoding="utf-8")
+    parts = re.split(r"^### (.+)$", text, flags=re.MULTILINE)
+    return {
+        heading.strip("`"): " ".join(body.split())
+        for heading, body in zip(parts[1::2], parts[2::2], strict=True)
+    }
+
+
+def _names(union: object) -> list[str]:
+    return [member.__name__ for member in get_args(union)]
+
+
+def _label(fact: Blocker) -> str:
+    return type(fact).__name__
+
+
+def test_every_fact_has_an_example_here() -> None:
+    assert {_label(fact) for fact in EXAMPLES} == set(_names(Blocker))
+
+
+@pytest.mark.parametrize("name", _names(Blocker))
+def test_every_fact_has_a_section(name: str) -> None:
+    assert name in _sections("explanations.md"), f"explanations.md needs a section ### {name}"
+
+
+@pytest.mark.parametrize("fact", EXAMPLES, ids=_label)
+def test_a_section_says_what_the_code_says(fact: Blocker) -> None:
+    section = _sections("explanations.md").get(_label(fact), "")
+    why = Explanation(workload=_WORKLOAD, queue=_QUEUE, blockers=(fact,))
+    assert f"`{stage_of(why)}`" in section, "the stage is missing"
+    assert f"`{reason_of(why)}`" in section, "the reason is missing"
+    assert sentence(fact) in section, f"the sentence is missing: {sentence(fact)}"
+    change = remedy(fact)
+    assert change is None or change in section, f"what would change it is missing: {change}"
+
+
+@pytest.mark.parametrize("name", _names(Blocker))
+def test_every_field_of_a_fact_is_named(name: str) -> None:
+    section = _sections("explanations.md").get(name, "")
+    for field in getattr(facts, name).__struct_fields__:
+        assert f"`{field}`" in section, f"explanations.md: {name} does not name `{field}`"
+
+
+@pytest.mark.parametrize("word", [*get_args(Stage), *get_args(Reason)])
+def test_every_stage_and_reason_is_explained(word: str) -> None:
+    assert f"| `{word}` |" in _page("explanations.md")
+
+
+@pytest.mark.parametrize("name", _names(Change))
+def test_every_change_is_documented(name: str) -> None:
+    assert f"| `{name}` |" in _page("changes.md"), f"changes.md needs a row for {name}"
+
+
+def _settings() -> list[tuple[str, str]]:
+    sections: tuple[type[msgspec.Struct], ...] = (
+        policy.Policy,
+        policy.FairSharing,
+        policy.AdmissionFairSharing,
+        policy.PodsReady,
+    )
+    return [(cls.__name__, field) for cls in sections for field in cls.__struct_fields__]
+
+
+@pytest.mark.parametrize(("section", "field"), _settings())
+def test_every_setting_is_documented(section: str, field: str) -> None:
+    name = field if section == "Policy" else f"{section}.{field}"
+    assert f"| `{name}` |" in _page("policy.md"), f"policy.md needs a row for {name}"
+
+
+@pytest.mark.parametrize(("version", "kind"), sorted(KNOWN.kinds))
+def test_every_kind_is_documented(version: str, kind: str) -> None:
+    rows = [row for row in _rows("manifests.md") if f"`{kind}`" in row]
+    assert any(f"`{version}`" in row for row in rows), f"manifests.md: {kind} in {version}"
+
+
+def _rows(name: str) -> list[str]:
+    lines = (REFERENCE / name).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line.startswith("|")]
+
+
+@pytest.mark.parametrize("code", sorted(WARNING_CODES))
+def test_every_warning_is_documented(code: str) -> None:
+    assert f"| `{code}` |" in _page("manifests.md"), f"manifests.md needs a row for {code}"
+
+
+def _linked_from_index() -> set[Path]:
+    index = ROOT / "docs" / "README.md"
+    links = re.findall(r"\]\(([^)#:\s]+)", index.read_text(encoding="utf-8"))
+    return {(index.parent / link).resolve() for link in links}
+
+
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_every_page_is_in_the_index(page: Path) -> None:
+    assert page.name == "README.md" or page in _linked_from_index(), (
+        "docs/README.md must link to it"
+    )
+
+
+def test_citations_of_the_semantics_lead_somewhere() -> None:
+    text = (ROOT / "docs" / "semantics" / "quota.md").read_text(encoding="utf-8")
+    sections = set(re.findall(r"^## (\d+)\. ", text, re.MULTILINE))
+    assert sections == {str(number) for number in range(1, 20)}
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        cited = re.findall(r"[Ss]pec quota §(\d+)", path.read_text(encoding="utf-8"))
+        assert set(cited) <= sections, f"{path} cites a section that does not exist"
+
+
+def test_the_semantics_tell_every_scenario() -> None:
+    text = (ROOT / "docs" / "semantics" / "quota.md").read_text(encoding="utf-8")
+    told = re.findall(r"^(\d+)\. ", text.partition("\n## 19. ")[2], re.MULTILINE)
+    assert [int(number) for number in told] == list(range(1, 81))
+    files = (ROOT / "tests" / "scenarios" / "quota").glob("[0-9]*.yaml")
+    assert {int(path.name[:3]) for path in files} <= set(range(1, 81))

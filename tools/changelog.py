@@ -1,0 +1,110 @@
+"""Gather the change notes in `changes/` into `CHANGELOG.md` (`make changelog`).
+
+A note is a file `changes/<slug>.<kind>.md`, one sentence or paragraph in the user's words. Without
+options the section "Unreleased" is written anew from the notes that are there, so running it twice
+changes nothing. With `--release VERSION --date DATE` the section becomes that release and the notes
+are deleted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+# The headings of Keep a Changelog, in its order.
+KINDS = ("added", "changed", "deprecated", "removed", "fixed", "security")
+
+UNRELEASED = "## [Unreleased]"
+WIDTH = 100
+
+_NOTE_NAME = re.compile(rf"[a-z0-9][a-z0-9-]*\.({'|'.join(KINDS)})\.md")
+_SECTION = re.compile(rf"^{re.escape(UNRELEASED)}\n.*?(?=^## |^\[[^\]]+\]: |\Z)", re.M | re.S)
+
+
+class WrongNote(Exception):
+    """A note or the changelog is not as agreed; the message says which and how to mend it."""
+
+
+def gather(changelog: str, notes: dict[str, str], *, heading: str = UNRELEASED) -> str:
+    """Return the changelog with its section "Unreleased" made of the notes, under a heading.
+
+    >>> print(gather("# Changes\\n\\n## [Unreleased]\\n", {"pools.added.md": "Pools."}), end="")
+    # Changes
+    <BLANKLINE>
+    ## [Unreleased]
+    <BLANKLINE>
+    ### Added
+    <BLANKLINE>
+    - Pools.
+    """
+    if len(_SECTION.findall(changelog)) != 1:
+        raise WrongNote(f"CHANGELOG.md needs exactly one heading {UNRELEASED!r}")
+    section = "\n\n".join([heading, *_groups(notes)])
+    if heading != UNRELEASED:
+        section = f"{UNRELEASED}\n\n{section}"
+    before, after = _SECTION.split(changelog)
+    return f"{before}{section}\n" + (f"\n{after}" if after else "")
+
+
+def _groups(notes: dict[str, str]) -> list[str]:
+    by_kind: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    for name, text in sorted(notes.items()):
+        matched = _NOTE_NAME.fullmatch(name)
+        if matched is None:
+            raise WrongNote(f"changes/{name}: call it <slug>.<{'|'.join(KINDS)}>.md")
+        if not text.strip():
+            raise WrongNote(f"changes/{name}: is empty; say what changed for the user")
+        by_kind[matched[1]].append(_bullet(text))
+    return [
+        f"### {kind.capitalize()}\n\n" + "\n".join(bullets)
+        for kind, bullets in by_kind.items()
+        if bullets
+    ]
+
+
+def _bullet(text: str) -> str:
+    """Return a note as one list item; its paragraphs are joined, its lines wrapped."""
+    return textwrap.fill(
+        " ".join(text.split()),
+        width=WIDTH,
+        initial_indent="- ",
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Rewrite the changelog of the project in the directory `--root`."""
+    parser = argparse.ArgumentParser(description="Gather change notes into CHANGELOG.md.")
+    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[1])
+    parser.add_argument("--release", metavar="VERSION", help="make a release of what is unreleased")
+    parser.add_argument("--date", help="the day of the release, YYYY-MM-DD")
+    arguments = parser.parse_args(argv)
+    if (arguments.release is None) != (arguments.date is None):
+        parser.error("--release and --date go together")
+    heading = f"## [{arguments.release}] - {arguments.date}" if arguments.release else UNRELEASED
+
+    root: Path = arguments.root
+    changelog = root / "CHANGELOG.md"
+    files = [path for path in (root / "changes").glob("*.md") if path.name != "README.md"]
+    try:
+        notes = {path.name: path.read_text(encoding="utf-8") for path in files}
+        written = gather(changelog.read_text(encoding="utf-8"), notes, heading=heading)
+    except WrongNote as trouble:
+        print(f"changelog: {trouble}", file=sys.stderr)
+        return 2
+    changelog.write_text(written, encoding="utf-8")
+    if arguments.release:
+        for path in files:
+            path.unlink()
+    print(f"changelog: {len(files)} notes under {heading.removeprefix('## ')}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
