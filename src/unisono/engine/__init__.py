@@ -1,0 +1,1 @@
+"""The pure core: it decides. Start at `cycle.py`."""

@@ -1,0 +1,49 @@
+"""The second opinion: recompute what a plan must never break, from snapshot and plan alone.
+
+It shares nothing with the planner but the model's values, and is written for being obviously
+right: dictionaries, loops, formulas as the spec prints them, no cleverness, no speed beyond
+remembering a number that was already computed. An empty answer means that nothing was found.
+
+| module        | asks                                                                      |
+| ------------- | ------------------------------------------------------------------------- |
+| `identity`    | does the plan belong to this snapshot, and is everybody in it once?        |
+| `admission`   | may this workload start at all, now, in that queue?                        |
+| `assignment`  | are its counts and flavors ones that spec quota §7 allows?                 |
+| `quota`       | does everything fit, before and after the victims have left?               |
+| `preemption`  | may it make others leave, is each victim needed, was the quota borrowed?   |
+| `victims`     | may this victim be made to leave, for the reason given?                    |
+| `explanations`| do the numbers of a "no" say no?                                           |
+| `stops`       | was there a reason to take quota away?                                     |
+
+`tree` holds the formulas of spec quota §4 and §9; property tests compare the engine with it.
+"""
+
+from __future__ import annotations
+
+from unisono.engine.audit.admission import check_candidates
+from unisono.engine.audit.assignment import check_assignments
+from unisono.engine.audit.explanations import check_explanations
+from unisono.engine.audit.identity import check_identity
+from unisono.engine.audit.preemption import check_preemptions
+from unisono.engine.audit.quota import check_quota
+from unisono.engine.audit.stops import check_stops
+from unisono.engine.audit.violation import Rule, Violation
+from unisono.engine.audit.world import World
+from unisono.engine.model.plan import Plan
+from unisono.engine.model.snapshot import Snapshot
+
+__all__ = ["Rule", "Violation", "audit"]
+
+
+def audit(snapshot: Snapshot, plan: Plan) -> tuple[Violation, ...]:
+    """List every promise that the plan would break, in the order in which it was looked for."""
+    world = World(snapshot)
+    return (
+        *check_identity(world, plan),
+        *check_candidates(world, plan),
+        *check_assignments(world, plan),
+        *check_quota(world, plan),
+        *check_preemptions(world, plan),
+        *check_explanations(world, plan),
+        *check_stops(world, plan),
+    )

@@ -1,0 +1,139 @@
+"""May this workload start at all, now, in that queue? (spec quota §5, §6, §12, §13, §15)
+
+Quota and flavors apart. Asked of those that are admitted and of those that make others leave:
+what may not start has no business preempting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unisono.engine.audit.violation import Rule, Violation
+from unisono.engine.audit.world import World, started_by
+from unisono.engine.model.names import Instant, namespace_of
+from unisono.engine.model.plan import Admit, Plan
+from unisono.engine.model.queue import ClusterQueue
+from unisono.engine.model.selection import selects
+from unisono.engine.model.workload import Admission, Workload
+
+
+def check_candidates(world: World, plan: Plan) -> Iterator[Violation]:
+    """Check everyone that the plan starts, now or after its victims have left."""
+    for decided in started_by(plan):
+        workload = world.waiting.get(decided.workload)
+        if workload is None:
+            continue
+        yield from _check_workload(workload, plan.now)
+        yield from _check_way_in(world, workload, decided.admission)
+        if isinstance(decided, Admit):
+            yield from _check_checks(world, workload, decided)
+            yield from _check_slice(world, workload, decided)
+    yield from _check_pods_ready(world, plan)
+
+
+def _broken(rule: Rule, workload: Workload, message: str) -> Violation:
+    return Violation(rule=rule, workload=workload.key, message=message)
+
+
+def _check_workload(workload: Workload, now: Instant) -> Iterator[Violation]:
+    if not workload.active:
+        yield _broken("not-queueable", workload, "it is deactivated")
+    if workload.gated_by:
+        yield _broken("not-queueable", workload, f"it is gated by {workload.gated_by}")
+    if workload.on_hold:
+        yield _broken("not-queueable", workload, "it is on hold")
+    if workload.requeue_at is not None and workload.requeue_at > now:
+        message = f"it is on hold until {workload.requeue_at}, and now is {now}"
+        yield _broken("not-queueable", workload, message)
+    if workload.misconfigured:
+        yield _broken("not-queueable", workload, f"misconfigured: {workload.misconfigured}")
+    for check in workload.checks:
+        if check.state in ("Retry", "Rejected"):
+            yield _broken("not-queueable", workload, f"check {check.name} says {check.state}")
+
+
+def _check_way_in(world: World, workload: Workload, admission: Admission) -> Iterator[Violation]:
+    local_queue = world.local_queues.get(workload.queue)
+    if local_queue is None:
+        yield _broken("queue-closed", workload, f"no local queue {workload.queue}")
+    else:
+        if local_queue.stop != "None":
+            message = f"local queue {workload.queue} is stopped ({local_queue.stop})"
+            yield _broken("queue-closed", workload, message)
+        if local_queue.queue != admission.queue:
+            message = f"{workload.queue} leads to {local_queue.queue}, not to {admission.queue}"
+            yield _broken("wrong-queue", workload, message)
+    queue = world.queues.get(admission.queue)
+    if queue is None:
+        yield _broken("queue-closed", workload, f"no queue {admission.queue}")
+        return
+    if why := world.why_closed(queue):
+        yield _broken("queue-closed", workload, f"queue {queue.name}: {why}")
+    yield from _check_namespace(world, workload, queue)
+
+
+def _check_namespace(world: World, workload: Workload, queue: ClusterQueue) -> Iterator[Violation]:
+    namespace = namespace_of(workload.key)
+    selector = queue.namespace_selector
+    if selector is None or not selects(selector, world.namespace_labels(namespace)):
+        message = f"queue {queue.name} does not select namespace {namespace}"
+        yield _broken("namespace", workload, message)
+
+
+def _check_checks(world: World, workload: Workload, admit: Admit) -> Iterator[Violation]:
+    """Compare `checks_pass` with the checks that apply to the flavors assigned."""
+    queue = world.queues.get(admit.admission.queue)
+    if queue is None:
+        return
+    flavors = {flavor for each in admit.admission.pod_sets for _, flavor in each.flavors}
+    states = {check.name: check.state for check in workload.checks}
+    applying = [
+        rule.name
+        for rule in queue.checks
+        if not rule.on_flavors or flavors.intersection(rule.on_flavors)
+    ]
+    open_checks = [name for name in applying if states.get(name) != "Ready"]
+    if admit.checks_pass and open_checks:
+        yield _broken("checks", workload, f"not ready yet: {', '.join(open_checks)}")
+    if not admit.checks_pass and not applying:
+        yield _broken("checks", workload, f"waits for checks, but {queue.name} has none for it")
+
+
+def _check_slice(world: World, workload: Workload, admit: Admit) -> Iterator[Violation]:
+    """An elastic slice ends the one it grew out of, and takes the same flavors whole (§15)."""
+    if admit.replaces is not None and admit.replaces != workload.replaces:
+        message = f"ends {admit.replaces}, but grew out of {workload.replaces}"
+        yield _broken("slice", workload, message)
+        return
+    old = world.holdings.get(workload.replaces) if workload.replaces is not None else None
+    if old is None:
+        return
+    if admit.replaces is None and not old.evicting:
+        yield _broken("slice", workload, f"{workload.replaces} would go on beside it")
+    old_flavors = {each.name: dict(each.flavors) for each in old.admission.pod_sets}
+    for assignment in admit.admission.pod_sets:
+        for resource, flavor in assignment.flavors:
+            before = old_flavors.get(assignment.name, {}).get(resource, flavor)
+            if before != flavor:
+                message = f"{assignment.name} had {resource} from {before}, now from {flavor}"
+                yield _broken("slice", workload, message)
+
+
+def _check_pods_ready(world: World, plan: Plan) -> Iterator[Violation]:
+    """With blockAdmission, nobody is admitted while an admitted workload is not ready."""
+    if world.policy.pods_ready is None or not world.policy.pods_ready.block_admission:
+        return
+    unready = [
+        holding.workload.key
+        for holding in world.holdings.values()
+        if holding.admitted and not holding.ready and not holding.evicting
+    ]
+    for admit in plan.admissions:
+        if unready:
+            yield Violation(
+                rule="pods-not-ready",
+                workload=admit.workload,
+                message=f"admitted while the pods of {unready[0]} are not ready",
+            )
+        if admit.checks_pass:
+            unready.append(admit.workload)

@@ -1,0 +1,55 @@
+"""Do the numbers of a "no" say no? (spec quota §7)"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unisono.engine.audit.tree import queue_node
+from unisono.engine.audit.violation import Violation
+from unisono.engine.audit.world import World, account_of
+from unisono.engine.model.explanation import Blocker, ExceedsMaximum, QuotaExhausted
+from unisono.engine.model.plan import Plan
+from unisono.engine.model.resources import Account
+
+
+def check_explanations(world: World, plan: Plan) -> Iterator[Violation]:
+    """Check that everyone who waits knows why, and that quota facts hold."""
+    for wait in plan.waits:
+        explanation = wait.explanation
+        problems = [_problem(world, blocker) for blocker in explanation.blockers]
+        if not explanation.blockers:
+            problems = ["it waits without a reason"]
+        for problem in problems:
+            if problem:
+                yield Violation(
+                    rule="explanation",
+                    workload=explanation.workload,
+                    queue=explanation.queue,
+                    message=problem,
+                )
+
+
+def _problem(world: World, blocker: Blocker) -> str:
+    if not isinstance(blocker, QuotaExhausted | ExceedsMaximum):
+        return ""
+    queue = world.queues.get(blocker.queue)
+    if queue is None:
+        return f"no queue {blocker.queue}"
+    account = account_of(queue.groups, blocker.resource, blocker.flavor)
+    if blocker.flavor.startswith("pool:"):
+        account = Account(blocker.flavor, blocker.resource)
+    if account is None:
+        return f"{blocker.resource} of {blocker.flavor} has no limit in {queue.name}"
+    maximum = world.tree.potential(queue_node(queue.name), account)
+    what = f"{blocker.resource} of {blocker.flavor} in {queue.name}"
+    if isinstance(blocker, ExceedsMaximum):
+        if blocker.maximum != maximum:
+            return f"the maximum {what} is {maximum}, not {blocker.maximum}"
+        if blocker.wanted <= maximum:
+            return f"{blocker.wanted} wanted is not above the maximum {maximum} {what}"
+        return ""
+    if blocker.wanted <= blocker.available:
+        return f"{blocker.wanted} wanted, {blocker.available} available {what}: that fits"
+    if blocker.wanted > maximum:
+        return f"{blocker.wanted} wanted exceeds the maximum {maximum} {what} for good"
+    return ""

@@ -1,0 +1,80 @@
+"""May it make others leave at all, and does it need every one of them? (spec quota §7–§9, §18)
+
+Each victim on its own is judged in `victims`. That the preemptor can start afterwards is checked
+in `quota`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unisono.engine.audit.case import Case, cases_of
+from unisono.engine.audit.victims import check_victims
+from unisono.engine.audit.violation import Rule, Violation
+from unisono.engine.audit.world import World
+from unisono.engine.model.plan import Plan
+
+
+def check_preemptions(world: World, plan: Plan) -> Iterator[Violation]:
+    """Check every preemption of a known workload."""
+    for case in cases_of(world, plan):
+        yield from _check_right(case)
+        yield from check_victims(case)
+        yield from _check_needless(case)
+
+
+def _broken(rule: Rule, case: Case, message: str) -> Violation:
+    return Violation(rule=rule, workload=case.workload.key, queue=case.queue.name, message=message)
+
+
+def _check_right(case: Case) -> Iterator[Violation]:
+    """May this workload, with this shortage, preempt?"""
+    policy = case.world.policy
+    if not case.preemption.victims:
+        yield _broken("no-victims", case, "it preempts and names nobody")
+    backoff = case.workload.may_preempt_at
+    tells_somebody = any(not holding.evicting for holding in case.victims.values())
+    if policy.anti_thrash and not policy.strict and backoff is not None:
+        if backoff > case.now and tells_somebody:
+            message = f"may preempt from {backoff} on, and now is {case.now}"
+            yield _broken("preemption-backoff", case, message)
+    rules = case.queue.preemption
+    if rules.borrow.policy != "Never" or (policy.fair_sharing and rules.reclaim != "Never"):
+        return
+    for account in sorted(case.lacked()):
+        amount = case.charge.amounts[account]
+        nominal = case.world.tree.limits(case.node, account).nominal
+        _, may_reclaim = case.earlier.level(case.node, account, amount)
+        if nominal < amount and not may_reclaim:
+            message = (
+                f"lacks {account.resource} of {account.flavor} and wants {amount}, more than "
+                f"its nominal quota {nominal}, and may not preempt while borrowing"
+            )
+            yield _broken("preemption-forbidden", case, message)
+
+
+def _check_needless(case: Case) -> Iterator[Violation]:
+    """Would the preemptor start with one victim still there?
+
+    Fill-back (§8, §9) leaves no victim that could stay, given the books that the preemptor was
+    judged with. Those are unknown, so a victim is called needless only if it was so at every
+    moment at which that may have been.
+
+    An attempt that forbids borrowing (§8) also ends only when the queue does not borrow. Which
+    attempt succeeded is not in the plan. If the queue borrows even with all victims of the plan
+    gone, or shares are fair, it was one that allows it; otherwise a victim is called needless
+    only if the preemptor would fit without it and without borrowing. Those already leaving are
+    not counted: sparing them spares nobody.
+    """
+    if case.is_hidden:
+        return
+    may_borrow = case.world.policy.fair_sharing is not None or case.borrows(case.vacated)
+    for key, holding in case.victims.items():
+        if holding.evicting:
+            continue
+        spared = [case.without(books, spared=key) for books in case.moments]
+        if all(
+            books.fits(case.charge) and (may_borrow or not case.borrows(books)) for books in spared
+        ):
+            message = f"{key} could stay: {len(case.victims) - 1} other victims are enough"
+            yield _broken("victim-needless", case, message)

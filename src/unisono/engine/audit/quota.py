@@ -1,0 +1,104 @@
+"""Does everything fit: at once for those admitted, and later for those who make others leave?
+
+The first is checked with every holding still there, evicted ones included, so that no queue,
+cohort or pool is over its limit even for a moment. The second is checked with the plan's victims
+gone, and only those: a preemption happens only if the preemptor can then really start.
+
+Looking once at the end is enough, in whatever order the plan was made. A charge that fits lowers
+what its queue may still use by exactly its amount, and what an ancestor may still use not below
+zero; victims that leave only add. So if each step fitted, nothing that was charged is negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from unisono.engine.audit.tree import Books, queue_node
+from unisono.engine.audit.violation import Rule, Violation
+from unisono.engine.audit.world import World, started_by
+from unisono.engine.model.names import WorkloadKey
+from unisono.engine.model.plan import Admit, Plan, Preempt
+from unisono.engine.model.resources import Account
+
+
+def check_quota(world: World, plan: Plan) -> Iterator[Violation]:
+    """Check the books with the admissions, then with the victims gone and all promises kept."""
+    replaced = {admit.replaces for admit in plan.admissions if admit.replaces is not None}
+    started = _books_after(world, plan.admissions, replaced)
+    victims = world.victims(plan.preemptions)
+    vacated = world.books.moved(released=[world.held(each) for each in victims.values()])
+    for admit in plan.admissions:
+        yield from _check_available("over-quota", world, started, admit)
+        yield from _check_borrow_level(world, vacated, admit)
+    if not plan.preemptions:
+        return
+    for preemption in plan.preemptions:
+        workload = world.waiting.get(preemption.workload)
+        if workload is not None and workload.replaces is not None:
+            replaced.add(workload.replaces)
+    everybody = started_by(plan)
+    kept = _books_after(world, everybody, replaced | victims.keys())
+    for decided in everybody:
+        yield from _check_available("preemption-short", world, kept, decided)
+
+
+def _books_after(
+    world: World, coming: Iterable[Admit | Preempt], leaving: Iterable[WorkloadKey]
+) -> Books:
+    released = [world.held(world.holdings[key]) for key in leaving if key in world.holdings]
+    return world.books.moved(charged=world.charges(coming), released=released)
+
+
+def _growth(world: World, decided: Admit | Preempt) -> dict[Account, int]:
+    """Return by how much the queue's use grows: a slice gives back what it replaces."""
+    workload = world.waiting[decided.workload]
+    growth = dict(world.charge(workload, decided.admission).amounts)
+    for old in world.replaced(workload):
+        if old.queue == decided.admission.queue:
+            for account in growth:
+                growth[account] -= old.amounts.get(account, 0)
+    return growth
+
+
+def _check_available(
+    rule: Rule, world: World, books: Books, decided: Admit | Preempt
+) -> Iterator[Violation]:
+    queue = decided.admission.queue
+    if decided.workload not in world.waiting or queue not in world.queues:
+        return
+    for account, amount in sorted(_growth(world, decided).items()):
+        available = books.available(queue_node(queue), account)
+        # A slice that does not grow makes no over-use, though it may inherit some.
+        if amount > 0 and available < 0:
+            yield Violation(
+                rule=rule,
+                workload=decided.workload,
+                queue=queue,
+                message=f"charged {amount} {account.resource} of {account.flavor}; "
+                f"that leaves {queue} {-available} over what it may use",
+            )
+
+
+def _check_borrow_level(world: World, vacated: Books, admit: Admit) -> Iterator[Violation]:
+    """Level 0 means within the queue's own quota.
+
+    Only the border between 0 and more is checked, and only where victims that the plan takes from
+    this very queue cannot have moved it.
+    """
+    queue = admit.admission.queue
+    if admit.workload not in world.waiting or queue not in world.queues:
+        return
+    node = queue_node(queue)
+    growth = _growth(world, admit)
+    has_cohort = world.tree.parent(node) is not None
+    if admit.borrow_level > 0:
+        if any(world.books.is_borrowing_with(node, *each) for each in growth.items()):
+            return
+        message = f"level {admit.borrow_level}, but it is within its own quota"
+    else:
+        if not has_cohort or not any(
+            vacated.is_borrowing_with(node, *each) for each in growth.items()
+        ):
+            return
+        message = "level 0, but it is more than its own quota"
+    yield Violation(rule="borrow-level", workload=admit.workload, queue=queue, message=message)

@@ -1,0 +1,82 @@
+"""Was there a reason to take quota away? (spec quota §11–§13, §15)"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unisono.engine.audit.violation import Violation
+from unisono.engine.audit.world import World, admitted_at
+from unisono.engine.model.names import Instant
+from unisono.engine.model.plan import Plan, Stop
+from unisono.engine.model.queue import StopPolicy
+from unisono.engine.model.workload import Holding
+
+
+def check_stops(world: World, plan: Plan) -> Iterator[Violation]:
+    """Check every workload that loses its quota for nobody's need."""
+    for stop in plan.stops:
+        holding = world.holdings.get(stop.workload)
+        if holding is None:
+            continue
+        if why := _why_groundless(world, plan.now, stop, holding):
+            yield Violation(
+                rule="stop",
+                workload=stop.workload,
+                queue=holding.admission.queue,
+                message=f"{stop.reason}: {why}",
+            )
+
+
+def _why_groundless(world: World, now: Instant, stop: Stop, holding: Holding) -> str:
+    match stop.reason:
+        case "ClusterQueueStopped":
+            queue = world.queues.get(holding.admission.queue)
+            return _why_not_stopped("None" if queue is None else queue.stop, holding)
+        case "LocalQueueStopped":
+            local_queue = world.local_queues.get(holding.workload.queue)
+            return _why_not_stopped("None" if local_queue is None else local_queue.stop, holding)
+        case "PodsReadyTimeout":
+            return _why_not_late(world, now, holding)
+        case "AdmissionCheck":
+            states = {check.state for check in holding.workload.checks}
+            return "" if states & {"Retry", "Rejected"} else "no check says Retry or Rejected"
+        case "MaximumExecutionTimeExceeded":
+            return _why_has_time_left(now, holding)
+        case "Deactivated":
+            return "it is active" if holding.workload.active else ""
+
+
+def _why_not_stopped(policy: StopPolicy, holding: Holding) -> str:
+    if policy == "None":
+        return "nobody stopped the queue"
+    if policy == "Hold" and holding.admitted:
+        return "Hold lets those who are admitted run on"
+    return ""
+
+
+def _why_not_late(world: World, now: Instant, holding: Holding) -> str:
+    policy = world.policy.pods_ready
+    if policy is None:
+        return "nobody waits for pods to be ready"
+    if holding.ready or not holding.admitted:
+        return "its pods are ready" if holding.ready else "its pods may not run yet"
+    allowed_ms, since = policy.timeout_ms, admitted_at(holding)
+    if holding.unready_since is not None:
+        since = holding.unready_since
+        if policy.recovery_timeout_ms is not None:
+            allowed_ms = policy.recovery_timeout_ms
+        if allowed_ms == 0:
+            return "a recovery may take for ever"
+    if now - since < allowed_ms:
+        return f"not ready for {now - since} ms, allowed are {allowed_ms} ms"
+    return ""
+
+
+def _why_has_time_left(now: Instant, holding: Holding) -> str:
+    limit_ms = holding.workload.max_execution_ms
+    if limit_ms is None:
+        return "it has no limit"
+    if not holding.admitted:
+        return "it does not run"
+    ran_ms = holding.workload.past_execution_ms + now - admitted_at(holding)
+    return "" if ran_ms >= limit_ms else f"it ran {ran_ms} ms of {limit_ms} ms"

@@ -1,0 +1,249 @@
+"""May this victim be made to leave, for the reason given? (spec quota §8, §9, §18)"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unisono.engine.audit.case import Case
+from unisono.engine.audit.tree import Books, Node, Share, queue_node
+from unisono.engine.audit.violation import Rule, Violation
+from unisono.engine.audit.world import admitted_at
+from unisono.engine.model.names import QueueName
+from unisono.engine.model.plan import Victim
+from unisono.engine.model.resources import Account
+from unisono.engine.model.workload import Holding, Workload
+
+
+def check_victims(case: Case) -> Iterator[Violation]:
+    """Check every known victim of one preemption."""
+    for victim in case.preemption.victims:
+        holding = case.victims.get(victim.workload)
+        if holding is None:
+            continue
+        for rule, message in _judge(case, victim, holding):
+            yield Violation(
+                rule=rule,
+                workload=victim.workload,
+                queue=holding.admission.queue,
+                message=f"victim of {case.workload.key} ({victim.reason}): {message}",
+            )
+
+
+def _judge(case: Case, victim: Victim, holding: Holding) -> Iterator[tuple[Rule, str]]:
+    if victim.already_evicting != holding.evicting:
+        yield "victim-flag", f"already_evicting is {victim.already_evicting}"
+    if why := _why_protected(case, holding):
+        yield "victim-protected", why
+    if not case.needed().intersection(case.world.held(holding).amounts):
+        yield "victim-unrelated", "it uses nothing that the preemptor lacks"
+    if why := _why_not_allowed(case, victim, holding):
+        yield "victim-rule", why
+        return
+    if victim.reason == "InClusterQueue":
+        return
+    if why := _why_within_quota(case, holding):
+        yield "victim-within-quota", why
+    if why := _why_not_that_reason(case, victim, holding):
+        yield "victim-reason", why
+    elif victim.reason == "InCohortFairSharing" and (why := _why_unfair(case, holding)):
+        yield "victim-unfair", why
+
+
+def _why_protected(case: Case, holding: Holding) -> str:
+    """Nobody is taken out of an inactive queue, before its time, or by its own successor."""
+    queue = case.world.queues.get(holding.admission.queue)
+    if queue is None:
+        return f"its queue {holding.admission.queue} does not exist"
+    if why := case.world.why_closed(queue):
+        return f"queue {queue.name} is inactive: {why}"
+    if case.workload.replaces == holding.workload.key:
+        return "it is the slice that the preemptor grows out of"
+    if holding.admitted and not holding.evicting and not case.world.policy.strict:
+        ran_ms = case.now - admitted_at(holding)
+        if ran_ms < queue.preemption.min_runtime_ms:
+            return f"admitted {ran_ms} ms ago, protected for {queue.preemption.min_runtime_ms} ms"
+    return ""
+
+
+def _why_not_allowed(case: Case, victim: Victim, holding: Holding) -> str:
+    """Compare with what the preemptor's queue may do: §8, and §9 where shares are fair."""
+    rules = case.queue.preemption
+    preemptor, other = case.workload, holding.workload
+    same_queue = holding.admission.queue == case.queue.name
+    if victim.reason == "InClusterQueue":
+        if not same_queue:
+            return f"it is in {holding.admission.queue}, the preemptor in {case.queue.name}"
+        if rules.within_queue == "LowerPriority" and _is_lower(other, preemptor):
+            return ""
+        if rules.within_queue == "LowerOrNewerEqualPriority" and (
+            _is_lower(other, preemptor) or _is_newer_equal(other, preemptor)
+        ):
+            return ""
+        return _compared(f"withinClusterQueue {rules.within_queue}", preemptor, other)
+    if same_queue:
+        return "it is in the preemptor's own queue"
+    if case.world.tree.sides(case.node, queue_node(holding.admission.queue)) is None:
+        return f"{holding.admission.queue} is in another cohort tree than {case.queue.name}"
+    if rules.reclaim == "Never" or (
+        rules.reclaim == "LowerPriority" and not _is_lower(other, preemptor)
+    ):
+        return _compared(f"reclaimWithinCohort {rules.reclaim}", preemptor, other)
+    return ""
+
+
+def _is_lower(other: Workload, preemptor: Workload) -> bool:
+    return other.priority < preemptor.priority
+
+
+def _is_newer_equal(other: Workload, preemptor: Workload) -> bool:
+    return other.priority == preemptor.priority and other.position_time > preemptor.position_time
+
+
+def _compared(rule: str, preemptor: Workload, other: Workload) -> str:
+    return (
+        f"{rule}: preemptor has priority {preemptor.priority} since {preemptor.position_time}, "
+        f"victim {other.priority} since {other.position_time}"
+    )
+
+
+def _why_within_quota(case: Case, holding: Holding) -> str:
+    """A queue, or a cohort on its way up, that uses no more than its own gives nothing back.
+
+    Checked with the most that they can have used. Classical preemption looks again before every
+    victim (§8), so one of a queue's victims must be above its quota with all the others gone.
+    """
+    if case.is_hidden:
+        return ""
+    accounts = case.needed()
+    node = queue_node(holding.admission.queue)
+    fair = case.world.policy.fair_sharing is not None
+    below_common = [node] if fair else _below_common(case, node)
+    for each in below_common:
+        if not any(_is_over(books, each, accounts) for books in case.moments):
+            return f"{each.kind} {each.name} uses no more than its own quota"
+    if not fair and not _is_over_to_the_last(case, holding.admission.queue, accounts):
+        return f"{node.name} was back within its own quota before its last victim"
+    return ""
+
+
+def _below_common(case: Case, node: Node) -> list[Node]:
+    """List the nodes from a victim's queue up to just below the first cohort shared with it."""
+    ours = case.world.tree.path(case.node)
+    return [each for each in case.world.tree.path(node) if each not in ours]
+
+
+def _is_over(books: Books, node: Node, accounts: set[Account]) -> bool:
+    return any(books.is_borrowing_with(node, account, 0) for account in accounts)
+
+
+def _is_over_to_the_last(case: Case, queue: QueueName, accounts: set[Account]) -> bool:
+    node = queue_node(queue)
+    charges = [
+        case.world.held(each) for each in case.victims.values() if each.admission.queue == queue
+    ]
+    left = [books.moved(released=charges) for books in case.moments]
+    return any(
+        books.is_borrowing_with(node, account, charge.amounts.get(account, 0))
+        for books in left
+        for charge in charges
+        for account in accounts
+    )
+
+
+def _why_not_that_reason(case: Case, victim: Victim, holding: Holding) -> str:
+    """Say what the reason claims that is not so."""
+    fair = case.world.policy.fair_sharing is not None
+    match victim.reason:
+        case "InCohortFairSharing":
+            if not fair:
+                return "fair sharing is off"
+            if not any(case.borrows(books) for books in case.moments):
+                return f"{case.queue.name} does not borrow, so it reclaims"
+        case "InCohortReclaimWhileBorrowing":
+            if fair:
+                return "fair sharing ignores borrowWithinCohort"
+            return _why_not_while_borrowing(case, holding.workload)
+        case "InCohortReclamation":
+            if fair and not _may_be_nominal(case):
+                return f"{case.queue.name} would borrow everything that it lacks"
+            if not fair and not _has_right_to_reclaim(case, holding):
+                return f"{case.queue.name} would borrow"
+        case "InClusterQueue":
+            pass
+    return ""
+
+
+def _why_not_while_borrowing(case: Case, other: Workload) -> str:
+    borrow = case.queue.preemption.borrow
+    if borrow.policy == "Never":
+        return "borrowWithinCohort is Never"
+    if not _is_lower(other, case.workload):
+        return _compared("borrowWithinCohort LowerPriority", case.workload, other)
+    threshold = borrow.max_priority_threshold
+    if threshold is not None and other.priority > threshold:
+        return f"priority {other.priority} is above maxPriorityThreshold {threshold}"
+    return ""
+
+
+def _may_be_nominal(case: Case) -> bool:
+    return any(
+        not case.vacated.is_borrowing_with(case.node, account, case.charge.amounts[account])
+        for account in case.needed()
+    )
+
+
+def _has_right_to_reclaim(case: Case, holding: Holding) -> bool:
+    """Classical: the queue ends without borrowing, or a cohort on its side owns enough (§8).
+
+    The second is the hierarchical advantage: below the first cohort that preemptor and victim
+    share there is one whose subtree can hold what the levels under it cannot.
+    """
+    if not case.borrows(case.vacated):
+        return True
+    shared = case.world.tree.path(queue_node(holding.admission.queue))
+    rest = dict(case.charge.amounts)
+    for each in case.world.tree.path(case.node):
+        if each in shared:
+            return False
+        if not any(case.earlier.is_borrowing_with(each, *item) for item in rest.items()):
+            return True
+        for account, amount in rest.items():
+            rest[account] = max(0, amount - case.earlier.local_available(each, account))
+    return False
+
+
+def _why_unfair(case: Case, holding: Holding) -> str:
+    """Compare shares as the strategies do, each side as it must have been at best (§9).
+
+    The victim's side is taken with all of its other victims still there, because they may have
+    been chosen later. Only for the first preemption of a tree, whose books are known, and not in
+    strict mode: Kueue does not look again after fill-back (§18.3).
+    """
+    fair = case.world.policy.fair_sharing
+    if fair is None or case.world.policy.strict or not case.is_first or case.is_hidden:
+        return ""
+    tree = case.world.tree
+    sides = tree.sides(case.node, queue_node(holding.admission.queue))
+    assert sides is not None, "the victim's tree was checked before"
+    ours, theirs = sides
+    beyond = [
+        case.world.held(each)
+        for each in case.victims.values()
+        if theirs not in tree.path(queue_node(each.admission.queue))
+    ]
+    share = case.without(case.earlier).moved(charged=[case.charge]).share(ours)
+    with_victim = case.earlier.moved(released=beyond)
+    initial = with_victim.share(theirs)
+    final = with_victim.moved(released=[case.world.held(holding)]).share(theirs)
+    if "LessThanInitialShare" in fair.strategies and share < initial:
+        return ""
+    if "LessThanOrEqualToFinalShare" in fair.strategies and share <= final:
+        return ""
+    return (
+        f"share of {ours.name} {_shown(share)}, of {theirs.name} {_shown(initial)} "
+        f"with the victim and {_shown(final)} without"
+    )
+
+
+def _shown(share: Share) -> str:
+    return "infinite" if share.is_infinite else f"{float(share.value):.1f}"

@@ -1,0 +1,60 @@
+"""A broken promise, and the names of all promises that are looked after."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from unisono.engine.model.names import QueueName, WorkloadKey
+
+Rule = Literal[
+    # identity
+    "version",  # the plan was made from another state
+    "clock",  # the plan is older than the snapshot
+    "unknown-workload",  # it is not where the plan says that it is
+    "twice",  # one workload, two fates
+    "one-head",  # a queue decides about one workload a cycle
+    # admission
+    "not-queueable",  # deactivated, gated, on hold, misconfigured, or a check said no
+    "queue-closed",  # missing, inactive or stopped
+    "wrong-queue",  # not the queue that its local queue leads to
+    "namespace",  # the queue does not take workloads from there
+    "pods-not-ready",  # blockAdmission, and somebody's pods are not ready
+    "checks",  # `checks_pass` does not say what the checks say
+    "slice",  # an elastic slice that does not replace the one it grew out of
+    # assignment
+    "pod-sets",  # not every pod set once
+    "count",  # a number of pods that partial admission cannot give
+    "flavor",  # missing, of another group, or not the same for the whole group
+    "flavor-mismatch",  # the pods cannot run on that flavor's nodes
+    "uncovered",  # a resource for which the queue has no quota
+    # quota
+    "over-quota",  # more is used than there is
+    "borrow-level",  # says that it borrows and does not, or the reverse
+    # preemption
+    "no-victims",  # a preemption that makes nobody leave
+    "preemption-short",  # the victims leave and the preemptor still cannot start
+    "preemption-backoff",  # it was preempted lately and has to wait
+    "preemption-forbidden",  # spec quota §7: this shortage allows no preemption
+    "victim-flag",  # `already_evicting` is not what the snapshot says
+    "victim-rule",  # the queue's preemption rules do not allow this victim
+    "victim-protected",  # in an inactive queue, or not there for long enough
+    "victim-unrelated",  # uses nothing that the preemptor lacks
+    "victim-within-quota",  # its queue uses no more than its own quota
+    "victim-reason",  # the reason given does not hold
+    "victim-unfair",  # evicted although its side had the smaller share
+    "victim-needless",  # the preemptor could start with this victim still there
+    # the rest
+    "explanation",  # a "no" whose numbers do not say no
+    "stop",  # quota taken away without cause
+]
+
+
+class Violation(msgspec.Struct, frozen=True, kw_only=True):
+    """One promise that a plan breaks: which, about whom, and with which numbers."""
+
+    rule: Rule
+    message: str
+    workload: WorkloadKey | None = None
+    queue: QueueName | None = None

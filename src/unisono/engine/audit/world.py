@@ -1,0 +1,154 @@
+"""The snapshot, looked up by name, and the three questions that most rules ask of it.
+
+Which account does a flavor's resource belong to (spec quota §2)? What does a workload use (§3)?
+Is a queue open?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from unisono.engine.audit.tree import Books, Charge, Tree, queue_node
+from unisono.engine.model.names import PODS, FlavorName, Instant, ResourceName, WorkloadKey
+from unisono.engine.model.plan import Admit, Plan, Preempt
+from unisono.engine.model.queue import ClusterQueue, ResourceGroup
+from unisono.engine.model.resources import Account, pool_name
+from unisono.engine.model.snapshot import Snapshot
+from unisono.engine.model.workload import Admission, Holding, PodSet, Workload
+
+NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+
+
+class World:
+    """Everything in the snapshot by its name, and the books that its holdings make."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        """Index the snapshot once."""
+        self.policy = snapshot.policy
+        self.version = snapshot.version
+        self.now = snapshot.now
+        self.flavors = {flavor.name: flavor for flavor in snapshot.flavors}
+        self.queues = {queue.name: queue for queue in snapshot.queues}
+        self.local_queues = {queue.key: queue for queue in snapshot.local_queues}
+        self.namespaces = {each.name: dict(each.labels) for each in snapshot.namespaces}
+        self.checks = {check.name: check for check in snapshot.checks}
+        self.topologies = frozenset(snapshot.topologies)
+        self.waiting = {workload.key: workload for workload in snapshot.waiting}
+        self.holdings = {holding.workload.key: holding for holding in snapshot.holdings}
+        self.tree = Tree(snapshot.queues, snapshot.cohorts)
+        self.books = Books(self.tree, (self.held(each) for each in snapshot.holdings))
+
+    def held(self, holding: Holding) -> Charge:
+        """Return what a workload is charged for now."""
+        return self.charge(holding.workload, holding.admission)
+
+    def charge(self, workload: Workload, admission: Admission) -> Charge:
+        """Return what a workload is, or would be, charged for; nothing in a queue that is gone."""
+        queue = self.queues.get(admission.queue)
+        groups = () if queue is None else queue.groups
+        amounts: dict[Account, int] = {}
+        pod_sets = {pod_set.name: pod_set for pod_set in workload.pod_sets}
+        for assignment in admission.pod_sets:
+            if queue is None or assignment.name not in pod_sets:
+                continue
+            pods = charged_pods(workload, assignment.name, assignment.count)
+            per_pod = requests_per_pod(pod_sets[assignment.name])
+            for resource, flavor in assignment.flavors:
+                account = account_of(groups, resource, flavor)
+                amount = pods * per_pod.get(resource, 0)
+                if account is not None and amount > 0:
+                    amounts[account] = amounts.get(account, 0) + amount
+        return Charge(admission.queue, amounts)
+
+    def charges(self, decided: Iterable[Admit | Preempt]) -> list[Charge]:
+        """Return what those whom a plan starts are charged for; unknown ones nothing."""
+        return [
+            self.charge(self.waiting[each.workload], each.admission)
+            for each in decided
+            if each.workload in self.waiting
+        ]
+
+    def replaced(self, workload: Workload) -> list[Charge]:
+        """Return what the slice holds that the workload grows out of, if there still is one."""
+        old = self.holdings.get(workload.replaces) if workload.replaces is not None else None
+        return [] if old is None else [self.held(old)]
+
+    def victims(self, preemptions: Iterable[Preempt]) -> dict[WorkloadKey, Holding]:
+        """Return the known victims, each once, in the order in which they are named."""
+        return {
+            victim.workload: self.holdings[victim.workload]
+            for preemption in preemptions
+            for victim in preemption.victims
+            if victim.workload in self.holdings
+        }
+
+    def namespace_labels(self, name: str) -> dict[str, str]:
+        """Return a namespace's labels; Kubernetes gives every namespace a label with its name."""
+        return {NAMESPACE_LABEL: name, **self.namespaces.get(name, {})}
+
+    def why_closed(self, queue: ClusterQueue) -> str:
+        """Say why a queue is inactive (spec quota §1, condition Active), or nothing."""
+        if queue.stop != "None":
+            return f"it is stopped ({queue.stop})"
+        return self.why_broken(queue)
+
+    def why_broken(self, queue: ClusterQueue) -> str:
+        """Say what has to be mended before the queue can work, or nothing."""
+        if queue.terminating:
+            return "it is being deleted"
+        if self.tree.is_in_cycle(queue_node(queue.name)):
+            return "its cohorts form a cycle"
+        for rule in queue.checks:
+            check = self.checks.get(rule.name)
+            if check is None or not check.active:
+                return f"admission check {rule.name} is {'inactive' if check else 'missing'}"
+        for name in (each.flavor for group in queue.groups for each in group.flavors):
+            flavor = self.flavors.get(name)
+            if flavor is None:
+                return f"flavor {name} does not exist"
+            if flavor.topology and flavor.topology not in self.topologies:
+                return f"topology {flavor.topology} of flavor {name} does not exist"
+        return ""
+
+
+def started_by(plan: Plan) -> tuple[Admit | Preempt, ...]:
+    """List whom the plan starts, now or once the victims have left."""
+    return (*plan.admissions, *plan.preemptions)
+
+
+def admitted_at(holding: Holding) -> Instant:
+    """Return when a workload was admitted; without checks, that is when quota was reserved."""
+    return holding.reserved_at if holding.admitted_at is None else holding.admitted_at
+
+
+def requests_per_pod(pod_set: PodSet) -> dict[ResourceName, int]:
+    """Return what one pod asks for; one pod is also one of the resource `pods`."""
+    return {**dict(pod_set.requests), PODS: 1}
+
+
+def charged_pods(workload: Workload, pod_set: str, count: int) -> int:
+    """Return how many pods of a set count: those that are done for good do not."""
+    return max(0, count - dict(workload.reclaimable).get(pod_set, 0))
+
+
+def group_of(groups: Iterable[ResourceGroup], resource: ResourceName) -> ResourceGroup | None:
+    """Return the one group that covers a resource."""
+    return next((group for group in groups if resource in group.covered), None)
+
+
+def account_of(
+    groups: Iterable[ResourceGroup], resource: ResourceName, flavor: FlavorName
+) -> Account | None:
+    """Return the account of a flavor's resource, or None if the queue does not meter it.
+
+    A resource or a flavor that the queue no longer lists is still charged, to the flavor's own
+    account: it is over-use that drains (spec quota §18.8).
+    """
+    group = group_of(groups, resource)
+    listed = {} if group is None else {each.flavor: each.resources for each in group.flavors}
+    if group is None or flavor not in listed:
+        return Account(flavor, resource)
+    quotas = listed[flavor] if group.pool is None else group.pool
+    if all(quota.resource != resource for quota in quotas):
+        return None
+    return Account(flavor if group.pool is None else pool_name(listed), resource)

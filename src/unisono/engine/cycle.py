@@ -1,0 +1,305 @@
+"""The cycle: one decision over one picture of the cluster. Start reading the engine here.
+
+`plan(state, now)` looks at the head of every queue that is worth a look and decides, in order:
+
+    1. stops        who must leave because a queue was stopped
+    2. nominate     what each head could get on its own          (engine/nominate.py)
+    3. order        whose turn it is                             (engine/order/heads.py)
+    4. decide       admit, make others leave, or wait; every decision is booked on a ledger before
+                    the next one is taken
+    5. explain      everybody who was examined and waits has the facts why
+
+Nothing is changed: the ledger is rolled back, and `state.filing.carry_out` (or the cluster's own
+events) makes the plan true. Spec quota §6. The same state gives the same plan, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from unisono.engine.ledger import Charges, Ledger
+from unisono.engine.model.explanation import (
+    Blocker,
+    ClaimedThisCycle,
+    Explanation,
+    PodsNotReady,
+    WaitingForVictims,
+)
+from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.plan import Admit, Outcome, Plan, Preempt, Victim, Wait
+from unisono.engine.model.resources import Usage
+from unisono.engine.nominate import Nominee, admission_of, facts_of, nominate
+from unisono.engine.order.heads import Tournament, classical_key
+from unisono.engine.preempt.candidates import Target
+from unisono.engine.quota.assign import Verdict
+from unisono.engine.quota.tree import Cell, Node, available
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.queue_book import QueueBook, TreeBook
+from unisono.engine.stops import stops_due
+
+
+def plan(state: ClusterState, now: Instant) -> Plan:
+    """Decide one cycle."""
+    state.refresh()
+    cycle = _Cycle(state, now)
+    stops = stops_due(state, now)
+    cycle.victims.update(dict.fromkeys(stop.workload for stop in stops))
+    nominees = _nominees(state, cycle.ledger, now)
+    for nominee in _in_order(state, nominees, cycle.touched):
+        cycle.decide(nominee)
+    cycle.ledger.rollback()
+    return Plan(
+        based_on=state.version,
+        now=now,
+        admissions=tuple(cycle.admissions),
+        preemptions=tuple(cycle.preemptions),
+        stops=tuple(stops),
+        waits=tuple(cycle.waits),
+        examined=tuple(sorted(nominee.book.spec.name for nominee in nominees)),
+    )
+
+
+def _nominees(state: ClusterState, ledger: Ledger, now: Instant) -> list[Nominee]:
+    """Nominate the head of every queue that is ready."""
+    heads = [(book, state.head_of(book)) for book in state.rota.ready]
+    return [
+        nominate(state, book, head, ledger, now)
+        for book, head in heads
+        if head is not None and not book.stalled
+    ]
+
+
+def _in_order(
+    state: ClusterState, nominees: list[Nominee], touched: list[Node]
+) -> Iterator[Nominee]:
+    """Yield nominees in the order of decision; fair sharing looks at shares as they change.
+
+    `touched` names the queues whose usage the decisions in between changed.
+    """
+    if state.policy.fair_sharing is None:
+        yield from sorted(nominees, key=classical_key)
+        return
+    by_root: dict[str, list[Nominee]] = {}
+    for nominee in nominees:
+        root = nominee.node.root()
+        # A cohort and a queue without a cohort may have the same name.
+        by_root.setdefault(f"{root.name}/{root.is_queue}", []).append(nominee)
+    for name in sorted(by_root):
+        tournament = Tournament(by_root[name])
+        while (winner := tournament.pop()) is not None:
+            touched.clear()
+            yield winner
+            for node in touched:
+                tournament.touch(node)
+
+
+@dataclass(slots=True)
+class _Claims:
+    """What this cycle did to one cohort tree that is not true yet."""
+
+    leaving: list[Charges] = field(default_factory=list)  # victims: counted as gone, still there
+    coming: list[Charges] = field(default_factory=list)  # room kept for those who wait for them
+
+
+@dataclass(slots=True)
+class _Cycle:
+    """The decisions of one cycle so far."""
+
+    state: ClusterState
+    now: Instant
+    ledger: Ledger = field(default_factory=Ledger)
+    admissions: list[Admit] = field(default_factory=list)
+    preemptions: list[Preempt] = field(default_factory=list)
+    waits: list[Wait] = field(default_factory=list)
+    victims: dict[WorkloadKey, None] = field(default_factory=dict)
+    claims: dict[TreeBook, _Claims] = field(default_factory=dict)
+    touched: list[Node] = field(default_factory=list)  # queues that lost usage to the last decision
+
+    def decide(self, nominee: Nominee) -> None:
+        """Admit the nominee, make others leave for it, or let it wait."""
+        verdict = nominee.assignment.verdict
+        if verdict is Verdict.NO_FIT:
+            self._wait_for_quota(nominee)
+        elif verdict is not Verdict.FIT and not nominee.targets:
+            self._keep_room(nominee)
+        elif nominee.waiting.workload.replaces in self.victims:
+            self._skip(nominee, overlapping=True)
+        elif any(target.running.holding.workload.key in self.victims for target in nominee.targets):
+            self._share_victims(nominee)
+        elif nominee.targets:
+            self._preempt(nominee)
+        else:
+            self._admit(nominee)
+
+    def _wait_for_quota(self, nominee: Nominee) -> None:
+        """Nothing fits, not even with victims: step aside, or block a StrictFIFO queue."""
+        shortages = nominee.assignment.shortages
+        unblocked_by = None if shortages is None else tuple(sorted(shortages.items()))
+        outcome: Outcome = "stall" if nominee.book.is_strict else "park"
+        self._wait(nominee, outcome, facts_of(nominee), unblocked_by)
+
+    def _keep_room(self, nominee: Nominee) -> None:
+        """It may preempt and found nobody suitable: later heads must not take what it waits for.
+
+        Not needed when the queue may always reclaim what is its own.
+        """
+        if nominee.book.spec.preemption.reclaim != "Any":
+            self._book_claim(nominee, tuple(_room_to_keep(nominee)))
+        outcome: Outcome = "retry" if nominee.book.is_strict else "park"
+        self._wait(nominee, outcome, facts_of(nominee))
+
+    def _share_victims(self, nominee: Nominee) -> None:
+        """Its victims leave for somebody else already: perhaps there is room for both."""
+        leaving = tuple(
+            target.running.holding.workload.key
+            for target in nominee.targets
+            if target.running.holding.workload.key in self.victims
+        )
+        second = nominate(
+            self.state,
+            nominee.book,
+            nominee.waiting,
+            self.ledger,
+            self.now,
+            gone=frozenset(self.victims),
+            allowed=nominee.assignment.flavors,
+        )
+        if second.assignment.verdict is not Verdict.FIT:
+            self._skip(nominee, overlapping=True)
+            return
+        self._book_claim(nominee, second.assignment.as_charges())
+        self._wait(nominee, "sticky", (WaitingForVictims(victims=leaving),))
+
+    def _preempt(self, nominee: Nominee) -> None:
+        mark = self.ledger.mark()
+        for target in nominee.targets:
+            self.ledger.remove(target.running.charges)
+        self._remove_replaced(nominee)
+        if not self._fits(nominee.charges):
+            self.ledger.rollback(mark)
+            self._skip(nominee)
+            return
+        tree = self._claims_of(nominee.book)
+        tree.leaving.extend(target.running.charges for target in nominee.targets)
+        self.touched.extend(target.running.book.node for target in nominee.targets)
+        if nominee.replaced is not None:
+            tree.leaving.append(nominee.replaced.charges)
+        self._book_claim(nominee, nominee.assignment.as_charges())
+        victims = tuple(_victim(target) for target in nominee.targets)
+        self.victims.update(dict.fromkeys(victim.workload for victim in victims))
+        self.preemptions.append(
+            Preempt(workload=nominee.key, admission=admission_of(nominee), victims=victims)
+        )
+        leaving = tuple(victim.workload for victim in victims)
+        self._wait(nominee, "sticky", (WaitingForVictims(victims=leaving),))
+
+    def _admit(self, nominee: Nominee) -> None:
+        rules = self.state.policy.pods_ready
+        if rules is not None and rules.block_admission:
+            unready = min(self.state.not_ready, default=None)
+            if unready is None and self.admissions:
+                unready = self.admissions[0].workload
+            if unready is not None:
+                self._wait(nominee, "retry", (PodsNotReady(waiting_for=unready),))
+                return
+        mark = self.ledger.mark()
+        self._remove_replaced(nominee)
+        if not self._fits(nominee.charges) or not self._fits_already(nominee):
+            self.ledger.rollback(mark)
+            self._skip(nominee)
+            return
+        self.ledger.add(nominee.charges.items())
+        workload = nominee.waiting.workload
+        self.admissions.append(
+            Admit(
+                workload=workload.key,
+                admission=admission_of(nominee),
+                charges=tuple((cell.account, amount) for cell, amount in nominee.charges.items()),
+                borrow_level=nominee.level,
+                checks_pass=_checks_pass(nominee),
+                replaces=workload.replaces if nominee.replaced is not None else None,
+            )
+        )
+        if workload.replaces is not None:
+            self.victims[workload.replaces] = None  # it ends here: nobody else may count on it
+
+    def _remove_replaced(self, nominee: Nominee) -> None:
+        if nominee.replaced is not None:
+            self.ledger.remove(nominee.replaced.charges)
+
+    def _fits(self, charges: dict[Cell, int]) -> bool:
+        return all(amount <= available(cell) for cell, amount in charges.items() if amount)
+
+    def _fits_already(self, nominee: Nominee) -> bool:
+        """Say whether it fits while the cycle's victims are still there.
+
+        Kueue admits on quota that victims have not given back yet; then a queue is above its
+        limit until they are gone. We let the workload wait for them instead.
+        """
+        claims = self.claims.get(nominee.book.tree)
+        if claims is None:
+            return True
+        mark = self.ledger.mark()
+        for charges in claims.leaving:
+            self.ledger.add(charges)
+        for charges in claims.coming:
+            self.ledger.remove(charges)
+        fits = self._fits(nominee.charges)
+        self.ledger.rollback(mark)
+        return fits
+
+    def _book_claim(self, nominee: Nominee, charges: Charges) -> None:
+        """Keep room for a workload that cannot start in this cycle."""
+        self.ledger.add(charges)
+        self._claims_of(nominee.book).coming.append(charges)
+
+    def _claims_of(self, book: QueueBook) -> _Claims:
+        return self.claims.setdefault(book.tree, _Claims())
+
+    def _skip(self, nominee: Nominee, *, overlapping: bool = False) -> None:
+        """Somebody else of this cycle came first; look again in the next."""
+        fact = ClaimedThisCycle(queue=nominee.book.spec.name, overlapping_victims=overlapping)
+        self._wait(nominee, "retry", (fact,))
+
+    def _wait(
+        self,
+        nominee: Nominee,
+        outcome: Outcome,
+        blockers: tuple[Blocker, ...],
+        unblocked_by: Usage | None = None,
+    ) -> None:
+        explanation = Explanation(
+            workload=nominee.key, queue=nominee.book.spec.name, blockers=blockers
+        )
+        self.waits.append(Wait(outcome=outcome, explanation=explanation, unblocked_by=unblocked_by))
+
+
+def _victim(target: Target) -> Victim:
+    holding = target.running.holding
+    return Victim(
+        workload=holding.workload.key, reason=target.reason, already_evicting=holding.evicting
+    )
+
+
+def _room_to_keep(nominee: Nominee) -> Iterator[tuple[Cell, int]]:
+    """Return what to keep free for a head that waits for victims (spec quota §6)."""
+    borrows = nominee.level > 0
+    for cell, wanted in nominee.charges.items():
+        if borrows:
+            yield cell, min(wanted, max(0, cell.nominal + cell.borrowing_limit - cell.usage))
+        else:
+            yield cell, max(0, min(wanted, cell.nominal - cell.usage))
+
+
+def _checks_pass(nominee: Nominee) -> bool:
+    """Say whether every admission check that applies to the chosen flavors is ready."""
+    if not nominee.book.spec.checks:
+        return True
+    chosen = set(nominee.assignment.flavors.values())
+    ready = {c.name for c in nominee.waiting.workload.checks if c.state == "Ready"}
+    return all(
+        rule.name in ready
+        for rule in nominee.book.spec.checks
+        if not rule.on_flavors or chosen.intersection(rule.on_flavors)
+    )

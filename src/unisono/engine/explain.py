@@ -1,0 +1,214 @@
+"""Words for facts: stage, reason and sentence of an explanation, and what would change it.
+
+This is the one place that turns blockers into text. Conditions, events, `unisono decide` and
+`unisono why` all show what is written here.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from unisono.engine.model import explanation as facts
+from unisono.engine.model.explanation import Blocker, Explanation, Reason, Stage
+from unisono.engine.model.names import CPU, Instant, ResourceName
+
+_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+
+
+def stage_of(explanation: Explanation) -> Stage:
+    """Say which part of the decision refused."""
+    return _classify(explanation.blockers[0])[0]
+
+
+def reason_of(explanation: Explanation) -> Reason:
+    """Return the reason for condition QuotaReserved=False (spec quota §11)."""
+    return _classify(explanation.blockers[0])[1]
+
+
+def message_of(explanation: Explanation) -> str:
+    """Return everything that is known, the main fact first, and what would help, as one line."""
+    told = dict.fromkeys(sentence(blocker) for blocker in explanation.blockers)
+    helps = remedy(explanation.blockers[0])
+    return "; ".join(told) + (f". To change that: {helps}" if helps else "")
+
+
+def _classify(blocker: Blocker) -> tuple[Stage, Reason]:  # one line a fact
+    match blocker:
+        case facts.QuotaExhausted(tried_preemption=tried):
+            return ("preemption" if tried else "quota"), "WaitingForQuota"
+        case facts.ExceedsMaximum():
+            return "quota", "ExceedsMaxQuota"
+        case facts.ResourceNotCovered() | facts.FlavorMismatch():
+            return "flavor", "NoMatchingFlavor"
+        case facts.WaitingForVictims():
+            return "preemption", "WaitingForPreemptedWorkloads"
+        case facts.PreemptionBackoff():
+            return "preemption", "WaitingForQuota"
+        case facts.ClaimedThisCycle():
+            return "order", "WaitingForQuota"
+        case facts.BehindInQueue():
+            return "order", "PendingEvaluation"
+        case facts.QueueMissing() | facts.QueueInactive() | facts.NamespaceNotSelected():
+            return "config", "Misconfigured"
+        case facts.Misconfigured():
+            return "config", "Misconfigured"
+        case facts.QueueStopped():
+            return "hold", "Suspended"
+        case facts.CheckFailed():
+            return "hold", "OnHold"
+        case facts.Deactivated():
+            return "hold", "Deactivated"
+        case facts.Gated():
+            return "hold", "AdmissionGated"
+        case facts.OnHold():
+            return "hold", "OnHold"
+        case facts.PodsNotReady():
+            return "hold", "WaitingForPodsReady"
+
+
+def sentence(blocker: Blocker) -> str:  # one sentence a fact
+    """Say one fact in words."""
+    match blocker:
+        case facts.QuotaExhausted() as fact:
+            return _quota_exhausted(fact)
+        case facts.ExceedsMaximum() as fact:
+            return (
+                f"pod set {fact.pod_set} needs {_amount(fact.wanted, fact.resource)} in flavor "
+                f"{fact.flavor}; queue {fact.queue} can never use more than "
+                f"{_amount(fact.maximum, fact.resource)}"
+            )
+        case facts.ResourceNotCovered() as fact:
+            return (
+                f"pod set {fact.pod_set} asks for {fact.resource}, which queue {fact.queue} "
+                "has no quota for"
+            )
+        case facts.FlavorMismatch() as fact:
+            return _flavor_mismatch(fact)
+        case facts.WaitingForVictims(victims=victims):
+            several = f"{len(victims)} workloads" if len(victims) > 1 else "1 workload"
+            return f"waits for {several} to leave: {', '.join(victims)}"
+        case facts.PreemptionBackoff(until=until, preemptions=times):
+            often = "once" if times == 1 else f"{times} times"
+            return f"was preempted {often} lately and may not displace others before {at(until)}"
+        case facts.ClaimedThisCycle(overlapping_victims=overlapping):
+            if overlapping:
+                return "those who would have to leave for it are leaving for another workload"
+            return "it fitted, but workloads ahead of it took the room; it is tried again"
+        case facts.BehindInQueue(queue=queue, head=head, position=position):
+            return f"is number {position} in queue {queue}, behind {head}"
+        case facts.QueueMissing(local_queue=local, queue=None):
+            return f"LocalQueue {local} does not exist"
+        case facts.QueueMissing(local_queue=local, queue=queue):
+            return f"LocalQueue {local} points to ClusterQueue {queue}, which does not exist"
+        case facts.QueueInactive() as fact:
+            return _queue_inactive(fact)
+        case facts.QueueStopped(queue=queue, local=local, drain=drain):
+            kind, policy = ("LocalQueue" if local else "ClusterQueue"), "HoldAndDrain"
+            return f"{kind} {queue} is stopped (stopPolicy {policy if drain else 'Hold'})"
+        case facts.NamespaceNotSelected(queue=queue, namespace=namespace):
+            return f"the namespaceSelector of queue {queue} does not match namespace {namespace}"
+        case facts.Misconfigured(problem=problem):
+            return problem
+        case facts.CheckFailed(check=check, state=state):
+            return f"admission check {check} says {state}"
+        case facts.Deactivated():
+            return "is deactivated (spec.active is false)"
+        case facts.Gated(by=by):
+            return f"admission is gated by {by}"
+        case facts.OnHold(until=None):
+            return "is on hold after an eviction until it is requeued"
+        case facts.OnHold(until=until):
+            assert until is not None, "the case above took None"
+            return f"is on hold after an eviction until {at(until)}"
+        case facts.PodsNotReady(waiting_for=key):
+            return f"admission waits until the pods of {key} are ready"
+
+
+def remedy(blocker: Blocker) -> str | None:  # one line a fact
+    """Say what would change a fact; None when time or others will."""
+    match blocker:
+        case facts.ExceedsMaximum():
+            return "ask for less, or raise nominalQuota or borrowingLimit"
+        case facts.ResourceNotCovered(queue=queue, resource=resource):
+            return f"add {resource} to coveredResources of ClusterQueue {queue}"
+        case facts.FlavorMismatch(why="taint", detail=taint):
+            return f"add a toleration for {taint} to the pods or to the flavor"
+        case facts.FlavorMismatch(why="missing", flavor=flavor):
+            return f"create ResourceFlavor {flavor}"
+        case facts.FlavorMismatch():
+            return "change the pods' nodeSelector or affinity, or the flavor's nodeLabels"
+        case facts.QueueMissing(local_queue=local, queue=None):
+            return f"create LocalQueue {local}, or correct the queue name"
+        case facts.QueueMissing(queue=queue):
+            return f"create ClusterQueue {queue}"
+        case facts.QueueStopped():
+            return "set stopPolicy to None"
+        case facts.NamespaceNotSelected(queue=queue):
+            return f"label the namespace, or widen spec.namespaceSelector of ClusterQueue {queue}"
+        case facts.Deactivated():
+            return "set spec.active to true"
+        case _:
+            return None
+
+
+def at(instant: Instant) -> str:
+    """Write an instant as Kubernetes does.
+
+    >>> at(Instant(1_767_268_800_000))
+    '2026-01-01T12:00:00Z'
+    """
+    moment = datetime.fromtimestamp(instant / 1000, tz=UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _quota_exhausted(fact: facts.QuotaExhausted) -> str:
+    text = (
+        f"pod set {fact.pod_set} needs {_amount(fact.wanted, fact.resource)} in flavor "
+        f"{fact.flavor}; queue {fact.queue} may use {_amount(fact.available, fact.resource)} more "
+        f"({_amount(fact.wanted - fact.available, fact.resource)} short)"
+    )
+    return f"{text}, and nobody may be displaced for it" if fact.tried_preemption else text
+
+
+def _flavor_mismatch(fact: facts.FlavorMismatch) -> str:
+    match fact.why:
+        case "missing":
+            return f"ResourceFlavor {fact.flavor} does not exist"
+        case "taint":
+            return f"pod set {fact.pod_set} does not tolerate {fact.detail} of flavor {fact.flavor}"
+        case "labels":
+            return f"pod set {fact.pod_set} asks for {fact.detail}, unlike flavor {fact.flavor}"
+        case "not-allowed":
+            return f"pod set {fact.pod_set} has to stay on its flavors, and not take {fact.flavor}"
+
+
+def _queue_inactive(fact: facts.QueueInactive) -> str:
+    what = {
+        "Terminating": "it is being deleted",
+        "FlavorNotFound": f"ResourceFlavor {fact.detail} does not exist",
+        "AdmissionCheckNotFound": f"AdmissionCheck {fact.detail} does not exist",
+        "AdmissionCheckInactive": f"AdmissionCheck {fact.detail} is not active",
+        "TopologyNotFound": f"Topology {fact.detail} does not exist",
+        "CohortCycle": f"cohort {fact.detail} is its own ancestor",
+    }
+    return f"ClusterQueue {fact.queue} is inactive: {what[fact.why]}"
+
+
+def _amount(amount: int, resource: ResourceName) -> str:
+    """Write an amount the way people write it in manifests.
+
+    >>> _amount(1500, CPU)
+    '1500m cpu'
+    >>> _amount(8, ResourceName("nvidia.com/gpu"))
+    '8 nvidia.com/gpu'
+    """
+    if resource == CPU:
+        whole = amount % 1000 == 0
+        return f"{amount // 1000} cpu" if whole else f"{amount}m cpu"
+    if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
+        power = 0
+        while power < len(_BINARY) - 1 and amount and amount % 1024 == 0:
+            amount //= 1024
+            power += 1
+        return f"{amount}{_BINARY[power]} {resource}"
+    return f"{amount} {resource}"

@@ -1,0 +1,127 @@
+"""What may end a holding besides somebody else's need, and how a workload queues again.
+
+Pure rules over one holding (spec quota §11, §13, §15 and §18.2): readiness time-outs with growing
+back-off, execution limits, admission checks that failed, deactivation, and the back-off that keeps
+a preempted workload from preempting right away.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from unisono.engine.model.names import Instant
+from unisono.engine.model.plan import Stop
+from unisono.engine.model.policy import PodsReady, Policy
+from unisono.engine.model.workload import Holding, Workload
+
+# The n-th preemption in a row keeps a workload from preempting for 60 s, 120 s, ... an hour.
+FIRST_BACKOFF_MS = 60_000
+LONGEST_BACKOFF_MS = 3_600_000
+
+
+def is_suspect(holding: Holding, policy: Policy, now: Instant) -> bool:
+    """Say whether something about the holding itself may require it to stop."""
+    return not holding.evicting and stop_for(holding, policy, now) is not None
+
+
+def stop_for(holding: Holding, policy: Policy, now: Instant) -> Stop | None:
+    """Return the stop that is due, if any; the most final reason wins."""
+    workload = holding.workload
+    if not workload.active:
+        return Stop(workload=workload.key, reason="Deactivated", deactivate=True)
+    for state in ("Rejected", "Retry"):
+        if any(check.state == state for check in workload.checks):
+            final = state == "Rejected"
+            return Stop(workload=workload.key, reason="AdmissionCheck", deactivate=final)
+    limit = _execution_ends(holding)
+    if limit is not None and limit <= now:
+        return Stop(workload=workload.key, reason="MaximumExecutionTimeExceeded", deactivate=True)
+    rules = policy.pods_ready
+    timeout = _must_be_ready(holding, rules)
+    if rules is not None and timeout is not None and timeout <= now:
+        return _readiness_stop(workload, rules, now)
+    return None
+
+
+def next_deadline(holding: Holding, policy: Policy) -> Instant | None:
+    """Return the first instant at which the holding has to be looked at again."""
+    instants = (_execution_ends(holding), _must_be_ready(holding, policy.pods_ready))
+    return min((instant for instant in instants if instant is not None), default=None)
+
+
+def _execution_ends(holding: Holding) -> Instant | None:
+    workload = holding.workload
+    if workload.max_execution_ms is None or not holding.admitted:
+        return None
+    left_ms = workload.max_execution_ms - workload.past_execution_ms
+    return Instant(holding.running_since + left_ms)
+
+
+def _must_be_ready(holding: Holding, rules: PodsReady | None) -> Instant | None:
+    """Return when its pods have to be ready: at first, or again after they were."""
+    if rules is None or holding.ready or not holding.admitted:
+        return None
+    if holding.unready_since is None:
+        return Instant(holding.running_since + rules.timeout_ms)
+    recovery_ms = rules.recovery_timeout_ms
+    if recovery_ms == 0:
+        return None
+    return Instant(
+        holding.unready_since + (rules.timeout_ms if recovery_ms is None else recovery_ms)
+    )
+
+
+def _readiness_stop(workload: Workload, rules: PodsReady, now: Instant) -> Stop:
+    times = workload.requeues + 1
+    if rules.backoff_limit is not None and times > rules.backoff_limit:
+        return Stop(workload=workload.key, reason="PodsReadyTimeout", deactivate=True)
+    backoff = min(rules.backoff_base_ms << min(workload.requeues, 32), rules.backoff_max_ms)
+    return Stop(workload=workload.key, reason="PodsReadyTimeout", requeue_at=Instant(now + backoff))
+
+
+def after_preemption(holding: Holding, now: Instant, *, calm_ms: int = 0) -> Workload:
+    """Return a preempted workload as it queues again, at its old place.
+
+    Having run for `calm_ms` undisturbed (an hour unless its queue says otherwise) starts the count
+    of preemptions anew.
+    """
+    workload = holding.workload
+    calm = now - holding.reserved_at >= (calm_ms or LONGEST_BACKOFF_MS)
+    times = 1 if calm else workload.preemptions + 1
+    return msgspec.structs.replace(
+        workload,
+        preemptions=times,
+        may_preempt_at=Instant(now + preemption_backoff_ms(times)),
+        past_execution_ms=_executed(holding, now),
+    )
+
+
+def preemption_backoff_ms(times: int) -> int:
+    """Return how long a workload that was preempted so often in a row may not preempt others."""
+    # More doublings than these are beyond the bound and would only make a bigger number.
+    return min(FIRST_BACKOFF_MS << min(times - 1, 32), LONGEST_BACKOFF_MS)
+
+
+def after_stop(holding: Holding, stop: Stop, policy: Policy, now: Instant) -> Workload:
+    """Return a stopped workload as it waits again, perhaps on hold or for good."""
+    workload = holding.workload
+    rules = policy.pods_ready
+    by_timeout = stop.reason == "PodsReadyTimeout"
+    moved = stop.reason == "AdmissionCheck" or (
+        by_timeout and rules is not None and rules.requeue_by == "Eviction"
+    )
+    return msgspec.structs.replace(
+        workload,
+        active=workload.active and not stop.deactivate,
+        requeue_at=stop.requeue_at,
+        requeues=workload.requeues + 1 if by_timeout else workload.requeues,
+        queued_at=now if moved else workload.queued_at,
+        checks=(),  # they start over with the next reservation
+        past_execution_ms=_executed(holding, now),
+    )
+
+
+def _executed(holding: Holding, now: Instant) -> int:
+    """Return the admitted time so far, this admission included."""
+    past = holding.workload.past_execution_ms
+    return past + max(0, now - holding.running_since) if holding.admitted else past

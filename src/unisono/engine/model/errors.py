@@ -1,0 +1,16 @@
+"""Trouble, as exceptions. A "no" is never one of these: it is an `Explanation`."""
+
+from __future__ import annotations
+
+
+class UnisonoError(Exception):
+    """Base of everything we raise on purpose."""
+
+
+class InvalidManifest(UnisonoError):
+    """The user can fix it: which field, and what is wrong with it."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}" if path else problem)
+        self.path = path
+        self.problem = problem

@@ -1,0 +1,215 @@
+"""Why a workload waits: typed facts with numbers, each naming what would change it.
+
+`Explanation.blockers` holds every fact that was found; the first one decides the stage and the
+reason that conditions and tables show. Words are made in `engine/explain.py`, nowhere else.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from unisono.engine.model.names import (
+    FlavorName,
+    Instant,
+    LocalQueueKey,
+    QueueName,
+    ResourceName,
+    WorkloadKey,
+)
+
+Stage = Literal[
+    "quota", "flavor", "placement", "preemption", "provision", "order", "hold", "config"
+]
+
+# Reasons of the condition QuotaReserved=False (spec quota §11).
+Reason = Literal[
+    "NoMatchingFlavor",
+    "WaitingForQuota",
+    "ExceedsMaxQuota",
+    "TopologyPlacementFailed",
+    "WaitingForPreemptedWorkloads",
+    "Misconfigured",
+    "Suspended",
+    "PendingEvaluation",
+    "WaitingForPodsReady",
+    "AdmissionGated",
+    "OnHold",
+    "Deactivated",
+]
+
+
+class _Fact(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="fact"):
+    """Base of all facts; it only carries the tag, so that a plan is also a file."""
+
+
+class QuotaExhausted(_Fact, frozen=True, kw_only=True):
+    """The queue may not use that much now, even with everything it can borrow."""
+
+    queue: QueueName
+    pod_set: str
+    flavor: FlavorName
+    resource: ResourceName
+    wanted: int
+    available: int
+    # True if making others leave was allowed and tried, and would not have been enough.
+    tried_preemption: bool = False
+
+
+class ExceedsMaximum(_Fact, frozen=True, kw_only=True):
+    """The queue could not use that much even if the cluster were empty."""
+
+    queue: QueueName
+    pod_set: str
+    flavor: FlavorName
+    resource: ResourceName
+    wanted: int
+    maximum: int
+
+
+class ResourceNotCovered(_Fact, frozen=True, kw_only=True):
+    """No group of the queue has quota for the resource."""
+
+    queue: QueueName
+    pod_set: str
+    resource: ResourceName
+
+
+class FlavorMismatch(_Fact, frozen=True, kw_only=True):
+    """The pods do not tolerate or do not select the flavor's nodes, or there is no such flavor."""
+
+    pod_set: str
+    flavor: FlavorName
+    why: Literal["missing", "taint", "labels", "not-allowed"]
+    detail: str = ""
+
+
+class WaitingForVictims(_Fact, frozen=True, kw_only=True):
+    """Others were told to leave for it and are still there."""
+
+    victims: tuple[WorkloadKey, ...]
+
+
+class PreemptionBackoff(_Fact, frozen=True, kw_only=True):
+    """It was itself preempted lately and may not make others leave before then."""
+
+    until: Instant
+    preemptions: int
+
+
+class ClaimedThisCycle(_Fact, frozen=True, kw_only=True):
+    """It fitted, but others of this cycle came first; it is tried again."""
+
+    queue: QueueName
+    overlapping_victims: bool = False
+
+
+class BehindInQueue(_Fact, frozen=True, kw_only=True):
+    """Not examined yet, or held up by the head of a StrictFIFO queue."""
+
+    queue: QueueName
+    head: WorkloadKey
+    position: int
+
+
+class QueueMissing(_Fact, frozen=True, kw_only=True):
+    """The local queue, or the ClusterQueue that it names, does not exist."""
+
+    local_queue: LocalQueueKey
+    queue: QueueName | None = None
+
+
+class QueueInactive(_Fact, frozen=True, kw_only=True):
+    """The ClusterQueue cannot admit anything until its configuration is mended."""
+
+    queue: QueueName
+    why: Literal[
+        "Terminating",
+        "FlavorNotFound",
+        "AdmissionCheckNotFound",
+        "AdmissionCheckInactive",
+        "TopologyNotFound",
+        "CohortCycle",
+    ]
+    detail: str = ""
+
+
+class QueueStopped(_Fact, frozen=True, kw_only=True):
+    """Somebody stopped the queue (stopPolicy)."""
+
+    queue: str
+    local: bool
+    drain: bool
+
+
+class NamespaceNotSelected(_Fact, frozen=True, kw_only=True):
+    """The ClusterQueue's namespaceSelector does not match the workload's namespace."""
+
+    queue: QueueName
+    namespace: str
+
+
+class Misconfigured(_Fact, frozen=True, kw_only=True):
+    """The workload itself cannot be run as written."""
+
+    problem: str
+
+
+class CheckFailed(_Fact, frozen=True, kw_only=True):
+    """An admission check said Retry or Rejected."""
+
+    check: str
+    state: Literal["Retry", "Rejected"]
+
+
+class Deactivated(_Fact, frozen=True, kw_only=True):
+    """spec.active is false."""
+
+
+class Gated(_Fact, frozen=True, kw_only=True):
+    """An annotation names who must release it first."""
+
+    by: str
+
+
+class OnHold(_Fact, frozen=True, kw_only=True):
+    """Evicted lately; it comes back to the queue by itself at `until`, or when somebody says so."""
+
+    until: Instant | None = None
+
+
+class PodsNotReady(_Fact, frozen=True, kw_only=True):
+    """Admission waits until the pods of an admitted workload are ready (blockAdmission)."""
+
+    waiting_for: WorkloadKey
+
+
+Blocker = (
+    QuotaExhausted
+    | ExceedsMaximum
+    | ResourceNotCovered
+    | FlavorMismatch
+    | WaitingForVictims
+    | PreemptionBackoff
+    | ClaimedThisCycle
+    | BehindInQueue
+    | QueueMissing
+    | QueueInactive
+    | QueueStopped
+    | NamespaceNotSelected
+    | Misconfigured
+    | CheckFailed
+    | Deactivated
+    | Gated
+    | OnHold
+    | PodsNotReady
+)
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything known about why one workload does not start. The first blocker is the main one."""
+
+    workload: WorkloadKey
+    queue: QueueName | None
+    blockers: tuple[Blocker, ...]

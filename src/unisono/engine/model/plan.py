@@ -1,0 +1,117 @@
+"""A plan: the decision of one cycle, as data that leaves no choices.
+
+Carrying it out is only writing: reserve quota for every admission, tell every victim to leave,
+publish every explanation. `ClusterState.apply` does the same to the engine's own picture.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from unisono.engine.model.explanation import Explanation
+from unisono.engine.model.names import Instant, QueueName, WorkloadKey
+from unisono.engine.model.resources import Usage
+from unisono.engine.model.workload import Admission
+
+PreemptionReason = Literal[
+    "InClusterQueue",
+    "InCohortReclamation",
+    "InCohortReclaimWhileBorrowing",
+    "InCohortFairSharing",
+]
+StopReason = Literal[
+    "ClusterQueueStopped",
+    "LocalQueueStopped",
+    "PodsReadyTimeout",
+    "AdmissionCheck",
+    "MaximumExecutionTimeExceeded",
+    "Deactivated",
+]
+
+# What happens to an examined workload that is not admitted (spec quota §5):
+# retry   - stays where it is and is examined again when its cohort tree changes
+# park    - leaves the line, with all of its shape, until quota is freed in its cohort tree
+# stall   - StrictFIFO: stays at the head and blocks, until quota is freed in its cohort tree
+# sticky  - made others leave; stays the head of its queue until it is admitted
+Outcome = Literal["retry", "park", "stall", "sticky"]
+
+
+class Admit(msgspec.Struct, frozen=True, kw_only=True):
+    """Quota is reserved for this workload."""
+
+    workload: WorkloadKey
+    admission: Admission
+    charges: Usage = ()  # what it costs the queue, account by account
+    borrow_level: int = 0  # 0: within its own quota; higher: borrowed from further away
+    # False while admission checks of its queue have to agree first.
+    checks_pass: bool = True
+    replaces: WorkloadKey | None = None  # the elastic slice that ends with this admission
+
+
+class Victim(msgspec.Struct, frozen=True, kw_only=True):
+    """A workload that has to leave."""
+
+    workload: WorkloadKey
+    reason: PreemptionReason
+    # True if an earlier plan told it already: it is counted on, not told again.
+    already_evicting: bool = False
+
+
+class Preempt(msgspec.Struct, frozen=True, kw_only=True):
+    """These victims leave, and then the workload fits as described by `admission`."""
+
+    workload: WorkloadKey
+    admission: Admission
+    victims: tuple[Victim, ...]
+
+
+class Stop(msgspec.Struct, frozen=True, kw_only=True):
+    """A workload loses its quota for a reason that is nobody else's need."""
+
+    workload: WorkloadKey
+    reason: StopReason
+    requeue_at: Instant | None = None  # back in the queue not before then
+    deactivate: bool = False  # and not at all until somebody sets spec.active again
+
+
+class Wait(msgspec.Struct, frozen=True, kw_only=True):
+    """An examined workload that is not admitted: what becomes of it, and why."""
+
+    outcome: Outcome
+    explanation: Explanation
+    # What has to be freed before another look is worth it; None: anything in its cohort tree.
+    unblocked_by: Usage | None = None
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """One cycle's decision, in the order in which it was made."""
+
+    based_on: int  # version of the state it was made from
+    now: Instant
+    admissions: tuple[Admit, ...] = ()
+    preemptions: tuple[Preempt, ...] = ()
+    stops: tuple[Stop, ...] = ()
+    waits: tuple[Wait, ...] = ()
+    examined: tuple[QueueName, ...] = ()  # queues whose heads were looked at
+
+
+class Eviction(msgspec.Struct, frozen=True, kw_only=True):
+    """One workload told to leave by a plan, flat, for those who report."""
+
+    workload: WorkloadKey
+    reason: PreemptionReason | StopReason
+    by: WorkloadKey | None = None
+
+
+def evictions(plan: Plan) -> tuple[Eviction, ...]:
+    """List who is newly told to leave, in decision order."""
+    stopped = [Eviction(workload=stop.workload, reason=stop.reason) for stop in plan.stops]
+    preempted = [
+        Eviction(workload=victim.workload, reason=victim.reason, by=preemption.workload)
+        for preemption in plan.preemptions
+        for victim in preemption.victims
+        if not victim.already_evicting
+    ]
+    return (*stopped, *preempted)

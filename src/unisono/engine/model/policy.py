@@ -1,0 +1,52 @@
+"""What the operator chose for the whole cluster. The defaults are what most clusters want."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from unisono.engine.model.names import ResourceName
+
+FairStrategy = Literal["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
+
+
+class FairSharing(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose share is largest gives way first."""
+
+    strategies: tuple[FairStrategy, ...] = ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
+
+
+class AdmissionFairSharing(msgspec.Struct, frozen=True, kw_only=True):
+    """Order a queue's workloads by what their local queues used lately."""
+
+    half_life_ms: int = 7 * 24 * 3600 * 1000
+    sampling_ms: int = 5 * 60 * 1000
+    # Empty: GPUs count 1 and all else 0 where the queue covers a GPU; everything 1 otherwise.
+    weights_milli: tuple[tuple[ResourceName, int], ...] = ()
+
+
+class PodsReady(msgspec.Struct, frozen=True, kw_only=True):
+    """What happens to a gang whose pods do not become ready in time."""
+
+    timeout_ms: int = 30 * 60 * 1000
+    recovery_timeout_ms: int | None = None  # None: as `timeout_ms`; 0: never
+    block_admission: bool = False
+    requeue_by: Literal["Eviction", "Creation"] = "Eviction"
+    backoff_limit: int | None = None
+    backoff_base_ms: int = 60 * 1000
+    backoff_max_ms: int = 3600 * 1000
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """Every switch that changes a decision."""
+
+    fair_sharing: FairSharing | None = None
+    admission_fair_sharing: AdmissionFairSharing | None = None
+    pods_ready: PodsReady | None = None
+    # What to do with a requested resource that no group of the queue covers.
+    undeclared: Literal["Block", "Ignore"] = "Block"
+    # The two rules that end preemption loops (spec quota §18.2). Kueue has neither.
+    anti_thrash: bool = True
+    # Switches off every deliberate difference from Kueue.
+    strict: bool = False

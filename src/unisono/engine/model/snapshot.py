@@ -1,0 +1,53 @@
+"""A snapshot: everything a decision depends on, as one value that encodes.
+
+`ClusterState.snapshot()` makes one, `ClusterState.restore()` reads one back; a flight-recorder file
+is a snapshot with the plan that was made from it. The auditor reads nothing else.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from unisono.engine.model.names import Instant, QueueName, WorkloadKey
+from unisono.engine.model.plan import Wait
+from unisono.engine.model.policy import Policy
+from unisono.engine.model.queue import ClusterQueue, Cohort, Flavor, LocalQueue
+from unisono.engine.model.selection import Labels
+from unisono.engine.model.workload import Holding, Workload
+
+
+class Namespace(msgspec.Struct, frozen=True):
+    """A namespace and its labels, for namespaceSelectors."""
+
+    name: str
+    labels: Labels = ()
+
+
+class AdmissionCheck(msgspec.Struct, frozen=True):
+    """An admission check that exists; an inactive one makes its queues inactive."""
+
+    name: str
+    active: bool = True
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """The world as the engine knows it at one version of its state."""
+
+    version: int = 0
+    now: Instant = Instant(0)
+    policy: Policy = Policy()
+    flavors: tuple[Flavor, ...] = ()
+    cohorts: tuple[Cohort, ...] = ()
+    queues: tuple[ClusterQueue, ...] = ()
+    local_queues: tuple[LocalQueue, ...] = ()
+    namespaces: tuple[Namespace, ...] = ()
+    checks: tuple[AdmissionCheck, ...] = ()
+    topologies: tuple[str, ...] = ()
+    holdings: tuple[Holding, ...] = ()
+    # Workloads that made others leave and go first in their queues until they are admitted.
+    preemptors: tuple[WorkloadKey, ...] = ()
+    waiting: tuple[Workload, ...] = ()
+    # What was found out before and still holds: verdicts on workloads that are set aside, and
+    # queues with nothing new to examine. Without it a decision would start from scratch.
+    verdicts: tuple[Wait, ...] = ()
+    asleep: tuple[QueueName, ...] = ()

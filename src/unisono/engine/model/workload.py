@@ -1,0 +1,136 @@
+"""A workload: a gang of pod sets that is admitted whole, and what it holds once it is."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from unisono.engine.model.names import (
+    FlavorName,
+    Instant,
+    LocalQueueKey,
+    NodeName,
+    QueueName,
+    ResourceName,
+    WorkloadKey,
+)
+from unisono.engine.model.node import HostPort, PodRule, SpreadRule
+from unisono.engine.model.resources import Amounts
+from unisono.engine.model.selection import AffinityTerm, Labels, Toleration
+
+
+class TopologyRequest(msgspec.Struct, frozen=True):
+    """Where the pods of a set must (or would like to) be close to each other."""
+
+    mode: Literal["required", "preferred", "unconstrained"]
+    level: str = ""
+    slice_level: str = ""
+    slice_size: int = 0
+
+
+class WeightedTerm(msgspec.Struct, frozen=True):
+    """A node affinity term that is preferred, and how much (1..100)."""
+
+    weight: int
+    term: AffinityTerm
+
+
+class PodSet(msgspec.Struct, frozen=True, kw_only=True):
+    """Pods of one template. `requests` is what one pod asks for."""
+
+    name: str = "main"
+    count: int
+    min_count: int | None = None  # partial admission may shrink the set to this
+    requests: Amounts = ()
+    node_selector: Labels = ()
+    affinity: tuple[AffinityTerm, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    topology: TopologyRequest | None = None
+    group: str = ""  # pod sets with the same group take the same flavors and the same domain
+    # What placement needs besides; a pod set that asks for none of it costs nothing for it.
+    preferred: tuple[WeightedTerm, ...] = ()  # preferred node affinity
+    labels: Labels = ()
+    host_ports: tuple[HostPort, ...] = ()
+    affinity_to: tuple[PodRule, ...] = ()  # required pod affinity
+    anti_affinity: tuple[PodRule, ...] = ()  # required pod anti-affinity
+    spread: tuple[SpreadRule, ...] = ()
+
+
+class CheckState(msgspec.Struct, frozen=True):
+    """What an admission check says of one workload."""
+
+    name: str
+    state: Literal["Pending", "Ready", "Retry", "Rejected"] = "Pending"
+
+
+class Workload(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody asked for, and what happened to it before; never what it holds now."""
+
+    key: WorkloadKey
+    uid: str
+    queue: LocalQueueKey
+    pod_sets: tuple[PodSet, ...]
+    priority: int = 0
+    created_at: Instant = Instant(0)
+    # The place in the queue when it is not the creation time (evicted by a readiness time-out or
+    # by an admission check). Preempted workloads keep their creation time.
+    queued_at: Instant | None = None
+    active: bool = True
+    gated_by: str = ""  # kueue.x-k8s.io/admission-gated-by
+    requeue_at: Instant | None = None  # on hold until then
+    on_hold: bool = False  # condition Requeued=False
+    checks: tuple[CheckState, ...] = ()
+    # Pods of each set that are done and will not come back: their quota is free again.
+    reclaimable: tuple[tuple[str, int], ...] = ()
+    replaces: WorkloadKey | None = None  # elastic job: the slice that this one grows out of
+    # How often it was preempted, and when it may next make others leave (spec quota §18.2b).
+    preemptions: int = 0
+    may_preempt_at: Instant | None = None
+    requeues: int = 0  # how often its pods were not ready in time
+    max_execution_ms: int | None = None
+    past_execution_ms: int = 0  # admitted time before the current admission
+    # A request above its limit, an unreadable template: nothing that waiting would mend.
+    misconfigured: str = ""
+    # How many pods must start together, over all sets; None: all of them (every set's minimum).
+    min_total: int | None = None
+
+    @property
+    def position_time(self) -> Instant:
+        """The instant that decides its place among equals."""
+        return self.created_at if self.queued_at is None else self.queued_at
+
+
+class PodSetAssignment(msgspec.Struct, frozen=True, kw_only=True):
+    """How many pods of a set may run, and which flavor each of its resources comes from."""
+
+    name: str
+    count: int
+    flavors: tuple[tuple[ResourceName, FlavorName], ...] = ()
+    nodes: tuple[tuple[NodeName, int], ...] = ()  # pods per node, in topology order; () if unplaced
+
+
+class Admission(msgspec.Struct, frozen=True, kw_only=True):
+    """A reservation of quota: where it is charged and for what."""
+
+    queue: QueueName
+    pod_sets: tuple[PodSetAssignment, ...]
+
+
+class Holding(msgspec.Struct, frozen=True, kw_only=True):
+    """A workload that holds quota now."""
+
+    workload: Workload
+    admission: Admission
+    reserved_at: Instant = Instant(0)
+    evicting: bool = False  # told to leave; keeps its quota until its pods are gone
+    admitted: bool = True  # all admission checks are ready
+    admitted_at: Instant | None = None  # None: when it was reserved
+    ready: bool = True  # its pods are ready (waitForPodsReady)
+    # Since when its pods are not ready any more; None if they never were.
+    unready_since: Instant | None = None
+
+    @property
+    def running_since(self) -> Instant:
+        """When it was admitted, as far as that is known."""
+        return self.reserved_at if self.admitted_at is None else self.admitted_at

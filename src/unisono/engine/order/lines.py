@@ -1,0 +1,214 @@
+"""The lines inside one ClusterQueue: who waits, in which order, and who is parked (spec quota §5).
+
+Workloads that share a verdict stand in one *line* (same shape, same priority), so parking or
+waking a thousand equal workloads costs what one costs. The queue's head is the best first member
+of its active lines. With admission fair sharing a line also belongs to one local queue, because
+what that local queue used lately outranks priority.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from unisono.engine.model.explanation import Blocker
+from unisono.engine.model.names import Instant, LocalQueueKey, WorkloadKey
+from unisono.engine.model.workload import Workload
+from unisono.engine.quota.shape import Shape
+
+# What decides alike: shape, priority, and the identity of a workload with a history of its own
+# (it may have to wait before it makes others leave).
+Kind = tuple[int, int, str]
+UsageOf = Callable[[LocalQueueKey], int]
+
+
+class Waiting:
+    """A workload without quota."""
+
+    __slots__ = ("line", "shape", "workload")
+
+    def __init__(self, workload: Workload, shape: Shape) -> None:
+        self.workload = workload
+        self.shape = shape
+        self.line: Line | None = None  # None while its local queue or itself is held back
+
+
+def kind_of(waiting: Waiting) -> Kind:
+    """Return the class of workloads that share this one's verdict."""
+    workload = waiting.workload
+    own = workload.uid if workload.may_preempt_at is not None else ""
+    return waiting.shape.number, workload.priority, own
+
+
+class Line:
+    """Members of one kind, first come first served."""
+
+    __slots__ = ("_members", "kind", "local_queue", "offered", "size")
+
+    def __init__(self, kind: Kind, local_queue: LocalQueueKey) -> None:
+        self.kind = kind
+        self.local_queue = local_queue
+        self._members: list[tuple[Instant, str, int, Waiting]] = []
+        self.size = 0
+        self.offered = 0  # the member that stands for the line on the queue's heap
+
+    def push(self, waiting: Waiting, sequence: int) -> None:
+        """Let a workload join; `sequence` keeps comparisons away from the object itself."""
+        workload = waiting.workload
+        entry = (workload.position_time, workload.uid, sequence, waiting)
+        heapq.heappush(self._members, entry)
+        waiting.line = self
+        self.size += 1
+
+    def drop(self, waiting: Waiting) -> None:
+        """Let a workload leave from anywhere; its entry is discarded when it surfaces."""
+        waiting.line = None
+        self.size -= 1
+        if len(self._members) > 2 * self.size + 16:
+            self._members = [entry for entry in self._members if entry[3].line is self]
+            heapq.heapify(self._members)
+
+    def first(self) -> tuple[Instant, str, int, Waiting] | None:
+        """Return the first member's entry."""
+        members = self._members
+        while members and members[0][3].line is not self:
+            heapq.heappop(members)
+        return members[0] if members else None
+
+    def __iter__(self) -> Iterator[Waiting]:
+        """Yield members in no particular order."""
+        return (entry[3] for entry in self._members if entry[3].line is self)
+
+
+@dataclass(slots=True)
+class Lines:
+    """All lines of one ClusterQueue."""
+
+    usage_of: UsageOf | None = None  # set: admission fair sharing orders local queues first
+    parked: dict[Kind, tuple[Blocker, ...]] = field(default_factory=dict)
+    sticky: WorkloadKey | None = None  # made others leave; goes first until it is admitted
+    _lines: dict[tuple[Kind, LocalQueueKey | None], Line] = field(default_factory=dict)
+    # (-priority, time, uid, member's sequence, entry's number, line): the number ends every tie.
+    _heap: list[tuple[int, Instant, str, int, int, Line]] = field(default_factory=list)
+    _sequence: int = 0
+
+    def push(self, waiting: Waiting) -> bool:
+        """Let a workload join; say whether it is in an active line, i.e. will be examined."""
+        kind, local_queue = kind_of(waiting), waiting.workload.queue
+        key = (kind, local_queue if self.usage_of else None)
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = Line(kind, local_queue)
+        self._sequence += 1
+        line.push(waiting, self._sequence)
+        if kind in self.parked:
+            first = line.first()
+            if first is None or first[3] is not waiting:
+                return False
+            # Who stands in front of all that were refused may fare better (a rule may compare
+            # times), so the kind is looked at once more.
+            self.wake(kind)
+        self._offer(line)
+        return True
+
+    def drop(self, waiting: Waiting) -> None:
+        """Let a workload leave."""
+        line = waiting.line
+        assert line is not None, f"{waiting.workload.key} stands in no line"
+        line.drop(waiting)
+        self.unstick(waiting.workload.key)
+        if line.size == 0:
+            del self._lines[line.kind, line.local_queue if self.usage_of else None]
+            if not self._keys(line.kind):
+                self.parked.pop(line.kind, None)
+        elif line.kind not in self.parked:
+            self._offer(line)
+
+    def head(self, sticky: Waiting | None) -> Waiting | None:
+        """Return who is examined next; `sticky` is the entry of `self.sticky` if it still waits."""
+        if sticky is not None and sticky.line is not None:
+            return sticky
+        if self.usage_of is not None:
+            return self._fairest(self.usage_of)
+        while self._heap:
+            _, _, _, sequence, _, line = self._heap[0]
+            first = line.first()
+            if first is not None and first[2] == sequence and line.kind not in self.parked:
+                return first[3]
+            heapq.heappop(self._heap)
+            if line.offered == sequence:
+                line.offered = 0
+        return None
+
+    def park(self, kind: Kind, blockers: tuple[Blocker, ...]) -> None:
+        """Set all workloads of a kind aside; newcomers of that kind join them."""
+        self.parked[kind] = blockers
+
+    def parked_heads(self) -> list[Waiting]:
+        """Return the first workload of every parked kind, in queue order."""
+        found: dict[Kind, Waiting] = {}
+        for waiting in self.in_order():
+            if kind_of(waiting) in self.parked:
+                found.setdefault(kind_of(waiting), waiting)
+        return list(found.values())
+
+    def unstick(self, key: WorkloadKey) -> None:
+        """Let a workload be one of many again: it no longer waits for victims."""
+        if self.sticky == key:
+            self.sticky = None
+
+    def wake(self, kind: Kind) -> bool:
+        """Bring a parked kind back; False if it was not parked."""
+        if self.parked.pop(kind, None) is None:
+            return False
+        for key in self._keys(kind):
+            self._offer(self._lines[key])
+        return True
+
+    def in_order(self) -> list[Waiting]:
+        """Return everybody, parked or not, in queue order."""
+        usage_of = self.usage_of
+
+        def place(waiting: Waiting) -> tuple[bool, int, int, Instant, str]:
+            workload = waiting.workload
+            usage = usage_of(workload.queue) if usage_of else 0
+            late = workload.key != self.sticky
+            return late, usage, -workload.priority, workload.position_time, workload.uid
+
+        return sorted((w for line in self._lines.values() for w in line), key=place)
+
+    def __len__(self) -> int:
+        """Return how many workloads wait."""
+        return sum(line.size for line in self._lines.values())
+
+    def _keys(self, kind: Kind) -> list[tuple[Kind, LocalQueueKey | None]]:
+        if self.usage_of is None:
+            return [(kind, None)] if (kind, None) in self._lines else []
+        return [key for key in self._lines if key[0] == kind]
+
+    def _offer(self, line: Line) -> None:
+        """Put a line's first member on the heap of heads (stale entries fall out in `head`)."""
+        first = line.first()
+        if first is None or self.usage_of is not None or line.offered == first[2]:
+            return
+        if len(self._heap) > 4 * len(self._lines) + 16:
+            self._heap = [entry for entry in self._heap if entry[5].offered == entry[3]]
+            heapq.heapify(self._heap)
+        line.offered = first[2]
+        self._sequence += 1
+        heapq.heappush(
+            self._heap, (-line.kind[1], first[0], first[1], first[2], self._sequence, line)
+        )
+
+    def _fairest(self, usage_of: UsageOf) -> Waiting | None:
+        """Return the head when local queues' recent usage comes before priority."""
+        best: tuple[tuple[int, int, Instant, str, int], Waiting] | None = None
+        for line in self._lines.values():
+            first = line.first()
+            if line.kind in self.parked or first is None:
+                continue
+            rank = (usage_of(line.local_queue), -line.kind[1], first[0], first[1], first[2])
+            if best is None or rank < best[0]:
+                best = (rank, first[3])
+        return best[1] if best else None

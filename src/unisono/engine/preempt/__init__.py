@@ -1,0 +1,1 @@
+"""Who has to leave, and for whom."""

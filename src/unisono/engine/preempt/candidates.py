@@ -1,0 +1,114 @@
+"""Who might leave for whom: the policies, and the order in which candidates are considered.
+
+Spec quota §8. A candidate must use an account that the preemptor is short of, and the preemptor's
+queue must have a rule that lets it go first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from unisono.engine.model.names import Instant, LocalQueueKey, WorkloadKey
+from unisono.engine.model.plan import PreemptionReason
+from unisono.engine.model.resources import Account
+from unisono.engine.model.workload import Workload
+from unisono.engine.quota.tree import Cell, Node
+from unisono.engine.state.queue_book import QueueBook, Running
+
+
+@dataclass(slots=True, frozen=True)
+class Wish:
+    """What a preemptor wants, and what it is short of."""
+
+    workload: Workload
+    book: QueueBook
+    charges: dict[Cell, int]  # everything it would be charged
+    short: tuple[Account, ...]  # the accounts that have not enough
+    now: Instant
+    gone: frozenset[WorkloadKey]  # victims of others, already counted as gone
+    only_evicting: bool  # may count on those who leave anyway, but not make anybody leave
+    spares_fresh: bool  # whoever has not run for its queue's minimum is not a candidate (§18.5)
+
+
+@dataclass(slots=True, frozen=True)
+class Target:
+    """A chosen victim."""
+
+    running: Running
+    reason: PreemptionReason
+
+
+BookOf = Callable[[Node], QueueBook]
+UsageOf = Callable[[LocalQueueKey], int]
+
+
+def own_candidates(wish: Wish) -> Iterator[Running]:
+    """Yield workloads of the preemptor's own queue that its rules let it displace."""
+    rule = wish.book.spec.preemption.within_queue
+    if rule == "Never":
+        return
+    mine = wish.workload
+    for running in wish.book.running.values():
+        theirs = running.holding.workload
+        lower = mine.priority > theirs.priority
+        newer = (
+            rule == "LowerOrNewerEqualPriority"
+            and mine.priority == theirs.priority
+            and mine.position_time < theirs.position_time
+        )
+        if (lower or newer) and _counts(wish, running):
+            yield running
+
+
+def foreign_candidates(wish: Wish, book: QueueBook) -> Iterator[Running]:
+    """Yield workloads of another queue of the tree that may be reclaimed."""
+    rule = wish.book.spec.preemption.reclaim
+    if rule == "Never" or book.blocker is not None:
+        return
+    for running in book.running.values():
+        lower = wish.workload.priority > running.holding.workload.priority
+        if (rule == "Any" or lower) and _counts(wish, running):
+            yield running
+
+
+def _counts(wish: Wish, running: Running) -> bool:
+    """Say whether the candidate uses what is short and may be disturbed at all."""
+    holding = running.holding
+    if holding.workload.key in wish.gone:
+        return False
+    if not any(cell.account in wish.short and amount > 0 for cell, amount in running.charges):
+        return False
+    if holding.evicting:
+        return True
+    if wish.only_evicting or holding.workload.key == wish.workload.replaces:
+        return False
+    protected_ms = running.book.spec.preemption.min_runtime_ms if wish.spares_fresh else 0
+    return protected_ms == 0 or wish.now - holding.running_since >= protected_ms
+
+
+def importance(
+    running: Running, wish: Wish, usage_of: UsageOf | None
+) -> tuple[bool, bool, int, int, int, str]:
+    """Sort key: least important first. Ends in the identity, so the order is total."""
+    holding = running.holding
+    own = running.book is wish.book
+    # Within one queue, a local queue that used more lately gives way first, before priority.
+    recent = usage_of(holding.workload.queue) if usage_of and own else 0
+    return (
+        not holding.evicting,
+        own,
+        -recent,
+        holding.workload.priority,
+        -holding.reserved_at,
+        holding.workload.uid,
+    )
+
+
+def within_quota(node: Node, accounts: Iterable[Account]) -> bool:
+    """Say whether the node uses no more than its subtree owns of any of these accounts."""
+    for account in accounts:
+        cell = node.cells.get(account)
+        if cell is not None and cell.usage > cell.subtree:
+            return False
+    return True

@@ -1,0 +1,209 @@
+"""Classical preemption: priorities and reclaiming, through hierarchical cohorts (spec quota §8).
+
+Candidates of other queues come in two classes. *Hierarchy* candidates use what the preemptor's own
+side of the tree is entitled to: they may always be taken. *Priority* candidates may be taken only
+if the preemptor's queue does not borrow, or if `borrowWithinCohort` lets it while borrowing.
+Victims are removed one by one until the preemptor fits; then those that turned out needless are
+put back ("fill back").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from unisono.engine.ledger import Ledger
+from unisono.engine.model.plan import PreemptionReason
+from unisono.engine.model.resources import Account
+from unisono.engine.preempt.candidates import (
+    BookOf,
+    Target,
+    UsageOf,
+    Wish,
+    foreign_candidates,
+    importance,
+    own_candidates,
+    within_quota,
+)
+from unisono.engine.quota.tree import Node, available, borrows_with, local_room
+from unisono.engine.state.queue_book import Running
+
+_HIERARCHY, _PRIORITY, _OWN = 0, 1, 2
+
+
+@dataclass(slots=True, frozen=True)
+class _Candidate:
+    running: Running
+    rank: int  # _HIERARCHY, _PRIORITY or _OWN
+    reason: PreemptionReason
+    ancestor: Node | None = None  # the lowest cohort that has both queues below it
+    only_without_borrowing: bool = False
+
+
+def classical_victims(
+    wish: Wish, ledger: Ledger, book_of: BookOf, usage_of: UsageOf | None
+) -> list[Target]:
+    """Return who has to leave so that the wish fits; nobody if that is not possible."""
+    candidates = [_Candidate(running, _OWN, "InClusterQueue") for running in own_candidates(wish)]
+    if wish.book.spec.preemption.reclaim != "Never":
+        candidates.extend(_from_cohort(wish, book_of))
+    if not candidates or not _could_suffice(wish, candidates):
+        return []
+    candidates.sort(key=lambda c: _place(c, wish, usage_of))
+    for allow_borrowing in _attempts(wish, candidates):
+        mark = ledger.mark()
+        targets = _attempt(wish, ledger, candidates, allow_borrowing=allow_borrowing)
+        ledger.rollback(mark)
+        if targets:
+            return targets
+    return []
+
+
+def _place(
+    candidate: _Candidate, wish: Wish, usage_of: UsageOf | None
+) -> tuple[bool, int, tuple[bool, bool, int, int, int, str]]:
+    evicting = candidate.running.holding.evicting
+    return not evicting, candidate.rank, importance(candidate.running, wish, usage_of)
+
+
+def _from_cohort(wish: Wish, book_of: BookOf) -> Iterator[_Candidate]:
+    """Climb towards the root and collect from each ancestor's other branches."""
+    wanted = {cell.account: amount for cell, amount in wish.charges.items()}
+    entitled = _holds(wish.book.node, wanted)
+    rest = _beyond_local(wish.book.node, wanted)
+    below = wish.book.node
+    ancestor = below.parent
+    while ancestor is not None:
+        rank = _HIERARCHY if entitled else _PRIORITY
+        for node in _over_quota(ancestor, below, wish.short):
+            for running in foreign_candidates(wish, book_of(node)):
+                yield _classify(wish, running, rank, ancestor)
+        entitled = entitled or _holds(ancestor, rest)
+        rest = _beyond_local(ancestor, rest)
+        below, ancestor = ancestor, ancestor.parent
+
+
+def _classify(wish: Wish, running: Running, rank: int, ancestor: Node) -> _Candidate:
+    """Say under which condition a cohort candidate may be taken, and what to call it."""
+    rule = wish.book.spec.preemption.borrow
+    priority = running.holding.workload.priority
+    threshold = rule.max_priority_threshold
+    while_borrowing = (
+        rule.policy != "Never"
+        and priority < wish.workload.priority
+        and (threshold is None or priority <= threshold)
+    )
+    if rank == _PRIORITY and while_borrowing:
+        return _Candidate(running, rank, "InCohortReclaimWhileBorrowing", ancestor)
+    restricted = rank == _PRIORITY
+    return _Candidate(
+        running, rank, "InCohortReclamation", ancestor, only_without_borrowing=restricted
+    )
+
+
+def _over_quota(ancestor: Node, visited: Node, accounts: tuple[Account, ...]) -> Iterator[Node]:
+    """Yield queues below an ancestor that use more than their side owns."""
+    pending = [node for node in ancestor.children.values() if node is not visited]
+    while pending:
+        node = pending.pop()
+        if within_quota(node, accounts):
+            continue
+        if node.is_queue:
+            yield node
+        else:
+            pending.extend(node.children.values())
+
+
+def _holds(node: Node, wanted: dict[Account, int]) -> bool:
+    """Say whether the node's own subtree has room for all that is wanted."""
+    return not any(borrows_with(node.cell(account), amount) for account, amount in wanted.items())
+
+
+def _beyond_local(node: Node, wanted: dict[Account, int]) -> dict[Account, int]:
+    """Return what is left to ask of the parent."""
+    return {
+        account: max(0, amount - local_room(node.cell(account)))
+        for account, amount in wanted.items()
+    }
+
+
+def _could_suffice(wish: Wish, candidates: list[_Candidate]) -> bool:
+    """Rule out hopeless searches: availability grows by no more than what all candidates use."""
+    for cell, wanted in wish.charges.items():
+        if cell.account not in wish.short:
+            continue
+        freed = sum(
+            amount
+            for candidate in candidates
+            for held, amount in candidate.running.charges
+            if held.account == cell.account
+        )
+        if available(cell) + freed < wanted:
+            return False
+    return True
+
+
+def _attempts(wish: Wish, candidates: list[_Candidate]) -> tuple[bool, ...]:
+    """Return which attempts to make: True lets the preemptor's queue borrow."""
+    from_cohort = [c for c in candidates if c.rank != _OWN]
+    forbidden = wish.book.spec.preemption.borrow.policy == "Never"
+    cells = [wish.book.node.cell(account) for account in wish.short]
+    under_nominal = all(cell.usage < cell.nominal for cell in cells)
+    if not from_cohort or (forbidden and not under_nominal):
+        return (True,)
+    if forbidden and not any(c.rank == _HIERARCHY for c in from_cohort):
+        return (False, True)
+    return (True, False)
+
+
+def _attempt(
+    wish: Wish, ledger: Ledger, candidates: list[_Candidate], *, allow_borrowing: bool
+) -> list[Target]:
+    """Remove candidates in order until the wish fits, then put back who was not needed."""
+    targets: list[Target] = []
+    for candidate in candidates:
+        if candidate.ancestor is not None:
+            if allow_borrowing and candidate.only_without_borrowing:
+                continue
+            if _now_protected(candidate, wish.short):
+                continue
+        ledger.remove(candidate.running.charges)
+        targets.append(Target(candidate.running, candidate.reason))
+        if fits(wish, allow_borrowing=allow_borrowing):
+            return fill_back(wish, ledger, targets, allow_borrowing=allow_borrowing)
+    return []
+
+
+def _now_protected(candidate: _Candidate, accounts: tuple[Account, ...]) -> bool:
+    """Say whether earlier removals brought the candidate's side back within its quota."""
+    for node in candidate.running.book.node.path():
+        if node is candidate.ancestor:
+            return False
+        if within_quota(node, accounts):
+            return True
+    return False
+
+
+def fits(wish: Wish, *, allow_borrowing: bool) -> bool:
+    """Say whether everything wanted is available now."""
+    for cell, wanted in wish.charges.items():
+        if wanted > max(0, available(cell)):
+            return False
+        if not allow_borrowing and wanted and borrows_with(cell, wanted):
+            return False
+    return True
+
+
+def fill_back(
+    wish: Wish, ledger: Ledger, targets: list[Target], *, allow_borrowing: bool
+) -> list[Target]:
+    """Put targets back, the most important first, as long as the wish still fits."""
+    kept = list(targets)
+    for index in range(len(kept) - 2, -1, -1):
+        ledger.add(kept[index].running.charges)
+        if fits(wish, allow_borrowing=allow_borrowing):
+            kept[index] = kept[-1]
+            kept.pop()
+        else:
+            ledger.remove(kept[index].running.charges)
+    return kept

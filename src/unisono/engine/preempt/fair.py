@@ -1,0 +1,216 @@
+"""Fair-sharing preemption: whoever is furthest above its share gives way (spec quota §9).
+
+The preemptor's usage is booked first. Then the tree is descended along the highest dominant shares
+to a target queue, and its candidates are judged by how the two sides' shares compare just below
+their lowest common ancestor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from unisono.engine.ledger import Ledger
+from unisono.engine.model.plan import PreemptionReason
+from unisono.engine.model.policy import FairStrategy
+from unisono.engine.preempt.candidates import (
+    BookOf,
+    Target,
+    UsageOf,
+    Wish,
+    foreign_candidates,
+    importance,
+    own_candidates,
+    within_quota,
+)
+from unisono.engine.preempt.classical import fill_back
+from unisono.engine.quota.share import Share, dominant_share, is_borrowing
+from unisono.engine.quota.tree import Node, available, borrows_with
+from unisono.engine.state.queue_book import Running
+
+
+def fair_victims(
+    wish: Wish,
+    ledger: Ledger,
+    book_of: BookOf,
+    usage_of: UsageOf | None,
+    strategies: tuple[FairStrategy, ...],
+    *,
+    verify: bool,
+) -> list[Target]:
+    """Return who has to leave so that the wish fits; nobody if that would not be fair or enough."""
+    line_up = _LineUp(wish, usage_of)
+    line_up.fill(list(own_candidates(wish)))
+    if wish.book.spec.preemption.reclaim != "Never":
+        for node in wish.book.node.root().queues():
+            if node is not wish.book.node and not within_quota(node, wish.short):
+                line_up.fill(list(foreign_candidates(wish, book_of(node))))
+    if not line_up.queues:
+        return []
+    mark = ledger.mark()
+    ledger.add(wish.charges.items())
+    targets, spared = _first_pass(wish, ledger, line_up, strategies[0])
+    fitting = _fits_booked(wish)
+    if not fitting and len(strategies) > 1:
+        retry = _LineUp(wish, usage_of)
+        retry.fill(spared)
+        _second_pass(wish, ledger, retry, targets)
+        fitting = _fits_booked(wish)
+    if fitting and targets:
+        ledger.remove(wish.charges.items())
+        targets = fill_back(wish, ledger, targets, allow_borrowing=True)
+        if verify:
+            ledger.add(wish.charges.items())
+            fitting = all(_is_justified(wish, ledger, t, strategies) for t in targets)
+    ledger.rollback(mark)
+    return targets if fitting else []
+
+
+@dataclass(slots=True)
+class _LineUp:
+    """Candidates by queue, least important first, and the parts of the tree that are done with."""
+
+    wish: Wish
+    usage_of: UsageOf | None
+    queues: dict[Node, list[Running]] = field(default_factory=dict)  # reversed: pop() is first
+    pruned: set[Node] = field(default_factory=set)  # asked for membership only, never iterated
+
+    def fill(self, candidates: list[Running]) -> None:
+        ordered = sorted(candidates, key=self._key, reverse=True)
+        for running in ordered:
+            self.queues.setdefault(running.book.node, []).append(running)
+
+    def _key(self, running: Running) -> tuple[bool, bool, int, int, int, str]:
+        return importance(running, self.wish, self.usage_of)
+
+    def next_queue(self) -> Node | None:
+        """Return the queue that should give way next; None when nobody is left."""
+        own = self.wish.book.node
+        root = own.root()
+        if root is own:
+            return own if self.queues.get(own) else None
+        ancestors = set(own.path())
+        while root not in self.pruned:
+            found = self._descend(root, own, ancestors)
+            if found is not None:
+                return found
+        return None
+
+    def _descend(self, cohort: Node, own: Node, ancestors: set[Node]) -> Node | None:
+        best_queue: tuple[Share, Node] | None = None
+        best_cohort: tuple[Share, Node] | None = None
+        for _, child in sorted(cohort.children.items()):
+            if child in self.pruned:
+                continue
+            if child.is_queue:
+                has_candidates = bool(self.queues.get(child))
+                if not has_candidates or (child is not own and not is_borrowing(child)):
+                    self.pruned.add(child)
+                    continue
+                share = dominant_share(child)
+                if best_queue is None or share > best_queue[0]:
+                    best_queue = (share, child)
+                elif share == best_queue[0] and self._first(child) < self._first(best_queue[1]):
+                    best_queue = (share, child)
+                continue
+            if child not in ancestors and not is_borrowing(child):
+                self.pruned.add(child)
+                continue
+            share = dominant_share(child)
+            if best_cohort is None or share > best_cohort[0]:
+                best_cohort = (share, child)
+        if best_cohort is not None and (best_queue is None or best_cohort[0] >= best_queue[0]):
+            return self._descend(best_cohort[1], own, ancestors)
+        if best_queue is None:
+            self.pruned.add(cohort)
+            return None
+        return best_queue[1]
+
+    def _first(self, queue: Node) -> tuple[bool, bool, int, int, int, str]:
+        return self._key(self.queues[queue][-1])
+
+
+def _first_pass(
+    wish: Wish, ledger: Ledger, line_up: _LineUp, strategy: FairStrategy
+) -> tuple[list[Target], list[Running]]:
+    """Take victims by the first strategy; return them and those it spared."""
+    targets: list[Target] = []
+    spared: list[Running] = []
+    own = wish.book.node
+    nominal = not any(borrows_with(own.cell(account), 0) for account in wish.short)
+    while (queue := line_up.next_queue()) is not None:
+        candidates = line_up.queues[queue]
+        if queue is own or nominal:
+            reason: PreemptionReason = "InClusterQueue" if queue is own else "InCohortReclamation"
+            running = candidates.pop()
+            ledger.remove(running.charges)
+            targets.append(Target(running, reason))
+            if _fits_booked(wish):
+                break
+            continue
+        mine, theirs = _sides(own, queue)
+        own_share, old_share = dominant_share(mine), dominant_share(theirs)
+        taken = False
+        while candidates and not taken:
+            running = candidates.pop()
+            mark = ledger.mark()
+            ledger.remove(running.charges)
+            if _is_fair(strategy, own_share, old_share, dominant_share(theirs)):
+                targets.append(Target(running, "InCohortFairSharing"))
+                taken = True
+            else:
+                ledger.rollback(mark)
+                spared.append(running)
+        if taken and _fits_booked(wish):
+            break
+    return targets, spared
+
+
+def _second_pass(wish: Wish, ledger: Ledger, line_up: _LineUp, targets: list[Target]) -> None:
+    """Give each queue one more chance: its current share alone decides (S2-b)."""
+    own = wish.book.node
+    while (queue := line_up.next_queue()) is not None:
+        mine, theirs = _sides(own, queue)
+        if dominant_share(mine) < dominant_share(theirs):
+            running = line_up.queues[queue].pop()
+            ledger.remove(running.charges)
+            targets.append(Target(running, "InCohortFairSharing"))
+            if _fits_booked(wish):
+                return
+        line_up.pruned.add(queue)
+
+
+def _is_fair(strategy: FairStrategy, own: Share, old: Share, new: Share) -> bool:
+    return own <= new if strategy == "LessThanOrEqualToFinalShare" else own < old
+
+
+def _is_justified(
+    wish: Wish, ledger: Ledger, target: Target, strategies: tuple[FairStrategy, ...]
+) -> bool:
+    """Check a victim against the shares after fill-back (spec quota §18.3)."""
+    if target.reason != "InCohortFairSharing":
+        return True
+    mine, theirs = _sides(wish.book.node, target.running.book.node)
+    new = dominant_share(theirs)
+    mark = ledger.mark()
+    ledger.add(target.running.charges)
+    old = dominant_share(theirs)
+    ledger.rollback(mark)
+    own = dominant_share(mine)
+    return any(_is_fair(strategy, own, old, new) for strategy in strategies)
+
+
+def _sides(one: Node, other: Node) -> tuple[Node, Node]:
+    """Return the two nodes just below the lowest common ancestor."""
+    above = {node: index for index, node in enumerate(one.path())}
+    path = list(one.path())
+    previous = other
+    for node in other.path():
+        if node in above:
+            return path[above[node] - 1], previous
+        previous = node
+    raise AssertionError(f"{one.name} and {other.name} are not in one tree")
+
+
+def _fits_booked(wish: Wish) -> bool:
+    """Say whether the wish fits, its own usage being booked already."""
+    return all(available(cell) >= 0 for cell, wanted in wish.charges.items() if wanted)

@@ -1,0 +1,1 @@
+"""How much everybody may use."""

@@ -1,0 +1,273 @@
+"""Flavor assignment: which flavor each pod set takes, and whether it fits now (spec quota §7).
+
+For every choice of a menu the flavors are tried in order. Each gets a verdict: it fits, it would
+fit if others left, or it does not. Fungibility rules say when to stop and which verdict is best.
+
+    verdicts, worst first:  NO_FIT < NO_VICTIMS < PREEMPT < RECLAIM < FIT
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Protocol
+
+from unisono.engine.ledger import Charges
+from unisono.engine.model.explanation import Blocker, ExceedsMaximum, FlavorMismatch, QuotaExhausted
+from unisono.engine.model.names import FlavorName, QueueName, ResourceName
+from unisono.engine.model.queue import FlavorFungibility
+from unisono.engine.model.resources import Account
+from unisono.engine.quota.flavors import Choice, Menu, Option
+from unisono.engine.quota.shape import Shape
+from unisono.engine.quota.tree import Cell, available, borrow_level, borrows_with, potential
+
+
+class Verdict(IntEnum):
+    """How well a flavor serves, worst first."""
+
+    NO_FIT = 0
+    NO_VICTIMS = 1  # would need others to leave, and nobody suitable is there
+    PREEMPT = 2  # fits once workloads of the own queue leave
+    RECLAIM = 3  # fits once workloads of other queues leave
+    FIT = 4
+
+
+class Preemption(Protocol):
+    """What assignment must know about making others leave."""
+
+    @property
+    def has_rules(self) -> bool:
+        """Say whether the queue has any rule by which others may be displaced."""
+        ...
+
+    def may_try(self, cell: Cell, wanted: int, *, may_reclaim: bool) -> bool:
+        """Say whether the rules allow looking for victims at all."""
+        ...
+
+    def simulate(self, cell: Cell, wanted: int) -> tuple[Verdict, int]:
+        """Say how `wanted` of one account could be had, and at which borrow level."""
+        ...
+
+
+@dataclass(slots=True)
+class Assignment:
+    """Flavors for all pod sets, and what they charge."""
+
+    counts: tuple[int, ...]
+    verdict: Verdict = Verdict.FIT
+    level: int = 0
+    flavors: dict[tuple[int, ResourceName], FlavorName] = field(default_factory=dict)
+    charges: dict[Cell, int] = field(default_factory=dict)
+    needs_victims: dict[Cell, None] = field(default_factory=dict)
+    blockers: list[Blocker] = field(default_factory=list)
+    # Under what to wake it again; None: whenever anything is freed in its tree.
+    shortages: dict[Account, int] | None = field(default_factory=dict)
+
+    def as_charges(self) -> Charges:
+        """Return the charges in booking form."""
+        return tuple(self.charges.items())
+
+
+# Which flavors may be taken (a recomputation, or an elastic slice that must stay where it is).
+Allowed = Mapping[tuple[int, ResourceName], FlavorName]
+
+
+def assign(
+    shape: Shape,
+    menu: Menu,
+    counts: tuple[int, ...],
+    *,
+    fungibility: FlavorFungibility,
+    preemption: Preemption,
+    queue: QueueName,
+    allowed: Allowed | None = None,
+) -> Assignment:
+    """Find flavors for every pod set, or say why there are none."""
+    result = Assignment(counts)
+    failures: list[tuple[int, list[Blocker]]] = []
+    if menu.refusals:
+        result.verdict = Verdict.NO_FIT
+        failures.append((_NO_MATCH, list(menu.refusals)))
+    for choice in menu.choices:
+        best, refused = _choose(shape, choice, result, fungibility, preemption, queue, allowed)
+        if best is None:
+            result.verdict = Verdict.NO_FIT
+            failures.append(_milder_first(refused))
+            continue
+        result.verdict = min(result.verdict, best.verdict)
+        result.level = max(result.level, best.level)
+        for cell, wanted in best.wanted.items():
+            result.charges[cell] = wanted
+        for cell in best.short:
+            result.needs_victims[cell] = None
+        for place in choice.resources:
+            result.flavors[place] = best.option.flavor
+        result.blockers.extend(best.facts)
+    if failures:
+        failures.sort(key=lambda failure: -failure[0])
+        result.blockers = [fact for _, facts in failures for fact in facts]
+    return result
+
+
+# How bad a refusal is, for choosing which reason to show (spec quota §7).
+_WAITING, _TOO_BIG, _NO_MATCH = 1, 2, 3
+
+
+@dataclass(slots=True)
+class _Tried:
+    """One flavor's verdict."""
+
+    option: Option
+    wanted: dict[Cell, int]  # totals a cell, earlier pod sets included
+    verdict: Verdict = Verdict.FIT
+    level: int = 0
+    short: list[Cell] = field(default_factory=list)
+    facts: list[Blocker] = field(default_factory=list)
+    severity: int = _WAITING
+
+
+def _choose(
+    shape: Shape,
+    choice: Choice,
+    result: Assignment,
+    rules: FlavorFungibility,
+    preemption: Preemption,
+    queue: QueueName,
+    allowed: Allowed | None,
+) -> tuple[_Tried | None, list[_Tried]]:
+    """Try the flavors of one choice; return the one to take, or all that refused."""
+    best: _Tried | None = None
+    refused: list[_Tried] = []
+    for option in choice.options:
+        tried = _try(shape, choice, option, result, preemption, queue, allowed)
+        if tried.verdict is Verdict.NO_FIT:
+            refused.append(tried)
+            continue
+        if best is None or _rank(tried, rules) > _rank(best, rules):
+            best = tried
+        if _may_stop(tried, rules):
+            break
+    return best, refused
+
+
+def _may_stop(tried: _Tried, rules: FlavorFungibility) -> bool:
+    """Say whether the search ends here although other flavors are left."""
+    if tried.verdict is Verdict.NO_VICTIMS:
+        return False
+    if tried.verdict is not Verdict.FIT and rules.when_can_preempt == "TryNextFlavor":
+        return False
+    return not (tried.level > 0 and rules.when_can_borrow == "TryNextFlavor")
+
+
+def _rank(tried: _Tried, rules: FlavorFungibility) -> tuple[bool, int, int]:
+    """Order verdicts: the best mode first, or the lowest borrow level first."""
+    real = tried.verdict is not Verdict.NO_VICTIMS
+    if rules.preference == "PreemptionOverBorrowing":
+        return real, -tried.level, tried.verdict
+    return real, tried.verdict, -tried.level
+
+
+def _try(
+    shape: Shape,
+    choice: Choice,
+    option: Option,
+    result: Assignment,
+    preemption: Preemption,
+    queue: QueueName,
+    allowed: Allowed | None,
+) -> _Tried:
+    """Give one flavor its verdict."""
+    wanted: dict[Cell, int] = {}
+    tried = _Tried(option, wanted)
+    mismatch = option.mismatch
+    if mismatch is None and allowed is not None:
+        if any(allowed.get(place) != option.flavor for place in choice.resources):
+            name = shape.pod_sets[choice.pod_sets[0]].name
+            mismatch = FlavorMismatch(pod_set=name, flavor=option.flavor, why="not-allowed")
+            result.shortages = None  # the slice that ties it to its flavors may end first
+    if mismatch is not None:
+        tried.verdict, tried.severity, tried.facts = Verdict.NO_FIT, _NO_MATCH, [mismatch]
+        return tried
+    owner: dict[Cell, int] = {}
+    for index, cell, per_pod in option.per_pod:
+        amount = per_pod * result.counts[index]
+        wanted[cell] = wanted.get(cell, 0) + amount
+        owner.setdefault(cell, index)
+    for cell in wanted:
+        wanted[cell] += result.charges.get(cell, 0)
+    for cell, total in wanted.items():
+        room = available(cell)
+        if total <= room or total == 0:
+            if borrows_with(cell, total):
+                tried.level = max(tried.level, borrow_level(cell, total)[0])
+            continue
+        pod_set = shape.pod_sets[owner[cell]].name
+        _short(tried, cell, total, max(0, room), preemption, queue, pod_set, result)
+    return tried
+
+
+def _short(
+    tried: _Tried,
+    cell: Cell,
+    total: int,
+    room: int,
+    preemption: Preemption,
+    queue: QueueName,
+    pod_set: str,
+    result: Assignment,
+) -> None:
+    """One account has not enough: can it ever, and could others leave?"""
+    account = cell.account
+    flavor, resource = tried.option.flavor, account.resource
+    maximum = potential(cell)
+    if total > maximum:
+        if cell in result.charges:
+            result.shortages = None  # earlier pod sets may choose otherwise another time
+        tried.verdict = Verdict.NO_FIT
+        tried.severity = max(tried.severity, _TOO_BIG)
+        tried.facts.append(
+            ExceedsMaximum(
+                queue=queue,
+                pod_set=pod_set,
+                flavor=flavor,
+                resource=resource,
+                wanted=total,
+                maximum=maximum,
+            )
+        )
+        return
+    level, may_reclaim = borrow_level(cell, total)
+    verdict, tried_preemption = Verdict.NO_FIT, False
+    if preemption.may_try(cell, total, may_reclaim=may_reclaim):
+        tried_preemption = preemption.has_rules
+        verdict, level = preemption.simulate(cell, total)
+        tried.short.append(cell)
+    tried.verdict = min(tried.verdict, verdict)
+    tried.level = max(tried.level, level)
+    tried.facts.append(
+        QuotaExhausted(
+            queue=queue,
+            pod_set=pod_set,
+            flavor=flavor,
+            resource=resource,
+            wanted=total,
+            available=room,
+            tried_preemption=tried_preemption,
+        )
+    )
+    if cell in result.charges:
+        result.shortages = None  # earlier pod sets share the account: their choice may change
+    elif result.shortages is not None:
+        # In a tree of several cohorts less than the whole shortage may be enough to reclaim the
+        # rest, so any release of the account counts there.
+        deep = cell.parent is not None and cell.parent.parent is not None
+        short = 1 if deep else total - room
+        result.shortages[account] = min(result.shortages.get(account, short), short)
+
+
+def _milder_first(refused: list[_Tried]) -> tuple[int, list[Blocker]]:
+    """Order the refusals of one choice so that the mildest speaks first."""
+    ordered = sorted(refused, key=lambda tried: tried.severity)
+    severity = ordered[0].severity if ordered else _NO_MATCH
+    return severity, [fact for tried in ordered for fact in tried.facts]

@@ -1,0 +1,52 @@
+"""What a reservation is charged, from what was written down about it (spec quota §2–§3)."""
+
+from __future__ import annotations
+
+from unisono.engine.ledger import Charges
+from unisono.engine.model.names import PODS, FlavorName, ResourceName
+from unisono.engine.model.queue import ClusterQueue, ResourceGroup
+from unisono.engine.model.resources import Account, pool_name
+from unisono.engine.model.workload import Admission, Workload
+from unisono.engine.quota.tree import Cell, Node
+
+
+def charges_of(
+    workload: Workload, admission: Admission, queue: ClusterQueue, node: Node
+) -> Charges:
+    """Return what a holding uses, one entry a cell.
+
+    A flavor that the queue no longer lists is still charged, to a cell without quota: the usage
+    counts as borrowed until it drains (spec quota §18.8).
+    """
+    group_of = {resource: group for group in queue.groups for resource in group.covered}
+    pod_sets = {pod_set.name: pod_set for pod_set in workload.pod_sets}
+    done = dict(workload.reclaimable)
+    totals: dict[Cell, int] = {}
+    for assigned in admission.pod_sets:
+        pod_set = pod_sets.get(assigned.name)
+        if pod_set is None:
+            continue
+        wanted = {**dict(pod_set.requests), PODS: 1}
+        count = max(0, assigned.count - done.get(assigned.name, 0))
+        for resource, flavor in assigned.flavors:
+            amount = wanted.get(resource, 0) * count
+            account = _account(flavor, resource, group_of.get(resource))
+            if amount and account is not None:
+                cell = node.cell(account)
+                totals[cell] = totals.get(cell, 0) + amount
+    return tuple(totals.items())
+
+
+def _account(
+    flavor: FlavorName, resource: ResourceName, group: ResourceGroup | None
+) -> Account | None:
+    """Return the account of a flavor's resource; None if the queue does not meter it."""
+    listed = next((q for q in group.flavors if q.flavor == flavor), None) if group else None
+    if group is None or listed is None:
+        return Account(flavor, resource)
+    if group.pool is not None:
+        metered = any(quota.resource == resource for quota in group.pool)
+        pool = pool_name(quota.flavor for quota in group.flavors)
+        return Account(pool, resource) if metered else None
+    metered = any(quota.resource == resource for quota in listed.resources)
+    return Account(flavor, resource) if metered else None

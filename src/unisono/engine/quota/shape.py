@@ -1,0 +1,61 @@
+"""Shapes: workloads that ask for the same thing share one object, one menu and one verdict.
+
+The shape holds every property that quota and flavors depend on; names, identities and labels stay
+out. Spec performance §2.3.
+"""
+
+from __future__ import annotations
+
+from unisono.engine.model.names import WorkloadKey
+from unisono.engine.model.workload import PodSet, Workload
+
+_ShapeKey = tuple[tuple[PodSet, ...], tuple[tuple[str, int], ...], WorkloadKey | None]
+
+
+class Shape:
+    """Pod sets as they are asked for, with the counts that still have to run."""
+
+    __slots__ = ("counts", "key", "minimums", "number", "pod_sets", "shrinkable", "users")
+
+    def __init__(self, number: int, key: _ShapeKey) -> None:
+        self.number = number
+        self.key = key
+        self.pod_sets, reclaimable, replaces = key
+        done = dict(reclaimable)
+        self.counts = tuple(
+            max(0, pod_set.count - done.get(pod_set.name, 0)) for pod_set in self.pod_sets
+        )
+        self.minimums = tuple(
+            count if pod_set.min_count is None else min(count, pod_set.min_count)
+            for pod_set, count in zip(self.pod_sets, self.counts, strict=True)
+        )
+        # An elastic slice takes all it asks for or stays as it is (spec quota §15).
+        elastic = replaces is not None
+        self.shrinkable = 0 if elastic else sum(self.counts) - sum(self.minimums)
+        self.users = 0
+
+
+class Shapes:
+    """Hands out one `Shape` for equal requests, for as long as somebody uses it."""
+
+    __slots__ = ("_by_key", "_next")
+
+    def __init__(self) -> None:
+        self._by_key: dict[_ShapeKey, Shape] = {}
+        self._next = 0
+
+    def take(self, workload: Workload) -> Shape:
+        """Return the workload's shape and count one more user."""
+        key = (workload.pod_sets, workload.reclaimable, workload.replaces)
+        shape = self._by_key.get(key)
+        if shape is None:
+            shape = self._by_key[key] = Shape(self._next, key)
+            self._next += 1
+        shape.users += 1
+        return shape
+
+    def give_back(self, shape: Shape) -> None:
+        """Count one user less; the last one takes the shape along."""
+        shape.users -= 1
+        if shape.users == 0:
+            del self._by_key[shape.key]

@@ -1,0 +1,69 @@
+"""Rehearsal: carry plans out on the engine's own picture, as if the cluster obeyed at once.
+
+`unisono decide`, scenarios and simulations ask "and then?": victims leave immediately, give their
+quota back and queue again. Every plan passes the auditor before it counts.
+"""
+
+from __future__ import annotations
+
+from unisono.engine.audit import audit
+from unisono.engine.cycle import plan
+from unisono.engine.lifecycle import after_preemption, after_stop
+from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.plan import Plan, Stop, evictions
+from unisono.engine.state.changes import TimePassed, WorkloadWaits
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.filing import carry_out
+from unisono.engine.state.views import snapshot
+
+# With the two anti-thrash rules every event ends in a fixed point. Kueue's own rules may loop for
+# ever (spec quota §18.2), so a rehearsal stops after this many that changed something.
+MOST_CYCLES = 100_000
+
+
+class BrokenPlan(AssertionError):
+    """The auditor found a plan that breaks an invariant: a bug in the engine."""
+
+
+def one_cycle(state: ClusterState, now: Instant, *, checked: bool = True) -> tuple[Plan, bool]:
+    """Decide and file one cycle; victims stay on their way out. Say whether it changed anything."""
+    if now > state.now:
+        state.apply(TimePassed(now))
+    made = plan(state, now)
+    if checked:
+        refuse_if_broken(state, made)
+    return made, carry_out(state, made)
+
+
+def rehearse(
+    state: ClusterState, now: Instant, *, most_cycles: int = MOST_CYCLES, checked: bool = True
+) -> list[Plan]:
+    """Decide until a cycle changes nothing; return the plans that changed something."""
+    made: list[Plan] = []
+    while len(made) < most_cycles:
+        current, changed = one_cycle(state, now, checked=checked)
+        if not changed:
+            break
+        made.append(current)
+        stops = {stop.workload: stop for stop in current.stops}
+        for eviction in evictions(current):
+            leave(state, eviction.workload, now, stops.get(eviction.workload))
+    return made
+
+
+def refuse_if_broken(state: ClusterState, made: Plan) -> None:
+    """Ask the auditor for a second opinion."""
+    violations = audit(snapshot(state), made)
+    if violations:
+        raise BrokenPlan("; ".join(str(violation) for violation in violations))
+
+
+def leave(state: ClusterState, key: WorkloadKey, now: Instant, stop: Stop | None = None) -> None:
+    """Let an evicted workload's pods be gone: it gives its quota back and waits again."""
+    running = state.running[key]
+    if stop is not None:
+        workload = after_stop(running.holding, stop, state.policy, now)
+    else:
+        calm_ms = running.book.spec.preemption.min_runtime_ms
+        workload = after_preemption(running.holding, now, calm_ms=calm_ms)
+    state.apply(WorkloadWaits(workload))

@@ -1,0 +1,1 @@
+"""The picture of the cluster that decisions are made from."""

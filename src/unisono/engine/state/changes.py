@@ -1,0 +1,129 @@
+"""What can happen, as the engine hears of it: one event, one change of state.
+
+Three events cover a workload's whole life. It *waits* (submitted, edited, or evicted and now
+really gone from its nodes), it *holds* quota (admitted, evicting, ready, shrinking), or it is
+*gone* (finished or deleted). Each is an upsert, so hearing it twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from unisono.engine.model.names import (
+    CohortName,
+    FlavorName,
+    Instant,
+    LocalQueueKey,
+    QueueName,
+    WorkloadKey,
+)
+from unisono.engine.model.policy import Policy
+from unisono.engine.model.queue import ClusterQueue, Cohort, Flavor, LocalQueue
+from unisono.engine.model.snapshot import AdmissionCheck, Namespace
+from unisono.engine.model.workload import Holding, Workload
+
+
+class _Change(msgspec.Struct, frozen=True, tag=True):
+    """Base of all changes; it only carries the tag."""
+
+
+class WorkloadWaits(_Change, frozen=True):
+    workload: Workload
+
+
+class WorkloadHolds(_Change, frozen=True):
+    holding: Holding
+
+
+class WorkloadGone(_Change, frozen=True):
+    key: WorkloadKey
+
+
+class FlavorSet(_Change, frozen=True):
+    flavor: Flavor
+
+
+class FlavorGone(_Change, frozen=True):
+    name: FlavorName
+
+
+class QueueSet(_Change, frozen=True):
+    queue: ClusterQueue
+
+
+class QueueGone(_Change, frozen=True):
+    name: QueueName
+
+
+class CohortSet(_Change, frozen=True):
+    cohort: Cohort
+
+
+class CohortGone(_Change, frozen=True):
+    name: CohortName
+
+
+class LocalQueueSet(_Change, frozen=True):
+    local_queue: LocalQueue
+
+
+class LocalQueueGone(_Change, frozen=True):
+    key: LocalQueueKey
+
+
+class NamespaceSet(_Change, frozen=True):
+    namespace: Namespace
+
+
+class NamespaceGone(_Change, frozen=True):
+    name: str
+
+
+class CheckSet(_Change, frozen=True):
+    check: AdmissionCheck
+
+
+class CheckGone(_Change, frozen=True):
+    name: str
+
+
+class TopologySet(_Change, frozen=True):
+    name: str
+
+
+class TopologyGone(_Change, frozen=True):
+    name: str
+
+
+class PolicySet(_Change, frozen=True):
+    policy: Policy
+
+
+class TimePassed(_Change, frozen=True):
+    """The clock now says `now`; what was waiting for an earlier instant wakes."""
+
+    now: Instant
+
+
+# Objects that any number of queues may refer to.
+Shared = (
+    FlavorSet
+    | FlavorGone
+    | NamespaceSet
+    | NamespaceGone
+    | CheckSet
+    | CheckGone
+    | TopologySet
+    | TopologyGone
+)
+# What is configured rather than submitted.
+Configured = QueueSet | QueueGone | CohortSet | CohortGone | PolicySet | Shared
+Change = (
+    WorkloadWaits
+    | WorkloadHolds
+    | WorkloadGone
+    | TimePassed
+    | LocalQueueSet
+    | LocalQueueGone
+    | Configured
+)

@@ -1,0 +1,438 @@
+"""ClusterState: the engine's picture of the cluster, kept by events, never rebuilt.
+
+`apply` takes one change and costs what it changes. What makes a cycle cheap is kept here too:
+every blocked workload is filed under what would unblock it (`wakes.py`), and queues in whose tree
+nothing changed sleep (`rota.py`). Filing a plan is in `filing.py`, reading the state in `views.py`.
+
+Who waits where:
+    waiting   every workload without quota
+    held      those that cannot stand in line by themselves (inactive, gated, on hold, ...)
+    doors     local queues; a shut one keeps its workloads out of the lines
+    books     ClusterQueues with their lines
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from unisono.engine.ledger import Charges
+from unisono.engine.lifecycle import is_suspect, next_deadline
+from unisono.engine.model.explanation import (
+    Blocker,
+)
+from unisono.engine.model.names import Instant, LocalQueueKey, QueueName, WorkloadKey
+from unisono.engine.model.policy import Policy
+from unisono.engine.model.queue import LocalQueue
+from unisono.engine.model.workload import Holding, Workload
+from unisono.engine.order.lines import Lines, Waiting, kind_of
+from unisono.engine.quota.charges import charges_of
+from unisono.engine.quota.flavors import Menu, menu_for
+from unisono.engine.quota.shape import Shape, Shapes
+from unisono.engine.quota.tree import charge
+from unisono.engine.state import changes
+from unisono.engine.state.config import Config
+from unisono.engine.state.doors import Door
+from unisono.engine.state.forest import Forest, recharge
+from unisono.engine.state.gates import own_blocker
+from unisono.engine.state.queue_book import QueueBook, Running
+from unisono.engine.state.recent import RecentUsage
+from unisono.engine.state.rota import Rota
+from unisono.engine.state.timers import Timers
+
+# A queue sees few shapes at a time; an old menu is cheap to make again, a leak is not.
+MENUS_KEPT = 1024
+
+
+class ClusterState:
+    """Everything the engine knows."""
+
+    def __init__(self, policy: Policy | None = None, *, now: Instant = Instant(0)) -> None:
+        self.version = 0
+        self.now = now
+        self.config = Config(policy or Policy())
+        self.forest = Forest(self.config)
+        self.waiting: dict[WorkloadKey, Waiting] = {}
+        self.running: dict[WorkloadKey, Running] = {}
+        self.doors: dict[LocalQueueKey, Door] = {}
+        self.held: dict[WorkloadKey, Blocker] = {}
+        self.not_ready: dict[WorkloadKey, None] = {}  # admitted, pods not ready yet
+        # Stopped queues (and local queues) whose holdings may have to leave.
+        self.stopped: dict[QueueBook | Door, None] = {}
+        # Holdings for which something came due: a deadline, a check, a deactivation.
+        self.suspects: dict[WorkloadKey, None] = {}
+        self.recent = RecentUsage(self.config)
+        self._shapes = Shapes()
+        self._doors_to: dict[QueueName, dict[LocalQueueKey, None]] = {}
+        self._stale_doors: dict[LocalQueueKey, None] = {}
+        self._everything_stale = False
+        self._timers = Timers()
+        self.rota = Rota(self.books, self.head_of)
+
+    @property
+    def policy(self) -> Policy:
+        """What the operator chose."""
+        return self.config.policy
+
+    @property
+    def books(self) -> dict[QueueName, QueueBook]:
+        """All ClusterQueues."""
+        return self.forest.books
+
+    # --- events ----------------------------------------------------------------------------------
+
+    def apply(self, change: changes.Change) -> None:
+        """Take one change into account."""
+        self.version += 1
+        match change:
+            case changes.WorkloadWaits(workload):
+                self.refresh()
+                self._release(workload.key)
+                self.refresh()  # a deleted queue goes with its last holding
+                self._enqueue(workload)
+            case changes.WorkloadHolds(holding):
+                self.refresh()
+                self._hold(holding)
+            case changes.WorkloadGone(key):
+                self.refresh()
+                self._release(key)
+                self._dequeue(key)
+            case changes.TimePassed(now):
+                self.refresh()
+                self._pass_time(now)
+            case changes.LocalQueueSet(local_queue):
+                self._set_local_queue(local_queue)
+            case changes.LocalQueueGone(key):
+                self.config.local_queues.pop(key, None)
+                self._stale_doors[key] = None
+            case _:
+                self._configure(change)
+
+    def _configure(self, change: changes.Configured) -> None:
+        """Take in what is configured; its consequences are drawn by `refresh`."""
+        config = self.config
+        match change:
+            case changes.QueueSet(queue):
+                if config.queues.get(queue.name) != queue:
+                    config.queues[queue.name] = queue
+                    self.forest.set_queue(queue)
+                    self._stale_doors.update(self._doors_to.get(queue.name, {}))
+            case changes.QueueGone(name):
+                if name in config.queues:
+                    self._close_queue(name)
+            case changes.CohortSet(cohort):
+                if config.cohorts.get(cohort.name) != cohort:
+                    config.cohorts[cohort.name] = cohort
+                    self.forest.set_cohort(cohort)
+            case changes.CohortGone(name):
+                if config.cohorts.pop(name, None) is not None:
+                    self.forest.clear_cohort(name)
+            case changes.PolicySet(policy):
+                config.policy = policy
+                self.recent.use_policy()
+                self._everything_stale = True
+            case _:
+                config.set_shared(change)
+                self._everything_stale = True
+
+    def _close_queue(self, name: QueueName) -> None:
+        """Delete a queue: nobody may enter, and it is gone once its last holding is."""
+        closed = msgspec.structs.replace(self.config.queues[name], terminating=True)
+        self.config.queues[name] = closed
+        self.forest.set_queue(closed)
+        self._stale_doors.update(self._doors_to.get(name, {}))
+        self.refresh()
+        self._drop_if_unused(self.books[name])
+
+    def _set_local_queue(self, local_queue: LocalQueue) -> None:
+        old = self.config.local_queues.get(local_queue.key)
+        if old == local_queue:
+            return
+        if old is not None:
+            self._doors_to[old.queue].pop(old.key, None)
+        self._doors_to.setdefault(local_queue.queue, {})[local_queue.key] = None
+        self.config.local_queues[local_queue.key] = local_queue
+        self.recent.note(local_queue)
+        self._stale_doors[local_queue.key] = None
+
+    # --- workloads -------------------------------------------------------------------------------
+
+    def _enqueue(self, workload: Workload) -> None:
+        """Let a workload wait: in a line, at a shut door, or held back by itself."""
+        known = self.waiting.get(workload.key)
+        if known is not None:
+            if known.workload == workload:
+                return
+            self._dequeue(workload.key)
+        shape = self._shapes.take(workload)
+        if shape.pod_sets is not workload.pod_sets:  # equal pod sets are kept once
+            workload = msgspec.structs.replace(workload, pod_sets=shape.pod_sets)
+        waiting = self.waiting[workload.key] = Waiting(workload, shape)
+        door = self.door(workload.queue)
+        door.waiting[workload.key] = waiting
+        blocker = own_blocker(workload, self.now)
+        if blocker is not None:
+            self.held[workload.key] = blocker
+        elif door.book is not None:
+            self._line_up(waiting, door.book)
+        for instant in (workload.requeue_at, workload.may_preempt_at):
+            if instant is not None and instant > self.now:
+                self._timers.remind(instant, workload.key)
+
+    def _line_up(self, waiting: Waiting, book: QueueBook) -> None:
+        if book.lines.push(waiting):
+            self.rota.wake_queue(book)
+
+    def _dequeue(self, key: WorkloadKey) -> None:
+        """Forget a waiting workload."""
+        waiting = self.waiting.pop(key, None)
+        if waiting is None:
+            return
+        self.held.pop(key, None)
+        door = self.doors[waiting.workload.queue]
+        del door.waiting[key]
+        if waiting.line is not None and door.book is not None:
+            self._leave_line(waiting, door.book)
+        self._shapes.give_back(waiting.shape)
+        self._tidy(door)
+
+    def _leave_line(self, waiting: Waiting, book: QueueBook) -> None:
+        kind, name = kind_of(waiting), book.spec.name
+        book.lines.drop(waiting)
+        if kind not in book.lines.parked:
+            book.tree.wakes.forget((name, kind))
+        if book.head_wait is not None and book.head_wait[0] == waiting.workload.key:
+            book.head_wait = None
+            self.rota.unstall(book)
+            self.rota.wake_queue(book)
+
+    def _hold(self, holding: Holding) -> None:
+        """Let a workload hold quota, or update what it holds."""
+        key = holding.workload.key
+        self._dequeue(key)
+        known = self.running.get(key)
+        if known is not None and known.holding.admission.queue == holding.admission.queue:
+            self._update(known, holding)
+            return
+        self._release(key)
+        book = self.forest.orphan(holding.admission.queue)
+        charges = charges_of(holding.workload, holding.admission, book.spec, book.node)
+        self.settle_in(holding, book, charges)
+        self.rota.wake_tree(book.tree)
+
+    def _update(self, known: Running, holding: Holding) -> None:
+        """Take in what changed about a holding; what it no longer uses is free."""
+        old, known.holding = known.holding, holding
+        freed = recharge(known)
+        self._note_terms(known)
+        if freed or _as_candidate(old) != _as_candidate(holding):
+            self.rota.freed(known.book.tree, freed)
+
+    def settle_in(self, holding: Holding, book: QueueBook, charges: Charges) -> None:
+        """Book a holding whose charges are known."""
+        running = Running(holding, book, charges)
+        key = holding.workload.key
+        self.running[key] = book.running[key] = running
+        door = self.door(holding.workload.queue)
+        door.running[key] = running
+        for cell, amount in charges:
+            charge(cell, amount)
+        self._note_terms(running)
+        if book.blocker is not None:
+            self.stopped[book] = None
+        if door.blocker is not None:
+            self.stopped[door] = None
+
+    def start_holding(self, waiting: Waiting, holding: Holding, charges: Charges) -> None:
+        """Turn a waiting workload into a holding one."""
+        book = self.books[holding.admission.queue]
+        self._dequeue(waiting.workload.key)
+        self.settle_in(holding, book, charges)
+
+    def finish(self, key: WorkloadKey) -> None:
+        """Let a workload go whose successor takes over its quota."""
+        self._release(key)
+
+    def _note_terms(self, running: Running) -> None:
+        """Keep track of what may end a holding: its own state now, or an instant to come."""
+        key = running.holding.workload.key
+        self.note_readiness(running)
+        protected_ms = running.book.spec.preemption.min_runtime_ms
+        protected_until = Instant(running.holding.running_since + protected_ms)
+        for instant in (next_deadline(running.holding, self.policy), protected_until):
+            if instant is not None and instant > self.now:
+                self._timers.remind(instant, key)
+        if is_suspect(running.holding, self.policy, self.now):
+            self.suspects[key] = None
+        else:
+            self.suspects.pop(key, None)
+
+    def note_readiness(self, running: Running) -> None:
+        """Keep track of admitted workloads whose pods are not ready yet (blockAdmission)."""
+        holding = running.holding
+        if not holding.ready and not holding.evicting:
+            self.not_ready[holding.workload.key] = None
+        elif self.not_ready.pop(holding.workload.key, self) is None:
+            self._readiness_changed()
+
+    def _readiness_changed(self) -> None:
+        rules = self.policy.pods_ready
+        if rules is not None and rules.block_admission and not self.not_ready:
+            for book in self.books.values():
+                self.rota.wake_queue(book)
+
+    def _release(self, key: WorkloadKey) -> None:
+        """Take a workload's quota back and wake who may use it."""
+        running = self.running.pop(key, None)
+        if running is None:
+            return
+        book, door = running.book, self.doors[running.holding.workload.queue]
+        del book.running[key]
+        del door.running[key]
+        self.suspects.pop(key, None)
+        for cell, amount in running.charges:
+            charge(cell, -amount)
+        freed = [(cell.account, amount) for cell, amount in running.charges]
+        self.rota.freed(book.tree, freed)
+        if self.not_ready.pop(key, self) is None:
+            self._readiness_changed()
+        self._drop_if_unused(book)
+        self._tidy(door)
+
+    def _tidy(self, door: Door) -> None:
+        """Forget a local queue that does not exist and that nobody refers to any more."""
+        if not door.waiting and not door.running and door.key not in self.config.local_queues:
+            self.doors.pop(door.key, None)
+            self.stopped.pop(door, None)
+
+    def _drop_if_unused(self, book: QueueBook) -> None:
+        """Forget a deleted queue, or one that never was, once its last holding is gone."""
+        name = book.spec.name
+        if book.spec.terminating and not book.running:
+            self.config.queues.pop(name, None)
+            self._stale_doors.update(self._doors_to.get(name, {}))
+            self.forest.drop_queue(name)
+            self.rota.ready.pop(book, None)
+            self.stopped.pop(book, None)
+
+    # --- time ------------------------------------------------------------------------------------
+
+    def _pass_time(self, now: Instant) -> None:
+        """Move the clock; holds and back-offs that ended are looked at again."""
+        self.now = max(self.now, now)
+        for key in self.recent.sample(self.now, self.doors):
+            book = self.doors[key].book
+            if book is not None:
+                self.rota.wake_queue(book)
+        for due in self._timers.due(self.now):
+            waiting, running = self.waiting.get(due), self.running.get(due)
+            if waiting is not None:
+                self._wake_workload(waiting)
+            elif running is not None:
+                if is_suspect(running.holding, self.policy, self.now):
+                    self.suspects[due] = None
+                self.rota.freed(running.book.tree, ())
+
+    def _wake_workload(self, waiting: Waiting) -> None:
+        """Look at one workload again: an instant that it waited for has come."""
+        key = waiting.workload.key
+        book = self.doors[waiting.workload.queue].book
+        if key in self.held:
+            if own_blocker(waiting.workload, self.now) is None:
+                del self.held[key]
+                if book is not None:
+                    self._line_up(waiting, book)
+        elif book is not None:
+            book.lines.wake(kind_of(waiting))
+            self.rota.unstall(book)
+            self.rota.wake_queue(book)
+
+    # --- configuration ---------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Draw the consequences of what was configured; free when nothing was."""
+        if self._everything_stale:
+            self._everything_stale = False
+            self.forest.mark_everything()
+            self._stale_doors.update(dict.fromkeys(self.doors))
+        for book in self.forest.relink():
+            self._reopen(book)
+        if self._stale_doors:
+            stale, self._stale_doors = self._stale_doors, {}
+            for key in stale:
+                if key in self.doors:
+                    self._open_or_shut(self.doors[key])
+
+    def _reopen(self, book: QueueBook) -> None:
+        """Look at a queue again as if for the first time."""
+        book.menus.clear()
+        book.stalled = False
+        book.head_wait = None
+        ranking = self.recent.ranking(book.spec)
+        if (book.lines.usage_of is None) != (ranking is None):
+            everybody = book.lines.in_order()
+            book.lines = Lines(usage_of=ranking, sticky=book.lines.sticky)
+            for waiting in everybody:
+                book.lines.push(waiting)
+        book.lines.usage_of = ranking
+        for kind in [*book.lines.parked]:
+            book.lines.wake(kind)
+        for running in book.running.values():
+            self._note_terms(running)
+        self.rota.reopen(book)
+        self.stopped.pop(book, None)
+        if book.blocker is not None and book.running:
+            self.stopped[book] = None
+
+    def door(self, key: LocalQueueKey) -> Door:
+        """Return a local queue's door, hanging it on first use."""
+        door = self.doors.get(key)
+        if door is None:
+            door = self.doors[key] = Door(key)
+            self._open_or_shut(door)
+        return door
+
+    def _open_or_shut(self, door: Door) -> None:
+        """Find out where a local queue leads now, and move its workloads accordingly."""
+        door.blocker = self.config.local_blocker(door.key)
+        local_queue = self.config.local_queues.get(door.key)
+        is_open = local_queue is not None and door.blocker is None
+        book = self.books[local_queue.queue] if local_queue and is_open else None
+        if book is not door.book:
+            for waiting in door.waiting.values():
+                if waiting.line is not None and door.book is not None:
+                    self._leave_line(waiting, door.book)
+            door.book = book
+            for key, waiting in door.waiting.items():
+                if book is not None and key not in self.held:
+                    self._line_up(waiting, book)
+        self.stopped.pop(door, None)
+        if door.blocker is not None and door.running:
+            self.stopped[door] = None
+
+    # --- look-ups for the cycle ------------------------------------------------------------------
+
+    def head_of(self, book: QueueBook) -> Waiting | None:
+        """Return the workload that a queue would start next."""
+        sticky = book.lines.sticky
+        return book.lines.head(self.waiting.get(sticky) if sticky else None)
+
+    def menu(self, book: QueueBook, shape: Shape) -> Menu:
+        """Return what a shape may choose from in a queue, worked out on first use."""
+        menu = book.menus.get(shape.number)
+        if menu is None:
+            if len(book.menus) >= MENUS_KEPT:
+                book.menus.clear()
+            menu = book.menus[shape.number] = menu_for(
+                shape.pod_sets,
+                book.spec,
+                book.node,
+                self.config.flavors,
+                ignore_undeclared=self.policy.undeclared == "Ignore",
+            )
+        return menu
+
+
+def _as_candidate(holding: Holding) -> tuple[int, Instant, Instant, bool]:
+    """Return what decides whether, and when, others may displace a holding."""
+    workload = holding.workload
+    return workload.priority, workload.position_time, holding.running_since, holding.evicting

@@ -1,0 +1,21 @@
+"""Local queues as workloads meet them: where each leads, and why it may be shut."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from unisono.engine.model.explanation import Blocker
+from unisono.engine.model.names import LocalQueueKey, WorkloadKey
+from unisono.engine.order.lines import Waiting
+from unisono.engine.state.queue_book import QueueBook, Running
+
+
+@dataclass(slots=True, eq=False)
+class Door:
+    """One local queue; a shut one keeps its workloads out of the lines."""
+
+    key: LocalQueueKey
+    book: QueueBook | None = None  # None while shut
+    blocker: Blocker | None = None
+    waiting: dict[WorkloadKey, Waiting] = field(default_factory=dict)
+    running: dict[WorkloadKey, Running] = field(default_factory=dict)

@@ -1,0 +1,100 @@
+"""Filing a plan: the engine's own picture, as if the cluster had obeyed.
+
+Admissions hold quota, victims are on their way out (and keep their quota until they are really
+gone), everybody who waits is filed under what would unblock them. Queues of a tree in which the
+plan changed nothing fall asleep: the same picture would give the same plan.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from unisono.engine.model.names import WorkloadKey
+from unisono.engine.model.plan import Admit, Plan, Wait, evictions
+from unisono.engine.model.workload import Holding
+from unisono.engine.order.lines import kind_of
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.queue_book import QueueBook, TreeBook
+
+
+def carry_out(state: ClusterState, plan: Plan) -> bool:
+    """File a plan made from this very state; say whether it changed anything."""
+    assert plan.based_on == state.version, (
+        f"the plan was made from version {plan.based_on}, the state is at {state.version}"
+    )
+    state.version += 1
+    changed: dict[TreeBook, None] = {}
+    for wait in plan.waits:
+        if file_verdict(state, wait):
+            changed[_book_of_wait(state, wait).tree] = None
+    told = evictions(plan)
+    changed.update((state.books[a.admission.queue].tree, None) for a in plan.admissions)
+    changed.update((state.running[e.workload].book.tree, None) for e in told)
+    # Before anything starts or leaves: that may wake queues of any tree.
+    state.rota.put_to_sleep(changed)
+    for admit in plan.admissions:
+        _start(state, admit, plan)
+    for eviction in told:
+        _evict(state, eviction.workload)
+    for tree in changed:
+        state.rota.wake_tree(tree)  # what slept here saw another picture
+    return bool(changed)
+
+
+def _start(state: ClusterState, admit: Admit, plan: Plan) -> None:
+    waiting = state.waiting[admit.workload]
+    book = state.books[admit.admission.queue]
+    if admit.replaces is not None:
+        state.finish(admit.replaces)
+    holding = Holding(
+        workload=waiting.workload,
+        admission=admit.admission,
+        reserved_at=plan.now,
+        admitted=admit.checks_pass,
+        ready=state.policy.pods_ready is None,
+    )
+    charges = tuple((book.node.cell(account), amount) for account, amount in admit.charges)
+    state.start_holding(waiting, holding, charges)
+    key = waiting.workload.queue
+    state.recent.penalise(book.spec, key, state.doors[key])
+
+
+def _evict(state: ClusterState, key: WorkloadKey) -> None:
+    running = state.running[key]
+    running.holding = msgspec.structs.replace(running.holding, evicting=True)
+    state.note_readiness(running)
+
+
+def _book_of_wait(state: ClusterState, wait: Wait) -> QueueBook:
+    queue = wait.explanation.queue
+    assert queue is not None, "an examined workload has a queue"
+    return state.books[queue]
+
+
+def file_verdict(state: ClusterState, wait: Wait) -> bool:
+    """File one verdict; say whether the next cycle may differ because of it."""
+    explanation = wait.explanation
+    book, name = _book_of_wait(state, wait), explanation.queue
+    waiting = state.waiting[explanation.workload]
+    assert name is not None, "an examined workload has a queue"
+    match wait.outcome:
+        case "park":
+            kind = kind_of(waiting)
+            book.lines.unstick(explanation.workload)
+            book.lines.park(kind, explanation.blockers)
+            book.tree.wakes.file((name, kind), wait.unblocked_by)
+            return True
+        case "stall":
+            book.stalled = True
+            book.lines.unstick(explanation.workload)
+            book.head_wait = (explanation.workload, explanation.blockers)
+            book.tree.wakes.file((name, None), wait.unblocked_by)
+            return True
+        case "sticky":
+            newly = book.lines.sticky != explanation.workload
+            book.lines.sticky = explanation.workload
+            book.head_wait = (explanation.workload, explanation.blockers)
+            return newly
+        case "retry":
+            book.head_wait = (explanation.workload, explanation.blockers)
+            return False

@@ -1,0 +1,152 @@
+"""The cohort trees: which queue hangs where, kept in step with the configuration.
+
+Edits only mark nodes as stale; `relink` then moves what moved and says which queues must be looked
+at again. Loading ten thousand queues therefore costs ten thousand edits, not their square.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unisono.engine.model.names import CohortName, QueueName
+from unisono.engine.model.queue import ClusterQueue, Cohort
+from unisono.engine.model.resources import Account
+from unisono.engine.quota.charges import charges_of
+from unisono.engine.quota.tree import Node, charge, link, set_groups
+from unisono.engine.state.config import Config
+from unisono.engine.state.queue_book import QueueBook, Running, TreeBook
+
+
+class Forest:
+    """Nodes and books of all queues and cohorts."""
+
+    def __init__(self, config: Config) -> None:
+        self.books: dict[QueueName, QueueBook] = {}
+        self._config = config
+        self._cohorts: dict[CohortName, Node] = {}
+        self._book_of: dict[Node, QueueBook] = {}
+        self._stale: dict[Node, None] = {}
+
+    def book_at(self, node: Node) -> QueueBook:
+        """Return the book of a queue's node."""
+        return self._book_of[node]
+
+    def cohort(self, name: CohortName) -> Node:
+        """Return a cohort's node; a cohort that is only named is an empty one (spec quota §1)."""
+        node = self._cohorts.get(name)
+        if node is None:
+            node = self._cohorts[name] = Node(name, is_queue=False)
+        return node
+
+    def set_queue(self, queue: ClusterQueue) -> None:
+        """Add a queue or change it."""
+        book = self.books.get(queue.name) or self._new_book(queue)
+        self._mark(book.node)
+        book.spec = queue
+        book.node.weight_milli = queue.weight_milli
+        set_groups(book.node, queue.groups)
+        for running in book.running.values():
+            recharge(running)
+
+    def orphan(self, name: QueueName) -> QueueBook:
+        """Keep account of holdings whose queue is not there (yet, or any more)."""
+        book = self.books.get(name)
+        if book is None:
+            book = self._new_book(ClusterQueue(name=name, terminating=True))
+            book.blocker = self._config.queue_blocker(book.spec, frozenset())
+        return book
+
+    def drop_queue(self, name: QueueName) -> None:
+        """Forget a queue that nobody uses."""
+        book = self.books.pop(name)
+        self._mark(book.node)
+        link(book.node, None)
+        book.tree.asleep.pop(book, None)
+        del self._book_of[book.node]
+
+    def set_cohort(self, cohort: Cohort) -> None:
+        """Add a cohort or change it."""
+        node = self.cohort(cohort.name)
+        self._mark(node)
+        node.weight_milli = cohort.weight_milli
+        set_groups(node, cohort.groups)
+
+    def clear_cohort(self, name: CohortName) -> None:
+        """Take a cohort's own quota and parent away; queues may still name it."""
+        self.set_cohort(Cohort(name=name))
+
+    def mark_everything(self) -> None:
+        """Look at every queue again at the next `relink`."""
+        self._stale.update(dict.fromkeys(self._book_of))
+
+    def relink(self) -> Iterator[QueueBook]:
+        """Move nodes to where the configuration wants them; yield queues to look at again."""
+        if not self._stale:
+            return
+        cyclic = self._config.cyclic_cohorts()
+        self._move(
+            {node: self._wanted_parent(name, cyclic) for name, node in [*self._cohorts.items()]}
+        )
+        self._move(
+            {
+                node: self.cohort(book.spec.cohort) if book.spec.cohort else None
+                for node in self._stale
+                if (book := self._book_of.get(node)) is not None
+            }
+        )
+        stale, self._stale = self._stale, {}
+        for root in dict.fromkeys(node.root() for node in stale):
+            tree = TreeBook()
+            for node in root.queues():
+                book = self._book_of.get(node)
+                if book is not None:
+                    book.tree = tree
+                    book.blocker = self._config.queue_blocker(book.spec, cyclic)
+                    yield book
+
+    def _wanted_parent(self, name: CohortName, cyclic: frozenset[CohortName]) -> Node | None:
+        cohort = self._config.cohorts.get(name)
+        if cohort is None or cohort.parent is None or name in cyclic:
+            return None
+        return self.cohort(cohort.parent)
+
+    def _move(self, parents: dict[Node, Node | None]) -> None:
+        """Unhang everything that moves before hanging it anew: no cycle may exist in between."""
+        moving = {node: parent for node, parent in parents.items() if node.parent is not parent}
+        for node in moving:
+            self._mark(node)  # the tree it leaves has changed as well
+            link(node, None)
+        for node, parent in moving.items():
+            link(node, parent)
+
+    def _mark(self, node: Node) -> None:
+        """Note that a node, and the tree it is in now, changed."""
+        self._stale[node.root()] = None
+        self._stale[node] = None
+
+    def _new_book(self, queue: ClusterQueue) -> QueueBook:
+        node = Node(queue.name, is_queue=True)
+        book = self.books[queue.name] = QueueBook(queue, node, TreeBook())
+        self._book_of[node] = book
+        return book
+
+
+def recharge(running: Running) -> list[tuple[Account, int]]:
+    """Work a holding's charges out again; return what it no longer uses, account by account.
+
+    Its queue may count differently now (a pool, say), or the workload may use less.
+    """
+    holding, book = running.holding, running.book
+    charges = charges_of(holding.workload, holding.admission, book.spec, book.node)
+    if charges == running.charges:
+        return []
+    before = dict(running.charges)
+    after = dict(charges)
+    running.charges = charges
+    freed = []
+    for cell in {**before, **after}:
+        difference = after.get(cell, 0) - before.get(cell, 0)
+        charge(cell, difference)
+        if difference < 0:
+            freed.append((cell.account, -difference))
+    return freed

@@ -1,0 +1,61 @@
+"""What the engine keeps about one ClusterQueue: its place in the tree, its lines, its holdings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from unisono.engine.ledger import Charges
+from unisono.engine.model.explanation import Blocker
+from unisono.engine.model.names import FlavorName, WorkloadKey
+from unisono.engine.model.queue import ClusterQueue
+from unisono.engine.model.workload import Holding
+from unisono.engine.order.lines import Lines
+from unisono.engine.quota.flavors import Menu
+from unisono.engine.quota.tree import Node
+from unisono.engine.state.wakes import Wakes
+
+
+class Running:
+    """A workload that holds quota, with its charges resolved to cells of the quota tree."""
+
+    __slots__ = ("book", "charges", "holding")
+
+    def __init__(self, holding: Holding, book: QueueBook, charges: Charges) -> None:
+        self.holding = holding
+        self.book = book
+        self.charges = charges
+
+
+@dataclass(slots=True, eq=False)
+class TreeBook:
+    """What the queues of one cohort tree share: who sleeps until what."""
+
+    wakes: Wakes = field(default_factory=Wakes)
+    # Queues with somebody to examine, in which nothing can change until the tree changes.
+    asleep: dict[QueueBook, None] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class QueueBook:
+    """One ClusterQueue."""
+
+    spec: ClusterQueue
+    node: Node
+    tree: TreeBook
+    lines: Lines = field(default_factory=Lines)
+    running: dict[WorkloadKey, Running] = field(default_factory=dict)
+    menus: dict[int, Menu] = field(default_factory=dict)  # by shape number
+    blocker: Blocker | None = None  # inactive or stopped: nobody here is examined
+    # The last verdict on a head that stays where it is.
+    head_wait: tuple[WorkloadKey, tuple[Blocker, ...]] | None = None
+    # StrictFIFO: the head does not fit and cannot until something is freed; it reserves nothing.
+    stalled: bool = False
+
+    @property
+    def is_strict(self) -> bool:
+        """Say whether the head blocks those behind it."""
+        return self.spec.strategy == "StrictFIFO"
+
+    def flavors(self) -> set[FlavorName]:
+        """Return every flavor the queue lists."""
+        return {quota.flavor for group in self.spec.groups for quota in group.flavors}

@@ -1,0 +1,152 @@
+"""Reading the state: the whole of it as a snapshot, and what it knows about one workload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unisono.engine.model.explanation import BehindInQueue, Blocker, Explanation
+from unisono.engine.model.names import QueueName, WorkloadKey
+from unisono.engine.model.plan import Outcome, Wait
+from unisono.engine.model.snapshot import AdmissionCheck, Namespace, Snapshot
+from unisono.engine.order.lines import Waiting, kind_of
+from unisono.engine.state import changes
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.filing import file_verdict
+
+
+def snapshot(state: ClusterState) -> Snapshot:
+    """Return everything the next decision depends on, in an order that history does not change."""
+    state.refresh()
+    config = state.config
+    return Snapshot(
+        version=state.version,
+        now=state.now,
+        policy=config.policy,
+        flavors=tuple(config.flavors[name] for name in sorted(config.flavors)),
+        cohorts=tuple(config.cohorts[name] for name in sorted(config.cohorts)),
+        queues=tuple(config.queues[name] for name in sorted(config.queues)),
+        local_queues=tuple(
+            state.recent.written_down(config.local_queues[key])
+            for key in sorted(config.local_queues)
+        ),
+        namespaces=tuple(
+            Namespace(name, config.namespaces[name]) for name in sorted(config.namespaces)
+        ),
+        checks=tuple(AdmissionCheck(name, config.checks[name]) for name in sorted(config.checks)),
+        topologies=tuple(sorted(config.topologies)),
+        holdings=tuple(state.running[key].holding for key in sorted(state.running)),
+        preemptors=tuple(
+            sorted(book.lines.sticky for book in state.books.values() if book.lines.sticky)
+        ),
+        verdicts=tuple(_verdicts(state)),
+        asleep=tuple(
+            name
+            for name in sorted(state.books)
+            if state.books[name] in state.books[name].tree.asleep
+        ),
+        waiting=tuple(state.waiting[key].workload for key in sorted(state.waiting)),
+    )
+
+
+def _verdicts(state: ClusterState) -> Iterator[Wait]:
+    """Yield what is filed about workloads that are not examined again for now."""
+    for name in sorted(state.books):
+        book = state.books[name]
+        for waiting in book.lines.parked_heads():
+            blockers = book.lines.parked[kind_of(waiting)]
+            why = Explanation(workload=waiting.workload.key, queue=name, blockers=blockers)
+            short = book.tree.wakes.shortages((name, kind_of(waiting)))
+            yield Wait(outcome="park", explanation=why, unblocked_by=short)
+        if book.head_wait is not None:
+            key, blockers = book.head_wait
+            why = Explanation(workload=key, queue=name, blockers=blockers)
+            short = book.tree.wakes.shortages((name, None)) if book.stalled else None
+            outcome: Outcome = "stall" if book.stalled else "retry"
+            yield Wait(outcome=outcome, explanation=why, unblocked_by=short)
+
+
+def as_changes(recorded: Snapshot) -> Iterator[changes.Change]:
+    """Tell a snapshot's objects as changes, each after what it refers to."""
+    yield from map(changes.FlavorSet, recorded.flavors)
+    yield from map(changes.CheckSet, recorded.checks)
+    yield from map(changes.TopologySet, recorded.topologies)
+    yield from map(changes.NamespaceSet, recorded.namespaces)
+    yield from map(changes.CohortSet, recorded.cohorts)
+    yield from map(changes.QueueSet, recorded.queues)
+    yield from map(changes.LocalQueueSet, recorded.local_queues)
+    yield from map(changes.WorkloadHolds, recorded.holdings)
+    yield from map(changes.WorkloadWaits, recorded.waiting)
+
+
+def restore(recorded: Snapshot) -> ClusterState:
+    """Build a state from a snapshot, at the same version."""
+    state = ClusterState(recorded.policy, now=recorded.now)
+    for change in as_changes(recorded):
+        state.apply(change)
+    for key in recorded.preemptors:
+        book = state.door(state.waiting[key].workload.queue).book
+        if book is not None:
+            book.lines.sticky = key
+    state.refresh()
+    for verdict in recorded.verdicts:
+        file_verdict(state, verdict)
+    for name in recorded.asleep:
+        state.rota.let_sleep(state.books[name])
+    state.version = recorded.version
+    return state
+
+
+def pending(state: ClusterState, queue: QueueName) -> list[WorkloadKey]:
+    """Return who waits in a queue's lines, in queue order."""
+    state.refresh()
+    return [waiting.workload.key for waiting in state.books[queue].lines.in_order()]
+
+
+def explanation(state: ClusterState, key: WorkloadKey) -> Explanation | None:
+    """Say why a workload waits; None if it does not."""
+    state.refresh()
+    waiting = state.waiting.get(key)
+    if waiting is None:
+        return None
+    door = state.door(waiting.workload.queue)
+    order = door.book.lines.in_order() if door.book is not None else []
+    position = next((index for index, other in enumerate(order) if other is waiting), 0)
+    head = order[0] if order else waiting
+    return _explain(state, waiting, head=head, position=position)
+
+
+def explanations(state: ClusterState) -> Iterator[Explanation]:
+    """Explain everybody who waits: queue by queue, in queue order, those in no line last."""
+    state.refresh()
+    for name in sorted(state.books):
+        order = state.books[name].lines.in_order()
+        for position, waiting in enumerate(order):
+            yield _explain(state, waiting, head=order[0], position=position)
+    for key in sorted(state.waiting):
+        waiting = state.waiting[key]
+        if waiting.line is None:
+            yield _explain(state, waiting, head=waiting, position=0)
+
+
+def _explain(state: ClusterState, waiting: Waiting, *, head: Waiting, position: int) -> Explanation:
+    """Say what the workload, its local queue, its queue or those in front hold against it."""
+    key = waiting.workload.key
+    door = state.door(waiting.workload.queue)
+    local_queue = state.config.local_queues.get(door.key)
+    blockers: tuple[Blocker, ...]
+    if (own := state.held.get(key)) is not None:
+        blockers = (own,)
+    elif door.book is None:
+        assert door.blocker is not None, f"local queue {door.key} leads nowhere for no reason"
+        blockers = (door.blocker,)
+    elif door.book.blocker is not None:
+        blockers = (door.book.blocker,)
+    elif (parked := door.book.lines.parked.get(kind_of(waiting))) is not None:
+        blockers = parked
+    elif door.book.head_wait is not None and door.book.head_wait[0] == key:
+        blockers = door.book.head_wait[1]
+    else:
+        ahead = head.workload.key
+        blockers = (BehindInQueue(queue=door.book.spec.name, head=ahead, position=position),)
+    queue = local_queue.queue if local_queue else None
+    return Explanation(workload=key, queue=queue, blockers=blockers)

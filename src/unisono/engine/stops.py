@@ -1,0 +1,43 @@
+"""Who must leave although nobody needs their place: stopped queues and holdings that came due.
+
+Hold lets admitted workloads run on and takes back reservations that were not admitted yet;
+HoldAndDrain takes everything back (spec quota §11). The rules for a single holding (deadlines,
+checks, deactivation) are in `lifecycle.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unisono.engine.lifecycle import stop_for
+from unisono.engine.model.explanation import QueueStopped
+from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.plan import Stop, StopReason
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.queue_book import QueueBook
+
+
+def stops_due(state: ClusterState, now: Instant) -> list[Stop]:
+    """List every holding that has to be given up, each once, in order of name."""
+    stops: dict[WorkloadKey, Stop] = {}
+    for key in state.suspects:
+        holding = state.running[key].holding
+        stop = None if holding.evicting else stop_for(holding, state.policy, now)
+        if stop is not None:
+            stops[key] = stop
+    for stop in _from_stopped_queues(state):
+        stops.setdefault(stop.workload, stop)
+    return [stops[key] for key in sorted(stops)]
+
+
+def _from_stopped_queues(state: ClusterState) -> Iterator[Stop]:
+    for stopped in state.stopped:
+        blocker = stopped.blocker
+        if not isinstance(blocker, QueueStopped):
+            continue
+        of_queue = isinstance(stopped, QueueBook)
+        reason: StopReason = "ClusterQueueStopped" if of_queue else "LocalQueueStopped"
+        for key, running in stopped.running.items():
+            holding = running.holding
+            if not holding.evicting and (blocker.drain or not holding.admitted):
+                yield Stop(workload=key, reason=reason)
