@@ -1,0 +1,9 @@
+"""Manifests in, engine values out: one module per API group, and what they share.
+
+    documents   bytes of YAML or JSON -> documents, with limits
+    decode      a document -> a typed manifest, or every problem in it with its field path
+    registry    which kinds there are, and what each of them can do
+    world       all documents -> one engine snapshot, with warnings
+
+Pure: no files, no clock, no logging. Bytes and the present time are handed in.
+"""

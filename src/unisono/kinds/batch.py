@@ -1,0 +1,200 @@
+"""`batch/v1` Job: one pod set `main` of min(parallelism, completions) pods.
+
+    kueue.x-k8s.io/job-min-parallelism: "N"    partial admission may shrink it to N pods
+    kueue.x-k8s.io/elastic-job: "true"         it is scaled while it runs; excludes the former
+
+Pods that are done for good give their quota back while the others still run (spec quota §15, jobs
+§3 and §7.1).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from unisono.engine.model.workload import PodSet
+from unisono.kinds.core.conditions import TimedCondition, holds
+from unisono.kinds.core.pod_sets import (
+    TemplateSet,
+    check_template_sets,
+    first_priority_class,
+    pod_sets,
+)
+from unisono.kinds.core.schema import PodTemplateSpec
+from unisono.kinds.decode import Schema
+from unisono.kinds.meta import ObjectMeta
+from unisono.kinds.notes import Notes
+from unisono.kinds.registry import Context, JobHooks, Kind
+from unisono.kinds.scalar import Timestamp
+
+MIN_PARALLELISM = "kueue.x-k8s.io/job-min-parallelism"
+ELASTIC = "kueue.x-k8s.io/elastic-job"
+
+# Kubernetes' own bound for jobs whose pods have an index.
+MAX_PARALLELISM = 2**31 - 1
+
+_COUNT = re.compile(r"[1-9][0-9]{0,9}")
+_INTERVAL = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10}))?")
+
+PodCount = Annotated[int, Meta(ge=0, le=MAX_PARALLELISM)]
+
+
+class JobSpec(Schema, frozen=True, kw_only=True):
+    """How many pods of which template, and when the job is done."""
+
+    parallelism: PodCount | None = None
+    completions: PodCount | None = None
+    template: PodTemplateSpec
+    suspend: bool | None = None
+    completion_mode: Literal["NonIndexed", "Indexed"] | None = None
+    active_deadline_seconds: int | None = None
+    backoff_limit: int | None = None
+    backoff_limit_per_index: int | None = None
+    max_failed_indexes: int | None = None
+    manual_selector: bool | None = None
+    managed_by: str | None = None
+    pod_failure_policy: Any = None
+    pod_replacement_policy: str | None = None
+    scheduling: Any = None
+    selector: Any = None
+    success_policy: Any = None
+    ttl_seconds_after_finished: int | None = None
+
+
+class JobStatus(Schema, frozen=True, kw_only=True):
+    """How far the job is."""
+
+    active: int = 0
+    ready: int | None = None
+    succeeded: int = 0
+    failed: int = 0
+    terminating: int | None = None
+    completed_indexes: str = ""
+    failed_indexes: str | None = None
+    uncounted_terminated_pods: Any = None
+    start_time: Timestamp | None = None
+    completion_time: Timestamp | None = None
+    conditions: tuple[TimedCondition, ...] = ()
+
+
+class Job(Schema, frozen=True, kw_only=True):
+    """Pods that run to completion."""
+
+    api_version: str
+    kind: str
+    metadata: ObjectMeta
+    spec: JobSpec
+    status: JobStatus = JobStatus()
+
+
+class JobTemplateSpec(Schema, frozen=True, kw_only=True):
+    """What every job of a set of jobs is made from."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: JobSpec
+
+
+def pods_at_once(spec: JobSpec) -> int:
+    """Return how many pods a job runs at the same time."""
+    parallelism = 1 if spec.parallelism is None else spec.parallelism
+    return parallelism if spec.completions is None else min(parallelism, spec.completions)
+
+
+def _sets(job: Job) -> tuple[TemplateSet, ...]:
+    main = TemplateSet(
+        name="main",
+        count=pods_at_once(job.spec),
+        min_count=_min_count(job),
+        template=job.spec.template,
+        path="spec.template",
+    )
+    return (main,)
+
+
+def _min_count(job: Job) -> int | None:
+    annotations = job.metadata.annotations
+    if annotations.get(ELASTIC) == "true":
+        return None
+    least = annotations.get(MIN_PARALLELISM, "")
+    return int(least) if _COUNT.fullmatch(least) else None
+
+
+def _pod_sets(job: Job, context: Context) -> tuple[PodSet, ...]:
+    return pod_sets(_sets(job), context)
+
+
+def _check(job: Job, notes: Notes) -> None:
+    check_template_sets(_sets(job), notes)
+    if job.spec.template.spec.restart_policy not in ("Never", "OnFailure"):
+        notes.lenient(
+            "RestartPolicyMissing",
+            "spec.template.spec.restartPolicy",
+            "must be Never or OnFailure; a real cluster refuses the job",
+        )
+    at = f"metadata.annotations[{MIN_PARALLELISM}]"
+    least = job.metadata.annotations.get(MIN_PARALLELISM)
+    if least is None:
+        return
+    if _COUNT.fullmatch(least) is None:
+        notes.problem(at, f'"{least}" must be a number of pods, at least 1')
+    elif int(least) > pods_at_once(job.spec):
+        notes.problem(at, f"is {least}; the job runs only {pods_at_once(job.spec)} pods at once")
+
+
+def _priority_class(job: Job) -> str:
+    return first_priority_class(_sets(job))
+
+
+def _is_finished(job: Job) -> bool:
+    return holds(job.status.conditions, "Complete", "Failed")
+
+
+def _reclaimable(job: Job) -> tuple[tuple[str, int], ...]:
+    """Pods whose places nobody will take again: what is left to do needs fewer than run at once."""
+    count = pods_at_once(job.spec)
+    completions = count if job.spec.completions is None else job.spec.completions
+    done = job.status.succeeded
+    if job.spec.completion_mode == "Indexed":
+        done = _indexes_done(job.status, completions)
+    free = count - max(0, completions - done)
+    return (("main", free),) if count > 1 and done > 0 and free > 0 else ()
+
+
+def _indexes_done(status: JobStatus, completions: int) -> int:
+    """Count indexes that completed or failed for good; ones above `completions` were scaled away.
+
+    The two lists may overlap and name many indexes in few characters (`0-99999`), so intervals are
+    merged and never expanded.
+    """
+    intervals: list[tuple[int, int]] = []
+    for text in f"{status.completed_indexes},{status.failed_indexes or ''}".split(","):
+        if interval := _INTERVAL.fullmatch(text):
+            first = int(interval[1])
+            intervals.append((first, min(int(interval[2] or first), completions - 1)))
+    done, counted_to = 0, -1
+    for first, last in sorted(intervals):
+        start = max(first, counted_to + 1)
+        if start <= last:
+            done += last - start + 1
+            counted_to = last
+    return done
+
+
+KINDS = (
+    Kind(
+        group="batch",
+        version="v1",
+        kind="Job",
+        struct=Job,
+        namespaced=True,
+        check=_check,
+        job=JobHooks(
+            pod_sets=_pod_sets,
+            priority_class=_priority_class,
+            is_finished=_is_finished,
+            reclaimable=_reclaimable,
+        ),
+    ),
+)

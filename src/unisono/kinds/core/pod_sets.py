@@ -1,0 +1,95 @@
+"""From pod templates to the pod sets of a workload: the last step of every job kind.
+
+A job kind says which templates it has and how many pods of each; everything else about a pod set
+(requests, node selection, topology) follows from the template in the same way for all kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from unisono.engine.model.workload import PodSet
+from unisono.kinds.core.limits import namespace_limits
+from unisono.kinds.core.requests import PodCosting, pod_cost
+from unisono.kinds.core.schema import PodTemplateSpec, ResourceList
+from unisono.kinds.core.selection import affinity_terms, labels_of, tolerations_of
+from unisono.kinds.core.topology import GROUP, SLICE_SIZE, topology_request
+from unisono.kinds.core.validate import check_pod_template
+from unisono.kinds.notes import Notes
+from unisono.kinds.registry import Context
+
+
+class TemplateSet(msgspec.Struct, frozen=True, kw_only=True):
+    """So many pods of one template."""
+
+    name: str
+    count: int
+    min_count: int | None = None
+    template: PodTemplateSpec
+    path: str  # where the template stands in the manifest; empty for a pod, which is its own
+
+
+def pod_sets(sets: Iterable[TemplateSet], context: Context) -> tuple[PodSet, ...]:
+    """Return the pod sets of a workload, in the order given; note pods that can never be.
+
+    A set scaled to nothing is left out: it needs neither quota nor a place.
+    """
+    costing = costing_of(context)
+    return tuple(_pod_set(one, costing, context.notes) for one in sets if one.count > 0)
+
+
+def costing_of(context: Context) -> PodCosting:
+    """Gather what decides the cost of pods in the namespace that is being read."""
+    return PodCosting(
+        limits=namespace_limits(context.every("LimitRange", namespace=context.namespace)),
+        rules=context.rules,
+        runtime_overhead=_runtime_overheads(context),
+    )
+
+
+def _runtime_overheads(context: Context) -> dict[str, ResourceList]:
+    return {
+        runtime.metadata.name: runtime.overhead.pod_fixed
+        for runtime in context.every("RuntimeClass")
+        if runtime.overhead is not None
+    }
+
+
+def _pod_set(one: TemplateSet, costing: PodCosting, notes: Notes) -> PodSet:
+    spec, annotations = one.template.spec, one.template.metadata.annotations
+    cost = pod_cost(spec, costing)
+    if cost.misconfigured:
+        notes.misconfigured(f"pod set {one.name}: {cost.misconfigured}")
+    return PodSet(
+        name=one.name,
+        count=one.count,
+        min_count=one.min_count,
+        requests=cost.charged,
+        node_selector=labels_of(spec.node_selector),
+        affinity=affinity_terms(spec.affinity),
+        tolerations=tolerations_of(spec.tolerations),
+        topology=topology_request(annotations),
+        group=annotations.get(GROUP, ""),
+    )
+
+
+def check_template_sets(sets: Iterable[TemplateSet], notes: Notes) -> None:
+    """Report what is wrong with the templates and with the names of the sets."""
+    seen: dict[str, str] = {}
+    for one in sets:
+        for problem in check_pod_template(one.template, one.path):
+            notes.problem(problem.path.removeprefix("."), problem.message)
+        if one.name in seen:
+            notes.problem(one.path, f'the name "{one.name}" is already used by {seen[one.name]}')
+        seen.setdefault(one.name, one.path)
+        size = one.template.metadata.annotations.get(SLICE_SIZE, "")
+        if size.isdecimal() and int(size) > one.count:
+            at = f"{one.path}.metadata.annotations[{SLICE_SIZE}]".removeprefix(".")
+            notes.problem(at, f"is {size}; the pod set has only {one.count} pods")
+
+
+def first_priority_class(sets: Iterable[TemplateSet]) -> str:
+    """Return the priority class of the first template that names one."""
+    return next((name for one in sets if (name := one.template.spec.priority_class_name)), "")

@@ -1,0 +1,149 @@
+"""What one pod asks for: containers, sidecars, init containers, pod-level resources, overhead.
+
+A pod goes through stages, and needs as much of each resource as its hungriest stage:
+
+    init containers run one after another; one with restartPolicy Always (a sidecar) keeps running
+    stage i    sidecars started before it, and init container i
+    last       all sidecars, and all containers
+
+`spec.resources` (pod level) replaces the result for cpu, memory and huge pages; `spec.overhead`
+comes on top. Exact in nano-units, rounded once. Spec gang-placement §5.1 and quota §3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+
+import msgspec
+
+from unisono.engine.model.resources import Amounts
+from unisono.kinds.core.limits import NO_LIMITS, NamespaceLimits, Needs, violations, with_defaults
+from unisono.kinds.core.nano import Nano, first_of, highest, nano, rounded, total, written
+from unisono.kinds.core.schema import Container, PodSpec, ResourceList, ResourceRequirements
+from unisono.kinds.resource_rules import NO_RULES, ResourceRules, charged
+
+
+class PodCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What one pod costs, and why no such pod can ever be created, if that is so."""
+
+    requests: Amounts  # what it takes of a node
+    charged: Amounts  # what it takes of quota
+    misconfigured: str = ""
+
+
+class PodCosting(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything besides the pod itself that decides what it costs."""
+
+    limits: NamespaceLimits = NO_LIMITS
+    rules: ResourceRules = NO_RULES
+    # RuntimeClass name -> what each of its pods uses besides its containers.
+    runtime_overhead: Mapping[str, ResourceList] = {}
+
+
+PLAIN_COSTING = PodCosting()
+
+
+def pod_cost(spec: PodSpec, costing: PodCosting = PLAIN_COSTING) -> PodCost:
+    """Return what one pod of this spec asks for and is charged for."""
+    containers = _completed(spec.containers, costing.limits)
+    init_containers = _completed(spec.init_containers, costing.limits)
+    needs = _pod_needs(spec, containers, init_containers)
+    faults = chain(
+        _container_faults(spec.containers, containers, costing.limits),
+        _container_faults(spec.init_containers, init_containers, costing.limits),
+        _pod_level_faults(spec, containers, init_containers),
+        violations("a pod", "Pod", needs, costing.limits),
+    )
+    overhead = nano(_overhead(spec, costing.runtime_overhead))
+    requests = total((needs.requests, overhead))
+    return PodCost(
+        requests=rounded(requests),
+        charged=rounded(charged(requests, costing.rules)),
+        misconfigured="; ".join(faults),
+    )
+
+
+def staged(containers: Sequence[Nano], init_containers: Sequence[tuple[Nano, bool]]) -> Nano:
+    """Return the need of the hungriest stage; the flag marks sidecars.
+
+    >>> staged([{"cpu": 2}], [({"cpu": 1}, True), ({"cpu": 4}, False)])
+    {'cpu': 5}
+    """
+    sidecars: Nano = {}
+    stages: list[Nano] = []
+    for resources, is_sidecar in init_containers:
+        stages.append(total((sidecars, resources)))
+        if is_sidecar:
+            sidecars = stages[-1]
+    return highest([*stages, total((sidecars, *containers))])
+
+
+def _needs(resources: ResourceRequirements) -> Needs:
+    return Needs(nano(resources.requests), nano(resources.limits))
+
+
+def _completed(containers: Sequence[Container], limits: NamespaceLimits) -> list[Needs]:
+    return [with_defaults(_needs(container.resources), limits) for container in containers]
+
+
+def _aggregate(spec: PodSpec, containers: Sequence[Needs], inits: Sequence[Needs]) -> Needs:
+    flags = [container.is_sidecar for container in spec.init_containers]
+    return Needs(
+        staged(
+            [needs.requests for needs in containers],
+            [(needs.requests, flag) for needs, flag in zip(inits, flags, strict=True)],
+        ),
+        staged(
+            [needs.limits for needs in containers],
+            [(needs.limits, flag) for needs, flag in zip(inits, flags, strict=True)],
+        ),
+    )
+
+
+def _pod_needs(spec: PodSpec, containers: Sequence[Needs], inits: Sequence[Needs]) -> Needs:
+    """Put pod-level resources over what the containers sum up to.
+
+    A pod-level limit alone becomes the request only where no container requests anything: this is
+    what the API server fills in.
+    """
+    below = _aggregate(spec, containers, inits)
+    if spec.resources is None:
+        return below
+    own = _needs(spec.resources)
+    requests = first_of(first_of(own.requests, below.requests), own.limits)
+    return Needs(requests, first_of(own.limits, below.limits))
+
+
+def _overhead(spec: PodSpec, runtime_overhead: Mapping[str, ResourceList]) -> ResourceList:
+    return spec.overhead or runtime_overhead.get(spec.runtime_class_name or "", {})
+
+
+def _container_faults(
+    containers: Sequence[Container], needs: Sequence[Needs], limits: NamespaceLimits
+) -> Iterator[str]:
+    for container, needed in zip(containers, needs, strict=True):
+        what = f"container {container.name}"
+        yield from _above_limit(what, needed)
+        yield from violations(what, "Container", needed, limits)
+
+
+def _pod_level_faults(
+    spec: PodSpec, containers: Sequence[Needs], inits: Sequence[Needs]
+) -> Iterator[str]:
+    if spec.resources is None:
+        return
+    own = _pod_needs(spec, containers, inits)
+    yield from _above_limit("the pod", own)
+    below = _aggregate(spec, containers, inits).requests
+    for name, request in sorted(nano(spec.resources.requests).items()):
+        if below.get(name, 0) > request:
+            asked = written(below[name], name)
+            yield f"the containers ask for {asked}, the whole pod only for {written(request, name)}"
+
+
+def _above_limit(what: str, needs: Needs) -> Iterator[str]:
+    for name, request in sorted(needs.requests.items()):
+        if name in needs.limits and request > needs.limits[name]:
+            limit = written(needs.limits[name], name)
+            yield f"{what} requests {written(request, name)}; its limit is {limit}"

@@ -1,0 +1,62 @@
+"""Which nodes a pod accepts: selector, required affinity and tolerations as engine values.
+
+Preferred terms and pod (anti-)affinity do not decide about quota and are read when nodes are
+chosen. Spec gang-placement §5.3 and §5.4, quota §7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from unisono.engine.model.selection import AffinityTerm, Labels, Requirement, Toleration
+from unisono.kinds.core.schema import Affinity, NodeSelectorRequirement, NodeSelectorTerm
+from unisono.kinds.core.schema import Toleration as TolerationManifest
+
+# The only node field that Kubernetes lets an affinity term match; kept as a key of its own.
+NODE_NAME_FIELD = "metadata.name"
+
+# A term without any clause matches no node. No node name is among no values.
+_NEVER: AffinityTerm = (Requirement(NODE_NAME_FIELD, "In", ()),)
+
+
+def labels_of(mapping: Mapping[str, str]) -> Labels:
+    """Return labels (or a node selector) in canonical order."""
+    return tuple(sorted(mapping.items()))
+
+
+def affinity_terms(affinity: Affinity | None) -> tuple[AffinityTerm, ...]:
+    """Return the required node affinity terms, of which one must hold; none means no demand."""
+    if affinity is None or affinity.node_affinity is None:
+        return ()
+    required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    if required is None:
+        return ()
+    return tuple(_term(term) for term in required.node_selector_terms)
+
+
+def _term(term: NodeSelectorTerm) -> AffinityTerm:
+    clauses = (*term.match_expressions, *term.match_fields)
+    return tuple(_requirement(clause) for clause in clauses) or _NEVER
+
+
+def _requirement(clause: NodeSelectorRequirement) -> Requirement:
+    return Requirement(clause.key, clause.operator, clause.values)
+
+
+def tolerations_of(manifests: tuple[TolerationManifest, ...]) -> tuple[Toleration, ...]:
+    """Return the tolerations that count.
+
+    Lt and Gt need a feature gate that is off by default; until then they tolerate nothing.
+    `tolerationSeconds` delays an eviction and has no part in choosing a node.
+    """
+    counted: list[Toleration] = []
+    for manifest in manifests:
+        if manifest.operator in ("Lt", "Gt"):
+            continue
+        # An empty operator is Equal, as in Kubernetes.
+        operator: Literal["Equal", "Exists"] = (
+            "Exists" if manifest.operator == "Exists" else "Equal"
+        )
+        counted.append(Toleration(manifest.key, operator, manifest.value, manifest.effect))
+    return tuple(counted)

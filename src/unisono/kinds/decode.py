@@ -1,0 +1,374 @@
+"""A schema-driven decoder: raw YAML or JSON in, a typed manifest or *all* of its problems out.
+
+The schema is the struct itself. A manifest class derives from `Schema` and is declared
+`frozen=True, kw_only=True`; field names become camelCase (write `msgspec.field(name="podCIDR")`
+where Kubernetes writes something else). A field's type may be
+
+    str int float bool Literal[…] Any          plain values; Any keeps a subtree as it is
+    Quantity Timestamp Duration                any `Scalar`: read from one string or number
+    a Schema                                   an object; unknown fields are problems, unless the
+                                               class sets `is_open: ClassVar[bool] = True`
+    tuple[T, …]  Mapping[str, T]               lists and maps
+    T | None, int | str, Schema | str          unions; the raw value's type chooses the member
+
+and may carry `Annotated[T, msgspec.Meta(description=…, ge=…, max_length=…, pattern=…)]`:
+descriptions are what `kubectl explain` prints, constraints are checked here.
+
+Null counts as absent, as in Kubernetes. Problems carry a Kubernetes field path
+(`spec.resourceGroups[0].flavors[1].name`) and are listed in document order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, ClassVar, TypeVar, cast
+
+import msgspec
+from msgspec import inspect as shape
+
+from unisono.kinds.nearest import did_you_mean
+from unisono.kinds.scalar import ReadsRaw, Scalar
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Schema(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Base of every typed manifest and of every object inside one; it only sets the options."""
+
+    # An open object may have fields that we do not know; they are dropped.
+    is_open: ClassVar[bool] = False
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """Something that is wrong with a manifest, and where."""
+
+    path: str
+    message: str
+
+
+def decode(cls: type[T], raw: object, *, path: str = "") -> tuple[T | None, list[Problem]]:
+    """Build a `cls` from a parsed document, or say everything that is wrong with it.
+
+    The value is None exactly when there are problems.
+    """
+    problems: list[Problem] = []
+    value = _reader(cls)(raw, (None, path), problems)
+    return (None, problems) if problems else (cast(T, value), problems)
+
+
+def encode(manifest: msgspec.Struct) -> dict[str, Any]:
+    """Return the plain mapping that a manifest stands for.
+
+    Defaults are left out, except for what an object says of itself: apiVersion and kind.
+    """
+    return cast(dict[str, Any], _with_texts(manifest))
+
+
+# A path is a chain (parent, part) that is only joined when there is something to report.
+_Path = tuple[Any, str]
+_Read = Callable[[Any, _Path, list[Problem]], Any]
+_MISSING = object()  # the reader found a problem and has no value
+
+
+def _join(path: _Path) -> str:
+    parts: list[str] = []
+    at: _Path | None = path
+    while at is not None:
+        parts.append(at[1])
+        at = at[0]
+    return "".join(reversed(parts)).removeprefix(".")
+
+
+def _report(problems: list[Problem], path: _Path, message: str) -> Any:
+    problems.append(Problem(_join(path), message))
+    return _MISSING
+
+
+@cache  # bounded by the number of schema classes
+def _reader(cls: type[msgspec.Struct]) -> _Read:
+    info = shape.type_info(cls)
+    assert isinstance(info, shape.StructType)
+    return _object_reader(info)
+
+
+def _reader_for(info: shape.Type) -> _Read:
+    match info:
+        case shape.Metadata():
+            return _reader_for(info.type)
+        case shape.AnyType():
+            return lambda raw, path, problems: raw
+        case shape.StructType() if issubclass(info.cls, Scalar):
+            return _scalar_reader(cast(type[ReadsRaw], info.cls))
+        case shape.StructType():
+            return _lazy_object_reader(info.cls)
+        case shape.StrType():
+            return _text_reader(info)
+        case shape.BoolType():
+            return _bool_reader
+        case shape.IntType():
+            return _integer_reader(info)
+        case shape.FloatType():
+            return _float_reader
+        case shape.LiteralType():
+            return _literal_reader(info.values)
+        case shape.VarTupleType():
+            return _list_reader(info)
+        case shape.DictType():
+            return _map_reader(info)
+        case shape.UnionType():
+            return _union_reader(info)
+        case _:
+            raise TypeError(f"a manifest cannot have a field of type {info}")
+
+
+def describe(raw: object) -> str:
+    """Name a raw value as its author sees it."""
+    match raw:
+        case None:
+            return "null"
+        case bool():
+            return f"the boolean {str(raw).lower()}"
+        case int() | float():
+            return f"the number {raw}"
+        case str():
+            shown = raw if len(raw) <= 40 else raw[:37] + "..."
+            return f'the string "{shown}"'
+        case list():
+            return "a list"
+        case _:
+            return "an object"
+
+
+# ---- objects -------------------------------------------------------------------------------
+
+
+def _lazy_object_reader(cls: type[msgspec.Struct]) -> _Read:
+    """Look the reader up at the first use, so that a schema may contain itself."""
+
+    def read(raw: Any, path: _Path, problems: list[Problem]) -> Any:
+        return _reader(cls)(raw, path, problems)
+
+    return read
+
+
+def _object_reader(info: shape.StructType) -> _Read:
+    fields = {field.encode_name: field for field in info.fields}
+    names = {field.encode_name: field.name for field in info.fields}
+    readers = {field.encode_name: _reader_for(field.type) for field in info.fields}
+    required = tuple(field.encode_name for field in info.fields if field.required)
+    is_open = bool(getattr(info.cls, "is_open", False))
+
+    def read(raw: Any, path: _Path, problems: list[Problem]) -> Any:
+        if not isinstance(raw, dict):
+            return _report(problems, path, f"must be an object, not {describe(raw)}")
+        before = len(problems)
+        values: dict[str, Any] = {}
+        for key, item in raw.items():
+            reader = readers.get(key)
+            if reader is None:
+                if not is_open:
+                    hint = did_you_mean(key, fields)
+                    _report(problems, (path, f".{key}"), f"unknown field{hint}")
+            elif item is not None:
+                values[names[key]] = reader(item, (path, f".{key}"), problems)
+        for key in required:
+            if raw.get(key) is None:
+                _report(problems, (path, f".{key}"), "is required")
+        return _MISSING if len(problems) > before else info.cls(**values)
+
+    return read
+
+
+# ---- lists, maps, unions ---------------------------------------------------------------------
+
+
+def _list_reader(info: shape.VarTupleType) -> _Read:
+    item_reader = _reader_for(info.item_type)
+    least, most = info.min_length, info.max_length
+
+    def read(raw: Any, path: _Path, problems: list[Problem]) -> Any:
+        if not isinstance(raw, list):
+            return _report(problems, path, f"must be a list, not {describe(raw)}")
+        if least is not None and len(raw) < least:
+            _report(problems, path, f"has {len(raw)} items; at least {least} are needed")
+        if most is not None and len(raw) > most:
+            return _report(problems, path, f"has {len(raw)} items; at most {most} are allowed")
+        return tuple(
+            [item_reader(item, (path, f"[{index}]"), problems) for index, item in enumerate(raw)]
+        )
+
+    return read
+
+
+def _map_reader(info: shape.DictType) -> _Read:
+    value_reader = _reader_for(info.value_type)
+    most = info.max_length
+
+    def read(raw: Any, path: _Path, problems: list[Problem]) -> Any:
+        if not isinstance(raw, dict):
+            return _report(problems, path, f"must be an object, not {describe(raw)}")
+        if most is not None and len(raw) > most:
+            return _report(problems, path, f"has {len(raw)} entries; at most {most} are allowed")
+        return {key: value_reader(item, (path, f"[{key}]"), problems) for key, item in raw.items()}
+
+    return read
+
+
+def _union_reader(info: shape.UnionType) -> _Read:
+    """Choose the member by the raw value's type; null was dealt with by the caller."""
+    members = [member for member in info.types if not isinstance(member, shape.NoneType)]
+    if len(members) == 1:
+        return _reader_for(members[0])
+    readers = [(_takes(member), _reader_for(member)) for member in members]
+    wanted = " or ".join(_noun(member) for member in members)
+
+    def read(raw: Any, path: _Path, problems: list[Problem]) -> Any:
+        for takes, reader in readers:
+            if takes(raw):
+                return reader(raw, path, problems)
+        return _report(problems, path, f"must be {wanted}, not {describe(raw)}")
+
+    return read
+
+
+def _takes(info: shape.Type) -> Callable[[object], bool]:
+    """Say which raw values a member of a union claims."""
+    match info:
+        case shape.Metadata():
+            return _takes(info.type)
+        case shape.StructType() if not issubclass(info.cls, Scalar):
+            return lambda raw: isinstance(raw, dict)
+        case shape.VarTupleType():
+            return lambda raw: isinstance(raw, list)
+        case shape.BoolType():
+            return lambda raw: isinstance(raw, bool)
+        case shape.IntType():
+            return lambda raw: isinstance(raw, int) and not isinstance(raw, bool)
+        case shape.StrType():
+            return lambda raw: isinstance(raw, str)
+        case _:
+            raise TypeError(f"a union in a manifest cannot have the member {info}")
+
+
+def _noun(info: shape.Type) -> str:
+    match info:
+        case shape.Metadata():
+            return _noun(info.type)
+        case shape.StructType():
+            return "an object"
+        case shape.VarTupleType():
+            return "a list"
+        case shape.BoolType():
+            return "a boolean"
+        case shape.IntType():
+            return "an integer"
+        case _:
+            return "a string"
+
+
+# ---- plain values ----------------------------------------------------------------------------
+
+
+def _scalar_reader(cls: type[ReadsRaw]) -> _Read:
+    def read(raw: Any, path: _Path, problems: list[Problem]) -> Any:
+        try:
+            return cls.from_raw(raw)
+        except ValueError as error:
+            found = "" if isinstance(raw, str) else f", not {describe(raw)}"
+            return _report(problems, path, f"{error}{found}")
+
+    return read
+
+
+def _text_reader(info: shape.StrType) -> _Read:
+    least, most, pattern = info.min_length, info.max_length, info.pattern
+    matcher = re.compile(pattern) if pattern else None
+
+    def read(raw: Any, path: _Path, problems: list[Problem]) -> Any:
+        if not isinstance(raw, str):
+            hint = "; put it in quotes" if isinstance(raw, bool | int | float) else ""
+            return _report(problems, path, f"must be a string, not {describe(raw)}{hint}")
+        if least is not None and len(raw) < least:
+            return _report(problems, path, "must not be empty" if least == 1 else "is too short")
+        if most is not None and len(raw) > most:
+            return _report(problems, path, f"has {len(raw)} characters; at most {most} are allowed")
+        if matcher is not None and matcher.search(raw) is None:
+            return _report(problems, path, f'"{raw}" does not match {pattern}')
+        return raw
+
+    return read
+
+
+def _bool_reader(raw: Any, path: _Path, problems: list[Problem]) -> Any:
+    if isinstance(raw, bool):
+        return raw
+    return _report(problems, path, f"must be true or false, not {describe(raw)}")
+
+
+def _integer_reader(info: shape.IntType) -> _Read:
+    low = info.ge if info.ge is not None else -(2**63) if info.gt is None else info.gt + 1
+    high = info.le if info.le is not None else 2**63 - 1 if info.lt is None else info.lt - 1
+
+    def read(raw: Any, path: _Path, problems: list[Problem]) -> Any:
+        if isinstance(raw, float) and raw.is_integer():
+            raw = int(raw)
+        if not isinstance(raw, int) or isinstance(raw, bool):
+            return _report(problems, path, f"must be an integer, not {describe(raw)}")
+        if raw < low:
+            return _report(problems, path, f"is {raw}; it must be at least {low}")
+        if raw > high:
+            return _report(problems, path, f"is {raw}; it must be at most {high}")
+        return raw
+
+    return read
+
+
+def _float_reader(raw: Any, path: _Path, problems: list[Problem]) -> Any:
+    if isinstance(raw, int | float) and not isinstance(raw, bool) and abs(raw) < float("inf"):
+        return float(raw)
+    return _report(problems, path, f"must be a number, not {describe(raw)}")
+
+
+def _literal_reader(values: tuple[Any, ...]) -> _Read:
+    # msgspec sorts nothing and keeps no order that we may rely on; the message sorts.
+    listed = ", ".join(f'"{value}"' for value in sorted(values))
+    allowed = frozenset(values)
+
+    def read(raw: Any, path: _Path, problems: list[Problem]) -> Any:
+        if isinstance(raw, str) and raw in allowed:
+            return raw
+        return _report(problems, path, f"must be one of {listed}, not {describe(raw)}")
+
+    return read
+
+
+def _with_texts(value: object) -> object:
+    """Replace scalars by what stands in the manifest, everywhere below `value`."""
+    match value:
+        case Scalar():
+            return cast(ReadsRaw, value).to_raw()
+        case msgspec.Struct():
+            return _fields_with_texts(value)
+        case Mapping():
+            return {key: _with_texts(item) for key, item in value.items()}
+        case tuple() | list():
+            return [_with_texts(item) for item in value]
+        case _:
+            return value
+
+
+def _fields_with_texts(value: msgspec.Struct) -> dict[str, object]:
+    """List a struct's fields under their written names, leaving out what has its default."""
+    written: dict[str, object] = {}
+    for field in msgspec.structs.fields(value):
+        item = getattr(value, field.name)
+        default = field.default
+        if field.default_factory is not msgspec.NODEFAULT:
+            default = cast(Callable[[], object], field.default_factory)()
+        is_default = not field.required and item == default
+        if item is None or (is_default and field.encode_name not in ("apiVersion", "kind")):
+            continue
+        written[field.encode_name] = _with_texts(item)
+    return written

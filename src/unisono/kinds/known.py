@@ -1,0 +1,22 @@
+"""Every kind that we know, in one registry."""
+
+from __future__ import annotations
+
+from unisono.kinds import batch, jobset, kubeflow, policy, ray, volcano
+from unisono.kinds.core import kinds as core
+from unisono.kinds.kueue import kinds as kueue
+from unisono.kinds.registry import Registry, registry
+from unisono.kinds.trainer import kinds as trainer
+
+# One entry per module that defines kinds: add yours here.
+KNOWN: Registry = registry(
+    core.KINDS,
+    batch.KINDS,
+    jobset.KINDS,
+    kubeflow.KINDS,
+    kueue.KINDS,
+    policy.KINDS,
+    ray.KINDS,
+    trainer.KINDS,
+    volcano.KINDS,
+)

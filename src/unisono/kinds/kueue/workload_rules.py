@@ -1,0 +1,282 @@
+"""Workloads: what is refused, and what the engine is told about one that waits or holds quota.
+
+Conditions that are read (spec quota §11):
+
+    Finished=True                 it is over; there is no workload any more
+    Evicted=True                  while quota is held: it is leaving
+                                  afterwards, if by PodsReadyTimeout or AdmissionCheck: its new
+                                  place in the queue counts from then on
+    Requeued=False                on hold until somebody says otherwise
+    QuotaReserved, Admitted, PodsReady     since when it holds quota, and how far it is
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from unisono.engine.lifecycle import preemption_backoff_ms
+from unisono.engine.model import workload as engine
+from unisono.engine.model.names import (
+    FlavorName,
+    Instant,
+    LocalQueueKey,
+    QueueName,
+    ResourceName,
+    WorkloadKey,
+)
+from unisono.engine.model.policy import Policy
+from unisono.engine.model.resources import Amounts, amounts
+from unisono.kinds.conditions import Condition, condition
+from unisono.kinds.core.pod_sets import TemplateSet, check_template_sets, pod_sets
+from unisono.kinds.kueue.workloads import (
+    Admission,
+    PodSet,
+    PodSetAssignment,
+    PodSetTopologyRequest,
+    Workload,
+)
+from unisono.kinds.notes import Notes
+from unisono.kinds.registry import Context
+
+GATED_BY = "kueue.x-k8s.io/admission-gated-by"
+WAIT_FOR_RECOVERY = "WaitForRecovery"  # of PodsReady=False: the pods were ready before
+REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
+
+
+def check_workload(workload: Workload, notes: Notes) -> None:
+    """Report everything about a Workload that can be seen without the others."""
+    sets = workload.spec.pod_sets
+    if not sets:
+        notes.problem("spec.podSets", "is required: a workload needs at least one pod set")
+    check_template_sets(_templates(workload), notes)
+    for index, one in enumerate(sets):
+        if one.min_count is not None and one.min_count > one.count:
+            message = f"is {one.min_count}; the pod set has only {one.count} pods"
+            notes.problem(f"spec.podSets[{index}].minCount", message)
+        _check_topology(one.topology_request, f"spec.podSets[{index}].topologyRequest", notes)
+    reference = workload.spec.priority_class_ref
+    if reference is not None and (reference.kind == "PriorityClass") != (
+        reference.group == "scheduling.k8s.io"
+    ):
+        message = f"group {reference.group} has no kind {reference.kind}"
+        notes.problem("spec.priorityClassRef.kind", message)
+    _check_status(workload, notes)
+
+
+def _check_topology(request: PodSetTopologyRequest | None, path: str, notes: Notes) -> None:
+    if request is None:
+        return
+    wishes = [request.required, request.preferred, request.unconstrained]
+    if sum(wish is not None for wish in wishes) > 1:
+        notes.problem(path, "can have only one of required, preferred and unconstrained")
+    if (request.pod_set_slice_size is None) != (request.pod_set_slice_required_topology is None):
+        message = "needs podSetSliceRequiredTopology and podSetSliceSize together"
+        notes.problem(path, message)
+
+
+def _check_status(workload: Workload, notes: Notes) -> None:
+    names = {one.name for one in workload.spec.pod_sets}
+    admission = workload.status.admission
+    for index, assignment in enumerate(admission.pod_set_assignments if admission else ()):
+        if assignment.name not in names:
+            path = f"status.admission.podSetAssignments[{index}].name"
+            notes.problem(path, f'there is no pod set "{assignment.name}"')
+    for index, reclaimable in enumerate(workload.status.reclaimable_pods):
+        if reclaimable.name not in names:
+            path = f"status.reclaimablePods[{index}].name"
+            notes.problem(path, f'there is no pod set "{reclaimable.name}"')
+
+
+def _templates(workload: Workload) -> tuple[TemplateSet, ...]:
+    return tuple(
+        TemplateSet(
+            name=one.name,
+            count=one.count,
+            min_count=one.min_count,
+            template=one.template,
+            path=f"spec.podSets[{index}].template",
+        )
+        for index, one in enumerate(workload.spec.pod_sets)
+    )
+
+
+# ---- engine values -------------------------------------------------------------------------------
+
+
+def is_finished(workload: Workload) -> bool:
+    """Say whether the workload is over."""
+    return _holds(workload, "Finished")
+
+
+def workload_of(
+    workload: Workload,
+    context: Context,
+    *,
+    uid: str,
+    priority: int,
+    created_at: Instant,
+    policy: Policy,
+) -> engine.Workload:
+    """Return what a Workload asks for, and its history; never what it holds."""
+    status, annotations = workload.status, workload.metadata.annotations
+    requeue = status.requeue_state
+    replaces = annotations.get(REPLACES, "")
+    longest = workload.spec.maximum_execution_time_seconds
+    preemptions, may_preempt_at = _preemptions(workload, policy)
+    return engine.Workload(
+        key=WorkloadKey(f"{context.namespace}/{workload.metadata.name}"),
+        uid=uid,
+        queue=LocalQueueKey(f"{context.namespace}/{workload.spec.queue_name}"),
+        pod_sets=_pod_sets(workload, context),
+        priority=priority,
+        created_at=created_at,
+        queued_at=_queued_at(workload, policy),
+        active=workload.spec.active,
+        gated_by=annotations.get(GATED_BY, ""),
+        requeue_at=requeue.requeue_at.instant if requeue and requeue.requeue_at else None,
+        on_hold=_is_false(workload, "Requeued"),
+        checks=tuple(engine.CheckState(one.name, one.state) for one in status.admission_checks),
+        reclaimable=tuple((one.name, one.count) for one in status.reclaimable_pods),
+        replaces=WorkloadKey(_qualified(replaces, context.namespace)) if replaces else None,
+        preemptions=preemptions,
+        may_preempt_at=may_preempt_at,
+        requeues=(requeue.count or 0) if requeue else 0,
+        max_execution_ms=None if longest is None else longest * 1000,
+        past_execution_ms=(status.accumulated_past_execution_time_seconds or 0) * 1000,
+        misconfigured="; ".join(context.notes.faults),
+    )
+
+
+def holding_of(workload: Workload, made: engine.Workload) -> engine.Holding | None:
+    """Return the quota that a Workload holds, given its engine form; None if it waits."""
+    admission = workload.status.admission
+    if admission is None or _is_false(workload, "QuotaReserved"):
+        return None
+    conditions = workload.status.conditions
+    ready = condition(conditions, "PodsReady")
+    lost = ready is not None and ready.status == "False" and ready.reason == WAIT_FOR_RECOVERY
+    return engine.Holding(
+        workload=_with_recorded_usage(made, admission),
+        admission=_admission(admission, made),
+        reserved_at=_since(condition(conditions, "QuotaReserved")) or made.created_at,
+        evicting=_holds(workload, "Evicted"),
+        admitted=not _is_false(workload, "Admitted"),
+        admitted_at=_since(condition(conditions, "Admitted")),
+        ready=not _is_false(workload, "PodsReady"),
+        unready_since=_since(ready) if lost else None,
+    )
+
+
+def _admission(admission: Admission, made: engine.Workload) -> engine.Admission:
+    """Return what was assigned, for the pod sets that have pods at all."""
+    given = {one.name: one for one in admission.pod_set_assignments}
+    return engine.Admission(
+        queue=QueueName(admission.cluster_queue),
+        pod_sets=tuple(
+            _assignment(given.get(one.name, PodSetAssignment(name=one.name)), one.count)
+            for one in made.pod_sets
+        ),
+    )
+
+
+def _assignment(assignment: PodSetAssignment, count: int) -> engine.PodSetAssignment:
+    return engine.PodSetAssignment(
+        name=assignment.name,
+        count=count if assignment.count is None else assignment.count,
+        flavors=tuple(
+            sorted(
+                (ResourceName(resource), FlavorName(flavor))
+                for resource, flavor in assignment.flavors.items()
+            )
+        ),
+    )
+
+
+def _with_recorded_usage(made: engine.Workload, admission: Admission) -> engine.Workload:
+    """Fill in requests from the recorded usage where the template says nothing of them."""
+    given = {one.name: one for one in admission.pod_set_assignments}
+    filled = tuple(
+        one
+        if one.requests or one.name not in given
+        else msgspec.structs.replace(one, requests=_per_pod(given[one.name], one.count))
+        for one in made.pod_sets
+    )
+    return msgspec.structs.replace(made, pod_sets=filled)
+
+
+def _per_pod(assignment: PodSetAssignment, count: int) -> Amounts:
+    pods = assignment.count or count
+    return amounts(
+        {
+            name: -(-quantity.amount(name) // pods)
+            for name, quantity in assignment.resource_usage.items()
+        }
+    )
+
+
+def _pod_sets(workload: Workload, context: Context) -> tuple[engine.PodSet, ...]:
+    wishes = {one.name: one for one in workload.spec.pod_sets}
+    return tuple(
+        _with_topology(made, wishes[made.name]) for made in pod_sets(_templates(workload), context)
+    )
+
+
+def _with_topology(made: engine.PodSet, written: PodSet) -> engine.PodSet:
+    """Let the pod set's own topology request win over annotations of its template."""
+    request = written.topology_request
+    if request is None:
+        return made
+    level, size = request.pod_set_slice_required_topology or "", request.pod_set_slice_size or 0
+    if request.required is not None:
+        topology = engine.TopologyRequest("required", request.required, level, size)
+    elif request.preferred is not None or not request.unconstrained:
+        topology = engine.TopologyRequest("preferred", request.preferred or "", level, size)
+    else:
+        topology = engine.TopologyRequest("unconstrained", "", level, size)
+    group = request.pod_set_group_name or made.group
+    return msgspec.structs.replace(made, topology=topology, group=group)
+
+
+def _queued_at(workload: Workload, policy: Policy) -> Instant | None:
+    """Return its place in the queue, if an eviction moved it (§5)."""
+    evicted = condition(workload.status.conditions, "Evicted")
+    if evicted is None or not evicted.is_true:
+        return None
+    by_timeout = policy.pods_ready is None or policy.pods_ready.requeue_by == "Eviction"
+    moves = evicted.reason == "AdmissionCheck" or (
+        evicted.reason == "PodsReadyTimeout" and by_timeout
+    )
+    return evicted.since if moves else None
+
+
+def _preemptions(workload: Workload, policy: Policy) -> tuple[int, Instant | None]:
+    """Return how often it was preempted, and until when it may not preempt others (§18.2b)."""
+    stats = workload.status.scheduling_stats
+    times = sum(
+        one.count for one in (stats.evictions if stats else ()) if one.reason == "Preempted"
+    )
+    preempted = condition(workload.status.conditions, "Preempted")
+    if preempted is None or not preempted.is_true:
+        return times, None
+    times, since = max(times, 1), preempted.since
+    if since is None or not policy.anti_thrash:
+        return times, None
+    return times, Instant(since + preemption_backoff_ms(times))
+
+
+def _holds(workload: Workload, type_: str) -> bool:
+    found = condition(workload.status.conditions, type_)
+    return found is not None and found.is_true
+
+
+def _is_false(workload: Workload, type_: str) -> bool:
+    found = condition(workload.status.conditions, type_)
+    return found is not None and found.status == "False"
+
+
+def _since(found: Condition | None) -> Instant | None:
+    return found.since if found is not None else None
+
+
+def _qualified(name: str, namespace: str) -> str:
+    return name if "/" in name else f"{namespace}/{name}"

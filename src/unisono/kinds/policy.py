@@ -1,0 +1,273 @@
+"""What the operator chose: our `Policy`, or Kueue's `Configuration`, as they are written.
+
+    apiVersion: unisono.dev/v1                     apiVersion: config.kueue.x-k8s.io/v1beta1|v1beta2
+    kind: Policy                                   kind: Configuration
+    fairSharing, admissionFairSharing,             the same sections; v1beta1 also needs
+    waitForPodsReady, resources,                   `enable: true` in the first and the third
+    manageJobsWithoutQueueName,
+    managedJobsNamespaceSelector
+    preemption: {antiThrash: false}                (ours only: spec quota §18.2)
+    compat: {strict: true}                         (ours only: Kueue's behaviour everywhere)
+
+Sections of a Configuration that only concern how Kueue itself runs are accepted and have no
+effect. What it all means is worked out in `settings`. Spec quota §3, §10, §13, §16, §17.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from unisono.engine.model import policy as engine
+from unisono.kinds.decode import Schema
+from unisono.kinds.meta import ObjectMeta
+from unisono.kinds.notes import Notes
+from unisono.kinds.quantity import Quantity
+from unisono.kinds.registry import Kind
+from unisono.kinds.scalar import Duration
+from unisono.kinds.selectors import LabelSelector, check_selector
+
+# Feature gates that change decisions, with the value that we implement.
+_GATES = {
+    "AdmissionFairSharing": True,
+    "AdmissionGatedBy": True,
+    "ConcurrentAdmission": False,
+    "ElasticJobsViaWorkloadSlices": True,
+    "FairSharingPreemptWithinNominal": True,
+    "FairSharingPrioritizeNonBorrowing": True,
+    "FlavorFungibility": True,
+    "PartialAdmission": True,
+    "PrioritizePreemptorWorkloads": False,
+    "PriorityBoost": False,
+    "PrioritySortingWithinCohort": True,
+    "QuotaCheckStrategy": True,
+    "RecomputeAssignmentUponPreemptionTargetsOverlap": True,
+    "ReclaimablePods": True,
+    "SchedulingEquivalenceHashing": True,
+    "TASBalancedPlacement": False,
+    "TASProfileMixed": True,
+    "TopologyAwareScheduling": True,
+    "WorkloadPriorityClassDefaulting": True,
+}
+
+
+class FairSharing(Schema, frozen=True, kw_only=True):
+    """Queues with the largest share give way first."""
+
+    enable: bool | None = None
+    preemption_strategies: tuple[engine.FairStrategy, ...] = ()
+
+
+class AdmissionFairSharing(Schema, frozen=True, kw_only=True):
+    """Recent usage of local queues decides who is next."""
+
+    usage_half_life_time: Duration | None = None
+    usage_sampling_interval: Duration | None = None
+    resource_weights: Mapping[str, float] = {}
+
+
+class RequeuingStrategy(Schema, frozen=True, kw_only=True):
+    """When a workload comes back whose pods did not become ready."""
+
+    timestamp: Literal["Eviction", "Creation"] = "Eviction"
+    backoff_limit_count: Annotated[int, Meta(ge=0)] | None = None
+    backoff_base_seconds: Annotated[int, Meta(ge=0)] = 60
+    backoff_max_seconds: Annotated[int, Meta(ge=0)] = 3600
+
+
+class WaitForPodsReady(Schema, frozen=True, kw_only=True):
+    """A gang must be ready in time, or it goes back to its queue."""
+
+    enable: bool | None = None
+    timeout: Duration | None = None
+    recovery_timeout: Duration | None = None
+    block_admission: bool = False
+    requeuing_strategy: RequeuingStrategy = RequeuingStrategy()
+
+
+class ResourceTransformation(Schema, frozen=True, kw_only=True):
+    """How one resource is counted as others."""
+
+    input: str
+    strategy: Literal["Retain", "Replace"] = "Retain"
+    multiply_by: str = ""
+    outputs: Mapping[str, Quantity] = {}
+
+
+class Resources(Schema, frozen=True, kw_only=True):
+    """Which resources count, and as what."""
+
+    exclude_resource_prefixes: tuple[str, ...] = ()
+    transformations: Annotated[tuple[ResourceTransformation, ...], Meta(max_length=64)] = ()
+    quota_check_strategy: Literal["BlockUndeclared", "IgnoreUndeclared"] = "BlockUndeclared"
+    device_class_mappings: Any = None
+
+
+class PreemptionPolicy(Schema, frozen=True, kw_only=True):
+    """Our own rules about preemption."""
+
+    anti_thrash: Annotated[
+        bool, Meta(description="Two rules that keep workloads from evicting each other for ever.")
+    ] = True
+
+
+class Compat(Schema, frozen=True, kw_only=True):
+    """How much to be like Kueue."""
+
+    strict: Annotated[
+        bool, Meta(description="Switch off every deliberate difference from Kueue.")
+    ] = False
+
+
+class Policy(Schema, frozen=True, kw_only=True):
+    """Everything that changes decisions (unisono.dev/v1)."""
+
+    api_version: str
+    kind: str
+    metadata: ObjectMeta = ObjectMeta()
+    fair_sharing: FairSharing | None = None
+    admission_fair_sharing: AdmissionFairSharing | None = None
+    wait_for_pods_ready: WaitForPodsReady | None = None
+    resources: Resources | None = None
+    manage_jobs_without_queue_name: bool | None = None
+    managed_jobs_namespace_selector: LabelSelector | None = None
+    preemption: PreemptionPolicy = PreemptionPolicy()
+    compat: Compat = Compat()
+
+
+class Configuration(Schema, frozen=True, kw_only=True):
+    """Kueue's configuration file (config.kueue.x-k8s.io)."""
+
+    api_version: str
+    kind: str
+    metadata: ObjectMeta = ObjectMeta()
+    fair_sharing: FairSharing | None = None
+    admission_fair_sharing: AdmissionFairSharing | None = None
+    wait_for_pods_ready: WaitForPodsReady | None = None
+    resources: Resources | None = None
+    manage_jobs_without_queue_name: bool | None = None
+    managed_jobs_namespace_selector: LabelSelector | None = None
+    feature_gates: Mapping[str, bool] = {}
+    # How Kueue itself runs; nothing here changes a decision.
+    namespace: str | None = None
+    webhook: Any = None
+    metrics: Any = None
+    health: Any = None
+    pprof_bind_address: str | None = None
+    leader_election: Any = None
+    controller: Any = None
+    cache_namespaces: Any = msgspec.field(default=None, name="cacheNamespace")
+    sync_period: Any = None
+    graceful_shut_down: Any = msgspec.field(default=None, name="gracefulShutDown")
+    internal_cert_management: Any = None
+    client_connection: Any = None
+    integrations: Any = None
+    queue_visibility: Any = None
+    visibility_server: Any = None
+    multi_kueue: Any = None
+    object_retention_policies: Any = None
+    tls: Any = None
+
+
+# ---- rules -------------------------------------------------------------------------------------
+
+
+def _check(document: Configuration | Policy, notes: Notes) -> None:
+    is_kueues = isinstance(document, Configuration)
+    newest = not document.api_version.endswith("/v1beta1")
+    sections = (
+        ("fairSharing", document.fair_sharing),
+        ("waitForPodsReady", document.wait_for_pods_ready),
+    )
+    for name, section in sections:
+        if section is not None and section.enable is not None and newest and is_kueues:
+            message = "v1beta2 has no such field: the section is switched on by being there"
+            notes.problem(f"{name}.enable", message)
+    if document.fair_sharing is not None:
+        _check_strategies(document.fair_sharing.preemption_strategies, notes)
+    if document.admission_fair_sharing is not None:
+        _check_admission_fair_sharing(document.admission_fair_sharing, notes)
+    if document.wait_for_pods_ready is not None:
+        _check_pods_ready(document.wait_for_pods_ready, notes)
+    if document.resources is not None:
+        _check_resources(document.resources, notes)
+    if document.managed_jobs_namespace_selector is not None:
+        path = "managedJobsNamespaceSelector"
+        for problem in check_selector(document.managed_jobs_namespace_selector, path):
+            notes.problem(problem.path, problem.message)
+    if isinstance(document, Configuration):
+        _check_gates(document.feature_gates, notes)
+
+
+def _check_strategies(strategies: tuple[engine.FairStrategy, ...], notes: Notes) -> None:
+    if strategies == ("LessThanInitialShare", "LessThanOrEqualToFinalShare") or len(
+        strategies
+    ) > len(set(strategies)):
+        message = "can be either strategy alone, or LessThanOrEqualToFinalShare before the other"
+        notes.problem("fairSharing.preemptionStrategies", message)
+
+
+def _check_admission_fair_sharing(section: AdmissionFairSharing, notes: Notes) -> None:
+    path = "admissionFairSharing"
+    if section.usage_half_life_time is not None and section.usage_half_life_time.ms < 0:
+        notes.problem(f"{path}.usageHalfLifeTime", "cannot be negative")
+    if section.usage_sampling_interval is not None and section.usage_sampling_interval.ms <= 0:
+        notes.problem(f"{path}.usageSamplingInterval", "must be more than 0")
+    for name, weight in section.resource_weights.items():
+        if weight < 0:
+            notes.problem(f"{path}.resourceWeights[{name}]", f"is {weight}; it cannot be negative")
+
+
+def _check_pods_ready(section: WaitForPodsReady, notes: Notes) -> None:
+    if section.timeout is not None and section.timeout.ms <= 0:
+        notes.problem("waitForPodsReady.timeout", "must be more than 0")
+    if section.recovery_timeout is not None and section.recovery_timeout.ms < 0:
+        notes.problem("waitForPodsReady.recoveryTimeout", "cannot be negative")
+
+
+def _check_resources(section: Resources, notes: Notes) -> None:
+    seen: set[str] = set()
+    for index, one in enumerate(section.transformations):
+        if one.input in seen:
+            path = f"resources.transformations[{index}].input"
+            notes.problem(path, f'"{one.input}" stands twice')
+        seen.add(one.input)
+    if section.device_class_mappings is not None:
+        message = "has no effect yet; ignored"
+        notes.warn("FieldIgnored", "resources.deviceClassMappings", message)
+
+
+def _check_gates(gates: Mapping[str, bool], notes: Notes) -> None:
+    for name, value in gates.items():
+        if name in _GATES and value != _GATES[name]:
+            state = "on" if _GATES[name] else "off"
+            message = f"is always {state} here; ignored"
+            notes.warn("FieldIgnored", f"featureGates.{name}", message)
+
+
+KINDS: tuple[Kind, ...] = (
+    Kind(
+        group="unisono.dev",
+        version="v1",
+        kind="Policy",
+        struct=Policy,
+        namespaced=False,
+        is_named=False,
+        check=_check,
+    ),
+    *(
+        Kind(
+            group="config.kueue.x-k8s.io",
+            version=version,
+            kind="Configuration",
+            struct=Configuration,
+            namespaced=False,
+            is_named=False,
+            check=_check,
+        )
+        for version in ("v1beta2", "v1beta1")
+    ),
+)

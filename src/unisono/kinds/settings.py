@@ -1,0 +1,150 @@
+"""The operator's choices in the form that the rest of `kinds` and the engine read.
+
+A Policy and a Configuration may be given together; what the Policy says wins.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+
+from unisono.engine.model import policy as engine
+from unisono.engine.model import selection as engine_selection
+from unisono.engine.model.names import ResourceName
+from unisono.kinds.policy import (
+    AdmissionFairSharing,
+    Configuration,
+    FairSharing,
+    Policy,
+    Resources,
+    WaitForPodsReady,
+)
+from unisono.kinds.resource_rules import NO_RULES, ResourceRules, Transformation
+from unisono.kinds.selectors import selector_of
+
+NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+# Where Kueue and Unisono live; jobs there are never queued unless a selector says so.
+_UNMANAGED = ("kube-system", "kueue-system", "unisono-system")
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """The operator's choices, in the form that the rest of `kinds` and the engine read."""
+
+    policy: engine.Policy = engine.Policy()
+    rules: ResourceRules = NO_RULES
+    manages_unqueued: bool = False  # also jobs without a queue name are held back
+    managed_namespaces: engine_selection.LabelSelector = engine_selection.LabelSelector(
+        (engine_selection.Requirement(NAMESPACE_LABEL, "NotIn", _UNMANAGED),)
+    )
+
+
+DEFAULTS = Settings()
+
+
+def settings_of(configuration: Configuration | None, policy: Policy | None) -> Settings:
+    """Return what the documents say, with defaults for what they do not."""
+    settings = DEFAULTS
+    for document in (configuration, policy):
+        if document is not None:
+            settings = _with_sections(settings, document)
+    if policy is not None:
+        strict = policy.compat.strict
+        changed = msgspec.structs.replace(
+            settings.policy,
+            strict=strict,
+            anti_thrash=policy.preemption.anti_thrash and not strict,
+        )
+        settings = msgspec.structs.replace(settings, policy=changed)
+    return settings
+
+
+def _with_sections(settings: Settings, document: Configuration | Policy) -> Settings:
+    """Put the sections that a document has over what is there."""
+    policy = settings.policy
+    is_old = document.api_version.endswith("/v1beta1")
+    if document.fair_sharing is not None:
+        policy = msgspec.structs.replace(
+            policy, fair_sharing=_fair_sharing(document.fair_sharing, is_old=is_old)
+        )
+    if document.admission_fair_sharing is not None:
+        policy = msgspec.structs.replace(
+            policy, admission_fair_sharing=_admission_fair_sharing(document.admission_fair_sharing)
+        )
+    if document.wait_for_pods_ready is not None:
+        policy = msgspec.structs.replace(
+            policy, pods_ready=_pods_ready(document.wait_for_pods_ready, is_old=is_old)
+        )
+    changed: dict[str, Any] = {}
+    if document.resources is not None:
+        ignores = document.resources.quota_check_strategy == "IgnoreUndeclared"
+        policy = msgspec.structs.replace(policy, undeclared="Ignore" if ignores else "Block")
+        changed["rules"] = _rules(document.resources)
+    if document.manage_jobs_without_queue_name is not None:
+        changed["manages_unqueued"] = document.manage_jobs_without_queue_name
+    if document.managed_jobs_namespace_selector is not None:
+        changed["managed_namespaces"] = selector_of(document.managed_jobs_namespace_selector)
+    return msgspec.structs.replace(settings, policy=policy, **changed)
+
+
+def _is_on(enable: bool | None, *, is_old: bool) -> bool:
+    """A section is switched on by being there; in v1beta1 it has to say so."""
+    return bool(enable) if is_old else enable is not False
+
+
+def _fair_sharing(section: FairSharing, *, is_old: bool) -> engine.FairSharing | None:
+    if not _is_on(section.enable, is_old=is_old):
+        return None
+    if not section.preemption_strategies:
+        return engine.FairSharing()
+    return engine.FairSharing(strategies=section.preemption_strategies)
+
+
+def _admission_fair_sharing(section: AdmissionFairSharing) -> engine.AdmissionFairSharing:
+    default = engine.AdmissionFairSharing()
+    half_life, sampling = section.usage_half_life_time, section.usage_sampling_interval
+    return engine.AdmissionFairSharing(
+        half_life_ms=default.half_life_ms if half_life is None else half_life.ms,
+        sampling_ms=default.sampling_ms if sampling is None else sampling.ms,
+        weights_milli=tuple(
+            sorted(
+                (ResourceName(name), round(Fraction(str(weight)) * 1000))
+                for name, weight in section.resource_weights.items()
+            )
+        ),
+    )
+
+
+def _pods_ready(section: WaitForPodsReady, *, is_old: bool) -> engine.PodsReady | None:
+    if not _is_on(section.enable, is_old=is_old):
+        return None
+    # Kueue waited five minutes by default as long as v1beta1 was current.
+    default_ms = 5 * 60 * 1000 if is_old else engine.PodsReady().timeout_ms
+    again = section.requeuing_strategy
+    return engine.PodsReady(
+        timeout_ms=default_ms if section.timeout is None else section.timeout.ms,
+        recovery_timeout_ms=None
+        if section.recovery_timeout is None
+        else section.recovery_timeout.ms,
+        block_admission=section.block_admission,
+        requeue_by=again.timestamp,
+        backoff_limit=again.backoff_limit_count,
+        backoff_base_ms=again.backoff_base_seconds * 1000,
+        backoff_max_ms=again.backoff_max_seconds * 1000,
+    )
+
+
+def _rules(section: Resources) -> ResourceRules:
+    return ResourceRules(
+        exclude_prefixes=section.exclude_resource_prefixes,
+        transformations=tuple(
+            Transformation(
+                input=one.input,
+                strategy=one.strategy,
+                multiply_by=one.multiply_by,
+                outputs=tuple(sorted(one.outputs.items())),
+            )
+            for one in section.transformations
+        ),
+    )

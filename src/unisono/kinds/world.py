@@ -1,0 +1,158 @@
+"""All documents to one engine snapshot: what `unisono decide` (and a simulation) starts from.
+
+    files -> documents -> objects -> configuration, then workloads -> Snapshot
+
+Nothing is decided here. What the user must mend is in `problems` (there should be no decision while
+there are any), what he may want to know in `warnings`; both name file, document and field.
+
+A job stands for its workload, named `NAMESPACE/KIND-NAME`, unless its Workload is given, too. Order
+comes from creation times; an object without one was created `now`, and documents keep their order
+because the place of the document then stands in for the uid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.snapshot import Namespace, Snapshot
+from unisono.kinds.core.selection import labels_of
+from unisono.kinds.cross_checks import check_cycles, check_pools, check_references
+from unisono.kinds.documents import Document, Documents, read_documents
+from unisono.kinds.known import KNOWN
+from unisono.kinds.kueue.flavors import check_of, flavor_of
+from unisono.kinds.kueue.queue_rules import cohort_of, local_queue_of, queue_of
+from unisono.kinds.notes import Finding
+from unisono.kinds.objects import Entry, Objects, read_objects
+from unisono.kinds.policy import Configuration, Policy
+from unisono.kinds.population import Surroundings, populate
+from unisono.kinds.registry import Registry
+from unisono.kinds.settings import NAMESPACE_LABEL, Settings, settings_of
+
+_POLICY_KINDS = frozenset({("unisono.dev", "Policy"), ("config.kueue.x-k8s.io", "Configuration")})
+
+
+class World(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that was read, ready for the engine."""
+
+    snapshot: Snapshot
+    problems: tuple[Finding, ...] = ()
+    warnings: tuple[Finding, ...] = ()
+    unmanaged: tuple[WorkloadKey, ...] = ()  # jobs that run without us
+
+
+def read_world(
+    files: Sequence[tuple[str, bytes]], *, now: Instant, registry: Registry = KNOWN
+) -> World:
+    """Read all files (a name to call each by, and its content) as of an instant.
+
+    A policy is a document like any other: hand its file in with the rest.
+    """
+    read = [read_documents(name, content) for name, content in files]
+    documents = list(enumerate(document for found in read for document in found.documents))
+    objects = Objects()
+    settings = _settings(documents, registry, objects)
+    rest = [pair for pair in documents if not _is_policy(pair[1])]
+    read_objects(rest, registry, strict=settings.policy.strict, into=objects)
+    # Something that nobody could read may be what a reference looks for.
+    is_complete = not any(found.problems for found in read)
+    snapshot, unmanaged = _snapshot(objects, settings, now, registry, is_complete=is_complete)
+    return World(
+        snapshot=snapshot,
+        problems=_in_order(files, read, objects, "problems"),
+        warnings=_in_order(files, read, objects, "warnings"),
+        unmanaged=unmanaged,
+    )
+
+
+def _is_policy(document: Document) -> bool:
+    return (document.api_version.rpartition("/")[0], document.kind) in _POLICY_KINDS
+
+
+def _settings(
+    documents: Iterable[tuple[int, Document]], registry: Registry, objects: Objects
+) -> Settings:
+    """Read what the operator chose; it decides how everything else is read."""
+    policies = [pair for pair in documents if _is_policy(pair[1])]
+    chosen: dict[type, Entry] = {}
+    for entry in read_objects(policies, registry, strict=False, into=objects):
+        first = chosen.setdefault(type(entry.manifest), entry)
+        if first is not entry:
+            entry.notes.problem("kind", f"there is already a {entry.kind.kind} in {first.place}")
+    found = {cls: entry.manifest for cls, entry in chosen.items()}
+    return settings_of(found.get(Configuration), found.get(Policy))
+
+
+def _snapshot(
+    objects: Objects,
+    settings: Settings,
+    now: Instant,
+    registry: Registry,
+    *,
+    is_complete: bool,
+) -> tuple[Snapshot, tuple[WorkloadKey, ...]]:
+    if is_complete:
+        check_references(objects)
+    check_cycles(objects)
+    check_pools(objects)
+    strict = settings.policy.strict
+    flavors = [flavor_of(entry.manifest) for entry in objects.entries("ResourceFlavor")]
+    queues = [queue_of(entry.manifest, strict=strict) for entry in objects.entries("ClusterQueue")]
+    local_queues = [
+        local_queue_of(entry.manifest, entry.namespace) for entry in objects.entries("LocalQueue")
+    ]
+    namespaces = _namespaces(objects)
+    population = populate(
+        Surroundings(
+            objects=objects,
+            registry=registry,
+            settings=settings,
+            now=now,
+            namespaces={namespace.name: namespace for namespace in namespaces},
+            queues={queue.name: queue for queue in queues},
+            local_queues={local_queue.key: local_queue for local_queue in local_queues},
+            flavors={flavor.name: flavor for flavor in flavors},
+            is_complete=is_complete,
+        )
+    )
+    snapshot = Snapshot(
+        now=now,
+        policy=settings.policy,
+        flavors=tuple(flavors),
+        cohorts=tuple(cohort_of(entry.manifest) for entry in objects.entries("Cohort")),
+        queues=tuple(queues),
+        local_queues=tuple(local_queues),
+        namespaces=namespaces,
+        checks=tuple(check_of(entry.manifest) for entry in objects.entries("AdmissionCheck")),
+        topologies=tuple(entry.name for entry in objects.entries("Topology")),
+        holdings=tuple(population.holdings),
+        waiting=tuple(population.waiting),
+    )
+    return snapshot, tuple(population.unmanaged)
+
+
+def _namespaces(objects: Objects) -> tuple[Namespace, ...]:
+    """Return the namespaces that were given, and those that objects are in, by name."""
+    labels: dict[str, dict[str, str]] = {
+        entry.namespace: {} for entry in objects.all() if entry.namespace
+    }
+    for entry in objects.entries("Namespace"):
+        labels[entry.name] = dict(entry.metadata.labels)
+    return tuple(
+        Namespace(name, labels_of({**labels[name], NAMESPACE_LABEL: name}))
+        for name in sorted(labels)
+    )
+
+
+def _in_order(
+    files: Sequence[tuple[str, bytes]], read: Sequence[Documents], objects: Objects, which: str
+) -> tuple[Finding, ...]:
+    """Gather findings from every stage, by file and document."""
+    found: list[Finding] = [finding for one in read for finding in getattr(one, which)]
+    found.extend(getattr(objects, which))
+    for entry in objects.all():
+        found.extend(getattr(entry.notes, which))
+    place = {name: index for index, (name, _) in reversed(list(enumerate(files)))}
+    return tuple(sorted(found, key=lambda finding: (place[finding.file], finding.document)))
