@@ -1,0 +1,119 @@
+"""What a rehearsal decided, as one value: the output of `unisono decide`.
+
+The field names are part of the command's contract (docs/reference/decide.md).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from unisono.engine.explain import message_of, reason_of, stage_of
+from unisono.engine.model.explanation import Explanation
+from unisono.engine.model.plan import Admit, Plan, evictions
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.views import explanations
+from unisono.kinds.notes import Finding
+
+
+class PodSetDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """One pod set of an admitted workload."""
+
+    name: str
+    count: int
+    flavors: dict[str, str]
+
+
+class Admitted(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A workload that starts."""
+
+    workload: str
+    queue: str
+    cycle: int
+    pod_sets: list[PodSetDecision]
+
+
+class Evicted(msgspec.Struct, frozen=True, kw_only=True):
+    """A workload that has to leave; `by` is who needs its place, null if nobody does."""
+
+    workload: str
+    reason: str
+    by: str | None
+    cycle: int
+
+
+class Pending(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A workload that waits, and why."""
+
+    workload: str
+    queue: str | None
+    stage: str
+    reason: str
+    message: str
+    estimated_start: str | None = None
+
+
+class Warned(msgspec.Struct, frozen=True, kw_only=True):
+    """Something about a manifest that works, but perhaps not as its author thinks."""
+
+    file: str
+    document: int
+    path: str
+    message: str
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The whole answer."""
+
+    cycles: int
+    admitted: list[Admitted]
+    evicted: list[Evicted]
+    pending: list[Pending]
+    warnings: list[Warned]
+    reservations: list[dict[str, object]] = []
+    node_claims: list[dict[str, object]] = []
+
+
+def decision(state: ClusterState, plans: list[Plan], warnings: list[Finding]) -> Decision:
+    """Gather plans that were carried out on a state into one answer."""
+    numbered = list(enumerate(plans, start=1))
+    effective = [number for number, made in numbered if made.admissions or evictions(made)]
+    return Decision(
+        cycles=max(effective, default=1),
+        admitted=[
+            _admitted(admit, number) for number, made in numbered for admit in made.admissions
+        ],
+        evicted=[
+            Evicted(workload=out.workload, reason=out.reason, by=out.by, cycle=number)
+            for number, made in numbered
+            for out in evictions(made)
+        ],
+        pending=[_pending(why) for why in explanations(state)],
+        warnings=[
+            Warned(file=w.file, document=w.document, path=w.path, message=w.message)
+            for w in warnings
+        ],
+    )
+
+
+def _admitted(admit: Admit, cycle: int) -> Admitted:
+    pod_sets = [
+        PodSetDecision(
+            name=assigned.name,
+            count=assigned.count,
+            flavors={str(resource): str(flavor) for resource, flavor in assigned.flavors},
+        )
+        for assigned in admit.admission.pod_sets
+    ]
+    return Admitted(
+        workload=admit.workload, queue=admit.admission.queue, cycle=cycle, pod_sets=pod_sets
+    )
+
+
+def _pending(why: Explanation) -> Pending:
+    return Pending(
+        workload=why.workload,
+        queue=why.queue,
+        stage=stage_of(why),
+        reason=reason_of(why),
+        message=message_of(why),
+    )

@@ -1,0 +1,70 @@
+"""A decision as people read it in a terminal."""
+
+from __future__ import annotations
+
+from unisono.cli.decision import Admitted, Decision, Evicted, Pending, PodSetDecision
+from unisono.cli.tables import paragraph, table
+
+
+def render(decision: Decision) -> str:
+    """Return the whole decision as text."""
+    parts = [_warnings(decision), _evicted(decision.evicted), _admitted(decision.admitted)]
+    parts.append(_pending(decision.pending))
+    if not decision.admitted and not decision.evicted and not decision.pending:
+        parts.append("Nothing waits and nothing has to change.")
+    parts.append(_closing(decision))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _warnings(decision: Decision) -> str:
+    lines = []
+    for warning in decision.warnings:
+        place = f"{warning.file}: document {warning.document}" if warning.document else warning.file
+        where = f"{place}: {warning.path}" if warning.path else place
+        lines.append(f"warning: {where}: {warning.message}")
+    return "\n".join(lines)
+
+
+def _admitted(admitted: list[Admitted]) -> str:
+    if not admitted:
+        return ""
+    rows = [
+        [item.cycle, item.workload, item.queue, pod_set.name, pod_set.count, _flavors(pod_set)]
+        for item in admitted
+        for pod_set in item.pod_sets
+    ]
+    headings = ["CYCLE", "WORKLOAD", "QUEUE", "POD SET", "PODS", "FLAVORS"]
+    return "Admitted:\n" + table(headings, rows)
+
+
+def _flavors(pod_set: PodSetDecision) -> str:
+    by_flavor: dict[str, list[str]] = {}
+    for resource, flavor in pod_set.flavors.items():
+        by_flavor.setdefault(flavor, []).append(resource)
+    return " ".join(f"{flavor}({','.join(names)})" for flavor, names in by_flavor.items())
+
+
+def _evicted(evicted: list[Evicted]) -> str:
+    if not evicted:
+        return ""
+    rows = [[item.cycle, item.workload, item.reason, item.by] for item in evicted]
+    return "Evicted:\n" + table(["CYCLE", "WORKLOAD", "REASON", "FOR"], rows)
+
+
+def _pending(pending: list[Pending]) -> str:
+    if not pending:
+        return ""
+    lines = ["Pending:"]
+    for item in pending:
+        queue = f" in {item.queue}" if item.queue else ""
+        lines.append(f"  {item.workload}{queue}: {item.reason} ({item.stage})")
+        lines.append(paragraph(item.message, indent="      "))
+    return "\n".join(lines)
+
+
+def _closing(decision: Decision) -> str:
+    cycles = "1 cycle" if decision.cycles == 1 else f"{decision.cycles} cycles"
+    return (
+        f"{len(decision.admitted)} admitted, {len(decision.evicted)} evicted, "
+        f"{len(decision.pending)} pending after {cycles}."
+    )

@@ -1,0 +1,163 @@
+"""The program `unisono`: find the command, run it, turn the outcome into an exit code.
+
+| code | meaning                                                         |
+| ---- | --------------------------------------------------------------- |
+| 0    | done                                                            |
+| 1    | the answer is no, and stdout says why                           |
+| 2    | the input is wrong: usage, a manifest, a path that is not there |
+| 3    | something outside failed: an API, a disk, a process             |
+| 130  | interrupted from the keyboard                                   |
+
+A command is a module with `parser() -> ArgumentParser` and `run(arguments) -> int`. Modules are
+imported only when their command is called, so that `unisono --help` stays quick however much the
+program learns. This is the only place that maps exceptions to exit codes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, cast
+
+from unisono import __version__
+from unisono.engine.model.errors import InvalidManifest, UnisonoError
+
+DONE = 0
+INPUT_IS_WRONG = 2
+OUTSIDE_FAILED = 3
+INTERRUPTED = 130  # 128 + SIGINT, as shells count
+
+
+class Command(NamedTuple):
+    """A command by name, the module behind it, and its line in the help."""
+
+    name: str
+    module: str
+    help: str
+
+
+class CommandModule(Protocol):
+    """What the module of a command offers."""
+
+    def parser(self) -> argparse.ArgumentParser:
+        """Describe the command's arguments."""
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Do it and return an exit code."""
+
+
+COMMANDS = (
+    Command("decide", "unisono.cli.decide", "say what would be admitted, evicted and left waiting"),
+    Command("demo", "unisono.cli.demo", "tell a story about quota and preemption on examples"),
+)
+
+EXAMPLES = """\
+examples:
+  unisono decide -f cluster.yaml -f jobs.yaml
+  unisono decide -f cluster.yaml --until-stable -o json
+  unisono demo
+"""
+
+
+def main(argv: Sequence[str] | None = None, commands: Sequence[Command] = COMMANDS) -> int:
+    """Run the program with these arguments (those of the process by default)."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _run(arguments, commands)
+    except BrokenPipeError:
+        return DONE  # the reader has seen enough (`| head`); that is no failure of ours
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except InvalidManifest as trouble:
+        return _complain(str(trouble), code=INPUT_IS_WRONG)
+    except UnisonoError as trouble:
+        return _complain(str(trouble), code=OUTSIDE_FAILED)
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as trouble:
+        return _complain(_sentence(trouble), code=INPUT_IS_WRONG)
+    except OSError as trouble:
+        return _complain(_sentence(trouble), code=OUTSIDE_FAILED)
+
+
+def _run(arguments: list[str], commands: Sequence[Command]) -> int:
+    try:
+        return _dispatch(arguments, commands)
+    finally:
+        # Here and not at interpreter exit, where nobody could catch a broken pipe or a full disk.
+        _flush_stdout()
+
+
+def _dispatch(arguments: list[str], commands: Sequence[Command]) -> int:
+    if not arguments or arguments[0].startswith("-"):
+        # argparse ends the program for --help, --version and whatever it does not know.
+        parser = _top_level_parser(commands)
+        parser.parse_args(arguments)
+        parser.print_help()
+        return DONE
+    name, *rest = arguments
+    command = next((known for known in commands if known.name == name), None)
+    if command is None:
+        return _complain(_unknown(name, commands), code=INPUT_IS_WRONG)
+    module = cast(CommandModule, importlib.import_module(command.module))
+    parser = module.parser()
+    # Whatever the module calls itself, usage lines show what the user typed.
+    parser.prog = f"unisono {name}"
+    return module.run(parser.parse_args(rest))
+
+
+def _top_level_parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
+    width = max((len(command.name) for command in commands), default=0)
+    lines = [f"  {command.name:<{width}}  {command.help}" for command in commands]
+    parser = argparse.ArgumentParser(
+        prog="unisono",
+        usage="unisono [--help] [--version] COMMAND [ARGUMENT...]",
+        description="One scheduler for shared GPU training clusters.\n\ncommands:\n"
+        + "\n".join(lines),
+        epilog=EXAMPLES + "\n`unisono COMMAND --help` says more about a command.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--version",
+        action="version",
+        version=f"unisono {__version__}",
+        help="print the version and exit",
+    )
+    return parser
+
+
+def _unknown(name: str, commands: Sequence[Command]) -> str:
+    """Say that there is no such command, and which one may have been meant."""
+    import difflib
+
+    near = difflib.get_close_matches(name, [command.name for command in commands], n=1)
+    hint = f"did you mean {near[0]!r}?" if near else "`unisono --help` lists the commands"
+    return f"there is no command {name!r}; {hint}"
+
+
+def _complain(message: str, *, code: int) -> int:
+    """Write every line of a message to stderr with our name before it; return the exit code."""
+    for line in message.splitlines() or ["failed without a message"]:
+        print(f"unisono: {line}", file=sys.stderr)
+    return code
+
+
+def _sentence(trouble: OSError) -> str:
+    reason = trouble.strerror or str(trouble) or type(trouble).__name__
+    return f"{trouble.filename}: {reason}" if trouble.filename is not None else reason
+
+
+def _flush_stdout() -> None:
+    if sys.stdout is None:  # started with stdout closed
+        return
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # What could not be written stays in the buffer, and the interpreter's own last flush would
+        # fail on it with a traceback. From here on it goes nowhere.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+        raise

@@ -1,0 +1,30 @@
+"""Who holds how much: quota and usage of every queue, as a table."""
+
+from __future__ import annotations
+
+from unisono.cli.tables import table
+from unisono.engine.model.resources import Account
+from unisono.engine.quota.tree import available
+from unisono.engine.state.cluster import ClusterState
+from unisono.kinds.quantity import format_amount
+
+
+def usage_table(state: ClusterState) -> str:
+    """Return one row a queue and account that has quota or usage."""
+    rows = []
+    for name in sorted(state.books):
+        node = state.books[name].node
+        for account, cell in sorted(node.cells.items()):
+            if not cell.nominal and not cell.usage and available(cell) <= 0:
+                continue
+            borrowed = max(0, cell.usage - cell.nominal)
+            numbers = (cell.nominal, cell.usage, borrowed, max(0, available(cell)))
+            shown = [format_amount(number, account.resource) for number in numbers]
+            cohort = node.parent.name if node.parent else None
+            rows.append([name, cohort, _label(account), *shown])
+    headings = ["QUEUE", "COHORT", "FLAVOR/RESOURCE", "NOMINAL", "USED", "BORROWED", "FREE"]
+    return table(headings, rows)
+
+
+def _label(account: Account) -> str:
+    return f"{account.flavor.removeprefix('pool:')}/{account.resource}"
