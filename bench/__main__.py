@@ -1,0 +1,117 @@
+"""Measure the engine: `python -m bench`, or `make bench ARGS=...`.
+
+Prints a table for every benchmark, the growth exponent of every series, and at the end what we
+promise beside what was measured. Figures are about this machine at this moment; nothing fails
+because of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench import admitted, decide, drain, event, fair, idle_cycle, memory, preempt, queues, start
+from bench.harness import Clock, Family, Result, Scale, run, use_clock
+from bench.output import Report, as_json, as_text, heading, say, targets_table, this_machine
+from bench.plot import NoMatplotlib, check_matplotlib, draw
+
+FAMILIES = (
+    Family("drain", "admit everybody where there is room for all", drain.measure),
+    Family("event", "tell the engine of a submit or a finish", event.measure),
+    Family("idle-cycle", "a cycle that can admit nothing", idle_cycle.measure),
+    Family("queues", "one cycle against the number of queues", queues.measure),
+    Family("admitted", "cycles and events against the number of admitted", admitted.measure),
+    Family("preempt", "one head looks for victims among many candidates", preempt.measure),
+    Family("fair", "a fair-sharing cycle with many heads in one cohort", fair.measure),
+    Family("memory", "what a workload weighs in the engine", memory.measure),
+    Family("start", "how long the program takes to start", start.measure),
+    Family("decide", "manifests in, decision out, as a process", decide.measure),
+)
+
+DONE = 0
+INPUT_IS_WRONG = 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the benchmarks that were asked for."""
+    arguments = _parser().parse_args(argv)
+    if arguments.list:
+        width = max(len(family.name) for family in FAMILIES)
+        print("\n".join(f"{family.name:<{width}}  {family.about}" for family in FAMILIES))
+        return DONE
+    names = [family.name for family in FAMILIES]
+    unknown = [name for name in arguments.name if name not in names]
+    if unknown:
+        say(f"bench: there is no benchmark {unknown[0]!r}; there are {', '.join(names)}")
+        return INPUT_IS_WRONG
+    try:
+        if arguments.plot is not None:
+            check_matplotlib()
+    except NoMatplotlib as trouble:
+        say(f"bench: {trouble}")
+        return INPUT_IS_WRONG
+    chosen = [family for family in FAMILIES if family.name in (arguments.name or names)]
+    as_table = arguments.output == "table"
+    report = measure(
+        chosen,
+        "quick" if arguments.quick else "full",
+        clock="cpu" if arguments.cpu_time else "wall",
+        as_table=as_table,
+    )
+    if as_table:
+        print(targets_table(report.results))
+    else:
+        print(as_json(report))
+    if arguments.json is not None:
+        arguments.json.write_text(as_json(report) + "\n", encoding="utf-8")
+        say(f"bench: wrote {arguments.json}")
+    if arguments.plot is not None:
+        panels = draw(report.results, arguments.plot)
+        say(f"bench: wrote {arguments.plot} with {panels} panels")
+    return DONE
+
+
+def measure(families: Sequence[Family], scale: Scale, *, clock: Clock, as_table: bool) -> Report:
+    """Measure families one after the other, telling results (or progress) as they come."""
+    machine = this_machine()
+    use_clock(clock)
+    results: list[Result] = []
+    if as_table:
+        print(heading(machine, scale, clock), end="\n\n", flush=True)
+    for family in families:
+        if not as_table:
+            say(f"bench: {family.name}")
+        results.append(run(family, scale))
+        if as_table:
+            print(as_text(results[-1]), end="\n\n", flush=True)
+    return Report(scale=scale, clock=clock, machine=machine, results=tuple(results))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bench",
+        description="Measure the engine. Without names, all benchmarks run.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("name", nargs="*", metavar="NAME", help="a benchmark, see --list")
+    parser.add_argument("--list", action="store_true", help="name the benchmarks and exit")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes, under half a minute")
+    parser.add_argument(
+        "--cpu-time",
+        action="store_true",
+        help="count processor time, not wall time: for a machine that others use too",
+    )
+    parser.add_argument(
+        "-o", "--output", choices=("table", "json"), default="table", help="what to print"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write JSON to a file")
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="also draw every series (needs matplotlib)"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

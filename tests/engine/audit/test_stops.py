@@ -1,0 +1,114 @@
+"""Quota that is taken away without cause is caught."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.support.audit_asserts import breaks, passes
+from tests.support.quota_builders import job, plan, queue, running, snapshot
+from unisono.engine.model.names import Instant, QueueName
+from unisono.engine.model.plan import Stop, StopReason
+from unisono.engine.model.policy import PodsReady, Policy
+from unisono.engine.model.queue import LocalQueue, StopPolicy
+from unisono.engine.model.snapshot import Snapshot
+from unisono.engine.model.workload import CheckState
+
+JOB = job("a", "q", 2)
+MINUTE = 60_000
+
+
+def world(*, local: StopPolicy = "None", stop: StopPolicy = "None", **holding: Any) -> Snapshot:
+    return snapshot(
+        queue("q", stop=stop),
+        local_queues=(LocalQueue(key=JOB.queue, queue=QueueName("q"), stop=local),),
+        holdings=(running(JOB, **holding),),
+        policy=Policy(pods_ready=PodsReady(timeout_ms=5 * MINUTE, recovery_timeout_ms=2 * MINUTE)),
+    )
+
+
+def check(expected: bool, reason: StopReason, snapshot: Snapshot, now: int = 0) -> None:
+    made = plan(now=Instant(now), stops=(Stop(workload=JOB.key, reason=reason),))
+    if expected:
+        passes(snapshot, made)
+    else:
+        breaks("stop", snapshot, made)
+
+
+@pytest.mark.parametrize(
+    ("policy", "admitted", "expected"),
+    [
+        ("None", False, False),
+        ("Hold", False, True),
+        ("Hold", True, False),
+        ("HoldAndDrain", True, True),
+    ],
+)
+def test_scenario_57_a_stopped_queue(policy: StopPolicy, admitted: bool, expected: bool) -> None:
+    check(expected, "ClusterQueueStopped", world(stop=policy, admitted=admitted))
+    check(expected, "LocalQueueStopped", world(local=policy, admitted=admitted))
+
+
+def test_the_other_queue_s_stop_is_no_cause() -> None:
+    check(False, "ClusterQueueStopped", world(local="HoldAndDrain"))
+    check(False, "LocalQueueStopped", world(stop="HoldAndDrain"))
+
+
+@pytest.mark.parametrize(
+    ("holding", "now", "expected"),
+    [
+        ({"ready": False}, 5 * MINUTE, True),
+        ({"ready": False}, 5 * MINUTE - 1, False),
+        ({"ready": True}, 5 * MINUTE, False),
+        ({"ready": False, "admitted": False}, 5 * MINUTE, False),
+        ({"ready": False, "reserved_at": Instant(1)}, 5 * MINUTE, False),
+        ({"ready": False, "admitted_at": Instant(1)}, 5 * MINUTE, False),
+        ({"ready": False, "unready_since": Instant(0)}, 2 * MINUTE, True),
+        ({"ready": False, "unready_since": Instant(1)}, 2 * MINUTE, False),
+    ],
+)
+def test_pods_that_are_late(holding: dict[str, Any], now: int, expected: bool) -> None:
+    check(expected, "PodsReadyTimeout", world(**holding), now)
+
+
+@pytest.mark.parametrize(("recovery_ms", "expected"), [(None, True), (0, False)])
+def test_a_recovery_may_take_as_long_as_a_start_or_for_ever(
+    recovery_ms: int | None, expected: bool
+) -> None:
+    holder = running(JOB, ready=False, unready_since=Instant(0))
+    policy = Policy(pods_ready=PodsReady(timeout_ms=MINUTE, recovery_timeout_ms=recovery_ms))
+    patient = snapshot(queue("q"), holdings=(holder,), policy=policy)
+    check(expected, "PodsReadyTimeout", patient, MINUTE)
+
+
+@pytest.mark.parametrize("state", ["Pending", "Ready", "Retry", "Rejected"])
+def test_a_check_that_says_no(state: Any) -> None:
+    checked = msgspec.structs.replace(JOB, checks=(CheckState("p", state),))
+    asked = snapshot(queue("q"), holdings=(running(checked, admitted=False),))
+    check(state in ("Retry", "Rejected"), "AdmissionCheck", asked)
+
+
+@pytest.mark.parametrize(
+    ("limit_ms", "now", "expected"), [(600, 900, True), (600, 899, False), (None, 9999, False)]
+)
+def test_scenario_58_time_is_up(limit_ms: int | None, now: int, expected: bool) -> None:
+    """It ran 200 before, and is admitted again at 500."""
+    limited = msgspec.structs.replace(JOB, max_execution_ms=limit_ms, past_execution_ms=200)
+    again = running(limited, reserved_at=Instant(400), admitted_at=Instant(500))
+    reason: StopReason = "MaximumExecutionTimeExceeded"
+    check(expected, reason, snapshot(queue("q"), holdings=(again,)), now)
+    waits = msgspec.structs.replace(again, admitted=False)
+    check(False, reason, snapshot(queue("q"), holdings=(waits,)), now)
+
+
+def test_somebody_switched_it_off() -> None:
+    off = msgspec.structs.replace(JOB, active=False)
+    check(True, "Deactivated", snapshot(queue("q"), holdings=(running(off),)))
+    check(False, "Deactivated", world())
+
+
+def test_nobody_is_late_where_nobody_waits() -> None:
+    calm = snapshot(queue("q"), holdings=(running(JOB, ready=False),))
+    check(False, "PodsReadyTimeout", calm, 100 * MINUTE)

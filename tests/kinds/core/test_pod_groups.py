@@ -1,0 +1,133 @@
+"""Pods that stand for themselves."""
+
+from __future__ import annotations
+
+from tests.support.manifests import ReadJob, job, read
+from unisono.kinds.core.pod_groups import MEMBERS
+
+COUNT = "kueue.x-k8s.io/pod-group-total-count"
+
+
+def pod(
+    name: str,
+    *,
+    group: str = "ring",
+    total: str = "3",
+    queue: str = "main",
+    cpu: str = "1",
+    phase: str = "Pending",
+    annotations: str = "",
+) -> str:
+    lines = [f"{COUNT}: '{total}'" if total else "", annotations]
+    labels = [
+        f"kueue.x-k8s.io/pod-group-name: {group}" if group else "",
+        f"kueue.x-k8s.io/queue-name: {queue}" if queue else "",
+    ]
+    return f"""
+apiVersion: v1
+kind: Pod
+metadata:
+  name: {name}
+  labels: {{{", ".join(filter(None, labels))}}}
+  annotations: {{{", ".join(filter(None, lines))}}}
+spec:
+  containers: [{{name: c, resources: {{requests: {{cpu: {cpu}}}}}}}]
+status: {{phase: {phase}}}
+"""
+
+
+def group(*pods: str) -> ReadJob:
+    return job("---".join(pods))
+
+
+def test_who_belongs_to_which_workload() -> None:
+    assert MEMBERS.workload(read(pod("a"))) == "ring"
+    assert MEMBERS.workload(read(pod("a", group="", total=""))) == "pod-a"
+    assert MEMBERS.workload(read(pod("a", group="", total="", queue=""))) == ""
+
+
+def test_a_single_pod() -> None:
+    made = job(pod("a", group="", total="", cpu="2"))
+    assert made.counts == {"main": 1}
+    assert made.requests("main") == {"cpu": 2000}
+    assert not made.is_finished
+    assert job(pod("a", group="", total="", phase="Failed")).is_finished
+
+
+def test_pods_that_ask_for_the_same_are_one_set() -> None:
+    made = group(pod("a"), pod("b", cpu="8"), pod("c"))
+    assert made.counts == {"a": 2, "b": 1}
+    assert made.requests("b") == {"cpu": 8000}
+    assert made.problems == []
+
+
+def test_a_role_hash_names_the_set() -> None:
+    role = "kueue.x-k8s.io/role-hash: worker"
+    made = group(*(pod(name, annotations=role, cpu=cpu) for name, cpu in ("a1", "b2", "c3")))
+    assert made.counts == {"worker": 3}
+
+
+def test_a_group_waits_for_its_pods() -> None:
+    made = group(pod("a"), pod("b"))
+    assert made.counts == {"a": 2}
+    assert made.misconfigured == ["2 of the 3 pods of the group exist"]
+
+
+def test_fast_admission_does_not_wait() -> None:
+    fast = "kueue.x-k8s.io/pod-group-fast-admission: 'true'"
+    made = group(pod("a", annotations=fast))
+    assert made.counts == {"a": 3}
+    assert made.misconfigured == []
+
+
+def test_failed_pods_are_replaced() -> None:
+    made = group(pod("a", phase="Failed"), pod("b"), pod("c"), pod("d"))
+    assert made.counts == {"b": 3}
+
+
+def test_succeeded_pods_give_their_quota_back() -> None:
+    made = group(pod("a", phase="Succeeded"), pod("b"), pod("c", cpu="2", phase="Succeeded"))
+    assert made.reclaimable == (("a", 1), ("c", 1))
+    assert not made.is_finished
+
+
+def test_when_a_group_is_over() -> None:
+    done = [pod(name, phase="Succeeded") for name in "abc"]
+    assert group(*done).is_finished
+    final = "kueue.x-k8s.io/retriable-in-group: 'false'"
+    failed = pod("c", phase="Failed")
+    assert not group(*done[:2], failed).is_finished
+    assert group(*done[:2], pod("c", phase="Failed", annotations=final)).is_finished
+
+
+def test_pods_of_a_group_must_agree() -> None:
+    made = group(pod("a"), pod("b", total="4"), pod("c", queue="other"))
+    assert made.pod_sets == ()
+    assert made.problems == [
+        ("metadata", 'the pods of the group disagree about the total count: "3", "4"'),
+        ("metadata", 'the pods of the group disagree about the queue: "main", "other"'),
+    ]
+
+
+def test_a_group_has_no_more_pods_than_it_says() -> None:
+    made = group(*(pod(name) for name in "abcd"))
+    assert made.problems == [(f"metadata.annotations[{COUNT}]", "is 3; the group has 4 pods")]
+
+
+def test_the_total_count_is_a_number() -> None:
+    wrong = job(pod("a", total="many"))
+    assert (f"metadata.annotations[{COUNT}]", '"many" must be a number of pods, at least 1') in (
+        wrong.problems
+    )
+    missing = job(pod("a", total=""))
+    assert (
+        f"metadata.annotations[{COUNT}]",
+        "is required for a pod of a group (ring)",
+    ) in missing.problems
+
+
+def test_paths_of_a_pods_own_faults() -> None:
+    made = job(pod("a", group="", total="", cpu="-1"))
+    assert made.problems == [
+        ("spec.containers[0].resources.requests[cpu]", "is -1; it must not be negative")
+    ]

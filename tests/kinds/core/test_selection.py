@@ -1,0 +1,69 @@
+"""Node selectors, affinity and tolerations as engine values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unisono.engine.model.selection import Requirement, Toleration, meets
+from unisono.kinds.core.schema import PodSpec
+from unisono.kinds.core.selection import affinity_terms, labels_of, tolerations_of
+from unisono.kinds.decode import decode
+
+
+def spec_of(raw: dict[str, Any]) -> PodSpec:
+    spec, problems = decode(PodSpec, {"containers": [{"name": "c"}]} | raw)
+    assert spec is not None, problems
+    return spec
+
+
+def required(*terms: dict[str, Any]) -> dict[str, Any]:
+    key = "requiredDuringSchedulingIgnoredDuringExecution"
+    return {"affinity": {"nodeAffinity": {key: {"nodeSelectorTerms": list(terms)}}}}
+
+
+def test_labels_are_in_canonical_order() -> None:
+    assert labels_of({"b": "1", "a": "2"}) == (("a", "2"), ("b", "1"))
+
+
+def test_no_affinity_demands_nothing() -> None:
+    assert affinity_terms(spec_of({}).affinity) == ()
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}
+    assert affinity_terms(spec_of({"affinity": {"nodeAffinity": preferred}}).affinity) == ()
+
+
+def test_terms_keep_their_order_and_their_clauses() -> None:
+    spec = spec_of(
+        required(
+            {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]},
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]},
+        )
+    )
+    assert affinity_terms(spec.affinity) == (
+        (Requirement("zone", "In", ("a", "b")),),
+        (Requirement("metadata.name", "In", ("n1",)),),
+    )
+
+
+def test_a_term_without_clauses_matches_no_node() -> None:
+    ((clause,),) = affinity_terms(spec_of(required({})).affinity)
+    assert not meets(clause, {"metadata.name": "n1", "zone": "a"})
+
+
+def test_tolerations() -> None:
+    spec = spec_of(
+        {
+            "tolerations": [
+                {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+                {"key": "team", "value": "a", "tolerationSeconds": 30},
+                {"operator": "Exists"},
+                {"key": "load", "operator": "Lt", "value": "5"},
+                {"key": "x", "operator": "", "value": "1"},
+            ]
+        }
+    )
+    assert tolerations_of(spec.tolerations) == (
+        Toleration("nvidia.com/gpu", "Exists", "", "NoSchedule"),
+        Toleration("team", "Equal", "a"),
+        Toleration("", "Exists"),
+        Toleration("x", "Equal", "1"),
+    )

@@ -1,0 +1,333 @@
+"""The engine under any sequence of events: every promise holds after every step.
+
+The machine submits, finishes and deletes workloads, edits, moves, stops and deletes what they
+queue in, lets time pass, and runs cycles whenever it likes; victims leave when it likes. Whatever
+happens, the laws of `tests.support.laws` hold. The most telling one is `nothing_was_missed`: a
+state in which everything sleeps must be one in which a state that forgot who sleeps would do
+nothing either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import msgspec
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from tests.support import laws
+from tests.support.effort import effort
+from tests.support.strategies import (
+    COHORTS,
+    GROUPS,
+    LOCAL_QUEUES,
+    QUEUES,
+    SECOND,
+    WEIGHTS,
+    F,
+    G,
+    cohorts,
+    flavors,
+    mostly,
+    policies,
+    preemption_rules,
+    queues,
+    workloads,
+    worlds,
+)
+from unisono.engine.audit.tree import Node, queue_node
+from unisono.engine.audit.world import World
+from unisono.engine.model.names import Instant, LocalQueueKey, QueueName, WorkloadKey
+from unisono.engine.model.plan import Plan
+from unisono.engine.model.queue import Cohort, LocalQueue, StopPolicy
+from unisono.engine.model.snapshot import AdmissionCheck, Namespace, Snapshot
+from unisono.engine.model.workload import CheckState
+from unisono.engine.rehearsal import leave
+from unisono.engine.state import changes
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.queue_book import Running
+from unisono.engine.state.views import restore, snapshot
+
+replace = msgspec.structs.replace
+V = TypeVar("V")
+
+PICKS = st.integers(0, 15)  # which of those that are there
+STOPS: tuple[StopPolicy, ...] = ("None", "Hold", "HoldAndDrain")
+
+
+def pick(choices: Mapping[WorkloadKey, V], number: int) -> V:
+    """Return one of several, by number."""
+    return choices[sorted(choices)[number % len(choices)]]
+
+
+class EngineMachine(RuleBasedStateMachine):
+    """One cluster, and what we know about it without asking the engine."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state = ClusterState()
+        self.now = Instant(100 * SECOND)
+        self.submitted: set[WorkloadKey] = set()
+        self.gone: set[WorkloadKey] = set()
+        self.is_settled = False
+        self.grown: set[Node] = set()  # trees with admissions since everybody was awake
+
+    def hear(self, change: changes.Change) -> None:
+        self.state.apply(change)
+        self.is_settled = False
+
+    @initialize(world=worlds(), size=st.integers(0, 8), data=st.data())
+    def begin(self, world: Snapshot, size: int, data: st.DataObject) -> None:
+        """Start with a cluster that is in use."""
+        self.state = restore(replace(world, now=self.now))
+        for _ in range(size):
+            self.submit(data)
+        self.settle()
+
+    # --- workloads -------------------------------------------------------------------------------
+
+    @rule(data=st.data())
+    def submit(self, data: st.DataObject) -> None:
+        workload = data.draw(workloads(f"w{len(self.submitted)}"))
+        self.submitted.add(workload.key)
+        self.hear(changes.WorkloadWaits(workload))
+
+    @rule(data=st.data(), times=st.integers(2, 4))
+    def submit_equals(self, data: st.DataObject, times: int) -> None:
+        """Submit several of one shape: they share a line and a verdict."""
+        first = data.draw(workloads("first"))
+        for _ in range(times):
+            name = f"w{len(self.submitted)}"
+            workload = replace(first, key=WorkloadKey(f"ns/{name}"), uid=name)
+            self.submitted.add(workload.key)
+            self.hear(changes.WorkloadWaits(workload))
+
+    @precondition(lambda self: self.state.running)
+    @rule(number=PICKS, more=st.integers(1, 3))
+    def grow(self, number: int, more: int) -> None:
+        """An elastic job wants more pods: a new slice that replaces the old one."""
+        old = pick(self.state.running, number).holding.workload
+        name = f"w{len(self.submitted)}"
+        first, *rest = old.pod_sets
+        workload = replace(
+            old,
+            key=WorkloadKey(f"ns/{name}"),
+            uid=name,
+            pod_sets=(replace(first, count=first.count + more, min_count=None), *rest),
+            replaces=old.key,
+            reclaimable=(),
+        )
+        self.submitted.add(workload.key)
+        self.hear(changes.WorkloadWaits(workload))
+
+    @precondition(lambda self: self.state.running)
+    @rule(number=PICKS)
+    def finish(self, number: int) -> None:
+        self._end(pick(self.state.running, number).holding.workload.key)
+
+    @precondition(lambda self: self.state.waiting)
+    @rule(number=PICKS)
+    def delete(self, number: int) -> None:
+        self._end(pick(self.state.waiting, number).workload.key)
+
+    def _end(self, key: WorkloadKey) -> None:
+        self.gone.add(key)
+        self.hear(changes.WorkloadGone(key))
+
+    @precondition(lambda self: self.state.waiting)
+    @rule(number=PICKS, priority=st.integers(0, 2), active=mostly(True, False))
+    def edit_waiting(self, number: int, priority: int, active: bool) -> None:
+        workload = pick(self.state.waiting, number).workload
+        self.hear(changes.WorkloadWaits(replace(workload, priority=priority, active=active)))
+
+    @precondition(lambda self: self.state.waiting)
+    @rule(number=PICKS, state=st.sampled_from(("Pending", "Ready", "Retry")), after=PICKS)
+    def hold_back(self, number: int, state: str, after: int) -> None:
+        """Let a check speak, and keep the workload out of the line for some seconds."""
+        workload = pick(self.state.waiting, number).workload
+        check = CheckState("prov", state)  # type: ignore[arg-type]  # three of its literals
+        until = Instant(self.now + after * SECOND) if after else None
+        self.hear(changes.WorkloadWaits(replace(workload, checks=(check,), requeue_at=until)))
+
+    @precondition(lambda self: self.state.running)
+    @rule(number=PICKS, priority=st.integers(0, 2))
+    def reprioritise(self, number: int, priority: int) -> None:
+        holding = pick(self.state.running, number).holding
+        workload = replace(holding.workload, priority=priority)
+        self.hear(changes.WorkloadHolds(replace(holding, workload=workload)))
+
+    @precondition(lambda self: self.state.running)
+    @rule(number=PICKS)
+    def lose_a_pod(self, number: int) -> None:
+        """One more pod of the first set is done for good."""
+        holding = pick(self.state.running, number).holding
+        first = holding.admission.pod_sets[0]
+        done = dict(holding.workload.reclaimable)
+        done[first.name] = min(first.count, done.get(first.name, 0) + 1)
+        workload = replace(holding.workload, reclaimable=tuple(sorted(done.items())))
+        self.hear(changes.WorkloadHolds(replace(holding, workload=workload)))
+
+    @precondition(lambda self: self.state.running)
+    @rule(number=PICKS, ready=mostly(True, False))
+    def report_readiness(self, number: int, ready: bool) -> None:
+        holding = pick(self.state.running, number).holding
+        self.hear(changes.WorkloadHolds(replace(holding, ready=ready, admitted=True)))
+
+    def _evicting(self) -> dict[WorkloadKey, Running]:
+        return {key: each for key, each in self.state.running.items() if each.holding.evicting}
+
+    @precondition(lambda self: self._evicting())
+    @rule(number=PICKS)
+    def one_leaves(self, number: int) -> None:
+        leave(self.state, pick(self._evicting(), number).holding.workload.key, self.now)
+        self.is_settled = False
+
+    @precondition(lambda self: self._evicting())
+    @rule()
+    def everyone_told_leaves(self) -> None:
+        for key in sorted(self._evicting()):
+            leave(self.state, key, self.now)
+        self.is_settled = False
+
+    # --- configuration ---------------------------------------------------------------------------
+    # Few rules that each do many things: half of all steps should be about workloads.
+
+    @precondition(lambda self: self.state.config.queues)
+    @rule(number=PICKS, data=st.data())
+    def edit_queue(self, number: int, data: st.DataObject) -> None:
+        """Change one thing about a queue: its quota, its cohort, or whether it is stopped."""
+        known = self.state.config.queues
+        queue = known[sorted(known)[number % len(known)]]
+        match data.draw(st.sampled_from(("quota", "cohort", "stop", "rules", "end"))):
+            case "quota":
+                queue = replace(queue, groups=data.draw(GROUPS))
+            case "cohort":
+                queue = replace(queue, cohort=data.draw(st.sampled_from((*COHORTS, None))))
+            case "stop":
+                queue = replace(queue, stop=data.draw(st.sampled_from(STOPS)))
+            case "rules":
+                queue = replace(queue, preemption=data.draw(preemption_rules()))
+            case _:
+                queue = replace(queue, terminating=not queue.terminating)
+        self.hear(changes.QueueSet(queue))
+
+    @rule(name=st.sampled_from(QUEUES), data=st.data())
+    def create_or_delete_queue(self, name: QueueName, data: st.DataObject) -> None:
+        if name in self.state.config.queues:
+            self.hear(changes.QueueGone(name))
+        else:
+            self.hear(changes.QueueSet(data.draw(queues(name))))
+
+    @rule(cohort=st.sampled_from(COHORTS).flatmap(cohorts), there=mostly(True, False))
+    def configure_cohort(self, cohort: Cohort, there: bool) -> None:
+        """Create a cohort, change its quota or its parent (perhaps into a cycle), or delete it."""
+        self.hear(changes.CohortSet(cohort) if there else changes.CohortGone(cohort.name))
+
+    @rule(key=st.sampled_from(LOCAL_QUEUES), stop=st.sampled_from((*STOPS, "Gone")), weight=WEIGHTS)
+    def configure_local_queue(self, key: LocalQueueKey, stop: str, weight: int) -> None:
+        if stop == "Gone":
+            self.hear(changes.LocalQueueGone(key))
+            return
+        changed = LocalQueue(
+            key=key,
+            queue=QueueName(key[3]),
+            stop=stop,  # type: ignore[arg-type]  # "Gone" was handled above
+            weight_milli=weight,
+        )
+        self.hear(changes.LocalQueueSet(changed))
+
+    @rule(data=st.data())
+    def configure_surroundings(self, data: st.DataObject) -> None:
+        """Change what belongs to no queue: a flavor, the namespace, the check, the policy."""
+        change: changes.Change
+        match data.draw(st.sampled_from(("flavor", "namespace", "check", "policy"))):
+            case "flavor":
+                flavor = data.draw(st.sampled_from((F, G)).flatmap(flavors))
+                there = data.draw(mostly(True, False))
+                change = changes.FlavorSet(flavor) if there else changes.FlavorGone(flavor.name)
+            case "namespace":
+                team = data.draw(st.sampled_from(("a", "b")))
+                change = changes.NamespaceSet(Namespace("ns", (("team", team),)))
+            case "check":
+                change = changes.CheckSet(AdmissionCheck("prov", data.draw(mostly(True, False))))
+            case _:
+                change = changes.PolicySet(data.draw(policies()))
+        self.hear(change)
+
+    # --- time and decisions ----------------------------------------------------------------------
+
+    @rule(seconds=st.sampled_from((1, 10, 60, 90, 300, 3600)))
+    def wait(self, seconds: int) -> None:
+        self.now = Instant(self.now + seconds * SECOND)
+        self.hear(changes.TimePassed(self.now))
+
+    @rule()
+    def cycle(self) -> None:
+        made = laws.decided(self.state, self.now)
+        self._note(made)
+        self.is_settled = not laws.carried_out(self.state, made)
+
+    @rule()
+    def settle(self) -> None:
+        for made in laws.settle(self.state, self.now):
+            self._note(made)
+        self.is_settled = True
+
+    @rule()
+    def wake_everything(self) -> None:
+        """A state woken as a whole and one that is restored awake decide alike, byte for byte."""
+        self.hear(changes.PolicySet(self.state.policy))
+        self.grown.clear()
+        fresh = laws.awake(snapshot(self.state))
+        found, expected = laws.settle(self.state, self.now), laws.settle(fresh, self.now)
+        for made in found:
+            self._note(made)
+        self.is_settled = True
+        assert msgspec.json.encode(found) == msgspec.json.encode(expected)
+
+    def _note(self, made: Plan) -> None:
+        tree = World(snapshot(self.state)).tree
+        for admit in made.admissions:
+            self.grown.add(tree.root(queue_node(admit.admission.queue)))
+            if admit.replaces is not None:
+                self.gone.add(admit.replaces)
+
+    # --- promises --------------------------------------------------------------------------------
+
+    @invariant()
+    def the_tree_adds_up(self) -> None:
+        laws.check_tree(self.state)
+
+    @invariant()
+    def no_workload_is_lost(self) -> None:
+        waiting, holding = set(self.state.waiting), set(self.state.running)
+        assert not waiting & holding
+        assert waiting | holding == self.submitted - self.gone
+
+    @invariant()
+    def nobody_waits_without_a_reason(self) -> None:
+        laws.check_explanations(self.state)
+
+    @invariant()
+    def the_next_plan_is_sound(self) -> None:
+        laws.decided(self.state, self.now)
+
+    @invariant()
+    def a_snapshot_says_everything(self) -> None:
+        laws.check_snapshot(self.state, self.now)
+
+    @invariant()
+    def nothing_was_missed(self) -> None:
+        if self.is_settled:
+            laws.check_nothing_was_missed(self.state, self.now, grown=self.grown)
+
+
+TestEngine = EngineMachine.TestCase
+TestEngine.settings = effort(60, steps=30)

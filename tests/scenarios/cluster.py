@@ -1,0 +1,104 @@
+"""The cluster of a story: its objects as the scenario words them, told to the engine.
+
+An edit names only the fields that change, so the words of every object are kept and read anew.
+Flavors that nobody describes, and a local queue for every queue in every namespace, are made here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from tests.scenarios import values
+from tests.scenarios.reading import Part
+from tests.scenarios.values import DEFAULT_NAMESPACE
+from unisono.engine.model.names import LocalQueueKey
+from unisono.engine.model.policy import Policy
+from unisono.engine.model.queue import ClusterQueue, Flavor, LocalQueue, ResourceGroup
+from unisono.engine.model.snapshot import AdmissionCheck, Namespace
+from unisono.engine.model.workload import Workload
+from unisono.engine.state import changes
+from unisono.engine.state.cluster import ClusterState
+
+
+class Cluster:
+    """What is configured, and the engine's picture of it."""
+
+    def __init__(self, chosen: Policy, part: Part) -> None:
+        self.state = ClusterState(chosen)
+        self._words: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
+        self._queues: dict[str, ClusterQueue] = {}
+        self._every_queue: dict[str, Any] = {}
+        self.configure(part)
+
+    def configure(self, part: Part) -> None:
+        """Create or edit objects."""
+        given = part.fields("every_queue", "checks", *_KINDS)
+        if "every_queue" in given:
+            self._every_queue = given["every_queue"].value
+        for kind, (bare, tell) in _KINDS.items():
+            for name, body in given[kind].entries() if kind in given else ():
+                body = values.as_mapping(body, bare) if bare else body
+                start = self._every_queue if kind == "queues" else {}
+                words = self._words[kind].setdefault(name, dict(start))
+                words.update(body.value or {})
+                tell(self, name, Part(words, body.path))
+        for name in given["checks"].names() if "checks" in given else []:
+            self.state.apply(changes.CheckSet(AdmissionCheck(name)))
+
+    def queue_of(self, wanted: Workload, body: Part) -> ClusterQueue:
+        """Return the ClusterQueue that a workload's local queue leads to."""
+        door = self._words["local_queues"].get(wanted.queue.partition("/")[2])
+        name = door["queue"] if door else body["queue"].text()
+        if name not in self._queues:
+            body.fail(f"there is no queue {name}")
+        return self._queues[name]
+
+    def _set_namespace(self, name: str, part: Part) -> None:
+        self.state.apply(changes.NamespaceSet(Namespace(name, values.labels(part))))
+        for queue in self._queues:
+            self._open_door(name, queue)
+
+    def _set_flavor(self, name: str, part: Part) -> None:
+        self.state.apply(changes.FlavorSet(values.flavor(name, part)))
+
+    def _set_cohort(self, name: str, part: Part) -> None:
+        made = values.cohort(name, part)
+        self._make_flavors(made.groups)
+        self.state.apply(changes.CohortSet(made))
+
+    def _set_queue(self, name: str, part: Part) -> None:
+        made = self._queues[name] = values.cluster_queue(name, part)
+        self._make_flavors(made.groups)
+        self.state.apply(changes.QueueSet(made))
+        for namespace in [DEFAULT_NAMESPACE, *self._words["namespaces"]]:
+            self._open_door(namespace, name)
+
+    def _make_flavors(self, groups: Iterable[ResourceGroup]) -> None:
+        """Create the flavors that a quota names and the scenario does not describe."""
+        for group in groups:
+            for quota in group.flavors:
+                if quota.flavor not in self._words["flavors"]:
+                    self._words["flavors"][quota.flavor] = {}
+                    self.state.apply(changes.FlavorSet(Flavor(name=quota.flavor)))
+
+    def _open_door(self, namespace: str, queue: str) -> None:
+        """Give a namespace a local queue named like the ClusterQueue."""
+        door = LocalQueue(key=LocalQueueKey(f"{namespace}/{queue}"), queue=self._queues[queue].name)
+        self.state.apply(changes.LocalQueueSet(door))
+
+    def _set_local_queue(self, name: str, part: Part) -> None:
+        self.state.apply(changes.LocalQueueSet(values.local_queue(name, part)))
+
+
+_Tell = Callable[[Cluster, str, Part], None]
+
+# In the order in which they are told: for each the field that a bare value stands for, if any.
+_KINDS: Mapping[str, tuple[str, _Tell]] = {
+    "namespaces": ("", Cluster._set_namespace),
+    "flavors": ("", Cluster._set_flavor),
+    "cohorts": ("quota", Cluster._set_cohort),
+    "queues": ("quota", Cluster._set_queue),
+    "local_queues": ("queue", Cluster._set_local_queue),
+}

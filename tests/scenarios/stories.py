@@ -1,0 +1,76 @@
+"""Which stories there are, and which number of the specification each of them tells.
+
+A file is named after its number: `015-…` or, when a number has several stories, `015a-…`, `015b-…`.
+Numbers that cannot be told yet stand with their reason in `out-of-reach.yaml`; a reason may also be
+given for the part of a number that its stories leave out.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.scenarios.reading import BadScenario, read_yaml
+
+HERE = Path(__file__).parent
+
+# Scenario numbers of each specification. The quota specification numbers its own from 1 to 80.
+AREAS = {"quota": range(1, 81)}
+
+_OUT_OF_REACH = "out-of-reach.yaml"
+_NAME = re.compile(r"(?P<number>[0-9]{3})[a-z]?-[a-z0-9-]+")
+
+
+def files(area: str) -> list[Path]:
+    """List the stories of an area, in the order of their numbers."""
+    found = sorted((HERE / area).glob("*.yaml"))
+    return [path for path in found if path.name != _OUT_OF_REACH]
+
+
+@dataclass(slots=True)
+class Numbers:
+    """The numbers of one specification, with what there is for each."""
+
+    known: range
+    stories: dict[int, list[Path]] = field(default_factory=dict)
+    out_of_reach: dict[int, str] = field(default_factory=dict)
+    left_out: dict[int, str] = field(default_factory=dict)  # a part that the stories do not tell
+
+    def missing(self) -> list[int]:
+        """List the numbers that have neither a story nor a reason."""
+        told = {*self.stories, *self.out_of_reach}
+        return [number for number in self.known if number not in told]
+
+
+def numbers_of(area: str) -> Numbers:
+    """Sort an area's stories by number; raise BadScenario where a file says two things."""
+    numbers = Numbers(AREAS[area])
+    for path in files(area):
+        numbers.stories.setdefault(number_of(path), []).append(path)
+    for text, reason in read_yaml(HERE / area / _OUT_OF_REACH).entries():
+        number, _, part = text.partition(" ")
+        if not number.isdigit() or int(number) not in numbers.known or part not in ("", "in part"):
+            reason.fail("must be the number of a scenario, or a number and `in part`")
+        if (int(number) in numbers.stories) != bool(part):
+            reason.fail("has stories, so say `in part`" if not part else "has no story")
+        (numbers.left_out if part else numbers.out_of_reach)[int(number)] = reason.text()
+    return numbers
+
+
+def story_of(path: Path) -> str:
+    """Return the sentence that a file tells."""
+    return " ".join(read_yaml(path)["story"].text().split())
+
+
+def number_of(path: Path) -> int:
+    """Return a file's number; its name and its `spec` line must agree."""
+    shape = _NAME.fullmatch(path.stem)
+    if shape is None:
+        raise BadScenario(f"{path.name}: must be named like 015-what-happens or 015a-what-happens")
+    number = int(shape["number"])
+    wanted = f"{path.parent.name}.md, scenario {number}"
+    given = read_yaml(path)["spec"].text()
+    if given != wanted:
+        raise BadScenario(f"{path.name}: spec must be `{wanted}`, not `{given}`")
+    return number

@@ -1,0 +1,85 @@
+"""Which victims are enough, and which of them could stay? By trying every subset.
+
+A second opinion for preemption on tiny instances. It knows the formulas of the quota tree and
+nothing of candidates, orders, attempts or fill-back: whoever holds quota may be taken away, and
+then the preemptor fits or does not. Whether a victim was *allowed* is the auditor's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+from unisono.engine.audit.tree import Books, queue_node
+from unisono.engine.audit.world import World
+from unisono.engine.model.names import WorkloadKey
+from unisono.engine.model.snapshot import Snapshot
+from unisono.engine.model.workload import Admission
+
+# 2^12 subsets with a few tree walks each take well under a second.
+MOST_HOLDINGS = 12
+
+Keys = frozenset[WorkloadKey]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A workload of the snapshot that waits, and how it would start.
+
+    With `may_borrow` off, it has to end up within its queue's own quota (the attempts of spec
+    quota §8 that forbid borrowing).
+    """
+
+    snapshot: Snapshot
+    preemptor: WorkloadKey
+    admission: Admission
+    may_borrow: bool = True
+
+
+def is_sufficient(question: Question, victims: Iterable[WorkloadKey]) -> bool:
+    """Say whether the preemptor fits once exactly these have left."""
+    world = World(question.snapshot)
+    return _fits(question, world, frozenset(victims))
+
+
+def needless(question: Question, victims: Iterable[WorkloadKey]) -> Keys:
+    """Return the victims that could stay: a smaller part of the set, without them, is enough."""
+    world = World(question.snapshot)
+    everybody = frozenset(victims)
+    return frozenset(
+        spared
+        for part in _subsets(everybody)
+        if part != everybody and _fits(question, world, part)
+        for spared in everybody - part
+    )
+
+
+def smallest_sets(question: Question) -> list[Keys]:
+    """Return every set of holders that is enough and of which nobody could stay."""
+    world = World(question.snapshot)
+    enough: list[Keys] = []
+    for part in _subsets(frozenset(world.holdings)):  # small sets come first
+        if not any(found <= part for found in enough) and _fits(question, world, part):
+            enough.append(part)
+    return enough
+
+
+def _subsets(keys: Keys) -> Iterator[Keys]:
+    assert len(keys) <= MOST_HOLDINGS, f"{len(keys)} holdings are too many to try all subsets"
+    for size in range(len(keys) + 1):
+        for part in combinations(sorted(keys), size):
+            yield frozenset(part)
+
+
+def _fits(question: Question, world: World, gone: Keys) -> bool:
+    workload = world.waiting[question.preemptor]
+    charge = world.charge(workload, question.admission)
+    leaving = gone | ({workload.replaces} & world.holdings.keys())
+    staying = [held for key, held in world.holdings.items() if key not in leaving]
+    books = Books(world.tree, [world.held(each) for each in staying])
+    node = queue_node(charge.queue)
+    return books.fits(charge) and (
+        question.may_borrow
+        or not any(books.is_borrowing_with(node, *each) for each in charge.amounts.items())
+    )

@@ -1,0 +1,166 @@
+"""The laws that every state of the engine obeys, each as one check that says what is wrong.
+
+They are written against the public values (snapshots, plans) and against the plain tree of the
+auditor; only `cells_of` looks at the engine's own numbers, because comparing those is its point.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from unisono.engine.audit import audit
+from unisono.engine.audit.tree import Books, Node, cohort_node, queue_node
+from unisono.engine.audit.world import World
+from unisono.engine.cycle import plan
+from unisono.engine.model.names import CohortName, Instant, QueueName
+from unisono.engine.model.plan import Plan
+from unisono.engine.model.resources import Account
+from unisono.engine.model.snapshot import Snapshot
+from unisono.engine.quota.share import PER_MILLE, dominant_share
+from unisono.engine.quota.tree import Node as EngineNode
+from unisono.engine.quota.tree import available, potential
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.filing import carry_out
+from unisono.engine.state.views import explanation, restore, snapshot
+
+# With victims that never leave, a tiny cluster is decided in a few dozen cycles. Parking a kind
+# takes one each, an admission one each.
+MOST_CYCLES = 300
+
+Numbers = tuple[int, ...]
+
+
+def nodes_of(state: ClusterState) -> dict[Node, EngineNode]:
+    """Return every queue and every cohort above one, named as the auditor names them."""
+    found: dict[Node, EngineNode] = {}
+    for name in sorted(state.books):
+        for node in state.books[name].node.path():
+            named = QueueName(node.name), CohortName(node.name)
+            found[queue_node(named[0]) if node.is_queue else cohort_node(named[1])] = node
+    return found
+
+
+def cells_of(state: ClusterState) -> dict[tuple[Node, Account], Numbers]:
+    """Return the engine's own numbers; cells that say nothing are left out."""
+    return {
+        (name, account): (cell.nominal, cell.subtree, cell.local, cell.usage)
+        for name, node in nodes_of(state).items()
+        for account, cell in node.cells.items()
+        if cell.nominal or cell.subtree or cell.local or cell.usage
+    }
+
+
+def check_tree(state: ClusterState) -> None:
+    """Demand that the incremental numbers equal those worked out from their definitions."""
+    state.refresh()
+    world = World(snapshot(state))
+    tree, books = world.tree, world.books
+    for name, node in nodes_of(state).items():
+        if tree.is_in_cycle(name):  # nothing is admitted there; either reading will do
+            continue
+        assert node.height() == tree.height(name), f"height of {name}"
+        for account, cell in node.cells.items():
+            found = {
+                "usage": cell.usage,
+                "subtree": cell.subtree,
+                "available": available(cell),
+                "potential": potential(cell),
+                # At a root nobody is there to see or not to see.
+                "local": cell.local if node.parent is not None else 0,
+            }
+            expected = {
+                "usage": books.usage(name, account),
+                "subtree": tree.subtree(name, account),
+                "available": books.available(name, account),
+                "potential": tree.potential(name, account),
+                "local": tree.local(name, account),
+            }
+            assert found == expected, f"{account} at {name}"
+        check_share(node, name, books)
+
+
+def check_share(node: EngineNode, name: Node, books: Books) -> None:
+    """Demand that the share is the exact fraction, cut off after the last digit kept."""
+    share = books.share(name)
+    expected = int(share.is_infinite), int(share.value * PER_MILLE)
+    assert dominant_share(node) == expected, f"share of {name}"
+
+
+def check_explanations(state: ClusterState) -> None:
+    """Demand a reason for everybody who waits."""
+    for key in state.waiting:
+        why = explanation(state, key)
+        assert why is not None, f"{key} waits, but nobody says why"
+        assert why.blockers, f"{key} waits without a reason"
+
+
+def decided(state: ClusterState, now: Instant) -> Plan:
+    """Decide one cycle and demand that deciding is pure, repeatable and passes the audit."""
+    state.refresh()
+    before = cells_of(state)
+    made = plan(state, now)
+    assert cells_of(state) == before, "deciding left something booked"
+    again = plan(state, now)
+    assert msgspec.json.encode(made) == msgspec.json.encode(again), "the same state, another plan"
+    found = audit(snapshot(state), made)
+    assert not found, "\n".join(f"{each.rule}: {each.message}" for each in found)
+    return made
+
+
+def carried_out(state: ClusterState, made: Plan) -> bool:
+    """File a plan and demand that no queue or cohort is newly over what it may use."""
+    before = _rooms(state)
+    changed = carry_out(state, made)
+    for place, room in _rooms(state).items():
+        assert room >= min(0, before.get(place, 0)), f"{place} is {-room} over its limit"
+    return changed
+
+
+def _rooms(state: ClusterState) -> dict[tuple[Node, Account], int]:
+    return {
+        (name, account): available(cell)
+        for name, node in nodes_of(state).items()
+        for account, cell in node.cells.items()
+    }
+
+
+def settle(state: ClusterState, now: Instant) -> list[Plan]:
+    """Run cycles until nothing changes; nobody leaves. Return the plans that changed something."""
+    made: list[Plan] = []
+    while True:
+        current = decided(state, now)
+        if not carried_out(state, current):
+            return made
+        made.append(current)
+        assert len(made) < MOST_CYCLES, "the cycles do not end although nobody moves"
+
+
+def awake(recorded: Snapshot) -> ClusterState:
+    """Restore a snapshot without what it says about who sleeps: everybody is examined anew."""
+    return restore(msgspec.structs.replace(recorded, verdicts=(), asleep=()))
+
+
+def check_nothing_was_missed(state: ClusterState, now: Instant, *, grown: set[Node]) -> None:
+    """No lost wake-up: after a settled state, one that forgot who sleeps does nothing either.
+
+    One difference is on purpose: an admission wakes nobody (spec quota §5), though it may make
+    its queue borrow and so expose it to a preemptor that found no victims before. In trees that
+    have grown since everybody was last awake, somebody who is told to leave is no surprise.
+    """
+    fresh = awake(snapshot(state))
+    tree = World(snapshot(state)).tree
+    for made in settle(fresh, now):
+        assert not made.admissions, f"everything sleeps, but awake it would admit {made.admissions}"
+        for preemption in made.preemptions:
+            root = tree.root(queue_node(preemption.admission.queue))
+            told = [each for each in preemption.victims if not each.already_evicting]
+            assert root in grown or not told, f"everything sleeps, but awake it would {preemption}"
+
+
+def check_snapshot(state: ClusterState, now: Instant) -> None:
+    """Demand that a restored state is recorded alike and decides alike, byte for byte."""
+    recorded = snapshot(state)
+    restored = restore(recorded)
+    assert snapshot(restored) == recorded
+    found, expected = plan(restored, now), plan(state, now)
+    assert msgspec.json.encode(found) == msgspec.json.encode(expected)

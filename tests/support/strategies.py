@@ -1,0 +1,317 @@
+"""Hypothesis strategies for small clusters, workloads and policies.
+
+Small on purpose: four queues, a handful of GPUs and at most two pod sets show nearly every way in
+which rules can meet, and a counterexample is still short enough to read. Names are fixed, so that
+an edited object replaces one that is there.
+
+    root cohort ── left ── deep        two resources: gpu, cpu (in milli-units, but small)
+              └─── right               two flavors:   f (zone 1), g (zone 2, sometimes tainted)
+
+Every queue has two local queues, `ns/<queue>` and `ns/<queue>2`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeVar
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from unisono.engine.model.names import (
+    CohortName,
+    FlavorName,
+    Instant,
+    LocalQueueKey,
+    QueueName,
+    ResourceName,
+    WorkloadKey,
+)
+from unisono.engine.model.policy import (
+    AdmissionFairSharing,
+    FairSharing,
+    PodsReady,
+    Policy,
+)
+from unisono.engine.model.queue import (
+    BorrowWithinCohort,
+    CheckRule,
+    ClusterQueue,
+    Cohort,
+    Flavor,
+    FlavorFungibility,
+    FlavorQuota,
+    LocalQueue,
+    PreemptionRules,
+    ResourceGroup,
+    ResourceQuota,
+)
+from unisono.engine.model.resources import amounts
+from unisono.engine.model.selection import LabelSelector, Requirement, Taint, Toleration
+from unisono.engine.model.snapshot import AdmissionCheck, Namespace, Snapshot
+from unisono.engine.model.workload import PodSet, Workload
+
+GPU, CPU = ResourceName("gpu"), ResourceName("cpu")
+F, G = FlavorName("f"), FlavorName("g")
+QUEUES = tuple(QueueName(name) for name in "abcd")
+COHORTS = tuple(CohortName(name) for name in ("root", "left", "right", "deep"))
+LOCAL_QUEUES = tuple(LocalQueueKey(f"ns/{name}{suffix}") for name in QUEUES for suffix in ("", "2"))
+TEAM_A = LabelSelector((Requirement("team", "In", ("a",)),))
+ANYBODY = LabelSelector()
+SPOT = Taint("spot")
+
+# Instants are milliseconds; back-offs last a minute and more, so a second tells events apart.
+SECOND = 1000
+
+
+T = TypeVar("T")
+
+
+def mostly(usual: T, *rare: T) -> SearchStrategy[T]:
+    """Draw the usual value four times out of five; shrink towards it."""
+    return st.sampled_from((usual,) * (4 * len(rare)) + rare)
+
+
+# --- quota ---------------------------------------------------------------------------------------
+
+
+@st.composite
+def resource_quotas(draw: st.DrawFn, resource: ResourceName, most: int = 6) -> ResourceQuota:
+    """Own 0 to `most`; often without limits on borrowing and lending."""
+    nominal = draw(st.integers(0, most))
+    return ResourceQuota(
+        resource=resource,
+        nominal=nominal,
+        borrowing_limit=draw(st.none() | st.integers(0, 3)),
+        lending_limit=draw(st.none() | st.integers(0, nominal)),
+    )
+
+
+def flavor_quotas(name: FlavorName, *resources: ResourceName) -> SearchStrategy[FlavorQuota]:
+    """Give one flavor quota for some resources; covered ones that are left out are unmetered."""
+    return st.tuples(*(resource_quotas(each) for each in resources)).map(
+        lambda quotas: FlavorQuota(name, quotas)
+    )
+
+
+def _group(
+    covered: tuple[ResourceName, ...], *flavors: SearchStrategy[FlavorQuota]
+) -> SearchStrategy[ResourceGroup]:
+    return st.tuples(*flavors).map(lambda each: ResourceGroup(covered=covered, flavors=each))
+
+
+def _pool(*flavors: FlavorName) -> SearchStrategy[ResourceGroup]:
+    return resource_quotas(GPU).map(
+        lambda quota: ResourceGroup(
+            covered=(GPU,), flavors=tuple(FlavorQuota(name) for name in flavors), pool=(quota,)
+        )
+    )
+
+
+ONE_FLAVOR = _group((GPU,), flavor_quotas(F, GPU))
+TWO_FLAVORS = _group((GPU,), flavor_quotas(F, GPU), flavor_quotas(G, GPU))
+TWO_RESOURCES = _group((GPU, CPU), flavor_quotas(F, GPU, CPU))
+ONE_UNMETERED = _group((GPU, CPU), flavor_quotas(F, GPU, CPU), flavor_quotas(G, GPU))
+POOL = _pool(F, G)
+SAME_POOL = _pool(G, F)
+
+GROUPS: SearchStrategy[tuple[ResourceGroup, ...]] = st.one_of(
+    ONE_FLAVOR, ONE_FLAVOR, TWO_FLAVORS, TWO_RESOURCES, ONE_UNMETERED, POOL, SAME_POOL
+).map(lambda group: (group,))
+SIMPLE_GROUPS: SearchStrategy[tuple[ResourceGroup, ...]] = ONE_FLAVOR.map(lambda group: (group,))
+
+WEIGHTS = mostly(1000, 0, 250, 2000, 3000)
+
+
+# --- rules ---------------------------------------------------------------------------------------
+
+
+@st.composite
+def preemption_rules(draw: st.DrawFn, *, eager: bool = False) -> PreemptionRules:
+    """Draw whom a queue may make leave; `eager` ones can always reclaim."""
+    reclaim = draw(st.sampled_from(_RECLAIM[:2] if eager else _RECLAIM))
+    policy = draw(st.sampled_from(_BORROW[:1] if reclaim == "Never" else _BORROW))
+    threshold = draw(st.none() | st.integers(0, 2)) if policy != "Never" else None
+    return PreemptionRules(
+        within_queue=draw(st.sampled_from(_WITHIN)),
+        reclaim=reclaim,
+        borrow=BorrowWithinCohort(policy=policy, max_priority_threshold=threshold),
+        min_runtime_ms=draw(mostly(0, 90 * SECOND)),
+    )
+
+
+_Reclaim = Literal["Any", "LowerPriority", "Never"]
+_RECLAIM: tuple[_Reclaim, ...] = ("Any", "LowerPriority", "Never")
+_BORROW: tuple[Literal["Never", "LowerPriority"], ...] = ("Never", "LowerPriority")
+_WITHIN: tuple[Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"], ...] = (
+    "Never",
+    "LowerPriority",
+    "LowerOrNewerEqualPriority",
+)
+
+FUNGIBILITIES = st.sampled_from(
+    (
+        FlavorFungibility(),
+        FlavorFungibility(when_can_preempt="MayStopSearch"),
+        FlavorFungibility(when_can_borrow="TryNextFlavor"),
+        FlavorFungibility(when_can_borrow="TryNextFlavor", preference="BorrowingOverPreemption"),
+        FlavorFungibility(when_can_borrow="TryNextFlavor", preference="PreemptionOverBorrowing"),
+    )
+)
+
+
+@st.composite
+def queues(
+    draw: st.DrawFn,
+    name: QueueName,
+    *,
+    groups: SearchStrategy[tuple[ResourceGroup, ...]] = GROUPS,
+    cohorts: tuple[CohortName | None, ...] = (*COHORTS, None),
+    eager: bool = False,
+) -> ClusterQueue:
+    """Draw a ClusterQueue that is open, most of the time."""
+    return ClusterQueue(
+        name=name,
+        cohort=draw(st.sampled_from(cohorts)),
+        groups=draw(groups),
+        strategy=draw(st.sampled_from(("BestEffortFIFO", "StrictFIFO"))),
+        namespace_selector=draw(mostly(ANYBODY, TEAM_A)),
+        fungibility=draw(FUNGIBILITIES),
+        preemption=draw(preemption_rules(eager=eager)),
+        checks=draw(mostly((), (CheckRule("prov"),))),
+        weight_milli=draw(WEIGHTS),
+        usage_based_admission=draw(st.booleans()),
+    )
+
+
+@st.composite
+def cohorts(
+    draw: st.DrawFn,
+    name: CohortName,
+    *,
+    groups: SearchStrategy[tuple[ResourceGroup, ...]] = GROUPS,
+    parents: tuple[CohortName | None, ...] = (*COHORTS, None),
+) -> Cohort:
+    """Draw a cohort; with any parent, so also one that closes a cycle."""
+    return Cohort(
+        name=name,
+        parent=draw(st.sampled_from(parents)),
+        groups=draw(groups | st.just(())),
+        weight_milli=draw(WEIGHTS),
+    )
+
+
+PARENTS: dict[CohortName, tuple[CohortName | None, ...]] = {
+    COHORTS[0]: (None,),
+    COHORTS[1]: (COHORTS[0],),
+    COHORTS[2]: (COHORTS[0], None),
+    COHORTS[3]: (COHORTS[1], COHORTS[0]),
+}
+
+
+def flavors(name: FlavorName) -> SearchStrategy[Flavor]:
+    """Draw a flavor: labelled with its zone; now and then it repels pods."""
+    zone = "1" if name == F else "2"
+    return mostly((), (SPOT,)).map(
+        lambda taints: Flavor(name=name, node_labels=(("zone", zone),), node_taints=taints)
+    )
+
+
+# --- workloads -----------------------------------------------------------------------------------
+
+
+@st.composite
+def pod_sets(draw: st.DrawFn, *, name: str, simple: bool) -> PodSet:
+    """Draw a pod set; a simple one asks for GPUs only and never for a zone."""
+    count = draw(st.integers(1, 4))
+    wanted: dict[str, int] = {"gpu": draw(st.integers(1, 3))}
+    if not simple and draw(mostly(False, True)):
+        wanted["cpu"] = draw(st.integers(0, 3))
+    return PodSet(
+        name=name,
+        count=count,
+        min_count=draw(mostly(None, 1, count)),
+        requests=amounts(wanted),
+        node_selector=() if simple else draw(mostly((), (("zone", "1"),), (("zone", "2"),))),
+        tolerations=() if simple else draw(mostly((), (Toleration("spot", "Exists"),))),
+    )
+
+
+@st.composite
+def workloads(
+    draw: st.DrawFn,
+    name: str,
+    *,
+    local_queues: tuple[LocalQueueKey, ...] = LOCAL_QUEUES,
+    simple: bool = False,
+    latest: int = 20,
+) -> Workload:
+    """Draw a workload; simultaneous ones, and ones that arrive out of order, are likely."""
+    sets = [draw(pod_sets(name="main", simple=simple))]
+    if not simple and draw(mostly(False, True, True)):
+        sets.append(draw(pod_sets(name="more", simple=simple)))
+    return Workload(
+        key=WorkloadKey(f"ns/{name}"),
+        uid=name,
+        queue=draw(st.sampled_from(local_queues)),
+        pod_sets=tuple(sets),
+        priority=draw(st.integers(0, 2)),
+        created_at=Instant(draw(st.integers(0, latest)) * SECOND),
+    )
+
+
+# --- policies ------------------------------------------------------------------------------------
+
+STRATEGIES = st.sampled_from(
+    (
+        FairSharing(),
+        FairSharing(strategies=("LessThanOrEqualToFinalShare",)),
+        FairSharing(strategies=("LessThanInitialShare",)),
+    )
+)
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> Policy:
+    """Draw a policy: classical or fair sharing, each with everything else that may be on."""
+    recent = AdmissionFairSharing(half_life_ms=3600 * SECOND, sampling_ms=300 * SECOND)
+    blocking = PodsReady(block_admission=True)
+    return Policy(
+        fair_sharing=draw(st.none() | STRATEGIES),
+        admission_fair_sharing=draw(mostly(None, recent)),
+        pods_ready=draw(mostly(None, blocking)),
+        undeclared=draw(mostly("Block", "Ignore")),
+        strict=draw(mostly(False, True)),
+    )
+
+
+@st.composite
+def worlds(
+    draw: st.DrawFn,
+    *,
+    policy: SearchStrategy[Policy] | None = None,
+    groups: SearchStrategy[tuple[ResourceGroup, ...]] = GROUPS,
+    eager: bool = False,
+) -> Snapshot:
+    """Draw a configured cluster that nobody has submitted anything to."""
+    levels = draw(st.integers(1, len(COHORTS)))
+    names = COHORTS[:levels]
+    size = draw(st.integers(1, len(QUEUES)))
+    places = (*names, None) if draw(mostly(False, True)) else names
+    return Snapshot(
+        policy=draw(policies() if policy is None else policy),
+        flavors=(draw(flavors(F)), draw(flavors(G))),
+        cohorts=tuple(
+            draw(cohorts(name, groups=groups, parents=PARENTS[name]))
+            for name in names
+            if draw(mostly(True, False))
+        ),
+        queues=tuple(
+            draw(queues(name, groups=groups, cohorts=places, eager=eager)) for name in QUEUES[:size]
+        ),
+        local_queues=tuple(
+            LocalQueue(key=key, queue=QueueName(key[3]), weight_milli=draw(WEIGHTS))
+            for key in LOCAL_QUEUES[: 2 * size]
+        ),
+        namespaces=(Namespace("ns", (("team", "a"),)),),
+        checks=(AdmissionCheck("prov"),),
+    )
