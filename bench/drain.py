@@ -46,15 +46,18 @@ class Sizes:
     pending: tuple[int, ...]
     queues: int
     cohort_size: int
+    kinds: tuple[int, ...]  # in a queue, at the smallest backlog
     alone: tuple[int, ...]  # waiting in a single queue
     audited: tuple[int, ...]
     audited_queues: int
 
 
 SIZES: dict[Scale, Sizes] = {
-    "full": Sizes((5_000, 10_000, 20_000, 50_000), 1_000, 10, (5_000, 20_000), (500, 2_000), 100),
-    "quick": Sizes((1_000, 4_000), 100, 10, (500, 2_000), (100, 400), 20),
-    "tiny": Sizes((20, 40), 4, 2, (10, 20), (10, 20), 2),
+    "full": Sizes(
+        (5_000, 10_000, 20_000, 50_000), 1_000, 10, (1, 4, 16), (2_000, 10_000), (500, 2_000), 100
+    ),
+    "quick": Sizes((1_000, 4_000), 100, 10, (1, 8), (500, 2_000), (100, 400), 20),
+    "tiny": Sizes((20, 40), 4, 2, (1, 2), (10, 20), (10, 20), 2),
 }
 
 
@@ -74,8 +77,12 @@ def measure(scale: Scale) -> Iterator[Finding]:
     for name, part in (("first", 0), ("middle", 5), ("last", 9)):
         taken = [costs[part] for costs in tenths]
         yield row(f"one admission, {name} tenth", most, "pending", taken, "us")
-    gpus_alone = [_asking_for_gpus_alone(each) for each in backlog(fewer[-1], layout.queues)]
+    gpus_alone = [_asking_for_gpus_alone(each) for each in backlog(fewer[0], layout.queues)]
     yield _cost("GPUs alone", _drains(layout, gpus_alone))
+    for kinds in sizes.kinds:
+        mixed = backlog(fewer[0], layout.queues, kinds=kinds)
+        costs = [1 / _rate(cycles) for cycles in _drains(layout, mixed)]
+        yield row("one admission, by kinds", kinds, "kinds in a queue", costs, "us")
     for count in sizes.alone:
         yield _cost("one queue", _drains(Layout(1, gpus=ROOM), backlog(count, 1)))
     small = Layout(sizes.audited_queues, cohort_size=sizes.cohort_size, gpus=ROOM)

@@ -5,7 +5,8 @@
     finish, decide      the same, and cycles until nothing changes: who can use it has started
 
 Two series each: against the length of the backlog at the most queues, and against the number of
-queues at the longest backlog. The last states may preempt, as teams that lend to each other do.
+queues at the longest backlog. Then a state in which queues may preempt, as in teams that lend, and
+a series against the number of kinds (shape and priority) that wait in a queue.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bench.harness import Finding, Row, Scale, figures, repeated, row, seconds, target
-from bench.worlds import PREEMPTION, Form, Layout, backlog, full_cluster, settle
+from bench.worlds import KINDS_IN_QUEUE, PREEMPTION, Form, Layout, backlog, full_cluster, settle
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 
@@ -29,13 +30,15 @@ class Sizes:
 
     pending: tuple[int, ...]
     queues: tuple[int, ...]
+    kinds: tuple[int, ...]
+    kinds_queues: int
     samples: int
 
 
 SIZES: dict[Scale, Sizes] = {
-    "full": Sizes((100, 1_000, 10_000, 100_000), (10, 100, 1_000, 5_000), 200),
-    "quick": Sizes((100, 1_000), (10, 100), 20),
-    "tiny": Sizes((10, 20), (2, 4), 3),
+    "full": Sizes((100, 1_000, 10_000, 100_000), (10, 100, 1_000, 5_000), (1, 4, 16), 100, 200),
+    "quick": Sizes((100, 1_000), (10, 100), (1, 8), 50, 20),
+    "tiny": Sizes((10, 20), (2, 4), (1, 2), 2, 3),
 }
 FORMS: tuple[Form, ...] = ("flat", "deep")
 
@@ -45,6 +48,16 @@ def measure(scale: Scale) -> Iterator[Finding]:
     sizes = SIZES[scale]
     for form in FORMS:
         yield from _of_form(form, sizes, scale)
+    able = Layout(sizes.queues[-1], "deep", rules=PREEMPTION)
+    taken = _on(able, sizes.pending[-1], sizes.samples)
+    found = taken.rows(f"deep, {able.queues:,} queues, preempting", sizes.pending[-1], "pending")
+    yield from found
+    yield from _promises(found, scale)
+    # What a finish wakes lies in one cohort tree, so a small cluster shows how kinds matter.
+    small = Layout(sizes.kinds_queues)
+    for kinds in sizes.kinds:
+        taken = _on(small, 20 * small.queues, sizes.samples, kinds=kinds)
+        yield from taken.rows(f"flat, {small.queues:,} queues", kinds, "kinds in a queue")
 
 
 def _of_form(form: Form, sizes: Sizes, scale: Scale) -> Iterator[Finding]:
@@ -60,12 +73,13 @@ def _of_form(form: Form, sizes: Sizes, scale: Scale) -> Iterator[Finding]:
     largest = _on(Layout(queues, form), pending, sizes.samples)
     yield from largest.rows(at_most_queues, pending, "pending")
     yield from largest.rows(at_most_pending, queues, "queues")
-    able = _on(Layout(queues, form, rules=PREEMPTION), pending, sizes.samples)
-    yield from able.rows(f"{at_most_queues}, preempting", pending, "pending")
-    for where, found in ((at_most_queues, largest), (f"{at_most_queues}, preempting", able)):
-        submit, finish, *_ = found.rows(where, pending, "pending")
-        yield target(submit.what, submit, EVENT_US, scale=scale, better="below")
-        yield target(finish.what, finish, EVENT_US, scale=scale, better="below")
+    yield from _promises(largest.rows(at_most_queues, pending, "pending"), scale)
+
+
+def _promises(found: list[Row], scale: Scale) -> Iterator[Finding]:
+    submit, finish, *_ = found
+    yield target(submit.what, submit, EVENT_US, scale=scale, better="below")
+    yield target(finish.what, finish, EVENT_US, scale=scale, better="below")
 
 
 @dataclass
@@ -86,15 +100,15 @@ class _Taken:
         ]
 
 
-def _on(layout: Layout, pending: int, samples: int) -> _Taken:
+def _on(layout: Layout, pending: int, samples: int, *, kinds: int = KINDS_IN_QUEUE) -> _Taken:
     """Let workloads come and go on one state."""
-    state = full_cluster(layout, pending)
+    state = full_cluster(layout, pending, kinds=kinds)
     gc.collect()
     taken = _Taken()
     dice = random.Random(2)
     leaving = [*state.running]
     dice.shuffle(leaving)
-    arriving = backlog(samples, layout.queues, seed=3, prefix="more")
+    arriving = backlog(samples, layout.queues, kinds=kinds, seed=3, prefix="more")
 
     def once() -> float:
         taken.submits.append(_heard(state, changes.WorkloadWaits(arriving.pop())))
@@ -103,7 +117,7 @@ def _on(layout: Layout, pending: int, samples: int) -> _Taken:
         taken.reactions.append(taken.finishes[-1] + seconds(lambda: settle(state)))
         return taken.reactions[-1]
 
-    repeated(once, samples=min(samples, len(leaving)))
+    repeated(once, samples=min(samples, len(leaving)), fewest=2)
     return taken
 
 

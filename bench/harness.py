@@ -7,7 +7,6 @@ exponent. Nothing here passes or fails: figures depend on the machine, tests mus
 
 from __future__ import annotations
 
-import gc
 import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,9 +16,11 @@ from typing import Literal
 
 import msgspec
 
+from unisono.cli.collector import calm_collector
+
 # full: what the figures are quoted from. quick: the same in seconds. tiny: for the tests.
 Scale = Literal["full", "quick", "tiny"]
-Unit = Literal["us", "ms", "s", "1/s", "B", "ratio"]
+Unit = Literal["us", "ms", "s", "1/s", "B", "ratio", "%"]
 # wall: what a user waits. cpu: what the process itself took, for a machine that others use too.
 Clock = Literal["wall", "cpu"]
 
@@ -28,7 +29,7 @@ CLOCKS: dict[Clock, Callable[[], float]] = {"wall": perf_counter, "cpu": process
 
 # A measurement that is slower than expected ends early rather than spoiling the whole run, but
 # never with fewer samples than a median is worth.
-BUDGET_S = 3.0
+BUDGET_S = 1.0
 FEWEST_SAMPLES = 3
 
 
@@ -98,7 +99,7 @@ class Family:
 
 def run(family: Family, scale: Scale) -> Result:
     """Measure one family and fit its series."""
-    gc.collect()
+    calm_collector()  # as the program itself does
     start = perf_counter()
     findings = list(family.measure(scale))
     rows = tuple(finding for finding in findings if isinstance(finding, Row))
@@ -142,14 +143,20 @@ def wall_seconds(call: Callable[[], object]) -> float:
     return perf_counter() - start
 
 
-def repeated(once: Callable[[], float], *, samples: int, budget_s: float = BUDGET_S) -> list[float]:
+def repeated(
+    once: Callable[[], float],
+    *,
+    samples: int,
+    fewest: int = FEWEST_SAMPLES,
+    budget_s: float = BUDGET_S,
+) -> list[float]:
     """Collect so many measurements; stop early when the budget is spent.
 
     `once` returns what it measured, so that it can prepare and tidy up without being timed.
     """
     end = perf_counter() + budget_s
     found: list[float] = []
-    while len(found) < samples and (len(found) < FEWEST_SAMPLES or perf_counter() < end):
+    while len(found) < samples and (len(found) < fewest or perf_counter() < end):
         found.append(once())
     return found
 
@@ -225,9 +232,9 @@ def series(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def growths(rows: Iterable[Row]) -> Iterator[Growth]:
-    """Fit every series of costs; a rate is the same figure upside down."""
+    """Fit every series of costs; a rate is the same figure upside down, a share is no cost."""
     for same in series(rows):
-        if same[0].unit != "1/s" and all(each.median > 0 for each in same):
+        if same[0].unit not in ("1/s", "%") and all(each.median > 0 for each in same):
             yield Growth(
                 what=same[0].what,
                 of=same[0].of,

@@ -27,7 +27,7 @@ from bench.worlds import (
     settle,
     small_holder,
 )
-from unisono.engine.model.queue import Flavor
+from unisono.engine.model.queue import Flavor, PreemptionRules
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 
@@ -48,23 +48,26 @@ SIZES: dict[Scale, Sizes] = {
     "quick": Sizes((400, 2_000), 5),
     "tiny": Sizes((20, 40), 3),
 }
-FORMS: tuple[Form, ...] = ("flat", "deep")
+STATES: tuple[tuple[str, Form, PreemptionRules], ...] = (
+    ("flat", "flat", NO_PREEMPTION),
+    ("deep", "deep", NO_PREEMPTION),
+    ("deep, preempting", "deep", PREEMPTION),
+)
 
 
 def measure(scale: Scale) -> Iterator[Finding]:
     """Measure idle cycles on states of growing size."""
     sizes = SIZES[scale]
-    for form in FORMS:
-        for name, rules in (("", NO_PREEMPTION), (", preempting", PREEMPTION)):
-            found: list[Row] = []
-            for pending in sizes.pending:
-                state = full_cluster(Layout(pending // IN_A_QUEUE, form, rules=rules), pending)
-                gc.collect()
-                found = [*_rows(state, f"({form}{name})", pending, sizes.samples)]
-                yield from found
-            for measured in found[:2] + found[-1:]:
-                what = f"cycle, {measured.what}"
-                yield target(what, measured, IDLE_MS, scale=scale, better="below")
+    for name, form, rules in STATES:
+        found: list[Row] = []
+        for pending in sizes.pending:
+            state = full_cluster(Layout(pending // IN_A_QUEUE, form, rules=rules), pending)
+            gc.collect()
+            found = [*_rows(state, f"({name})", pending, sizes.samples)]
+            yield from found
+        for measured in found[:2] + found[-1:]:
+            what = f"cycle, {measured.what}"
+            yield target(what, measured, IDLE_MS, scale=scale, better="below")
 
 
 def _rows(state: ClusterState, where: str, pending: int, samples: int) -> Iterator[Row]:
@@ -94,7 +97,7 @@ def _after_small_releases(state: ClusterState, samples: int) -> tuple[list[float
         return taken
 
     waiting = len(state.waiting)
-    all_of_them = repeated(once, samples=min(samples, len(state.books)))
+    all_of_them = repeated(once, samples=min(samples, len(state.books)), fewest=2)
     assert len(state.waiting) == waiting, "one GPU is too little for everybody"
     return first, all_of_them
 
@@ -108,4 +111,4 @@ def _after_flavor_was_set(state: ClusterState) -> tuple[list[float], list[float]
         reopened.append(seconds(state.refresh))
         return seconds(lambda: cycle(state))
 
-    return reopened, repeated(once, samples=5)
+    return reopened, repeated(once, samples=5, fewest=2)

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 from bench.harness import Finding, Row, Scale, figures, target
 from bench.worlds import (
-    GPUS_OWNED,
     Layout,
     backlog,
     empty_cluster,
@@ -29,24 +28,25 @@ from bench.worlds import (
     workload,
 )
 from unisono.engine.state import changes
-from unisono.engine.state.cluster import ClusterState
 
 MOST_BYTES = 1536
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many workloads, over how many queues."""
+    """How many workloads just arrived; how many are parked, or admitted."""
 
-    workloads: int
-    queues: int
+    arrived: int
+    settled: int
 
 
+# A figure for one workload does not depend on how many there are, and tracing makes cycles slow.
 SIZES: dict[Scale, Sizes] = {
-    "full": Sizes(100_000, 5_000),
-    "quick": Sizes(10_000, 500),
-    "tiny": Sizes(40, 4),
+    "full": Sizes(100_000, 20_000),
+    "quick": Sizes(10_000, 2_000),
+    "tiny": Sizes(40, 20),
 }
+IN_A_QUEUE = 20
 
 
 def measure(scale: Scale) -> Iterator[Finding]:
@@ -54,44 +54,38 @@ def measure(scale: Scale) -> Iterator[Finding]:
     sizes = SIZES[scale]
     tracemalloc.start()
     try:
-        fresh, parked = _pending(sizes)
-        yield fresh
-        yield parked
-        yield _admitted(sizes)
+        arrived = _pending("just arrived", sizes.arrived, decided=False)
+        parked = _pending("parked", sizes.settled, decided=True)
+        admitted = _admitted(sizes.settled)
     finally:
         tracemalloc.stop()
-    for measured in (fresh, parked):
+    yield from (arrived, parked, admitted)
+    for measured in (arrived, parked):
         yield target(measured.what, measured, MOST_BYTES, scale=scale, better="below")
 
 
-def _pending(sizes: Sizes) -> tuple[Row, Row]:
-    state = empty_cluster(Layout(sizes.queues))
-    fill(state, range(sizes.queues))
+def _pending(name: str, count: int, *, decided: bool) -> Row:
+    """Weigh a backlog, with or without the verdicts on it."""
+    queues = count // IN_A_QUEUE
+    state = empty_cluster(Layout(queues))
+    fill(state, range(queues))
     before = _allocated()
-    submit(state, backlog(sizes.workloads, sizes.queues))
-    fresh = _allocated() - before
-    settle(state)
-    parked = _allocated() - before
-    assert len(state.waiting) == sizes.workloads, "nobody fits"
-    return (
-        _row("a pending workload, just arrived", sizes.workloads, "pending", fresh),
-        _row("a pending workload, parked", sizes.workloads, "pending", parked),
-    )
+    submit(state, backlog(count, queues))
+    if decided:
+        settle(state)
+    assert len(state.waiting) == count, "nobody fits"
+    return _row(f"a pending workload, {name}", count, "pending", _allocated() - before)
 
 
-def _admitted(sizes: Sizes) -> Row:
-    state = empty_cluster(Layout(sizes.queues, gpus=GPUS_OWNED * sizes.workloads))
+def _admitted(count: int) -> Row:
+    """Weigh workloads that hold quota."""
+    queues = count // IN_A_QUEUE
+    state = empty_cluster(Layout(queues))
     before = _allocated()
-    _hold(state, sizes)
-    weight = _allocated() - before
-    return _row("an admitted workload", sizes.workloads, "admitted", weight)
-
-
-def _hold(state: ClusterState, sizes: Sizes) -> None:
-    for number in range(sizes.workloads):
-        queue = number % sizes.queues
-        held = workload(number, queue, pods(1, 1), prefix="held")
-        state.apply(changes.WorkloadHolds(holding(held, queue)))
+    for number in range(count):
+        held = workload(number, number % queues, pods(1, 1), prefix="held")
+        state.apply(changes.WorkloadHolds(holding(held, number % queues)))
+    return _row("an admitted workload", count, "admitted", _allocated() - before)
 
 
 def _allocated() -> int:

@@ -33,7 +33,7 @@ SIZES: dict[Scale, tuple[int, ...]] = {
     "tiny": (2, 4),
 }
 ROOM = 1 << 40
-CYCLES = 5
+CYCLES = 3
 
 
 def measure(scale: Scale) -> Iterator[Finding]:

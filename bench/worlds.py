@@ -2,7 +2,8 @@
 
 Everything is made from numbers and a seed, so that two runs measure the same thing. Every queue
 has one local queue in a namespace of its own and one flavor with CPU, memory and GPUs; only GPUs
-are ever short. The backlog is a mix of 48 shapes, four of them in a queue, in two priorities.
+are ever short. The backlog is a mix of 48 shapes and two priorities, eight kinds in a queue: what
+shares a verdict is decided once, so figures depend on it, and benchmarks vary it.
 
     flat   cohorts of fifty queues each
     deep   one tree with four levels of cohorts: fifty queues in a leaf cohort, five cohorts in
@@ -66,7 +67,9 @@ LEVELS = 4
 # A queue owns 65 GPUs: two gangs of 32 fill it but for one GPU, which a small workload holds. When
 # that one leaves, nobody of the backlog fits, because all of it asks for two or more.
 GPUS_OWNED = 65
-PRIORITIES = (0, 100, 1000)
+PRIORITIES = (0, 100)  # of the backlog
+HELD_PRIORITY = 1000
+KINDS_IN_QUEUE = 8
 NO_PREEMPTION = PreemptionRules()
 # What Kueue's documentation recommends for teams that lend to each other.
 PREEMPTION = PreemptionRules(within_queue="LowerPriority", reclaim="Any")
@@ -180,18 +183,22 @@ def workload(
     )
 
 
-def backlog(count: int, queues: int, *, seed: int = 1, prefix: str = "train") -> list[Workload]:
-    """Make waiting workloads, dealt round to the queues; each team uses four of the shapes."""
+def backlog(
+    count: int,
+    queues: int,
+    *,
+    kinds: int = KINDS_IN_QUEUE,
+    seed: int = 1,
+    prefix: str = "train",
+) -> list[Workload]:
+    """Make waiting workloads, dealt round to the queues; a team does so many kinds of work."""
     dice = random.Random(seed)
-    taste = [dice.sample(SHAPES, 4) for _ in range(queues)]
+    work = [
+        [(shape, dice.choice(PRIORITIES)) for shape in dice.sample(SHAPES, kinds)]
+        for _ in range(queues)
+    ]
     return [
-        workload(
-            number,
-            number % queues,
-            dice.choice(taste[number % queues]),
-            dice.choice(PRIORITIES[:2]),
-            prefix=prefix,
-        )
+        workload(number, number % queues, *dice.choice(work[number % queues]), prefix=prefix)
         for number in range(count)
     ]
 
@@ -224,7 +231,7 @@ def fill(state: ClusterState, queues: Iterable[int]) -> None:
     """Let queues of `GPUS_OWNED` be in full use, by workloads that outrank the backlog."""
     for queue in queues:
         for place, pod_set in enumerate((pods(1, 1), pods(4, 8), pods(4, 8))):
-            held = workload(3 * queue + place, queue, pod_set, PRIORITIES[-1], prefix="held")
+            held = workload(3 * queue + place, queue, pod_set, HELD_PRIORITY, prefix="held")
             state.apply(changes.WorkloadHolds(holding(held, queue)))
 
 
@@ -234,11 +241,11 @@ def submit(state: ClusterState, workloads: Iterable[Workload]) -> None:
         state.apply(changes.WorkloadWaits(each))
 
 
-def full_cluster(layout: Layout, pending: int, policy: Policy | None = None) -> ClusterState:
+def full_cluster(layout: Layout, pending: int, *, kinds: int = KINDS_IN_QUEUE) -> ClusterState:
     """Make a cluster in full use with a backlog, after all has been decided that can be."""
-    state = empty_cluster(layout, policy)
+    state = empty_cluster(layout)
     fill(state, range(layout.queues))
-    submit(state, backlog(pending, layout.queues))
+    submit(state, backlog(pending, layout.queues, kinds=kinds))
     settle(state)
     return state
 

@@ -61,6 +61,28 @@ EXAMPLES: tuple[Blocker, ...] = (
     facts.FlavorMismatch(pod_set="main", flavor=_H100, why="taint", detail="gpu=only:NoSchedule"),
     facts.FlavorMismatch(pod_set="main", flavor=_H100, why="labels", detail="gpu-type=a100"),
     facts.FlavorMismatch(pod_set="main", flavor=_H100, why="not-allowed"),
+    facts.FlavorMismatch(pod_set="main", flavor=_H100, why="topology"),
+    facts.GangDoesNotFit(pod_set="main", pods=4, pods_placeable=3, cluster_holds=3, nodes=3),
+    facts.GangDoesNotFit(
+        pod_set="main",
+        pods=4,
+        pods_placeable=2,
+        level="cloud.provider.com/topology-rack",
+        best_domain="r1",
+        cluster_holds=6,
+        nodes=6,
+    ),
+    facts.GangDoesNotFit(
+        pod_set="main",
+        pods=1,
+        pods_placeable=0,
+        nodes=4,
+        resource=_GPU,
+        wanted_of_node=8,
+        best_node_has=2,
+        refusals=(("nvidia.com/gpu", 4),),
+        tried_preemption=True,
+    ),
     facts.WaitingForVictims(victims=(_WORKLOAD,)),
     facts.PreemptionBackoff(until=_NOON, preemptions=2),
     facts.ClaimedThisCycle(queue=_QUEUE),
@@ -155,6 +177,7 @@ def _settings() -> list[tuple[str, str]]:
         policy.FairSharing,
         policy.AdmissionFairSharing,
         policy.PodsReady,
+        policy.Placement,
     )
     return [(cls.__name__, field) for cls in sections for field in cls.__struct_fields__]
 
@@ -196,18 +219,30 @@ def test_every_page_is_in_the_index(page: Path) -> None:
     )
 
 
-def test_citations_of_the_semantics_lead_somewhere() -> None:
-    text = (ROOT / "docs" / "semantics" / "quota.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", ["quota", "placement"])
+def test_citations_of_the_semantics_lead_somewhere(page: str) -> None:
+    text = (ROOT / "docs" / "semantics" / f"{page}.md").read_text(encoding="utf-8")
     sections = set(re.findall(r"^## (\d+)\. ", text, re.MULTILINE))
-    assert sections == {str(number) for number in range(1, 20)}
     for path in sorted((ROOT / "src").rglob("*.py")):
-        cited = re.findall(r"[Ss]pec quota §(\d+)", path.read_text(encoding="utf-8"))
+        cited = re.findall(rf"[Ss]pec {page} §(\d+)", path.read_text(encoding="utf-8"))
         assert set(cited) <= sections, f"{path} cites a section that does not exist"
 
 
-def test_the_semantics_tell_every_scenario() -> None:
-    text = (ROOT / "docs" / "semantics" / "quota.md").read_text(encoding="utf-8")
-    told = re.findall(r"^(\d+)\. ", text.partition("\n## 19. ")[2], re.MULTILINE)
-    assert [int(number) for number in told] == list(range(1, 81))
-    files = (ROOT / "tests" / "scenarios" / "quota").glob("[0-9]*.yaml")
-    assert {int(path.name[:3]) for path in files} <= set(range(1, 81))
+def test_only_pages_that_exist_are_cited() -> None:
+    pages = {path.stem for path in (ROOT / "docs" / "semantics").glob("*.md")}
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        cited = re.findall(r"[Ss]pec ([a-z-]+) §", path.read_text(encoding="utf-8"))
+        assert set(cited) <= pages, f"{path} cites a page that does not exist"
+
+
+@pytest.mark.parametrize(
+    ("page", "area", "section", "count"),
+    [("quota", "quota", 19, 80), ("placement", "gang", 14, 30)],
+)
+def test_the_semantics_tell_every_scenario(page: str, area: str, section: int, count: int) -> None:
+    text = (ROOT / "docs" / "semantics" / f"{page}.md").read_text(encoding="utf-8")
+    stories = text.partition(f"\n## {section}. ")[2].partition("\n## ")[0]
+    told = re.findall(r"^(\d+)\. ", stories, re.MULTILINE)
+    assert [int(number) for number in told] == list(range(1, count + 1))
+    files = (ROOT / "tests" / "scenarios" / area).glob("[0-9]*.yaml")
+    assert {int(path.name[:3]) for path in files} <= set(range(1, count + 1))

@@ -10,10 +10,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.kinds import test_batch, test_jobset, test_kubeflow, test_ray, test_volcano
+from tests.kinds import (
+    test_batch,
+    test_coscheduling,
+    test_jobset,
+    test_kubeflow,
+    test_ray,
+    test_scheduling,
+    test_seats,
+)
+from tests.kinds.core import test_nodes as test_core_nodes
 from tests.kinds.core import test_pod_groups, test_schema
 from tests.kinds.trainer import test_kinds
+from tests.kinds.volcano import test_groups, test_queues
+from tests.kinds.volcano import test_jobs as test_volcano
+from tests.support.findings import world
 from tests.support.manifests import documents, job
+
+NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: first}\n"
 
 MANIFESTS = {
     "Job": test_batch.TRAINING_JOB,
@@ -81,7 +95,8 @@ def test_the_samples_are_without_fault(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MANIFESTS)
-@settings(max_examples=30)  # a moment for each kind; the differences are between the kinds
+# A moment for each kind, the first time a longer one; the differences are between the kinds.
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_one_thing_is_wrong(name: str, data: st.DataObject) -> None:
     (raw,) = documents(MANIFESTS[name])
@@ -93,3 +108,69 @@ def test_one_thing_is_wrong(name: str, data: st.DataObject) -> None:
     made = job(json.dumps(broken))
     assert all(path and message for path, message in made.problems)
     assert all(one.count > 0 for one in made.pod_sets)
+
+
+# ---- whole worlds --------------------------------------------------------------------------------
+
+GANGS = {
+    "coscheduling": (test_coscheduling.group(), test_coscheduling.pods(2)),
+    "volcano": (
+        test_groups.CLUSTER,
+        test_groups.group(
+            "minMember: 3, minTaskMember: {w: 2}, priorityClassName: x, minResources: {cpu: 1},"
+            f" networkTopology: {{mode: hard, highestTierAllowed: 2}}, {test_groups.BLOCKS}"
+        ),
+        test_groups.pods("w", 4, labels="role: w, shard: x"),
+        test_queues.queue("capability: {cpu: 4}, deserved: {cpu: 2}, weight: 2"),
+    ),
+    "upstream": (
+        test_scheduling.group(more=", schedulingConstraints: {topology: [{key: rack}]}"),
+        test_scheduling.pods(5),
+        test_scheduling.OLD,
+        test_scheduling.member("z", "workers", "0"),
+    ),
+    "composite": (
+        test_scheduling.composite(),
+        *test_scheduling.PREFILL,
+        *test_scheduling.DECODE,
+    ),
+    "seats": (
+        test_seats.QUEUE,
+        test_seats.JOB,
+        test_seats.workload(test_seats.SLICES),
+        test_seats.pod("p0", "n0", meta=test_seats.OF_JOB),
+        test_seats.pod("p1", "n0", meta=test_seats.OF_WORKLOAD),
+        test_schema.FULL_POD,
+        test_core_nodes.node(", labels: {a: b}", "unschedulable: true", "allocatable: {cpu: 4}"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GANGS)
+def test_the_worlds_are_without_fault(name: str) -> None:
+    made = world(NODE, *GANGS[name])
+    assert made.problems == ()
+    assert made.snapshot.waiting or made.snapshot.holdings
+
+
+@pytest.mark.parametrize("name", GANGS)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_one_thing_is_wrong_in_a_world(name: str, data: st.DataObject) -> None:
+    raws = [raw for text in GANGS[name] for raw in documents(text)]
+    for _ in range(data.draw(st.integers(1, 3))):
+        index = data.draw(st.integers(0, len(raws) - 1))
+        path = data.draw(st.sampled_from(places(raws[index])))
+        raws[index] = changed(raws[index], path, data.draw(junk))
+
+    made = world(NODE, *(json.dumps(raw) for raw in raws))
+    assert all(one.message for one in made.problems)
+    if not made.problems:
+        workloads = [*made.snapshot.waiting, *(one.workload for one in made.snapshot.holdings)]
+        assert len({one.uid for one in workloads}) == len(workloads)
+        assert len({one.key for one in workloads}) == len(workloads)
+        for one in workloads:
+            assert one.pod_sets
+            assert len({pod_set.name for pod_set in one.pod_sets}) == len(one.pod_sets)
+            pods = sum(pod_set.count for pod_set in one.pod_sets)
+            assert one.min_total is None or 0 < one.min_total < pods

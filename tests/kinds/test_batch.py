@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.manifests import ReadJob, job
+from unisono.engine.model.workload import TopologyRequest
 
 MIN = "metadata.annotations[kueue.x-k8s.io/job-min-parallelism]"
 
@@ -187,3 +188,56 @@ def test_a_request_above_its_limit_is_kept_and_explained() -> None:
     made = job(text)
     assert made.problems == []
     assert made.misconfigured == ["pod set main: container c requests 3 cpu; its limit is 2 cpu"]
+
+
+# ---- spec.scheduling (Kubernetes 1.37) -----------------------------------------------------------
+
+
+def scheduled(body: str) -> ReadJob:
+    return read_job(f"parallelism: 4\n  scheduling: {{{body}}}")
+
+
+def test_a_job_may_say_how_its_pods_start() -> None:
+    (made,) = scheduled("schedulingPolicy: {gang: {minCount: 2}}").pod_sets
+    assert (made.count, made.min_count) == (4, 2)
+    for body in (
+        "",
+        "schedulingPolicy: {gang: {}}",
+        "schedulingPolicy: {gang: {minCount: 4}}",
+        "schedulingPolicy: {basic: {}}, disruptionMode: {all: {}}, resourceClaims: []",
+    ):
+        found = scheduled(body)
+        assert found.problems == []
+        assert (found.pod_sets[0].min_count, found.pod_sets[0].topology) == (None, None)
+
+
+def test_a_job_may_have_to_be_in_one_place() -> None:
+    (made,) = scheduled("schedulingConstraints: {topology: [{key: rack}]}").pod_sets
+    assert made.topology == TopologyRequest("required", "rack")
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "message"),
+    [
+        ("schedulingPolicy: {}", "schedulingPolicy", "needs exactly one of basic and gang"),
+        (
+            "schedulingPolicy: {gang: {minCount: 5}}",
+            "schedulingPolicy.gang.minCount",
+            "is 5; the job runs only 4 pods at once",
+        ),
+        (
+            "schedulingConstraints: {topology: [{key: -}]}",
+            "schedulingConstraints.topology[0].key",
+            "must be the key of a node label",
+        ),
+    ],
+)
+def test_faults_of_scheduling(body: str, path: str, message: str) -> None:
+    ((found, said),) = scheduled(body).problems
+    assert found == f"spec.scheduling.{path}"
+    assert said.startswith(message)
+
+
+def test_pods_have_the_labels_that_the_controller_gives_them() -> None:
+    labels = dict(read_job().pod_sets[0].labels)
+    assert labels == {"job-name": "j", "batch.kubernetes.io/job-name": "j"}

@@ -88,3 +88,87 @@ def test_a_finished_job_is_gone() -> None:
     made = sound(QUEUES, job(status=done))
     assert names(made) == []
     assert made.unmanaged == ()
+
+
+NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: n0}\n"
+
+
+def group(api: str, spec: str) -> str:
+    return f"apiVersion: {api}\nkind: PodGroup\nmetadata: {{name: g}}\nspec: {{{spec}}}\n"
+
+
+def member(name: str, meta: str = "", spec: str = "") -> str:
+    return (
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}{meta}}}\n"
+        f"spec: {{{spec}restartPolicy: Never, containers: [{{name: c}}]}}\n"
+    )
+
+
+COSCHEDULED = (
+    group("scheduling.x-k8s.io/v1alpha1", "minMember: 1"),
+    member("a", ", labels: {scheduling.x-k8s.io/pod-group: g}"),
+)
+
+
+def test_groups_of_one_name_and_different_apis_do_not_collide() -> None:
+    made = sound(
+        NODE,
+        *COSCHEDULED,
+        group("scheduling.volcano.sh/v1beta1", "minMember: 1"),
+        group("scheduling.k8s.io/v1beta1", "schedulingPolicy: {gang: {minCount: 1}}"),
+        member("b", ", annotations: {scheduling.k8s.io/group-name: g}"),
+        member("c", spec="schedulingGroup: {podGroupName: g}, "),
+    )
+    assert names(made) == [
+        "default/podgroup-g",
+        "default/podgroup.scheduling.volcano.sh-g",
+        "default/podgroup.scheduling.k8s.io-g",
+    ]
+
+
+def test_a_kueue_group_of_the_same_name_does_not_collide_either() -> None:
+    made = sound(QUEUES, NODE, *COSCHEDULED, pod("x", "podgroup-g"), pod("z", "podgroup-g"))
+    assert len(set(names(made))) == 2
+
+
+def test_a_kueue_group_comes_before_any_other() -> None:
+    both = pod("x", "g").replace("labels: {", "labels: {scheduling.x-k8s.io/pod-group: g, ")
+    made = sound(QUEUES, NODE, COSCHEDULED[0], both, pod("z", "g"))
+    assert names(made) == ["default/g"]
+
+
+def test_pods_of_a_job_are_the_jobs_even_if_they_name_a_group() -> None:
+    owned = ", ownerReferences: [{apiVersion: batch/v1, kind: Job, name: j}]"
+    of_job = member("a", owned, "schedulerName: volcano, schedulingGroup: {podGroupName: g}, ")
+    assert names(sound(QUEUES, NODE, job(), of_job)) == ["default/job-j"]
+    # Also where the objects between a pod and its job are missing.
+    by_label = member("a", ", labels: {job-name: j}", "schedulerName: unisono, ")
+    assert names(sound(QUEUES, NODE, job(), by_label)) == ["default/job-j"]
+
+
+def test_a_group_of_a_job_is_the_jobs() -> None:
+    volcano = (
+        "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: v}\n"
+        f"spec: {{tasks: [{{name: t, replicas: 1, template: {{spec: {POD_SPEC}}}}}]}}\n"
+    )
+    owner = "ownerReferences: [{apiVersion: batch.volcano.sh/v1alpha1, kind: Job, name: v}]"
+    owned = group("scheduling.volcano.sh/v1beta1", "minMember: 1").replace(
+        "name: g", f"name: g, {owner}"
+    )
+    pods = member("a", f", annotations: {{scheduling.k8s.io/group-name: g}}, {owner}")
+    assert names(sound(NODE, volcano, owned, pods)) == ["default/job-v"]
+
+
+def test_pods_that_the_api_server_has_to_name_are_different_pods() -> None:
+    text = member("x", spec="schedulerName: unisono, ").replace("name: x", "generateName: x-")
+    assert names(sound(NODE, text, text)) == ["default/pod-x-00001", "default/pod-x-00002"]
+
+
+def test_a_workload_of_the_gang_counts_instead_of_it() -> None:
+    owner = "{apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, name: g}"
+    assert names(sound(QUEUES, NODE, *COSCHEDULED, workload(owner))) == ["default/job-j-12345"]
+    named = member(
+        "p0", ", annotations: {kueue.x-k8s.io/workload: job-j-12345}", "schedulerName: unisono, "
+    )
+    other = "{apiVersion: v1, kind: Pod, name: other}"
+    assert names(sound(QUEUES, NODE, named, workload(other))) == ["default/job-j-12345"]

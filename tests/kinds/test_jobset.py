@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.manifests import job
+from tests.support.manifests import documents, job
 
 JOB_SET = """
 apiVersion: jobset.x-k8s.io/v1alpha2
@@ -87,3 +87,16 @@ def test_faults() -> None:
     ]
     head, _, _ = JOB_SET.partition("  replicatedJobs:")
     assert job(head).problems == [("spec.replicatedJobs", "is required: there is nothing to run")]
+
+
+def test_pods_have_the_labels_that_the_controller_gives_them() -> None:
+    labels = {one.name: dict(one.labels) for one in job(JOB_SET).pod_sets}
+    name = job_set_name()
+    assert labels["driver"]["jobset.sigs.k8s.io/jobset-name"] == name
+    assert labels["driver"]["jobset.sigs.k8s.io/replicatedjob-name"] == "driver"
+    assert labels["worker"]["jobset.sigs.k8s.io/replicatedjob-name"] == "worker"
+
+
+def job_set_name() -> str:
+    (raw,) = documents(JOB_SET)
+    return str(raw["metadata"]["name"])

@@ -61,6 +61,20 @@ def test_the_same_name_in_another_namespace_or_group_is_another_object() -> None
     second = made.find("Job", "j", namespace="default", group="batch.volcano.sh")
     assert second is not None
     assert second.index == 1
+    assert made.find("Job.batch.volcano.sh", "j", namespace="default") is second
+    assert [entry.index for entry in made.entries("Job")] == [0, 1]
+    assert [entry.index for entry in made.entries("Job.batch.volcano.sh")] == [1]
+    assert [entry.index for entry in made.entries("Job.batch", namespace="default")] == [0]
+    assert made.exists("Job.batch", "j", namespace="default")
+    assert not made.exists("Job.ray.io", "j", namespace="default")
+
+
+def test_what_is_broken_is_known_by_its_group_as_well() -> None:
+    made = objects("apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: 5\n")
+    assert made.exists("Job", "j", namespace="default")
+    assert made.exists("Job.batch", "j", namespace="default")
+    assert not made.exists("Job.batch.volcano.sh", "j", namespace="default")
+    assert not made.exists("Job", "j", namespace="team")
 
 
 def test_a_made_up_name_ends_in_the_place_of_the_document() -> None:

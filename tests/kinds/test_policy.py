@@ -80,8 +80,34 @@ def test_what_is_refused(head: str, body: str, path: str) -> None:
 
 
 def test_what_has_no_effect_yet_is_unknown() -> None:
-    assert problems(POLICY + "placement: {}") == [("placement", "unknown field")]
+    assert problems(POLICY + "provisioning: {}") == [("provisioning", "unknown field")]
+
+
+def test_what_is_ours_is_unknown_to_kueue() -> None:
     assert problems(V1BETA2 + "compat: {strict: true}") == [("compat", "unknown field")]
+    assert problems(V1BETA2 + "placement: {}") == [("placement", "unknown field")]
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "message"),
+    [
+        ("scoring: best", "placement.scoring", "must be one of"),
+        ("defaultGpuMode: required", "placement.defaultGpuMode", "must be one of"),
+        ("levels: rack", "placement.levels", 'must be auto or a list of node labels, not "rack"'),
+        ("levels: [a, ''], scoring: fgd", "placement.levels[1]", '"" is not a valid key'),
+        ("levels: [a, b, a]", "placement.levels[2]", '"a" stands twice'),
+        (
+            "levels: [kubernetes.io/hostname, rack]",
+            "placement.levels[0]",
+            "kubernetes.io/hostname can only be the last level",
+        ),
+        ("maxDomainTries: 3", "placement.maxDomainTries", "unknown field"),
+    ],
+)
+def test_placement_is_checked(body: str, path: str, message: str) -> None:
+    ((found, said),) = problems(POLICY + f"placement: {{{body}}}")
+    assert found == path
+    assert said.startswith(message)
 
 
 def test_sections_are_switched_on_by_being_there_since_v1beta2() -> None:

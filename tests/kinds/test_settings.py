@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from tests.support.findings import only
-from unisono.engine.model.policy import AdmissionFairSharing, FairSharing, PodsReady, Policy
+from unisono.engine.model.policy import (
+    AdmissionFairSharing,
+    FairSharing,
+    Placement,
+    PodsReady,
+    Policy,
+)
 from unisono.engine.model.selection import selects
 from unisono.kinds.settings import DEFAULTS, Settings, settings_of
 
@@ -32,6 +38,16 @@ def test_fair_sharing() -> None:
     alone = "fairSharing: {preemptionStrategies: [LessThanInitialShare]}"
     assert of_policy(alone).policy.fair_sharing == FairSharing(strategies=("LessThanInitialShare",))
     assert of_policy("fairSharing: {enable: false}").policy.fair_sharing is None
+
+
+def test_placement() -> None:
+    assert of_policy("placement: {levels: auto}").policy.placement == Placement()
+    chosen = of_policy(
+        "placement: {scoring: fgd, levels: [zone, rack], defaultGpuMode: unconstrained}"
+    )
+    assert chosen.policy.placement == Placement(
+        scoring="fgd", levels=("zone", "rack"), gpu_mode="unconstrained"
+    )
 
 
 def test_v1beta1_sections_have_to_be_enabled() -> None:

@@ -184,10 +184,61 @@ def test_everything_else_is_taken_over() -> None:
         "apiVersion: unisono.dev/v1\nkind: Policy\nfairSharing: {}\n",
     ).snapshot
     assert [one.name for one in found.cohorts] == ["c"]
-    assert found.topologies == ("t",)
+    assert [topology.name for topology in found.topologies] == ["t"]
     assert [one.name for one in found.checks] == ["a"]
     assert found.policy.fair_sharing is not None
     assert found.now == NOW
+
+
+def node(name: str, *, gpus: int = 0, zone: str = "a") -> str:
+    devices = f", nvidia.com/gpu: {gpus}" if gpus else ""
+    return (
+        f"apiVersion: v1\nkind: Node\nmetadata: {{name: {name},"
+        f" labels: {{topology.kubernetes.io/zone: {zone}}}}}\n"
+        f"status: {{allocatable: {{cpu: 8{devices}}}}}\n"
+    )
+
+
+def test_scenario_6_a_master_without_gpus_and_four_workers() -> None:
+    task = (
+        "{name: %s, replicas: %d, template: {spec: {restartPolicy: Never, containers: [{name: c,"
+        " resources: {limits: {%s}}}]}}}"
+    )
+    horovod = (
+        "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: horovod}\n"
+        f"spec: {{minAvailable: 5, tasks: [{task % ('master', 1, '')},"
+        f" {task % ('worker', 4, 'nvidia.com/gpu: 1')}]}}\n"
+    )
+    found = sound(node("m"), node("g", gpus=4), horovod).snapshot
+    (made,) = found.waiting
+    assert made.min_total is None
+    assert [(one.name, one.count, one.min_count, one.requests) for one in made.pod_sets] == [
+        ("master", 1, None, ()),
+        ("worker", 4, None, (("nvidia.com/gpu", 1),)),
+    ]
+    assert [dict(one.allocatable) for one in found.nodes] == [
+        {"cpu": 8000},
+        {"cpu": 8000, "nvidia.com/gpu": 4},
+    ]
+
+
+def test_scenario_25_a_zone_is_pinned_by_hand() -> None:
+    zones = {"n0": "2a", "n1": "2a", "n2": "2c", "n3": "2c"}
+    job = (
+        "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\n"
+        "metadata: {name: t, labels: {kueue.x-k8s.io/queue-name: default-queue}}\n"
+        "spec: {runtimeRef: {name: torch-distributed}, trainer: {numNodes: 3, resourcesPerNode:"
+        " {limits: {nvidia.com/gpu: 8}}}, podTemplateOverrides: [{targetJobs: [{name: node}],"
+        " spec: {nodeSelector: {topology.kubernetes.io/zone: 2a}}}]}\n"
+    )
+    nodes = [node(name, gpus=8, zone=zone) for name, zone in zones.items()]
+    found = sound(POOLED, job, *nodes).snapshot
+    (made,) = found.waiting
+    (pods,) = made.pod_sets
+    assert (pods.count, pods.node_selector) == (3, (("topology.kubernetes.io/zone", "2a"),))
+    assert [dict(one.labels)["topology.kubernetes.io/zone"] for one in found.nodes] == [
+        *zones.values()
+    ]
 
 
 def test_nothing_is_an_empty_world() -> None:

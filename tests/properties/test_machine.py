@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 import msgspec
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -28,11 +29,14 @@ from tests.support.strategies import (
     COHORTS,
     GROUPS,
     LOCAL_QUEUES,
+    PARENTS,
     QUEUES,
     SECOND,
+    STYLES,
     WEIGHTS,
     F,
     G,
+    Groups,
     cohorts,
     flavors,
     mostly,
@@ -44,16 +48,18 @@ from tests.support.strategies import (
 )
 from unisono.engine.audit.tree import Node, queue_node
 from unisono.engine.audit.world import World
-from unisono.engine.model.names import Instant, LocalQueueKey, QueueName, WorkloadKey
+from unisono.engine.model.names import CohortName, Instant, LocalQueueKey, QueueName, WorkloadKey
 from unisono.engine.model.plan import Plan
-from unisono.engine.model.queue import Cohort, LocalQueue, StopPolicy
-from unisono.engine.model.snapshot import AdmissionCheck, Namespace, Snapshot
+from unisono.engine.model.queue import LocalQueue, StopPolicy
+from unisono.engine.model.snapshot import AdmissionCheck, Namespace
 from unisono.engine.model.workload import CheckState
 from unisono.engine.rehearsal import leave
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import Running
 from unisono.engine.state.views import restore, snapshot
+
+pytestmark = pytest.mark.slow
 
 replace = msgspec.structs.replace
 V = TypeVar("V")
@@ -77,15 +83,18 @@ class EngineMachine(RuleBasedStateMachine):
         self.submitted: set[WorkloadKey] = set()
         self.gone: set[WorkloadKey] = set()
         self.is_settled = False
+        self.groups = GROUPS
         self.grown: set[Node] = set()  # trees with admissions since everybody was awake
 
     def hear(self, change: changes.Change) -> None:
         self.state.apply(change)
         self.is_settled = False
 
-    @initialize(world=worlds(), size=st.integers(0, 8), data=st.data())
-    def begin(self, world: Snapshot, size: int, data: st.DataObject) -> None:
+    @initialize(style=st.sampled_from(STYLES), size=st.integers(0, 8), data=st.data())
+    def begin(self, style: Groups, size: int, data: st.DataObject) -> None:
         """Start with a cluster that is in use."""
+        self.groups = style
+        world = data.draw(worlds(groups=style))
         self.state = restore(replace(world, now=self.now))
         for _ in range(size):
             self.submit(data)
@@ -95,14 +104,18 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def submit(self, data: st.DataObject) -> None:
-        workload = data.draw(workloads(f"w{len(self.submitted)}"))
+        workload = data.draw(workloads(f"w{len(self.submitted)}", local_queues=self._doors()))
         self.submitted.add(workload.key)
         self.hear(changes.WorkloadWaits(workload))
+
+    def _doors(self) -> tuple[LocalQueueKey, ...]:
+        """Return where something may be submitted; the last one perhaps leads nowhere."""
+        return (*sorted(self.state.config.local_queues), LOCAL_QUEUES[-1])
 
     @rule(data=st.data(), times=st.integers(2, 4))
     def submit_equals(self, data: st.DataObject, times: int) -> None:
         """Submit several of one shape: they share a line and a verdict."""
-        first = data.draw(workloads("first"))
+        first = data.draw(workloads("first", local_queues=self._doors()))
         for _ in range(times):
             name = f"w{len(self.submitted)}"
             workload = replace(first, key=WorkloadKey(f"ns/{name}"), uid=name)
@@ -202,35 +215,41 @@ class EngineMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.state.config.queues)
     @rule(number=PICKS, data=st.data())
     def edit_queue(self, number: int, data: st.DataObject) -> None:
-        """Change one thing about a queue: its quota, its cohort, or whether it is stopped."""
+        """Change one thing about a queue: its quota, its cohort, whether it is stopped."""
         known = self.state.config.queues
         queue = known[sorted(known)[number % len(known)]]
-        match data.draw(st.sampled_from(("quota", "cohort", "stop", "rules", "end"))):
+        match data.draw(st.sampled_from(("quota", "rules", "stop", "cohort", "kind of quota"))):
             case "quota":
-                queue = replace(queue, groups=data.draw(GROUPS))
-            case "cohort":
-                queue = replace(queue, cohort=data.draw(st.sampled_from((*COHORTS, None))))
-            case "stop":
-                queue = replace(queue, stop=data.draw(st.sampled_from(STOPS)))
+                queue = replace(queue, groups=data.draw(self.groups))
             case "rules":
                 queue = replace(queue, preemption=data.draw(preemption_rules()))
+            case "stop":
+                queue = replace(queue, stop=data.draw(st.sampled_from(STOPS)))
+            case "cohort":
+                queue = replace(queue, cohort=data.draw(st.sampled_from((*COHORTS, None))))
             case _:
-                queue = replace(queue, terminating=not queue.terminating)
+                queue = replace(queue, groups=data.draw(GROUPS))
         self.hear(changes.QueueSet(queue))
 
     @rule(name=st.sampled_from(QUEUES), data=st.data())
     def create_or_delete_queue(self, name: QueueName, data: st.DataObject) -> None:
-        if name in self.state.config.queues:
-            self.hear(changes.QueueGone(name))
+        queue = self.state.config.queues.get(name)
+        if queue is None or queue.terminating:
+            self.hear(changes.QueueSet(data.draw(queues(name, groups=self.groups))))
+        elif data.draw(st.booleans()):
+            self.hear(changes.QueueSet(replace(queue, terminating=True)))
         else:
-            self.hear(changes.QueueSet(data.draw(queues(name))))
+            self.hear(changes.QueueGone(name))
 
-    @rule(cohort=st.sampled_from(COHORTS).flatmap(cohorts), there=mostly(True, False))
-    def configure_cohort(self, cohort: Cohort, there: bool) -> None:
+    @rule(name=st.sampled_from(COHORTS), data=st.data())
+    def configure_cohort(self, name: CohortName, data: st.DataObject) -> None:
         """Create a cohort, change its quota or its parent (perhaps into a cycle), or delete it."""
-        self.hear(changes.CohortSet(cohort) if there else changes.CohortGone(cohort.name))
+        parents = PARENTS[name] if data.draw(mostly(True, False)) else (*COHORTS, None)
+        cohort = data.draw(cohorts(name, groups=self.groups, parents=parents))
+        there = data.draw(mostly(True, False))
+        self.hear(changes.CohortSet(cohort) if there else changes.CohortGone(name))
 
-    @rule(key=st.sampled_from(LOCAL_QUEUES), stop=st.sampled_from((*STOPS, "Gone")), weight=WEIGHTS)
+    @rule(key=st.sampled_from(LOCAL_QUEUES), stop=mostly(*STOPS, "Gone"), weight=WEIGHTS)
     def configure_local_queue(self, key: LocalQueueKey, stop: str, weight: int) -> None:
         if stop == "Gone":
             self.hear(changes.LocalQueueGone(key))
@@ -247,13 +266,13 @@ class EngineMachine(RuleBasedStateMachine):
     def configure_surroundings(self, data: st.DataObject) -> None:
         """Change what belongs to no queue: a flavor, the namespace, the check, the policy."""
         change: changes.Change
-        match data.draw(st.sampled_from(("flavor", "namespace", "check", "policy"))):
+        match data.draw(st.sampled_from(("policy", "flavor", "namespace", "check"))):
             case "flavor":
                 flavor = data.draw(st.sampled_from((F, G)).flatmap(flavors))
                 there = data.draw(mostly(True, False))
                 change = changes.FlavorSet(flavor) if there else changes.FlavorGone(flavor.name)
             case "namespace":
-                team = data.draw(st.sampled_from(("a", "b")))
+                team = data.draw(mostly("a", "b"))
                 change = changes.NamespaceSet(Namespace("ns", (("team", team),)))
             case "check":
                 change = changes.CheckSet(AdmissionCheck("prov", data.draw(mostly(True, False))))

@@ -29,7 +29,9 @@ def main(arguments: list[str]) -> int:
         print(f"no area {unknown[0]}; there are {', '.join(AREAS)}", file=sys.stderr)
         return 2
     failed = 0
-    for area in areas:
+    for index, area in enumerate(areas):
+        if index:
+            print()
         failed += report(area, numbers_of(area))
     return 1 if failed else 0
 
@@ -38,7 +40,8 @@ def report(area: str, numbers: Numbers) -> int:
     """Print one area; return how many of its numbers fail."""
     counts = {"pass": 0, "FAIL": 0, "out of reach": 0}
     stories = sum(len(paths) for paths in numbers.stories.values())
-    print(f"{area}: {len(numbers.known)} scenarios, {stories} stories")
+    told = f"{len(numbers.known)} scenarios, {stories} stories"
+    print(f"{area} (docs/semantics/{AREAS[area].document}): {told}")
     for number in numbers.known:
         outcome, text = _outcome(number, numbers)
         counts[outcome] += 1

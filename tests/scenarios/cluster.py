@@ -2,6 +2,7 @@
 
 An edit names only the fields that change, so the words of every object are kept and read anew.
 Flavors that nobody describes, and a local queue for every queue in every namespace, are made here.
+Several nodes that are alike may share one entry: `n1, n2: {gpu: 8, rack: r1}`.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from tests.scenarios import values
+from tests.scenarios import nodes, values
 from tests.scenarios.reading import Part
-from tests.scenarios.values import DEFAULT_NAMESPACE
-from unisono.engine.model.names import LocalQueueKey
+from tests.scenarios.words import DEFAULT_NAMESPACE, key_of, labels
+from unisono.engine.model.names import LocalQueueKey, NodeName
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.queue import ClusterQueue, Flavor, LocalQueue, ResourceGroup
 from unisono.engine.model.snapshot import AdmissionCheck, Namespace
@@ -29,23 +30,43 @@ class Cluster:
         self.state = ClusterState(chosen)
         self._words: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
         self._queues: dict[str, ClusterQueue] = {}
-        self._every_queue: dict[str, Any] = {}
+        self._every: dict[str, dict[str, Any]] = {}  # by kind: what all of them start with
+        self._topology = ""  # of flavors that nobody describes
         self.configure(part)
 
     def configure(self, part: Part) -> None:
         """Create or edit objects."""
-        given = part.fields("every_queue", "checks", *_KINDS)
-        if "every_queue" in given:
-            self._every_queue = given["every_queue"].value
+        given = part.fields("every_queue", "every_node", "levels", "checks", *_KINDS)
+        for every, kind in (("every_queue", "queues"), ("every_node", "nodes")):
+            if every in given:
+                self._every[kind] = given[every].value
+        if "levels" in given:
+            self._topology = nodes.TOPOLOGY
+            self.state.apply(changes.TopologySet(nodes.topology(given["levels"])))
         for kind, (bare, tell) in _KINDS.items():
-            for name, body in given[kind].entries() if kind in given else ():
+            for names, body in given[kind].entries() if kind in given else ():
                 body = values.as_mapping(body, bare) if bare else body
-                start = self._every_queue if kind == "queues" else {}
-                words = self._words[kind].setdefault(name, dict(start))
-                words.update(body.value or {})
-                tell(self, name, Part(words, body.path))
+                for name in names.split(", "):
+                    start = self._every.get(kind, {})
+                    words = self._words[kind].setdefault(name, dict(start))
+                    words.update(body.value or {})
+                    tell(self, name, Part(words, body.path))
         for name in given["checks"].names() if "checks" in given else []:
             self.state.apply(changes.CheckSet(AdmissionCheck(name)))
+
+    def lose(self, part: Part) -> None:
+        """Take nodes away, with whatever sits on them."""
+        for name in part.names():
+            if self._words["nodes"].pop(name, None) is None:
+                part.fail(f"there is no node {name}")
+            self.state.apply(changes.NodeGone(NodeName(name)))
+
+    def forget_pods(self, part: Part) -> None:
+        """Take pods of others off their nodes."""
+        for name in part.names():
+            if self._words["pods"].pop(name, None) is None:
+                part.fail(f"there is no pod {name}")
+            self.state.apply(changes.PodGone(key_of(name)))
 
     def queue_of(self, wanted: Workload, body: Part) -> ClusterQueue:
         """Return the ClusterQueue that a workload's local queue leads to."""
@@ -56,7 +77,7 @@ class Cluster:
         return self._queues[name]
 
     def _set_namespace(self, name: str, part: Part) -> None:
-        self.state.apply(changes.NamespaceSet(Namespace(name, values.labels(part))))
+        self.state.apply(changes.NamespaceSet(Namespace(name, labels(part))))
         for queue in self._queues:
             self._open_door(name, queue)
 
@@ -81,7 +102,8 @@ class Cluster:
             for quota in group.flavors:
                 if quota.flavor not in self._words["flavors"]:
                     self._words["flavors"][quota.flavor] = {}
-                    self.state.apply(changes.FlavorSet(Flavor(name=quota.flavor)))
+                    made = Flavor(name=quota.flavor, topology=self._topology)
+                    self.state.apply(changes.FlavorSet(made))
 
     def _open_door(self, namespace: str, queue: str) -> None:
         """Give a namespace a local queue named like the ClusterQueue."""
@@ -90,6 +112,12 @@ class Cluster:
 
     def _set_local_queue(self, name: str, part: Part) -> None:
         self.state.apply(changes.LocalQueueSet(values.local_queue(name, part)))
+
+    def _set_node(self, name: str, part: Part) -> None:
+        self.state.apply(changes.NodeSet(nodes.node(name, part)))
+
+    def _set_pod(self, name: str, part: Part) -> None:
+        self.state.apply(changes.PodOnNode(nodes.pod(name, part)))
 
 
 _Tell = Callable[[Cluster, str, Part], None]
@@ -101,4 +129,6 @@ _KINDS: Mapping[str, tuple[str, _Tell]] = {
     "cohorts": ("quota", Cluster._set_cohort),
     "queues": ("quota", Cluster._set_queue),
     "local_queues": ("queue", Cluster._set_local_queue),
+    "nodes": ("gpu", Cluster._set_node),
+    "pods": ("", Cluster._set_pod),
 }

@@ -1,7 +1,8 @@
 """Manifests inside a story: applied one after the other, as `kubectl apply` would.
 
 An object that is applied again replaces the older one. All objects so far are read as one world,
-and the engine hears of what is new in it; workloads that it knows already keep what became of them.
+and the engine hears of what is new in it; workloads that it knows already keep what became of them,
+unless they wait and what was applied changes them.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ import yaml
 
 from tests.scenarios.outcomes import mismatch
 from tests.scenarios.reading import Part
-from tests.scenarios.values import key_of
-from unisono.engine.model.names import Instant
+from tests.scenarios.words import key_of
+from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.snapshot import Snapshot
+from unisono.engine.model.workload import Workload
 from unisono.engine.state import changes
+from unisono.engine.state.changes import Change
 from unisono.engine.state.cluster import ClusterState
 from unisono.kinds.decode import decode, encode
 from unisono.kinds.kueue import versions
@@ -33,6 +37,7 @@ class Manifests:
     def __init__(self) -> None:
         self._documents: dict[tuple[str, str, str], str] = {}
         self._world: World | None = None
+        self._told: dict[WorkloadKey, Workload] = {}  # as the engine heard of them last
 
     def apply(self, part: Part, now: Instant) -> None:
         """Take a block of YAML, or files, and read the world again."""
@@ -50,7 +55,7 @@ class Manifests:
         if problems:
             raise mismatch(part, "; ".join(problems))
 
-    def changes(self, state: ClusterState) -> Iterator[changes.Change]:
+    def changes(self, state: ClusterState) -> Iterator[Change]:
         """Yield what the engine has not heard yet."""
         assert self._world is not None, "something was applied"
         found = self._world.snapshot
@@ -63,13 +68,21 @@ class Manifests:
         yield from map(changes.CohortSet, found.cohorts)
         yield from map(changes.QueueSet, found.queues)
         yield from map(changes.LocalQueueSet, found.local_queues)
-        known = {*state.waiting, *state.running}
+        yield from map(changes.NodeSet, found.nodes)
+        yield from map(changes.PodOnNode, found.pods)
+        yield from self._workloads(found, state)
+
+    def _workloads(self, found: Snapshot, state: ClusterState) -> Iterator[Change]:
+        """Yield workloads that are new, or wait and were edited; who is gone stays so."""
         for holding in found.holdings:
-            if holding.workload.key not in known:
+            if holding.workload.key not in self._told:
                 yield changes.WorkloadHolds(holding)
         for workload in found.waiting:
-            if workload.key not in known:
+            older = self._told.get(workload.key)
+            if older is None or (older != workload and workload.key in state.waiting):
                 yield changes.WorkloadWaits(workload)
+        everybody = [*found.waiting, *(holding.workload for holding in found.holdings)]
+        self._told.update((workload.key, workload) for workload in everybody)
 
     def check_warnings(self, part: Part) -> None:
         """Compare the codes of all warnings about what was applied."""

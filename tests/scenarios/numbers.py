@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 from tests.scenarios.outcomes import mismatch
 from tests.scenarios.reading import Part
-from tests.scenarios.values import DEFAULT_NAMESPACE, resource
+from tests.scenarios.words import DEFAULT_NAMESPACE, resource
 from unisono.engine.model.names import CohortName, LocalQueueKey, QueueName
 from unisono.engine.model.resources import Account
 from unisono.engine.order.local_usage import MICRO

@@ -12,15 +12,16 @@ from typing import Any
 
 import msgspec
 
+from tests.scenarios.nodes import LEVELS
 from tests.scenarios.reading import Part
-from tests.scenarios.values import RESOURCES, key_of, resource
-from unisono.engine.explain import reason_of
-from unisono.engine.model.explanation import Explanation
+from tests.scenarios.words import RESOURCES, key_of, resource
+from unisono.engine.explain import message_of, reason_of
+from unisono.engine.model.explanation import Explanation, GangDoesNotFit
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.model.plan import Admit, Plan, Preempt, Stop, Wait, evictions
 from unisono.engine.model.workload import Admission
 
-_ADMITTED_FIELDS = ("flavor", "flavors", "pods", "sets", "level", "checks", "replaces")
+_ADMITTED_FIELDS = ("flavor", "flavors", "pods", "nodes", "sets", "level", "checks", "replaces")
 # Fields of facts that hold the name of a workload, or several.
 _WORKLOAD_FIELDS = ("victims", "head", "waiting_for")
 
@@ -141,11 +142,25 @@ def check_admission(wanted: Part, admission: Admission) -> None:
     elif "pods" in given:
         counts = {name: count.whole() for name, count in given["pods"].entries()}
         _same(given["pods"], counts, {name: sets[name].count for name in sets})
+    if "nodes" in given:
+        _check_nodes(given["nodes"], admission)
     if "sets" in given:
         for name, inner in given["sets"].entries():
             if name not in sets:
                 inner.fail(f"no such pod set; the admission has {', '.join(sets)}")
             check_admission(inner, Admission(queue=admission.queue, pod_sets=(sets[name],)))
+
+
+def _check_nodes(wanted: Part, admission: Admission) -> None:
+    """Compare pods per node, over all sets; the nodes of one set come in topology order."""
+    counts = {name: count.whole() for name, count in wanted.entries()}
+    actual: dict[str, int] = {}
+    for assigned in admission.pod_sets:
+        for name, count in assigned.nodes:
+            actual[name] = actual.get(name, 0) + count
+    _same(wanted, counts, actual)
+    if len(admission.pod_sets) == 1 and list(counts) != list(actual):
+        raise mismatch(wanted, f"expected the order {list(counts)}, got {list(actual)}")
 
 
 def _check_waits(wanted: Part, key: WorkloadKey, found: _Found) -> None:
@@ -167,13 +182,16 @@ def check_explanation(wanted: Part, explanation: Explanation) -> None:
     elif isinstance(wanted.value, list):
         given = {"facts": wanted}
     else:
-        given = wanted.fields("reason", "facts")
-    facts = [msgspec.to_builtins(fact) for fact in explanation.blockers]
+        given = wanted.fields("reason", "facts", "says")
+    facts = [_plain(fact) for fact in explanation.blockers]
     if "reason" in given:
         reason = reason_of(explanation)
         if given["reason"].text() != reason:
             problem = f"expected {given['reason'].text()}, got {reason}: {facts}"
             raise mismatch(given["reason"], problem)
+    if "says" in given and given["says"].text() not in message_of(explanation):
+        problem = f"expected {given['says'].text()!r} in {message_of(explanation)!r}"
+        raise mismatch(given["says"], problem)
     for fact in given["facts"].items() if "facts" in given else []:
         expected = {name: _fact_value(name, part) for name, part in fact.entries()}
         if not any(_has(one, expected) for one in facts):
@@ -237,6 +255,10 @@ def _fact_value(name: str, part: Part) -> Any:
     """Translate a fact's field from a scenario's words to the engine's."""
     if name == "resource" and part.value in RESOURCES:
         return RESOURCES[part.value]
+    if name == "level" and part.value in LEVELS:
+        return LEVELS[part.value]
+    if name == "refusals":
+        return {RESOURCES.get(why, why): count.whole() for why, count in part.entries()}
     if name in _WORKLOAD_FIELDS:
         keys = [key_of(one) for one in part.names()]
         return keys if isinstance(part.value, list) else keys[0]
@@ -253,4 +275,7 @@ def _same(part: Part, expected: Any, actual: Any) -> None:
 
 
 def _plain(value: object) -> Any:
-    return msgspec.to_builtins(value)
+    plain = msgspec.to_builtins(value)
+    if isinstance(value, GangDoesNotFit):
+        plain["refusals"] = dict(value.refusals)
+    return plain

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.scenarios.nodes import level
 from tests.scenarios.reading import Part
-from unisono.engine.model.policy import AdmissionFairSharing, FairSharing, PodsReady, Policy
+from unisono.engine.model.policy import (
+    AdmissionFairSharing,
+    FairSharing,
+    Placement,
+    PodsReady,
+    Policy,
+)
 
 
 def policy(part: Part) -> Policy:
@@ -17,6 +24,7 @@ def policy(part: Part) -> Policy:
         "undeclared",
         "anti_thrash",
         "strict",
+        "placement",
     )
     found: dict[str, Any] = {}
     if "fair_sharing" in given:
@@ -28,6 +36,8 @@ def policy(part: Part) -> Policy:
         found["pods_ready"] = _pods_ready(given["pods_ready"])
     if "undeclared" in given:
         found["undeclared"] = given["undeclared"].one_of("Block", "Ignore")
+    if "placement" in given:
+        found["placement"] = _placement(given["placement"])
     for switch in ("anti_thrash", "strict"):
         if switch in given:
             found[switch] = given[switch].flag()
@@ -55,6 +65,19 @@ def _pods_ready(part: Part) -> PodsReady:
     if "backoff_limit" in given:
         found["backoff_limit"] = given["backoff_limit"].whole()
     return PodsReady(**found)
+
+
+def _placement(part: Part) -> Placement:
+    given = part.fields("scoring", "levels", "gpu_mode")
+    found: dict[str, Any] = {}
+    if "scoring" in given:
+        known = ("leftover", "binpack", "spread", "fgd", "none")
+        found["scoring"] = given["scoring"].one_of(*known)
+    if "levels" in given:
+        found["levels"] = tuple(level(item) for item in given["levels"].items())
+    if "gpu_mode" in given:
+        found["gpu_mode"] = given["gpu_mode"].one_of("preferred", "unconstrained")
+    return Placement(**found)
 
 
 def _times(given: dict[str, Part]) -> dict[str, Any]:

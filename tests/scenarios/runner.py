@@ -3,7 +3,8 @@
     cluster, policy  ->  changes  ->  ClusterState
     each step        ->  more changes, or a question whose answer the story knows
 
-Every plan is audited before it is carried out. Time is moved by hand: a workload without `at`
+Every plan is audited before it is carried out, and made a second time: the same picture must give
+the same bytes, and leave the nodes as they were. Time is moved by hand: a workload without `at`
 arrives one second after the one before it, and `time` sets the clock.
 """
 
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from tests.scenarios import values
 from tests.scenarios.cluster import Cluster
@@ -24,7 +26,7 @@ from tests.scenarios.numbers import check_numbers
 from tests.scenarios.outcomes import check_cycle, check_explanation, mismatch
 from tests.scenarios.policies import policy
 from tests.scenarios.reading import Part, read_yaml
-from tests.scenarios.values import key_of
+from tests.scenarios.words import key_of
 from unisono.engine.audit import audit
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import Instant, WorkloadKey
@@ -43,14 +45,22 @@ _MOST_CYCLES = 100
 def run(path: Path) -> None:
     """Run one scenario file; raise BadScenario or Mismatch."""
     file = read_yaml(path)
-    given = file.fields("story", "spec", "policy", "cluster", "steps")
+    given = file.fields("story", "spec", "twice", "policy", "cluster", "steps")
     for field in ("story", "spec", "steps"):
         if field not in given:
             file.fail(f"has no {field}")
+    plans = _tell(given)
+    if "twice" in given and given["twice"].flag() and _tell(given) != plans:
+        raise mismatch(given["twice"], "told again, the story has other plans")
+
+
+def _tell(given: dict[str, Part]) -> list[bytes]:
+    """Tell a story from its beginning; return its plans."""
     chosen = policy(given["policy"]) if "policy" in given else Policy()
     story = Story(Cluster(chosen, given.get("cluster", Part({}, "cluster"))))
     for step in given["steps"].items():
         story.take(step)
+    return story.plans
 
 
 class Story:
@@ -60,6 +70,7 @@ class Story:
         self.cluster = cluster
         self.state = cluster.state
         self.clock = Instant(0)
+        self.plans: list[bytes] = []
         self._last_arrival: Instant | None = None
         self._evicted_at: dict[WorkloadKey, list[Instant]] = defaultdict(list)
         self._stops: dict[WorkloadKey, Stop] = {}  # told to leave, and why; until they have left
@@ -161,6 +172,15 @@ class Story:
     def _set(self, part: Part) -> None:
         self.cluster.configure(part)
 
+    def _join(self, part: Part) -> None:
+        self.cluster.configure(Part({"nodes": part.value}, part.path))
+
+    def _lose(self, part: Part) -> None:
+        self.cluster.lose(part)
+
+    def _pods_gone(self, part: Part) -> None:
+        self.cluster.forget_pods(part)
+
     # --- time ------------------------------------------------------------------------------------
 
     def _time(self, part: Part) -> None:
@@ -178,7 +198,7 @@ class Story:
 
     def _decide(self, part: Part) -> Plan:
         """Make one plan, have it audited, and carry it out."""
-        made = plan(self.state, self.clock)
+        made = self._plan(part)
         violations = audit(snapshot(self.state), made)
         if violations:
             raise mismatch(part, "the auditor objects: " + "; ".join(map(str, violations)))
@@ -186,6 +206,18 @@ class Story:
         self._stops.update((stop.workload, stop) for stop in made.stops)
         for eviction in evictions(made):
             self._evicted_at[eviction.workload].append(self.clock)
+        return made
+
+    def _plan(self, part: Part) -> Plan:
+        """Make a plan twice; all that was tried on the nodes must be undone."""
+        self.state.refresh()
+        free = self.state.floor.table.free.copy()
+        made = plan(self.state, self.clock)
+        self.plans.append(msgspec.json.encode(made))
+        if msgspec.json.encode(plan(self.state, self.clock)) != self.plans[-1]:
+            raise mismatch(part, "the same picture gives two plans")
+        if not np.array_equal(free, self.state.floor.table.free):
+            raise mismatch(part, "the plan left its traces on the nodes")
         return made
 
     def _cycle(self, part: Part) -> None:
@@ -196,6 +228,7 @@ class Story:
         plans = rehearse(self.state, self.clock, most_cycles=_MOST_CYCLES)
         if len(plans) >= _MOST_CYCLES:
             raise mismatch(part, f"does not come to rest within {_MOST_CYCLES} cycles")
+        self.plans.extend(map(msgspec.json.encode, plans))
         evicted = [eviction.workload for made in plans for eviction in evictions(made)]
         for key in evicted:
             self._evicted_at[key].append(self.clock)
@@ -310,6 +343,9 @@ _VERBS: Mapping[str, Callable[[Story, Part], None]] = {
     "submit": Story._submit,
     "apply": Story._apply,
     "set": Story._set,
+    "join": Story._join,
+    "lose": Story._lose,
+    "gone": Story._pods_gone,
     "time": Story._time,
     "leave": Story._leave,
     "finish": Story._gone,

@@ -10,13 +10,24 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.scenarios.reading import BadScenario, read_yaml
 
 HERE = Path(__file__).parent
 
-# Scenario numbers of each specification. The quota specification numbers its own from 1 to 80.
-AREAS = {"quota": range(1, 81)}
+
+class Area(NamedTuple):
+    """Stories of one specification: its document in `docs/semantics`, and its numbers."""
+
+    document: str
+    numbers: range
+
+
+AREAS = {
+    "quota": Area("quota.md", range(1, 81)),
+    "gang": Area("placement.md", range(1, 31)),
+}
 
 _OUT_OF_REACH = "out-of-reach.yaml"
 _NAME = re.compile(r"(?P<number>[0-9]{3})[a-z]?-[a-z0-9-]+")
@@ -45,7 +56,7 @@ class Numbers:
 
 def numbers_of(area: str) -> Numbers:
     """Sort an area's stories by number; raise BadScenario where a file says two things."""
-    numbers = Numbers(AREAS[area])
+    numbers = Numbers(AREAS[area].numbers)
     for path in files(area):
         numbers.stories.setdefault(number_of(path), []).append(path)
     for text, reason in read_yaml(HERE / area / _OUT_OF_REACH).entries():
@@ -69,7 +80,7 @@ def number_of(path: Path) -> int:
     if shape is None:
         raise BadScenario(f"{path.name}: must be named like 015-what-happens or 015a-what-happens")
     number = int(shape["number"])
-    wanted = f"{path.parent.name}.md, scenario {number}"
+    wanted = f"{AREAS[path.parent.name].document}, scenario {number}"
     given = read_yaml(path)["spec"].text()
     if given != wanted:
         raise BadScenario(f"{path.name}: spec must be `{wanted}`, not `{given}`")

@@ -39,7 +39,7 @@ def test_each_number_has_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert report("quota", numbers) == 2
     lines = capsys.readouterr().out.splitlines()
     assert lines[:3] == [
-        "quota: 4 scenarios, 2 stories",
+        "quota (docs/semantics/quota.md): 4 scenarios, 2 stories",
         "  1  pass          A job of 2 GPUs in a queue of four.",
         "                   Left out: everything else.",
     ]
@@ -55,7 +55,7 @@ def test_each_number_has_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_an_area_must_exist(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["quotas"]) == 2
-    assert capsys.readouterr().err == "no area quotas; there are quota\n"
+    assert capsys.readouterr().err == "no area quotas; there are quota, gang\n"
 
 
 def test_name_and_number_agree(tmp_path: Path) -> None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from tests.scenarios import runner
 from tests.scenarios.outcomes import Mismatch
 from tests.scenarios.reading import BadScenario
 from tests.scenarios.runner import run
+from unisono.engine.cycle import plan
+from unisono.engine.model.names import Instant
+from unisono.engine.model.plan import Plan
+from unisono.engine.state.cluster import ClusterState
 
 HEAD = "story: A story.\nspec: quota.md, scenario 1\ncluster: {queues: {q: {quota: 4}}}\nsteps:\n"
 
@@ -77,6 +84,102 @@ def test_a_wrong_story_fails(tmp_path: Path, steps: str, problem: str) -> None:
 def test_a_wrong_victim_fails(tmp_path: Path, steps: str, problem: str) -> None:
     with pytest.raises(Mismatch, match=re.escape(problem)):
         tell(tmp_path, RUNNING + SUBMIT + steps, head=PREEMPTING)
+
+
+NODES = """\
+story: A story.
+spec: placement.md, scenario 1
+cluster:
+  queues: {q: 8}
+  levels: [rack]
+  every_node: {rack: r1}
+  nodes: {n1: 2, n2: 1}
+  pods: {other: {node: n2, gpu: 1}}
+steps:
+  - submit: {g: {queue: q, pods: 2, gpu: 1}, h: {queue: q, pods: 3, gpu: 1}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("steps", "problem"),
+    [
+        ("  - cycle: {g: {admitted: {nodes: {n1: 1, n2: 1}}}}\n", "got {'n1': 2}"),
+        (
+            "  - gone: other\n  - delete: g\n  - cycle: {h: {admitted: {nodes: {n2: 1, n1: 2}}}}\n",
+            "expected the order ['n2', 'n1'], got ['n1', 'n2']",
+        ),
+        (
+            "  - delete: g\n  - cycle: {h: {waits: {says: no GPUs}}}\n",
+            "expected 'no GPUs' in 'pod set main: 2 of 3 pods fit",
+        ),
+        (
+            "  - delete: g\n"
+            "  - cycle: {h: {waits: [{fact: GangDoesNotFit, refusals: {gpu: 2}}]}}\n",
+            "'refusals': {'nvidia.com/gpu': 2}}, got",
+        ),
+        (
+            "  - delete: g\n  - cycle: {h: {waits: [{fact: GangDoesNotFit, level: rack}]}}\n",
+            "'level': 'cloud.provider.com/topology-rack'}, got",
+        ),
+    ],
+)
+def test_a_wrong_place_fails(tmp_path: Path, steps: str, problem: str) -> None:
+    with pytest.raises(Mismatch, match=re.escape(problem)):
+        tell(tmp_path, steps, head=NODES)
+
+
+@pytest.mark.parametrize(
+    ("steps", "problem"),
+    [
+        ("  - lose: n3\n", "there is no node n3"),
+        ("  - gone: n1\n", "there is no pod n1"),
+        ("  - join: {n3: {gpus: 8}}\n", "n3.gpus: unknown field"),
+        ("  - join: {n3: {taints: [a]}}\n", "must look like key=value:NoSchedule"),
+        ("  - set: {levels: [row]}\n", "no level is called row; there are zone, block, rack"),
+        ("  - submit: {w: {queue: q, topology: {required: row}}}\n", "no level is called row"),
+        (
+            "  - submit: {w: {queue: q, topology: {required: rack, preferred: rack}}}\n",
+            "either a required or a preferred level",
+        ),
+        ("  - submit: {w: {queue: q, topology: anywhere}}\n", "must be one of unconstrained"),
+        ("  - submit: {w: {queue: q, affinity: [disk]}}\n", "must look like `key In a,b`"),
+        ("  - submit: {w: {queue: q, tolerates: [':x']}}\n", "must look like key, key=value"),
+    ],
+)
+def test_a_mistake_about_nodes_is_named(tmp_path: Path, steps: str, problem: str) -> None:
+    with pytest.raises(BadScenario, match=re.escape(problem)):
+        tell(tmp_path, steps, head=NODES)
+
+
+def test_a_plan_is_made_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = itertools.count()
+
+    def moody(state: ClusterState, now: Instant) -> Plan:
+        return msgspec.structs.replace(plan(state, now), based_on=next(made))
+
+    monkeypatch.setattr(runner, "plan", moody)
+    with pytest.raises(Mismatch, match="the same picture gives two plans"):
+        tell(tmp_path, "  - cycle: {g: admitted}\n", head=NODES)
+
+
+def test_a_plan_leaves_no_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def careless(state: ClusterState, now: Instant) -> Plan:
+        made = plan(state, now)
+        state.floor.table.free[0, 0] -= 1
+        return made
+
+    monkeypatch.setattr(runner, "plan", careless)
+    with pytest.raises(Mismatch, match="the plan left its traces on the nodes"):
+        tell(tmp_path, "  - cycle: {g: admitted}\n", head=NODES)
+
+
+def test_a_story_may_be_told_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = NODES.replace("cluster:", "twice: true\ncluster:")
+    tell(tmp_path, "  - cycle: {g: admitted}\n", head=head)
+    plans = iter([[b"one plan"], [b"another"]])
+    monkeypatch.setattr(runner, "_tell", lambda given: next(plans))
+    with pytest.raises(Mismatch, match="told again, the story has other plans"):
+        tell(tmp_path, "  - cycle: {g: admitted}\n", head=head)
 
 
 def test_admissions_come_in_the_order_told(tmp_path: Path) -> None:

@@ -9,16 +9,26 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tests.scenarios import nodes
 from tests.scenarios.reading import Part
+from tests.scenarios.words import (
+    DEFAULT_NAMESPACE,
+    RESOURCES,
+    key_of,
+    labels,
+    requests,
+    resource,
+    taint,
+)
 from unisono.engine.model.names import (
     PODS,
     CohortName,
     FlavorName,
     Instant,
     LocalQueueKey,
+    NodeName,
     QueueName,
     ResourceName,
-    WorkloadKey,
 )
 from unisono.engine.model.queue import (
     BorrowWithinCohort,
@@ -34,44 +44,23 @@ from unisono.engine.model.queue import (
     ResourceQuota,
 )
 from unisono.engine.model.resources import amounts
-from unisono.engine.model.selection import Labels, LabelSelector, Requirement, Taint, Toleration
+from unisono.engine.model.selection import LabelSelector, Requirement, Taint, Toleration
 from unisono.engine.model.workload import Admission, Holding, PodSet, PodSetAssignment, Workload
 
 DEFAULT_FLAVOR = FlavorName("f")
-DEFAULT_NAMESPACE = "default"
-
-# What a scenario may ask for. A closed list, so that a misspelt field is not taken for a resource.
-RESOURCES = {
-    "gpu": ResourceName("nvidia.com/gpu"),
-    "cpu": ResourceName("cpu"),
-    "memory": ResourceName("memory"),
-    "pods": PODS,
-    "fpga": ResourceName("example.com/fpga"),
-    "gpu-memory": ResourceName("example.com/gpu-memory"),
-}
 _QUOTA = re.compile(r"(?P<nominal>[^/]+)(/bl(?P<bl>[^/]+))?(/ll(?P<ll>[^/]+))?")
-_TAINT = re.compile(r"(?P<key>[^=:]+)(=(?P<value>[^:]*))?:(?P<effect>\w+)")
 
 _QUEUE_FIELDS = (
     *("quota", "cohort", "strict", "within", "reclaim", "borrow", "min_runtime", "weight", "stop"),
     *("checks", "namespaces", "usage_based", "when_can_borrow", "when_can_preempt", "preference"),
 )
-_POD_FIELDS = ("pods", "min", "selector", "tolerates")
-_WORKLOAD_FIELDS = ("queue", "local", "namespace", "prio", "at", "sets", "replaces", "copies")
+_TOLERATION = re.compile(r"(?P<key>[^=:]+)(=(?P<value>[^:]*))?(:(?P<effect>\w+))?")
+_POD_FIELDS = ("pods", "min", "selector", "tolerates", "nodes", *nodes.PLACE_FIELDS)
+_WORKLOAD_FIELDS = (
+    *("queue", "local", "namespace", "prio", "at", "sets", "together", "replaces", "copies"),
+)
 _LIMIT_FIELDS = ("max_execution",)
 _RUNNING_FIELDS = ("since", "flavor", "flavors", "evicting", "admitted", "ready")
-
-
-def resource(part: Part, word: str) -> ResourceName:
-    """Return the resource that a scenario's word stands for."""
-    if word not in RESOURCES:
-        part.fail(f"no field and no resource is called {word}; resources: {', '.join(RESOURCES)}")
-    return RESOURCES[word]
-
-
-def key_of(name: str, namespace: str = DEFAULT_NAMESPACE) -> WorkloadKey:
-    """Return a workload's key; a name with a slash is one already."""
-    return WorkloadKey(name if "/" in name else f"{namespace}/{name}")
 
 
 # --- quota ---------------------------------------------------------------------------------------
@@ -204,31 +193,20 @@ def local_queue(name: str, part: Part) -> LocalQueue:
 
 def flavor(name: str, part: Part) -> Flavor:
     """Read a flavor."""
-    given = part.fields("labels", "taints")
+    given = part.fields("labels", "taints", "topology")
     taints = given["taints"].items() if "taints" in given else []
     return Flavor(
         name=FlavorName(name),
+        topology=given["topology"].text() if "topology" in given else "",
         node_labels=labels(given["labels"]) if "labels" in given else (),
-        node_taints=tuple(Taint(*_taint(taint)) for taint in taints),
+        node_taints=tuple(Taint(*taint(item)) for item in taints),
     )
-
-
-def labels(part: Part) -> Labels:
-    """Read labels."""
-    return tuple(sorted((key, value.text()) for key, value in part.entries()))
 
 
 def _requirements(part: Part | None) -> tuple[Requirement, ...]:
     if part is None:
         return ()
     return tuple(Requirement(key, "In", (value,)) for key, value in labels(part))
-
-
-def _taint(part: Part) -> tuple[str, str, Any]:
-    shape = _TAINT.fullmatch(part.text())
-    if shape is None:
-        part.fail(f"must look like key=value:NoSchedule or key:NoSchedule, not {part.value!r}")
-    return shape["key"], shape["value"] or "", shape["effect"]
 
 
 def _optional_name(part: Part | None) -> Any:
@@ -255,11 +233,11 @@ def workload(name: str, part: Part, *, created_at: Instant) -> Workload:
         part.fail("names either a queue or a local queue")
     door = given["local" if "local" in given else "queue"].text()
     if "sets" in given:
-        pod_sets = tuple(_pod_set(inner, body) for inner, body in given["sets"].entries())
+        pod_sets = tuple(_pod_set(inner, body, name) for inner, body in given["sets"].entries())
     else:
         outer = (*_WORKLOAD_FIELDS, *_LIMIT_FIELDS, *_RUNNING_FIELDS)
         rest = {field: value for field, value in part.value.items() if field not in outer}
-        pod_sets = (_pod_set("main", Part(rest, part.path)),)
+        pod_sets = (_pod_set("main", Part(rest, part.path), name),)
     return Workload(
         key=key_of(name, namespace),
         uid=name,
@@ -268,32 +246,36 @@ def workload(name: str, part: Part, *, created_at: Instant) -> Workload:
         priority=given["prio"].whole() if "prio" in given else 0,
         created_at=created_at,
         replaces=key_of(given["replaces"].text()) if "replaces" in given else None,
+        min_total=given["together"].whole() if "together" in given else None,
         max_execution_ms=given["max_execution"].milliseconds()
         if "max_execution" in given
         else None,
     )
 
 
-def _pod_set(name: str, part: Part) -> PodSet:
+def _pod_set(name: str, part: Part, owner: str) -> PodSet:
     given = part.fields(*_POD_FIELDS, *RESOURCES)
-    requests: dict[str, int] = {
-        resource(value, word): value.amount(resource(value, word))
-        for word, value in given.items()
-        if word not in _POD_FIELDS
-    }
+    asked = {word: value for word, value in given.items() if word not in _POD_FIELDS}
     return PodSet(
         name=name,
         count=given["pods"].whole() if "pods" in given else 1,
         min_count=given["min"].whole() if "min" in given else None,
-        requests=amounts(requests),
+        requests=amounts(requests(asked)),
         node_selector=labels(given["selector"]) if "selector" in given else (),
-        tolerations=tuple(
-            Toleration(key, "Equal" if value else "Exists", value, effect)
-            for key, value, effect in map(_taint, given["tolerates"].items())
-        )
+        tolerations=tuple(_toleration(item) for item in given["tolerates"].items())
         if "tolerates" in given
         else (),
+        **nodes.place(given, owner),
     )
+
+
+def _toleration(part: Part) -> Toleration:
+    """Read `key=value:NoSchedule`; without a value any value will do, without an effect any."""
+    shape = _TOLERATION.fullmatch(part.text())
+    if shape is None:
+        part.fail(f"must look like key, key=value, or key=value:NoSchedule, not {part.value!r}")
+    value, effect = shape["value"] or "", shape["effect"] or ""
+    return Toleration(shape["key"], "Equal" if value else "Exists", value, effect)
 
 
 def holding(wanted: Workload, part: Part, queue: ClusterQueue) -> Holding:
@@ -309,7 +291,10 @@ def holding(wanted: Workload, part: Part, queue: ClusterQueue) -> Holding:
             queue=queue.name,
             pod_sets=tuple(
                 PodSetAssignment(
-                    name=pods.name, count=pods.count, flavors=_flavors(pods, part, queue)
+                    name=pods.name,
+                    count=pods.count,
+                    flavors=_flavors(pods, part, queue),
+                    nodes=_nodes(pods, part),
                 )
                 for pods in wanted.pod_sets
             ),
@@ -319,6 +304,11 @@ def holding(wanted: Workload, part: Part, queue: ClusterQueue) -> Holding:
         admitted=flag("admitted", True),
         ready=flag("ready", True),
     )
+
+
+def _nodes(pods: PodSet, part: Part) -> tuple[tuple[NodeName, int], ...]:
+    body = part["sets"][pods.name] if "sets" in part.value else part
+    return nodes.pods_on(body["nodes"], pods.count) if "nodes" in body.value else ()
 
 
 def _flavors(

@@ -10,12 +10,13 @@ import msgspec
 
 from unisono.engine.audit import audit
 from unisono.engine.audit.tree import Books, Node, cohort_node, queue_node
-from unisono.engine.audit.world import World
+from unisono.engine.audit.world import World, started_by
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import CohortName, Instant, QueueName
-from unisono.engine.model.plan import Plan
+from unisono.engine.model.plan import Plan, Preempt
 from unisono.engine.model.resources import Account
 from unisono.engine.model.snapshot import Snapshot
+from unisono.engine.model.workload import Workload
 from unisono.engine.quota.share import PER_MILLE, dominant_share
 from unisono.engine.quota.tree import Node as EngineNode
 from unisono.engine.quota.tree import available, potential
@@ -143,18 +144,27 @@ def awake(recorded: Snapshot) -> ClusterState:
 def check_nothing_was_missed(state: ClusterState, now: Instant, *, grown: set[Node]) -> None:
     """No lost wake-up: after a settled state, one that forgot who sleeps does nothing either.
 
-    One difference is on purpose: an admission wakes nobody (spec quota §5), though it may make
-    its queue borrow and so expose it to a preemptor that found no victims before. In trees that
-    have grown since everybody was last awake, somebody who is told to leave is no surprise.
+    One difference is on purpose: an admission wakes nobody (spec quota §5). It may make its queue
+    borrow and so expose it to a preemptor that found no victims before, and it may push the first
+    of several choices to another flavor, which leaves room for the second. In trees that have
+    `grown` since everybody was last awake, those two are no surprise.
     """
-    fresh = awake(snapshot(state))
-    tree = World(snapshot(state)).tree
-    for made in settle(fresh, now):
-        assert not made.admissions, f"everything sleeps, but awake it would admit {made.admissions}"
-        for preemption in made.preemptions:
-            root = tree.root(queue_node(preemption.admission.queue))
-            told = [each for each in preemption.victims if not each.already_evicting]
-            assert root in grown or not told, f"everything sleeps, but awake it would {preemption}"
+    world = World(snapshot(state))
+    for made in settle(awake(snapshot(state)), now):
+        for decision in started_by(made):
+            root = world.tree.root(queue_node(decision.admission.queue))
+            if isinstance(decision, Preempt):
+                excused = all(victim.already_evicting for victim in decision.victims)
+                excused |= root in grown
+            else:
+                excused = root in grown and _has_choices(world.waiting[decision.workload])
+            assert excused, f"everything sleeps, but awake there would be {decision}"
+
+
+def _has_choices(workload: Workload) -> bool:
+    """Say whether what one part of the workload takes may get in the way of another part."""
+    first, *rest = workload.pod_sets
+    return bool(rest) or len(first.requests) > 1 or first.min_count is not None
 
 
 def check_snapshot(state: ClusterState, now: Instant) -> None:

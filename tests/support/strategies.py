@@ -71,18 +71,23 @@ def mostly(usual: T, *rare: T) -> SearchStrategy[T]:
     return st.sampled_from((usual,) * (4 * len(rare)) + rare)
 
 
+def nearly(usual: T, *rare: T) -> SearchStrategy[T]:
+    """Draw the usual value nineteen times out of twenty."""
+    return st.sampled_from((usual,) * (19 * len(rare)) + rare)
+
+
 # --- quota ---------------------------------------------------------------------------------------
 
 
 @st.composite
-def resource_quotas(draw: st.DrawFn, resource: ResourceName, most: int = 6) -> ResourceQuota:
-    """Own 0 to `most`; often without limits on borrowing and lending."""
-    nominal = draw(st.integers(0, most))
+def resource_quotas(draw: st.DrawFn, resource: ResourceName) -> ResourceQuota:
+    """Own enough for a few workloads, or nothing; mostly without limits."""
+    nominal = draw(st.sampled_from((4, 6, 8, 3, 2, 0)))
     return ResourceQuota(
         resource=resource,
         nominal=nominal,
-        borrowing_limit=draw(st.none() | st.integers(0, 3)),
-        lending_limit=draw(st.none() | st.integers(0, nominal)),
+        borrowing_limit=draw(mostly(None, 0, 2)),
+        lending_limit=draw(mostly(None, 0, nominal // 2)),
     )
 
 
@@ -114,10 +119,23 @@ ONE_UNMETERED = _group((GPU, CPU), flavor_quotas(F, GPU, CPU), flavor_quotas(G, 
 POOL = _pool(F, G)
 SAME_POOL = _pool(G, F)
 
-GROUPS: SearchStrategy[tuple[ResourceGroup, ...]] = st.one_of(
-    ONE_FLAVOR, ONE_FLAVOR, TWO_FLAVORS, TWO_RESOURCES, ONE_UNMETERED, POOL, SAME_POOL
-).map(lambda group: (group,))
-SIMPLE_GROUPS: SearchStrategy[tuple[ResourceGroup, ...]] = ONE_FLAVOR.map(lambda group: (group,))
+Groups = SearchStrategy[tuple[ResourceGroup, ...]]
+
+
+def _alone(group: SearchStrategy[ResourceGroup]) -> Groups:
+    return group.map(lambda each: (each,))
+
+
+SIMPLE_GROUPS: Groups = _alone(ONE_FLAVOR)
+# Those who share quota have to name it alike, so a cluster keeps mostly to one of these.
+STYLES: tuple[Groups, ...] = (
+    SIMPLE_GROUPS,
+    _alone(TWO_FLAVORS),
+    _alone(TWO_RESOURCES),
+    _alone(ONE_UNMETERED),
+    _alone(POOL | SAME_POOL),
+)
+GROUPS: Groups = st.one_of(STYLES)
 
 WEIGHTS = mostly(1000, 0, 250, 2000, 3000)
 
@@ -128,7 +146,7 @@ WEIGHTS = mostly(1000, 0, 250, 2000, 3000)
 @st.composite
 def preemption_rules(draw: st.DrawFn, *, eager: bool = False) -> PreemptionRules:
     """Draw whom a queue may make leave; `eager` ones can always reclaim."""
-    reclaim = draw(st.sampled_from(_RECLAIM[:2] if eager else _RECLAIM))
+    reclaim = draw(st.sampled_from(_RECLAIM[:2]) if eager else mostly(*_RECLAIM))
     policy = draw(st.sampled_from(_BORROW[:1] if reclaim == "Never" else _BORROW))
     threshold = draw(st.none() | st.integers(0, 2)) if policy != "Never" else None
     return PreemptionRules(
@@ -164,7 +182,7 @@ def queues(
     draw: st.DrawFn,
     name: QueueName,
     *,
-    groups: SearchStrategy[tuple[ResourceGroup, ...]] = GROUPS,
+    groups: Groups = GROUPS,
     cohorts: tuple[CohortName | None, ...] = (*COHORTS, None),
     eager: bool = False,
 ) -> ClusterQueue:
@@ -173,11 +191,11 @@ def queues(
         name=name,
         cohort=draw(st.sampled_from(cohorts)),
         groups=draw(groups),
-        strategy=draw(st.sampled_from(("BestEffortFIFO", "StrictFIFO"))),
-        namespace_selector=draw(mostly(ANYBODY, TEAM_A)),
+        strategy=draw(mostly("BestEffortFIFO", "StrictFIFO")),
+        namespace_selector=draw(nearly(ANYBODY, TEAM_A)),
         fungibility=draw(FUNGIBILITIES),
         preemption=draw(preemption_rules(eager=eager)),
-        checks=draw(mostly((), (CheckRule("prov"),))),
+        checks=draw(nearly((), (CheckRule("prov"),))),
         weight_milli=draw(WEIGHTS),
         usage_based_admission=draw(st.booleans()),
     )
@@ -188,7 +206,7 @@ def cohorts(
     draw: st.DrawFn,
     name: CohortName,
     *,
-    groups: SearchStrategy[tuple[ResourceGroup, ...]] = GROUPS,
+    groups: Groups = GROUPS,
     parents: tuple[CohortName | None, ...] = (*COHORTS, None),
 ) -> Cohort:
     """Draw a cohort; with any parent, so also one that closes a cycle."""
@@ -211,7 +229,7 @@ PARENTS: dict[CohortName, tuple[CohortName | None, ...]] = {
 def flavors(name: FlavorName) -> SearchStrategy[Flavor]:
     """Draw a flavor: labelled with its zone; now and then it repels pods."""
     zone = "1" if name == F else "2"
-    return mostly((), (SPOT,)).map(
+    return nearly((), (SPOT,)).map(
         lambda taints: Flavor(name=name, node_labels=(("zone", zone),), node_taints=taints)
     )
 
@@ -222,16 +240,16 @@ def flavors(name: FlavorName) -> SearchStrategy[Flavor]:
 @st.composite
 def pod_sets(draw: st.DrawFn, *, name: str, simple: bool) -> PodSet:
     """Draw a pod set; a simple one asks for GPUs only and never for a zone."""
-    count = draw(st.integers(1, 4))
-    wanted: dict[str, int] = {"gpu": draw(st.integers(1, 3))}
-    if not simple and draw(mostly(False, True)):
-        wanted["cpu"] = draw(st.integers(0, 3))
+    count = draw(st.sampled_from((1, 2, 3, 1, 4)))
+    wanted: dict[str, int] = {"gpu": draw(st.sampled_from((1, 2, 1, 3)))}
+    if not simple and draw(nearly(False, True)):
+        wanted["cpu"] = draw(st.integers(0, 2))
     return PodSet(
         name=name,
         count=count,
         min_count=draw(mostly(None, 1, count)),
         requests=amounts(wanted),
-        node_selector=() if simple else draw(mostly((), (("zone", "1"),), (("zone", "2"),))),
+        node_selector=() if simple else draw(nearly((), (("zone", "1"),), (("zone", "2"),))),
         tolerations=() if simple else draw(mostly((), (Toleration("spot", "Exists"),))),
     )
 
@@ -247,7 +265,7 @@ def workloads(
 ) -> Workload:
     """Draw a workload; simultaneous ones, and ones that arrive out of order, are likely."""
     sets = [draw(pod_sets(name="main", simple=simple))]
-    if not simple and draw(mostly(False, True, True)):
+    if not simple and draw(mostly(False, True)):
         sets.append(draw(pod_sets(name="more", simple=simple)))
     return Workload(
         key=WorkloadKey(f"ns/{name}"),
@@ -278,8 +296,8 @@ def policies(draw: st.DrawFn) -> Policy:
     return Policy(
         fair_sharing=draw(st.none() | STRATEGIES),
         admission_fair_sharing=draw(mostly(None, recent)),
-        pods_ready=draw(mostly(None, blocking)),
-        undeclared=draw(mostly("Block", "Ignore")),
+        pods_ready=draw(nearly(None, blocking)),
+        undeclared=draw(nearly("Block", "Ignore")),
         strict=draw(mostly(False, True)),
     )
 
@@ -289,24 +307,24 @@ def worlds(
     draw: st.DrawFn,
     *,
     policy: SearchStrategy[Policy] | None = None,
-    groups: SearchStrategy[tuple[ResourceGroup, ...]] = GROUPS,
+    groups: Groups | None = None,
     eager: bool = False,
 ) -> Snapshot:
     """Draw a configured cluster that nobody has submitted anything to."""
-    levels = draw(st.integers(1, len(COHORTS)))
-    names = COHORTS[:levels]
-    size = draw(st.integers(1, len(QUEUES)))
+    names = COHORTS[: draw(st.integers(1, len(COHORTS)))]
+    size = draw(st.sampled_from((2, 3, 4, 1)))
     places = (*names, None) if draw(mostly(False, True)) else names
+    style = draw(st.sampled_from(STYLES)) if groups is None else groups
     return Snapshot(
         policy=draw(policies() if policy is None else policy),
         flavors=(draw(flavors(F)), draw(flavors(G))),
         cohorts=tuple(
-            draw(cohorts(name, groups=groups, parents=PARENTS[name]))
+            draw(cohorts(name, groups=style, parents=PARENTS[name]))
             for name in names
             if draw(mostly(True, False))
         ),
         queues=tuple(
-            draw(queues(name, groups=groups, cohorts=places, eager=eager)) for name in QUEUES[:size]
+            draw(queues(name, groups=style, cohorts=places, eager=eager)) for name in QUEUES[:size]
         ),
         local_queues=tuple(
             LocalQueue(key=key, queue=QueueName(key[3]), weight_milli=draw(WEIGHTS))

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from unisono.cli import clock
+from unisono.cli.collector import calm_collector
 from unisono.cli.decision import Decision, decision
 from unisono.cli.decision_text import render
 from unisono.engine.model.errors import InvalidManifest
@@ -86,6 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
 def decide(world: World, now: Instant, *, until_stable: bool) -> Decision:
     """Rehearse one cycle, or all until nothing changes, on what the manifests describe."""
     state = restore(world.snapshot)
+    calm_collector()
     plans = rehearse(state, now) if until_stable else [one_cycle(state, now)[0]]
     warnings = list(world.warnings)
     if len(plans) >= MOST_CYCLES:

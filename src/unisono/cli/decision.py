@@ -21,6 +21,7 @@ class PodSetDecision(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     count: int
     flavors: dict[str, str]
+    nodes: dict[str, int] | msgspec.UnsetType = msgspec.UNSET  # absent if placement was skipped
 
 
 class Admitted(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -101,6 +102,7 @@ def _admitted(admit: Admit, cycle: int) -> Admitted:
             name=assigned.name,
             count=assigned.count,
             flavors={str(resource): str(flavor) for resource, flavor in assigned.flavors},
+            nodes={str(name): pods for name, pods in assigned.nodes} or msgspec.UNSET,
         )
         for assigned in admit.admission.pod_sets
     ]

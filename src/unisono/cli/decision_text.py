@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from unisono.cli.decision import Admitted, Decision, Evicted, Pending, PodSetDecision
 from unisono.cli.tables import paragraph, table
+
+NODES_SHOWN = 8  # of one pod set, before a line gets too long to read
 
 
 def render(decision: Decision) -> str:
@@ -34,7 +38,24 @@ def _admitted(admitted: list[Admitted]) -> str:
         for pod_set in item.pod_sets
     ]
     headings = ["CYCLE", "WORKLOAD", "QUEUE", "POD SET", "PODS", "FLAVORS"]
-    return "Admitted:\n" + table(headings, rows)
+    placed = [
+        [item.workload, pod_set.name, _nodes(pod_set.nodes)]
+        for item in admitted
+        for pod_set in item.pod_sets
+        if pod_set.nodes is not msgspec.UNSET
+    ]
+    text = "Admitted:\n" + table(headings, rows)
+    if placed:
+        text += "\n\nPlaced:\n" + table(["WORKLOAD", "POD SET", "NODES"], placed)
+    return text
+
+
+def _nodes(nodes: dict[str, int]) -> str:
+    """Write pods per node; a large gang shows its first nodes and how many more there are."""
+    shown = [name if pods == 1 else f"{name}:{pods}" for name, pods in nodes.items()]
+    if len(shown) <= NODES_SHOWN:
+        return " ".join(shown)
+    return " ".join(shown[:NODES_SHOWN]) + f" and {len(shown) - NODES_SHOWN} more"
 
 
 def _flavors(pod_set: PodSetDecision) -> str:

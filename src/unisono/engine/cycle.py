@@ -23,26 +23,32 @@ from unisono.engine.model.explanation import (
     Blocker,
     ClaimedThisCycle,
     Explanation,
+    GangDoesNotFit,
     PodsNotReady,
     WaitingForVictims,
 )
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Admit, Outcome, Plan, Preempt, Victim, Wait
+from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import Usage
-from unisono.engine.nominate import Nominee, admission_of, facts_of, nominate
+from unisono.engine.nominate import Nominee, admission_of, counts_of, facts_of, nominate
 from unisono.engine.order.heads import Tournament, classical_key
 from unisono.engine.preempt.candidates import Target
-from unisono.engine.quota.assign import Verdict
+from unisono.engine.quota.assign import Verdict, resized
 from unisono.engine.quota.tree import Cell, Node, available
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.floor import tenants_of
 from unisono.engine.state.queue_book import QueueBook, TreeBook
+from unisono.engine.state.tenancy import Tenant
 from unisono.engine.stops import stops_due
+
+NO_RULES = PreemptionRules()
 
 
 def plan(state: ClusterState, now: Instant) -> Plan:
     """Decide one cycle."""
     state.refresh()
-    cycle = _Cycle(state, now)
+    cycle = _Cycle(state, now, Ledger(state.floor.tenancy))
     stops = stops_due(state, now)
     cycle.victims.update(dict.fromkeys(stop.workload for stop in stops))
     nominees = _nominees(state, cycle.ledger, now)
@@ -62,11 +68,13 @@ def plan(state: ClusterState, now: Instant) -> Plan:
 
 def _nominees(state: ClusterState, ledger: Ledger, now: Instant) -> list[Nominee]:
     """Nominate the head of every queue that is ready."""
-    heads = [(book, state.head_of(book)) for book in state.rota.ready]
+    heads = {book: state.head_of(book) for book in state.rota.ready if not book.stalled}
+    if state.floor.has_nodes and any(heads.values()):
+        for book in state.rota.claimants:
+            if book.lines.sticky is not None and book.blocker is None:
+                heads[book] = state.head_of(book)
     return [
-        nominate(state, book, head, ledger, now)
-        for book, head in heads
-        if head is not None and not book.stalled
+        nominate(state, book, head, ledger, now) for book, head in heads.items() if head is not None
     ]
 
 
@@ -108,12 +116,13 @@ class _Cycle:
 
     state: ClusterState
     now: Instant
-    ledger: Ledger = field(default_factory=Ledger)
+    ledger: Ledger
     admissions: list[Admit] = field(default_factory=list)
     preemptions: list[Preempt] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     victims: dict[WorkloadKey, None] = field(default_factory=dict)
     claims: dict[TreeBook, _Claims] = field(default_factory=dict)
+    leaving: list[Tenant] = field(default_factory=list)  # pods of victims, still on their nodes
     touched: list[Node] = field(default_factory=list)  # queues that lost usage to the last decision
 
     def decide(self, nominee: Nominee) -> None:
@@ -134,10 +143,8 @@ class _Cycle:
 
     def _wait_for_quota(self, nominee: Nominee) -> None:
         """Nothing fits, not even with victims: step aside, or block a StrictFIFO queue."""
-        shortages = nominee.assignment.shortages
-        unblocked_by = None if shortages is None else tuple(sorted(shortages.items()))
         outcome: Outcome = "stall" if nominee.book.is_strict else "park"
-        self._wait(nominee, outcome, facts_of(nominee), unblocked_by)
+        self._wait(nominee, outcome, facts_of(nominee), _unblocked_by(nominee))
 
     def _keep_room(self, nominee: Nominee) -> None:
         """It may preempt and found nobody suitable: later heads must not take what it waits for.
@@ -147,7 +154,10 @@ class _Cycle:
         if nominee.book.spec.preemption.reclaim != "Any":
             self._book_claim(nominee, tuple(_room_to_keep(nominee)))
         outcome: Outcome = "retry" if nominee.book.is_strict else "park"
-        self._wait(nominee, outcome, facts_of(nominee))
+        # Each account may have victims, and yet not all of them together: then anything counts.
+        together = nominee.assignment.verdict is not Verdict.NO_VICTIMS
+        unblocked_by = None if together else _unblocked_by(nominee)
+        self._wait(nominee, outcome, facts_of(nominee), unblocked_by)
 
     def _share_victims(self, nominee: Nominee) -> None:
         """Its victims leave for somebody else already: perhaps there is room for both."""
@@ -174,18 +184,20 @@ class _Cycle:
     def _preempt(self, nominee: Nominee) -> None:
         mark = self.ledger.mark()
         for target in nominee.targets:
-            self.ledger.remove(target.running.charges)
+            self.ledger.let_go(target.running)
         self._remove_replaced(nominee)
-        if not self._fits(nominee.charges):
+        if not self._fits(nominee.charges) or not self._find_place(nominee):
             self.ledger.rollback(mark)
             self._skip(nominee)
             return
+        self.leaving.extend(t for target in nominee.targets for t in target.running.tenants)
         tree = self._claims_of(nominee.book)
         tree.leaving.extend(target.running.charges for target in nominee.targets)
         self.touched.extend(target.running.book.node for target in nominee.targets)
         if nominee.replaced is not None:
             tree.leaving.append(nominee.replaced.charges)
         self._book_claim(nominee, nominee.assignment.as_charges())
+        self._seat(nominee)
         victims = tuple(_victim(target) for target in nominee.targets)
         self.victims.update(dict.fromkeys(victim.workload for victim in victims))
         self.preemptions.append(
@@ -205,11 +217,16 @@ class _Cycle:
                 return
         mark = self.ledger.mark()
         self._remove_replaced(nominee)
-        if not self._fits(nominee.charges) or not self._fits_already(nominee):
+        if not (
+            self._fits(nominee.charges)
+            and self._fits_already(nominee)
+            and self._find_place_already(nominee)
+        ):
             self.ledger.rollback(mark)
             self._skip(nominee)
             return
         self.ledger.add(nominee.charges.items())
+        self._seat(nominee)
         workload = nominee.waiting.workload
         self.admissions.append(
             Admit(
@@ -223,6 +240,39 @@ class _Cycle:
         )
         if workload.replaces is not None:
             self.victims[workload.replaces] = None  # it ends here: nobody else may count on it
+
+    def _find_place(self, nominee: Nominee) -> bool:
+        """Look for nodes as things are on the ledger; what was found at nomination may be taken."""
+        if nominee.seeker is None:
+            return True
+        answer = nominee.seeker.place(nominee.assignment)
+        if isinstance(answer, GangDoesNotFit):
+            return False
+        counts = counts_of(answer, nominee.waiting.shape)
+        if counts != nominee.assignment.counts:  # an elastic set settles for what is left
+            nominee.assignment = resized(nominee.assignment, nominee.menu, counts)
+        nominee.spots = answer
+        return True
+
+    def _find_place_already(self, nominee: Nominee) -> bool:
+        """Look for nodes that are free now, not only once the cycle's victims are gone."""
+        if nominee.seeker is None or self.ledger.moved == 0:
+            return True  # nobody moved since it was nominated
+        mark = self.ledger.mark()
+        for tenant in self.leaving:
+            self.ledger.seat(tenant)
+        found = self._find_place(nominee)
+        self.ledger.rollback(mark)
+        return found
+
+    def _seat(self, nominee: Nominee) -> None:
+        if nominee.seeker is None:
+            return
+        if nominee.replaced is not None:
+            for tenant in nominee.replaced.tenants:  # its pods stay; they are counted anew below
+                self.ledger.unseat(tenant)
+        for tenant in tenants_of(nominee.waiting.workload, admission_of(nominee)):
+            self.ledger.seat(tenant)
 
     def _remove_replaced(self, nominee: Nominee) -> None:
         if nominee.replaced is not None:
@@ -272,7 +322,21 @@ class _Cycle:
         explanation = Explanation(
             workload=nominee.key, queue=nominee.book.spec.name, blockers=blockers
         )
-        self.waits.append(Wait(outcome=outcome, explanation=explanation, unblocked_by=unblocked_by))
+        self.waits.append(
+            Wait(
+                outcome=outcome,
+                explanation=explanation,
+                unblocked_by=unblocked_by,
+                watches_holdings=nominee.book.spec.preemption != NO_RULES,
+                lacks_nodes=nominee.lacks_nodes,
+            )
+        )
+
+
+def _unblocked_by(nominee: Nominee) -> Usage | None:
+    """Return what has to be freed before another look is worth it."""
+    shortages = nominee.assignment.shortages
+    return None if shortages is None else tuple(sorted(shortages.items()))
 
 
 def _victim(target: Target) -> Victim:

@@ -40,6 +40,8 @@ def _classify(blocker: Blocker) -> tuple[Stage, Reason]:  # one line a fact
             return "quota", "ExceedsMaxQuota"
         case facts.ResourceNotCovered() | facts.FlavorMismatch():
             return "flavor", "NoMatchingFlavor"
+        case facts.GangDoesNotFit():
+            return "placement", "TopologyPlacementFailed"
         case facts.WaitingForVictims():
             return "preemption", "WaitingForPreemptedWorkloads"
         case facts.PreemptionBackoff():
@@ -84,6 +86,8 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
             )
         case facts.FlavorMismatch() as fact:
             return _flavor_mismatch(fact)
+        case facts.GangDoesNotFit() as fact:
+            return _gang_does_not_fit(fact)
         case facts.WaitingForVictims(victims=victims):
             several = f"{len(victims)} workloads" if len(victims) > 1 else "1 workload"
             return f"waits for {several} to leave: {', '.join(victims)}"
@@ -170,6 +174,24 @@ def _quota_exhausted(fact: facts.QuotaExhausted) -> str:
     return f"{text}, and nobody may be displaced for it" if fact.tried_preemption else text
 
 
+def _gang_does_not_fit(fact: facts.GangDoesNotFit) -> str:
+    text = f"{fact.pods_placeable} of {fact.pods} pods fit"
+    if fact.level:
+        domain = fact.level.rpartition("/")[2].removeprefix("topology-")
+        text = f"all {fact.pods} pods have to be in one {domain}; best {domain} {fact.best_domain} "
+        text += f"holds {fact.pods_placeable} of {fact.pods}, the cluster {fact.cluster_holds}"
+    text = f"pod set {fact.pod_set}: {text}"
+    if fact.refusals:
+        refused = ", ".join(f"{count} {reason}" for reason, count in fact.refusals)
+        text += f" ({fact.nodes} nodes: {refused})"
+    if fact.resource:
+        best = _amount(fact.best_node_has, fact.resource).partition(" ")[0]
+        text += f"; the best node has {best} of {_amount(fact.wanted_of_node, fact.resource)}"
+    if fact.tried_preemption:
+        text += ", even if everybody left who may be displaced"
+    return text
+
+
 def _flavor_mismatch(fact: facts.FlavorMismatch) -> str:
     match fact.why:
         case "missing":
@@ -178,6 +200,8 @@ def _flavor_mismatch(fact: facts.FlavorMismatch) -> str:
             return f"pod set {fact.pod_set} does not tolerate {fact.detail} of flavor {fact.flavor}"
         case "labels":
             return f"pod set {fact.pod_set} asks for {fact.detail}, unlike flavor {fact.flavor}"
+        case "topology":
+            return f"pod set {fact.pod_set} asks for no topology, which flavor {fact.flavor} wants"
         case "not-allowed":
             return f"pod set {fact.pod_set} has to stay on its flavors, and not take {fact.flavor}"
 

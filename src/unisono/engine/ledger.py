@@ -1,43 +1,103 @@
-"""A ledger: bookings that can be taken back, so that a cycle may try things on the real tree.
+"""A ledger: bookings that can be taken back, so that a cycle may try things on the real picture.
 
-Integer arithmetic makes `rollback` exact: afterwards every cell holds what it held at the mark.
+Quota and nodes are booked together: a holding that leaves gives both back. Integer arithmetic makes
+`rollback` exact: afterwards every cell and every node holds what it held at the mark.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple, Protocol
 
 from unisono.engine.quota.tree import Cell, charge
+from unisono.engine.state.tenancy import Tenancy, Tenant
 
 Charges = tuple[tuple[Cell, int], ...]
 
 
+class Mark(NamedTuple):
+    """A place in the ledger."""
+
+    bookings: int = 0
+    seats: int = 0
+
+
+class Booked(Protocol):
+    """Something that holds quota and, perhaps, nodes."""
+
+    @property
+    def charges(self) -> Charges: ...
+    @property
+    def tenants(self) -> tuple[Tenant, ...]: ...
+
+
 class Ledger:
-    """An undo log over the quota tree."""
+    """An undo log over the quota tree and the nodes."""
 
-    __slots__ = ("_log",)
+    __slots__ = ("_log", "_seats", "_tenancy")
 
-    def __init__(self) -> None:
+    def __init__(self, tenancy: Tenancy | None = None) -> None:
         self._log: list[tuple[Cell, int]] = []
+        self._seats: list[tuple[Tenant, bool]] = []  # True: it came, False: it went
+        self._tenancy = tenancy
 
-    def mark(self) -> int:
+    def mark(self) -> Mark:
         """Return a place to roll back to."""
-        return len(self._log)
+        return Mark(len(self._log), len(self._seats))
 
     def add(self, charges: Iterable[tuple[Cell, int]]) -> None:
-        """Book usage."""
+        """Book usage of quota."""
         for cell, amount in charges:
             charge(cell, amount)
             self._log.append((cell, amount))
 
     def remove(self, charges: Iterable[tuple[Cell, int]]) -> None:
-        """Take usage off, as if its holder had left."""
+        """Take usage of quota off."""
         for cell, amount in charges:
             charge(cell, -amount)
             self._log.append((cell, -amount))
 
-    def rollback(self, mark: int = 0) -> None:
+    def let_go(self, holding: Booked) -> None:
+        """Count a holding as gone."""
+        self.remove(holding.charges)
+        for tenant in holding.tenants:
+            self._move(tenant, comes=False)
+
+    def bring_back(self, holding: Booked) -> None:
+        """Count a holding that was gone as there again."""
+        self.add(holding.charges)
+        for tenant in holding.tenants:
+            self._move(tenant, comes=True)
+
+    def seat(self, tenant: Tenant) -> None:
+        """Let pods sit on nodes."""
+        self._move(tenant, comes=True)
+
+    def unseat(self, tenant: Tenant) -> None:
+        """Take pods off nodes."""
+        self._move(tenant, comes=False)
+
+    @property
+    def moved(self) -> int:
+        """Return a number that grows when somebody comes to, or leaves, a node."""
+        return len(self._seats)
+
+    def rollback(self, mark: Mark = Mark()) -> None:  # noqa: B008  # a mark is a plain tuple
         """Undo everything since the mark."""
-        while len(self._log) > mark:
+        while len(self._log) > mark.bookings:
             cell, amount = self._log.pop()
             charge(cell, -amount)
+        while len(self._seats) > mark.seats:
+            tenant, came = self._seats.pop()
+            self._sit(tenant, comes=not came)
+
+    def _move(self, tenant: Tenant, *, comes: bool) -> None:
+        self._sit(tenant, comes=comes)
+        self._seats.append((tenant, comes))
+
+    def _sit(self, tenant: Tenant, *, comes: bool) -> None:
+        assert self._tenancy is not None, "only a ledger with nodes has tenants"
+        if comes:
+            self._tenancy.occupy(tenant)
+        else:
+            self._tenancy.vacate(tenant)

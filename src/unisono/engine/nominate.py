@@ -1,5 +1,8 @@
 """Nomination: what a queue's head could get, judged on its own (spec quota §6.3 and §7).
 
+Quota and nodes are asked together: a flavor whose nodes are full gives way to the next one, and
+victims count only if the gang then really has a place.
+
 All heads are nominated on the same picture, before any of them is decided. A nomination is a full
 assignment that fits, one that fits once named victims have left, or the facts why there is none.
 With `minCount`, fewer pods are considered only when the full count finds neither room nor victims.
@@ -9,20 +12,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from unisono.engine.ledger import Ledger
-from unisono.engine.model.explanation import Blocker, PreemptionBackoff
+from unisono.engine.model.explanation import Blocker, GangDoesNotFit, PreemptionBackoff
 from unisono.engine.model.names import FlavorName, Instant, ResourceName, WorkloadKey
 from unisono.engine.model.workload import Admission, PodSetAssignment
 from unisono.engine.order.lines import Waiting
+from unisono.engine.place.gang import Spot
+from unisono.engine.place.seek import Seeker
 from unisono.engine.preempt.candidates import Target
 from unisono.engine.preempt.victims import VictimSearch
-from unisono.engine.quota.assign import Allowed, Assignment, Verdict, assign
-from unisono.engine.quota.flavors import Menu
+from unisono.engine.quota.assign import Allowed, Assignment, Banned, Verdict, assign, resized
+from unisono.engine.quota.flavors import Menu, menu_for
 from unisono.engine.quota.shape import Shape
 from unisono.engine.quota.tree import Cell, Node
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import QueueBook, Running
 
+# A queue sees few shapes at a time; an old menu is cheap to make again, a leak is not.
+MENUS_KEPT = 1024
 # Flavors and counts that one shape gets in one queue vary little; a bound all the same.
 WRITINGS_KEPT = 64
 
@@ -38,6 +47,9 @@ class Nominee:
     targets: list[Target] = field(default_factory=list)
     goes_first: bool = False
     replaced: Running | None = None  # the elastic slice it grows out of, which ends with it
+    seeker: Seeker | None = None  # finds nodes; None while there are none
+    spots: tuple[Spot, ...] = ()
+    lacks_nodes: bool = False  # there was quota, but no place
 
     @property
     def node(self) -> Node:
@@ -86,7 +98,10 @@ def nominate(
     allowed: Allowed | None = None,
 ) -> Nominee:
     """Judge one head. `gone` and `allowed` narrow a second look within the same cycle."""
-    workload, shape, policy = waiting.workload, waiting.shape, state.policy
+    workload, policy = waiting.workload, state.policy
+    replaced = state.running.get(workload.replaces) if workload.replaces else None
+    kept = replaced.holding.admission if replaced is not None else None
+    seeker = Seeker(state.floor, waiting, kept) if state.floor.has_nodes else None
     search = VictimSearch(
         workload=workload,
         book=book,
@@ -96,16 +111,17 @@ def nominate(
         book_of=state.forest.book_at,
         usage_of=book.lines.usage_of,
         gone=gone,
+        find_place=seeker.fits if seeker is not None else None,
     )
-    replaced = state.running.get(workload.replaces) if workload.replaces else None
     mark = ledger.mark()
     if replaced is not None:
-        ledger.remove(replaced.charges)
-        allowed = _flavors_of(replaced.holding.admission, shape)
-    menu = state.menu(book, shape)
-    assignment, targets = _best(book, shape, menu, search, allowed)
+        ledger.remove(replaced.charges)  # its pods stay where they are
+        allowed = _flavors_of(replaced.holding.admission, waiting.shape)
+    menu = _menu(state, book, waiting.shape)
+    best = _Judge(book, waiting.shape, menu, search, seeker, allowed).best()
     ledger.rollback(mark)
-    if not targets and assignment.verdict < Verdict.FIT:
+    assignment = best.assignment
+    if not best.targets and assignment.verdict < Verdict.FIT:
         if search.backs_off and assignment.verdict is not Verdict.NO_FIT:
             until = workload.may_preempt_at
             assert until is not None, "only a preempted workload backs off"
@@ -117,35 +133,164 @@ def nominate(
         book,
         menu,
         assignment,
-        targets,
+        best.targets,
         goes_first=sticky and policy.anti_thrash and not policy.strict,
         replaced=replaced,
+        seeker=seeker,
+        spots=best.spots,
+        lacks_nodes=best.lacks_nodes,
     )
 
 
-def _best(
-    book: QueueBook,
-    shape: Shape,
-    menu: Menu,
-    search: VictimSearch,
-    allowed: Allowed | None,
-) -> tuple[Assignment, list[Target]]:
-    """Try the full count, then the largest smaller one that works."""
-    full, targets = _attempt(book, shape, menu, shape.counts, search, allowed)
-    if full.verdict is Verdict.FIT or targets or not shape.shrinkable:
-        return full, targets
-    full.shortages = None  # a smaller count may fit long before the full one does
-    low, high = 1, shape.shrinkable
-    found: tuple[Assignment, list[Target]] | None = None
-    while low <= high:
-        middle = (low + high) // 2
-        counts = shrunk(shape, middle)
-        smaller, victims = _attempt(book, shape, menu, counts, search, allowed)
-        if smaller.verdict is Verdict.FIT or victims:
-            found, high = (smaller, victims), middle - 1
-        else:
-            low = middle + 1
-    return found or (full, [])
+def _menu(state: ClusterState, book: QueueBook, shape: Shape) -> Menu:
+    """Return what a shape may choose from in a queue, worked out on first use."""
+    menu = book.menus.get(shape.number)
+    if menu is None:
+        if len(book.menus) >= MENUS_KEPT:
+            book.menus.clear()
+        menu = book.menus[shape.number] = menu_for(
+            shape.pod_sets,
+            book.spec,
+            book.node,
+            state.config.flavors,
+            ignore_undeclared=state.policy.undeclared == "Ignore",
+        )
+    return menu
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What one count of pods could get."""
+
+    assignment: Assignment
+    targets: list[Target] = field(default_factory=list)
+    spots: tuple[Spot, ...] = ()
+    lacks_nodes: bool = False
+
+    @property
+    def works(self) -> bool:
+        return self.assignment.verdict is Verdict.FIT or bool(self.targets)
+
+
+@dataclass(slots=True)
+class _Judge:
+    """Tries counts and flavors until quota and nodes both say yes."""
+
+    book: QueueBook
+    shape: Shape
+    menu: Menu
+    search: VictimSearch
+    seeker: Seeker | None
+    allowed: Allowed | None
+
+    def best(self) -> _Outcome:
+        """Try the full count, then the largest smaller one that works."""
+        full = self._attempt(self.shape.counts)
+        if full.works or not self.shape.shrinkable:
+            return full
+        full.assignment.shortages = None  # a smaller count may fit long before the full one does
+        low, high = 1, self.shape.most_steps
+        found: _Outcome | None = None
+        while low <= high:
+            middle = (low + high) // 2
+            smaller = self._attempt(shrunk(self.shape, middle))
+            if smaller.works:
+                found, high = smaller, middle - 1
+            else:
+                low = middle + 1
+        return found or full
+
+    def _attempt(self, counts: tuple[int, ...]) -> _Outcome:
+        """Assign flavors and, with nodes, find places; a flavor without room gives way."""
+        assignment = self._assign(counts, frozenset())
+        if assignment.verdict is Verdict.NO_FIT:
+            return _Outcome(assignment)
+        if assignment.verdict is not Verdict.FIT:
+            return self._with_victims(assignment)
+        if self.seeker is None:
+            return _Outcome(assignment)
+        others = [assignment]  # what others might leave for, in order of preference
+        misfits: list[Blocker] = []
+        banned: frozenset[Banned] = frozenset()
+        while True:
+            answer = self.seeker.place(assignment)
+            if not isinstance(answer, GangDoesNotFit):
+                return self._placed(assignment, answer)
+            misfits.append(answer)
+            more = _next_ban(self.menu, assignment, banned)
+            if more is None:
+                break
+            banned = banned | {more}
+            assignment = self._assign(counts, banned)
+            if assignment.verdict is Verdict.NO_FIT:
+                break
+            others.append(assignment)
+            if assignment.verdict is not Verdict.FIT:
+                break
+        return self._without_place(others, misfits)
+
+    def _placed(self, assignment: Assignment, spots: tuple[Spot, ...]) -> _Outcome:
+        """Settle for as many pods as found a place (elastic sets may get fewer than they asked)."""
+        counts = counts_of(spots, self.shape)
+        if counts != assignment.counts:
+            assignment = resized(assignment, self.menu, counts)
+        return _Outcome(assignment, spots=spots)
+
+    def _with_victims(self, assignment: Assignment) -> _Outcome:
+        return _Outcome(assignment, self.search.victims_for(assignment))
+
+    def _without_place(self, assignments: list[Assignment], misfits: list[Blocker]) -> _Outcome:
+        """There is quota but no place: others may leave for that, if the rules let them."""
+        for assignment in assignments if self.search.has_rules else ():
+            if (
+                assignment.verdict is Verdict.FIT
+            ):  # quota would do: whoever sits there is in the way
+                assignment.needs_victims = dict.fromkeys(assignment.charges)
+            targets = self.search.victims_for(assignment)
+            if targets:
+                assignment.verdict = min(assignment.verdict, Verdict.PREEMPT)
+                return _Outcome(assignment, targets)
+        assignment = assignments[0]
+        if self.search.has_rules and self.seeker is not None and self.seeker.last_no is not None:
+            # The last answer was given with everybody gone who might have to leave.
+            misfits[0] = msgspec.structs.replace(self.seeker.last_no, tried_preemption=True)
+        assignment.verdict = Verdict.NO_FIT
+        assignment.blockers = misfits
+        assignment.shortages = None
+        return _Outcome(assignment, lacks_nodes=True)
+
+    def _assign(self, counts: tuple[int, ...], banned: frozenset[Banned]) -> Assignment:
+        return assign(
+            self.shape,
+            self.menu,
+            counts,
+            fungibility=self.book.spec.fungibility,
+            preemption=self.search,
+            queue=self.book.spec.name,
+            allowed=self.allowed,
+            banned=banned,
+        )
+
+
+def _next_ban(menu: Menu, assignment: Assignment, banned: frozenset[Banned]) -> Banned | None:
+    """Choose the flavor that gives way: that of the last choice that has others left."""
+    for number in range(len(menu.choices) - 1, -1, -1):
+        choice = menu.choices[number]
+        taken = assignment.flavors[choice.resources[0]]
+        left = [
+            option.flavor
+            for option in choice.options
+            if option.mismatch is None and (number, option.flavor) not in banned
+        ]
+        if len(left) > 1 and taken in left:
+            return number, taken
+    return None
+
+
+def counts_of(spots: tuple[Spot, ...], shape: Shape) -> tuple[int, ...]:
+    """Return how many pods of each set found a place."""
+    got = {spot.demand: spot.pods for spot in spots}
+    return tuple(got.get(pod_set.name, 0) for pod_set in shape.pod_sets)
 
 
 def shrunk(shape: Shape, steps: int) -> tuple[int, ...]:
@@ -156,30 +301,10 @@ def shrunk(shape: Shape, steps: int) -> tuple[int, ...]:
     )
 
 
-def _attempt(
-    book: QueueBook,
-    shape: Shape,
-    menu: Menu,
-    counts: tuple[int, ...],
-    search: VictimSearch,
-    allowed: Allowed | None,
-) -> tuple[Assignment, list[Target]]:
-    assignment = assign(
-        shape,
-        menu,
-        counts,
-        fungibility=book.spec.fungibility,
-        preemption=search,
-        queue=book.spec.name,
-        allowed=allowed,
-    )
-    if assignment.verdict in (Verdict.FIT, Verdict.NO_FIT):
-        return assignment, []
-    return assignment, search.victims_for(assignment)
-
-
 def admission_of(nominee: Nominee) -> Admission:
     """Write the assignment down as it will stand on the workload."""
+    if nominee.spots:
+        return _write(nominee)
     assignment, written = nominee.assignment, nominee.menu.written
     key = (assignment.counts, *assignment.flavors.values())
     admission = written.get(key)
@@ -195,6 +320,7 @@ def _write(nominee: Nominee) -> Admission:
     taken: list[list[tuple[ResourceName, FlavorName]]] = [[] for _ in shape.pod_sets]
     for (index, resource), flavor in assignment.flavors.items():
         taken[index].append((resource, flavor))
+    nodes = {spot.demand: spot.nodes for spot in nominee.spots}
     return Admission(
         queue=nominee.book.spec.name,
         pod_sets=tuple(
@@ -203,6 +329,7 @@ def _write(nominee: Nominee) -> Admission:
                 # Reclaimable pods stay in the count; they are only not charged (spec quota §15).
                 count=assignment.counts[index] + pod_set.count - shape.counts[index],
                 flavors=tuple(sorted(taken[index])),
+                nodes=nodes.get(pod_set.name, ()),
             )
             for index, pod_set in enumerate(shape.pod_sets)
         ),

@@ -14,7 +14,7 @@ from unisono.engine.model.plan import Plan, Stop, evictions
 from unisono.engine.state.changes import TimePassed, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import carry_out
-from unisono.engine.state.views import snapshot
+from unisono.engine.state.views import snapshot_for
 
 # With the two anti-thrash rules every event ends in a fixed point. Kueue's own rules may loop for
 # ever (spec quota §18.2), so a rehearsal stops after this many that changed something.
@@ -53,7 +53,7 @@ def rehearse(
 
 def refuse_if_broken(state: ClusterState, made: Plan) -> None:
     """Ask the auditor for a second opinion."""
-    violations = audit(snapshot(state), made)
+    violations = audit(snapshot_for(state, made), made)
     if violations:
         raise BrokenPlan("; ".join(str(violation) for violation in violations))
 

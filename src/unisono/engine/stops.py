@@ -14,6 +14,7 @@ from unisono.engine.model.explanation import QueueStopped
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Stop, StopReason
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.doors import Door
 from unisono.engine.state.queue_book import QueueBook
 
 
@@ -31,7 +32,8 @@ def stops_due(state: ClusterState, now: Instant) -> list[Stop]:
 
 
 def _from_stopped_queues(state: ClusterState) -> Iterator[Stop]:
-    for stopped in state.stopped:
+    # A queue's reason goes before a local queue's, whichever was stopped first.
+    for stopped in sorted(state.stopped, key=lambda stopped: isinstance(stopped, Door)):
         blocker = stopped.blocker
         if not isinstance(blocker, QueueStopped):
             continue

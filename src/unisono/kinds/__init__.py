@@ -3,6 +3,10 @@
     documents   bytes of YAML or JSON -> documents, with limits
     decode      a document -> a typed manifest, or every problem in it with its field path
     registry    which kinds there are, and what each of them can do
+    candidates  which objects stand for workloads: jobs, groups of pods, pods
+    gangs       pods and the object that makes a gang of them
+    doors       which queue each of them goes through
+    seats       which pods are on which nodes, and whose they are
     world       all documents -> one engine snapshot, with warnings
 
 Pure: no files, no clock, no logging. Bytes and the present time are handed in.

@@ -2,9 +2,10 @@
 
     kueue.x-k8s.io/job-min-parallelism: "N"    partial admission may shrink it to N pods
     kueue.x-k8s.io/elastic-job: "true"         it is scaled while it runs; excludes the former
+    spec.scheduling                            a gang of minCount pods, in one topology domain
 
-Pods that are done for good give their quota back while the others still run (spec quota §15, jobs
-§3 and §7.1).
+Pods that are done for good give their quota back while the others still run (spec quota §15,
+placement §3).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import Meta
 
 from unisono.engine.model.workload import PodSet
@@ -20,6 +22,7 @@ from unisono.kinds.core.pod_sets import (
     TemplateSet,
     check_template_sets,
     first_priority_class,
+    first_scheduler,
     pod_sets,
 )
 from unisono.kinds.core.schema import PodTemplateSpec
@@ -28,6 +31,12 @@ from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes
 from unisono.kinds.registry import Context, JobHooks, Kind
 from unisono.kinds.scalar import Timestamp
+from unisono.kinds.scheduling import (
+    SchedulingConstraints,
+    SchedulingPolicy,
+    check_constraints,
+    topology_key,
+)
 
 MIN_PARALLELISM = "kueue.x-k8s.io/job-min-parallelism"
 ELASTIC = "kueue.x-k8s.io/elastic-job"
@@ -39,6 +48,21 @@ _COUNT = re.compile(r"[1-9][0-9]{0,9}")
 _INTERVAL = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10}))?")
 
 PodCount = Annotated[int, Meta(ge=0, le=MAX_PARALLELISM)]
+
+
+class JobScheduling(Schema, frozen=True, kw_only=True):
+    """How the job's pods start (Kubernetes 1.37); without it the whole job is one gang."""
+
+    scheduling_policy: SchedulingPolicy | None = None
+    scheduling_constraints: SchedulingConstraints | None = None
+    disruption_mode: Any = None
+    resource_claims: tuple[Any, ...] = ()
+
+    @property
+    def min_count(self) -> int | None:
+        """How many pods start together; None: all."""
+        policy = self.scheduling_policy
+        return policy.gang.min_count if policy is not None and policy.gang is not None else None
 
 
 class JobSpec(Schema, frozen=True, kw_only=True):
@@ -57,7 +81,7 @@ class JobSpec(Schema, frozen=True, kw_only=True):
     managed_by: str | None = None
     pod_failure_policy: Any = None
     pod_replacement_policy: str | None = None
-    scheduling: Any = None
+    scheduling: JobScheduling | None = None
     selector: Any = None
     success_policy: Any = None
     ttl_seconds_after_finished: int | None = None
@@ -109,6 +133,7 @@ def _sets(job: Job) -> tuple[TemplateSet, ...]:
         min_count=_min_count(job),
         template=job.spec.template,
         path="spec.template",
+        labels={"job-name": job.metadata.name, "batch.kubernetes.io/job-name": job.metadata.name},
     )
     return (main,)
 
@@ -118,11 +143,19 @@ def _min_count(job: Job) -> int | None:
     if annotations.get(ELASTIC) == "true":
         return None
     least = annotations.get(MIN_PARALLELISM, "")
-    return int(least) if _COUNT.fullmatch(least) else None
+    if _COUNT.fullmatch(least):
+        return int(least)
+    count = job.spec.scheduling.min_count if job.spec.scheduling is not None else None
+    return count if count is not None and count < pods_at_once(job.spec) else None
 
 
 def _pod_sets(job: Job, context: Context) -> tuple[PodSet, ...]:
-    return pod_sets(_sets(job), context)
+    made = pod_sets(_sets(job), context)
+    scheduling = job.spec.scheduling
+    topology = topology_key(scheduling.scheduling_constraints) if scheduling is not None else None
+    if topology is None:
+        return made
+    return tuple(msgspec.structs.replace(one, topology=topology) for one in made)
 
 
 def _check(job: Job, notes: Notes) -> None:
@@ -133,6 +166,8 @@ def _check(job: Job, notes: Notes) -> None:
             "spec.template.spec.restartPolicy",
             "must be Never or OnFailure; a real cluster refuses the job",
         )
+    if job.spec.scheduling is not None:
+        _check_scheduling(job.spec.scheduling, pods_at_once(job.spec), notes)
     at = f"metadata.annotations[{MIN_PARALLELISM}]"
     least = job.metadata.annotations.get(MIN_PARALLELISM)
     if least is None:
@@ -143,8 +178,23 @@ def _check(job: Job, notes: Notes) -> None:
         notes.problem(at, f"is {least}; the job runs only {pods_at_once(job.spec)} pods at once")
 
 
+def _check_scheduling(scheduling: JobScheduling, pods: int, notes: Notes) -> None:
+    path, policy = "spec.scheduling", scheduling.scheduling_policy
+    if policy is not None and (policy.basic is None) == (policy.gang is None):
+        notes.problem(f"{path}.schedulingPolicy", "needs exactly one of basic and gang")
+    if scheduling.min_count is not None and scheduling.min_count > pods:
+        at = f"{path}.schedulingPolicy.gang.minCount"
+        notes.problem(at, f"is {scheduling.min_count}; the job runs only {pods} pods at once")
+    at = f"{path}.schedulingConstraints"
+    check_constraints(scheduling.scheduling_constraints, at, notes)
+
+
 def _priority_class(job: Job) -> str:
     return first_priority_class(_sets(job))
+
+
+def _scheduler(job: Job) -> str:
+    return first_scheduler(_sets(job))
 
 
 def _is_finished(job: Job) -> bool:
@@ -195,6 +245,7 @@ KINDS = (
             priority_class=_priority_class,
             is_finished=_is_finished,
             reclaimable=_reclaimable,
+            scheduler=_scheduler,
         ),
     ),
 )

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any, ClassVar, TypeVar, cast
 
 import msgspec
@@ -86,11 +85,17 @@ def _report(problems: list[Problem], path: _Path, message: str) -> Any:
     return _MISSING
 
 
-@cache  # bounded by the number of schema classes
+# Readers that were made once, bounded by the number of schema classes.
+_READERS: dict[type, _Read] = {}
+
+
 def _reader(cls: type[msgspec.Struct]) -> _Read:
-    info = shape.type_info(cls)
-    assert isinstance(info, shape.StructType)
-    return _object_reader(info)
+    known = _READERS.get(cls)
+    if known is None:
+        info = shape.type_info(cls)
+        assert isinstance(info, shape.StructType)
+        known = _READERS[cls] = _object_reader(info)
+    return known
 
 
 def _reader_for(info: shape.Type) -> _Read:
@@ -102,7 +107,7 @@ def _reader_for(info: shape.Type) -> _Read:
         case shape.StructType() if issubclass(info.cls, Scalar):
             return _scalar_reader(cast(type[ReadsRaw], info.cls))
         case shape.StructType():
-            return _lazy_object_reader(info.cls)
+            return _lazy_object_reader(info)
         case shape.StrType():
             return _text_reader(info)
         case shape.BoolType():
@@ -144,11 +149,17 @@ def describe(raw: object) -> str:
 # ---- objects -------------------------------------------------------------------------------
 
 
-def _lazy_object_reader(cls: type[msgspec.Struct]) -> _Read:
-    """Look the reader up at the first use, so that a schema may contain itself."""
+def _lazy_object_reader(info: shape.StructType) -> _Read:
+    """Make the reader at the first use, so that a schema may contain itself.
+
+    Describing a class means describing everything below it, so what is known of it is kept.
+    """
 
     def read(raw: Any, path: _Path, problems: list[Problem]) -> Any:
-        return _reader(cls)(raw, path, problems)
+        known = _READERS.get(info.cls)
+        if known is None:
+            known = _READERS[info.cls] = _object_reader(info)
+        return known(raw, path, problems)
 
     return read
 

@@ -1,7 +1,7 @@
 """`jobset.x-k8s.io/v1alpha2` JobSet: one pod set per replicated job.
 
 A set has replicas x min(parallelism, completions) pods. Jobs that succeeded give their pods' quota
-back (spec jobs §2 and §7.1).
+back.
 """
 
 from __future__ import annotations
@@ -18,12 +18,16 @@ from unisono.kinds.core.pod_sets import (
     TemplateSet,
     check_template_sets,
     first_priority_class,
+    first_scheduler,
     pod_sets,
 )
 from unisono.kinds.decode import Schema
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes
 from unisono.kinds.registry import Context, JobHooks, Kind
+
+SET_LABEL = "jobset.sigs.k8s.io/jobset-name"
+JOB_LABEL = "jobset.sigs.k8s.io/replicatedjob-name"
 
 
 class DependsOn(Schema, frozen=True, kw_only=True):
@@ -109,7 +113,9 @@ class JobSet(Schema, frozen=True, kw_only=True):
     status: JobSetStatus = JobSetStatus()
 
 
-def replicated_sets(jobs: tuple[ReplicatedJob, ...], path: str) -> tuple[TemplateSet, ...]:
+def replicated_sets(
+    jobs: tuple[ReplicatedJob, ...], path: str, job_set: str = ""
+) -> tuple[TemplateSet, ...]:
     """Return one set of pods per replicated job; `path` is that of the list."""
     return tuple(
         TemplateSet(
@@ -117,13 +123,20 @@ def replicated_sets(jobs: tuple[ReplicatedJob, ...], path: str) -> tuple[Templat
             count=job.replicas * pods_at_once(job.template.spec),
             template=job.template.spec.template,
             path=f"{path}[{index}].template.spec.template",
+            labels=pod_labels(job_set, job.name),
         )
         for index, job in enumerate(jobs)
     )
 
 
+def pod_labels(job_set: str, replicated_job: str) -> dict[str, str]:
+    """Return the labels that all pods of a replicated job have."""
+    return {SET_LABEL: job_set, JOB_LABEL: replicated_job}
+
+
 def _sets(job_set: JobSet) -> tuple[TemplateSet, ...]:
-    return replicated_sets(job_set.spec.replicated_jobs, "spec.replicatedJobs")
+    name = job_set.metadata.name
+    return replicated_sets(job_set.spec.replicated_jobs, "spec.replicatedJobs", name)
 
 
 def _pod_sets(job_set: JobSet, context: Context) -> tuple[PodSet, ...]:
@@ -152,6 +165,10 @@ def _priority_class(job_set: JobSet) -> str:
     return first_priority_class(_sets(job_set))
 
 
+def _scheduler(job_set: JobSet) -> str:
+    return first_scheduler(_sets(job_set))
+
+
 def _is_finished(job_set: JobSet) -> bool:
     return holds(job_set.status.conditions, "Completed", "Failed")
 
@@ -178,6 +195,7 @@ KINDS = (
             priority_class=_priority_class,
             is_finished=_is_finished,
             reclaimable=_reclaimable,
+            scheduler=_scheduler,
         ),
     ),
 )

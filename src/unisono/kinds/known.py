@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from unisono.kinds import batch, jobset, kubeflow, policy, ray, volcano
+from unisono.kinds import batch, coscheduling, jobset, kubeflow, policy, ray, scheduling
 from unisono.kinds.core import kinds as core
 from unisono.kinds.kueue import kinds as kueue
 from unisono.kinds.registry import Registry, registry
 from unisono.kinds.trainer import kinds as trainer
+from unisono.kinds.volcano import kinds as volcano
 
 # One entry per module that defines kinds: add yours here.
 KNOWN: Registry = registry(
     core.KINDS,
     batch.KINDS,
+    coscheduling.KINDS,
     jobset.KINDS,
     kubeflow.KINDS,
     kueue.KINDS,
     policy.KINDS,
     ray.KINDS,
+    scheduling.KINDS,
     trainer.KINDS,
     volcano.KINDS,
 )

@@ -1,7 +1,7 @@
 """`kubeflow.org`: PyTorchJob, TFJob, XGBoostJob, JAXJob and MPIJob, which are all made alike.
 
 A job has replica specs by type; each type that is there becomes a pod set, in the order of the
-table `_TYPES`, with one pod unless `replicas` says more. Spec jobs §6 and §7.1.
+table `_TYPES`, with one pod unless `replicas` says more.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from unisono.kinds.core.pod_sets import (
     TemplateSet,
     check_template_sets,
     first_priority_class,
+    first_scheduler,
     pod_sets,
 )
 from unisono.kinds.core.schema import PodTemplateSpec
@@ -25,6 +26,9 @@ from unisono.kinds.nearest import did_you_mean
 from unisono.kinds.notes import Notes
 from unisono.kinds.registry import Context, JobHooks, Kind
 from unisono.kinds.scalar import Timestamp
+
+JOB_LABEL = "training.kubeflow.org/job-name"
+TYPE_LABEL = "training.kubeflow.org/replica-type"
 
 # Replica types in the order of their pod sets; who leads comes first.
 _TYPES: Mapping[str, tuple[str, ...]] = {
@@ -206,6 +210,7 @@ def _sets(job: KubeflowJob) -> tuple[TemplateSet, ...]:
             count=1 if spec.replicas is None else spec.replicas,
             template=spec.template,
             path=f"{path}.template",
+            labels={JOB_LABEL: job.metadata.name, TYPE_LABEL: type_.lower()},
         )
         for type_, path, spec in _in_order(job)
     )
@@ -237,7 +242,16 @@ def _is_finished(job: KubeflowJob) -> bool:
     return holds(job.status.conditions, "Succeeded", "Failed")
 
 
-_HOOKS = JobHooks(pod_sets=_pod_sets, priority_class=_priority_class, is_finished=_is_finished)
+def _scheduler(job: KubeflowJob) -> str:
+    return first_scheduler(_sets(job))
+
+
+_HOOKS = JobHooks(
+    pod_sets=_pod_sets,
+    priority_class=_priority_class,
+    is_finished=_is_finished,
+    scheduler=_scheduler,
+)
 
 
 def _kind(kind: str, struct: type[KubeflowJob], version: str = "v1") -> Kind:

@@ -15,6 +15,9 @@ from msgspec import Meta
 from unisono.kinds.decode import Problem, Schema
 from unisono.kinds.scalar import Timestamp
 
+# Every namespace has this label, with its name as the value.
+NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")

@@ -20,6 +20,7 @@ WARNING_CODES = {
     "KindIgnored": "No decision depends on objects of this kind.",
     "LimitWithoutCohort": "A borrowing or lending limit where there is nobody to share with.",
     "MissingNamespaceSelector": "A ClusterQueue does not say whose workloads it takes.",
+    "NetworkTopologyWithoutTier": "A hard network topology names no tier; taken as a wish.",
     "NodeSelectorAlias": "A ResourceFlavor says nodeSelector for nodeLabels.",
     "NotAKubernetesObject": "A document has neither apiVersion nor kind.",
     "NotManaged": "A job is in no queue, or its namespace is not managed.",
@@ -27,7 +28,9 @@ WARNING_CODES = {
     "PooledQuotaNotShared": "Queues of one cohort count the same flavors on different accounts.",
     "ResourceOrder": "A flavor lists its resources in another order than its group.",
     "RestartPolicyMissing": "A pod template has no restart policy that suits its job.",
+    "TierNotFound": "A network topology names a tier that no HyperNode has.",
     "UnmeteredResource": "A flavor has no quota for a resource that its group covers.",
+    "VolcanoQueueNotFound": "A Volcano job or group names a queue that does not exist.",
     "WeightRounded": "A fair sharing weight is finer than a thousandth.",
     "WorkloadPriorityClassNotFound": "A priority class is named that does not exist.",
 }

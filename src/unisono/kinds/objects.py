@@ -3,6 +3,9 @@
 Every document is looked up, decoded, checked and brought to its stored version; whatever is wrong
 with it is collected. What is broken leaves its name behind, so that a reference to it is not
 reported a second time as a reference to nothing.
+
+Where several API groups have a kind of one name (Job, Workload, PodGroup), it is asked for as
+kubectl does: `PodGroup.scheduling.volcano.sh`. Without a group, objects of all groups count.
 """
 
 from __future__ import annotations
@@ -10,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from unisono.kinds.decode import decode
 from unisono.kinds.documents import Document
@@ -46,7 +51,7 @@ class Entry:
     @property
     def name(self) -> str:
         """Its name; one that the API server would have to make up ends in the document's place."""
-        return self.metadata.name or f"{self.metadata.generate_name}{self.index:05d}"
+        return self.metadata.name
 
     @property
     def place(self) -> str:
@@ -63,26 +68,33 @@ class Objects:
     _by_kind: dict[str, dict[str, list[Entry]]] = field(default_factory=dict)
     _by_name: dict[tuple[str, str, str, str], Entry] = field(default_factory=dict)
     _first: dict[tuple[str, str, str], Entry] = field(default_factory=dict)  # of any group
-    _broken: set[tuple[str, str, str]] = field(default_factory=set)
+    _broken: set[tuple[str, str, str, str]] = field(default_factory=set)
 
     def entries(self, kind: str, *, namespace: str | None = None) -> list[Entry]:
         """Return the objects of a kind, of one namespace or of all, in document order."""
-        spaces = self._by_kind.get(kind, {})
+        bare, _, group = kind.partition(".")
+        spaces = self._by_kind.get(bare, {})
         if namespace is not None:
-            return spaces.get(namespace, [])
-        every = [entry for entries in spaces.values() for entry in entries]
-        return sorted(every, key=lambda entry: entry.index)
+            found = spaces.get(namespace, [])
+        else:
+            every = [entry for entries in spaces.values() for entry in entries]
+            found = sorted(every, key=lambda entry: entry.index)
+        return [entry for entry in found if entry.kind.group == group] if group else found
 
     def find(self, kind: str, name: str, *, namespace: str = "", group: str = "") -> Entry | None:
         """Return one object; without a group, the first of any group that has such a kind."""
-        if group:
-            return self._by_name.get((group, kind, namespace, name))
-        return self._first.get((kind, namespace, name))
+        bare, _, of_kind = kind.partition(".")
+        if group or of_kind:
+            return self._by_name.get((group or of_kind, bare, namespace, name))
+        return self._first.get((bare, namespace, name))
 
     def exists(self, kind: str, name: str, *, namespace: str = "") -> bool:
         """Say whether an object was given, even if it could not be read."""
-        key = (kind, namespace, name)
-        return key in self._first or key in self._broken
+        if self.find(kind, name, namespace=namespace) is not None:
+            return True
+        bare, _, group = kind.partition(".")
+        key = (bare, namespace, name)
+        return any(key == broken[1:] and group in ("", broken[0]) for broken in self._broken)
 
     def all(self) -> Iterator[Entry]:
         """Yield all objects in document order."""
@@ -108,8 +120,8 @@ class Objects:
         metadata = document.raw.get("metadata")
         if isinstance(metadata, dict):
             namespace = str(metadata.get("namespace") or DEFAULT_NAMESPACE)
-            key = (kind.kind, namespace if kind.namespaced else "", str(metadata.get("name")))
-            self._broken.add(key)
+            place = namespace if kind.namespaced else ""
+            self._broken.add((kind.group, kind.kind, place, str(metadata.get("name"))))
 
 
 def read_objects(
@@ -162,7 +174,16 @@ def _entry(document: Document, index: int, kind: Kind, notes: Notes) -> Entry | 
     if notes.problems:
         return None
     stored = kind.upgrade(decoded) if kind.upgrade is not None else decoded
-    return Entry(document, index, kind, stored, notes)
+    return Entry(document, index, kind, _named(stored, kind, index), notes)
+
+
+def _named(manifest: Any, kind: Kind, index: int) -> Any:
+    """Make up a name where the API server would; the place of the document makes it unique."""
+    metadata: ObjectMeta = manifest.metadata
+    if metadata.name or not kind.is_named:
+        return manifest
+    named = msgspec.structs.replace(metadata, name=f"{metadata.generate_name}{index:05d}")
+    return msgspec.structs.replace(manifest, metadata=named)
 
 
 def _metadata(document: Document) -> ObjectMeta | None:

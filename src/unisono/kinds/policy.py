@@ -7,6 +7,7 @@
     manageJobsWithoutQueueName,
     managedJobsNamespaceSelector
     preemption: {antiThrash: false}                (ours only: spec quota §18.2)
+    placement: {scoring, levels, defaultGpuMode}   (ours only: spec placement §8.13)
     compat: {strict: true}                         (ours only: Kueue's behaviour everywhere)
 
 Sections of a Configuration that only concern how Kueue itself runs are accepted and have no
@@ -22,8 +23,9 @@ import msgspec
 from msgspec import Meta
 
 from unisono.engine.model import policy as engine
+from unisono.engine.model.node import HOSTNAME
 from unisono.kinds.decode import Schema
-from unisono.kinds.meta import ObjectMeta
+from unisono.kinds.meta import ObjectMeta, wrong_with_label_key
 from unisono.kinds.notes import Notes
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.registry import Kind
@@ -114,6 +116,23 @@ class PreemptionPolicy(Schema, frozen=True, kw_only=True):
     ] = True
 
 
+class Placement(Schema, frozen=True, kw_only=True):
+    """How pods are put on nodes."""
+
+    scoring: Annotated[
+        Literal["leftover", "binpack", "spread", "fgd", "none"],
+        Meta(description="Which of equally good nodes to take."),
+    ] = "leftover"
+    levels: Annotated[
+        tuple[str, ...] | str,
+        Meta(description="Node labels that make topology levels, widest first; auto: known ones."),
+    ] = "auto"
+    default_gpu_mode: Annotated[
+        Literal["preferred", "unconstrained"],
+        Meta(description="Whether pods with GPUs that ask for no topology stay together."),
+    ] = "preferred"
+
+
 class Compat(Schema, frozen=True, kw_only=True):
     """How much to be like Kueue."""
 
@@ -135,6 +154,7 @@ class Policy(Schema, frozen=True, kw_only=True):
     manage_jobs_without_queue_name: bool | None = None
     managed_jobs_namespace_selector: LabelSelector | None = None
     preemption: PreemptionPolicy = PreemptionPolicy()
+    placement: Placement = Placement()
     compat: Compat = Compat()
 
 
@@ -200,6 +220,8 @@ def _check(document: Configuration | Policy, notes: Notes) -> None:
             notes.problem(problem.path, problem.message)
     if isinstance(document, Configuration):
         _check_gates(document.feature_gates, notes)
+    else:
+        _check_placement(document.placement, notes)
 
 
 def _check_strategies(strategies: tuple[engine.FairStrategy, ...], notes: Notes) -> None:
@@ -238,6 +260,23 @@ def _check_resources(section: Resources, notes: Notes) -> None:
     if section.device_class_mappings is not None:
         message = "has no effect yet; ignored"
         notes.warn("FieldIgnored", "resources.deviceClassMappings", message)
+
+
+def _check_placement(section: Placement, notes: Notes) -> None:
+    if isinstance(section.levels, str):
+        if section.levels != "auto":
+            message = f'must be auto or a list of node labels, not "{section.levels}"'
+            notes.problem("placement.levels", message)
+        return
+    for index, label in enumerate(section.levels):
+        path = f"placement.levels[{index}]"
+        wrong = wrong_with_label_key(label)
+        if wrong:
+            notes.problem(path, wrong)
+        if label in section.levels[:index]:
+            notes.problem(path, f'"{label}" stands twice')
+        if label == HOSTNAME and index < len(section.levels) - 1:
+            notes.problem(path, f"{HOSTNAME} can only be the last level")
 
 
 def _check_gates(gates: Mapping[str, bool], notes: Notes) -> None:

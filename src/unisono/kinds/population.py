@@ -1,26 +1,38 @@
-"""The workloads of a world: who waits, who holds quota, who is none of our business."""
+"""The workloads of a world: who waits, who holds quota, who is none of our business.
+
+And with them, who sits on nodes: the pods of holdings are counted there, all other bound pods are
+strangers.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from unisono.engine.model.names import FlavorName, Instant, LocalQueueKey, QueueName, WorkloadKey
+from unisono.engine.model.names import (
+    FlavorName,
+    Instant,
+    LocalQueueKey,
+    NodeName,
+    QueueName,
+    WorkloadKey,
+)
+from unisono.engine.model.node import NodePod
 from unisono.engine.model.queue import ClusterQueue, Flavor, LocalQueue
-from unisono.engine.model.snapshot import Namespace
 from unisono.engine.model.workload import Holding, Workload
-from unisono.kinds.candidates import Candidate, candidates
-from unisono.kinds.core.schema import Pod
+from unisono.kinds.candidates import KUEUE_WORKLOAD, Candidate, candidates
+from unisono.kinds.doors import Doors
 from unisono.kinds.kueue.workload_rules import GATED_BY, holding_of, is_finished, workload_of
-from unisono.kinds.managing import QUEUE_LABEL_PATH, is_managed, queue_name
+from unisono.kinds.managing import QUEUE_LABEL_PATH
 from unisono.kinds.notes import Notes
 from unisono.kinds.objects import Entry, Objects
 from unisono.kinds.priorities import class_priority, job_priority
 from unisono.kinds.registry import Registry
 from unisono.kinds.resource_rules import ResourceRules
-from unisono.kinds.running import bound_pods, holding_of_job
+from unisono.kinds.running import BoundPods, holding_of_job, is_bound
+from unisono.kinds.seats import seated, seats_for, stranger
 from unisono.kinds.settings import Settings
 
 MAX_EXECUTION_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"
@@ -35,20 +47,23 @@ class Surroundings:
     registry: Registry
     settings: Settings
     now: Instant
-    namespaces: Mapping[str, Namespace]
+    doors: Doors
     queues: Mapping[QueueName, ClusterQueue]
     local_queues: Mapping[LocalQueueKey, LocalQueue]
     flavors: Mapping[FlavorName, Flavor]
+    hosts: Mapping[str, NodeName]  # nodes by their host names
+    bound: BoundPods
     is_complete: bool = True  # False: some file could not be read, so references may be right
 
 
 @dataclass(slots=True)
 class Population:
-    """All workloads, in document order."""
+    """All workloads, in document order, and the pods on nodes that are nobody's of them."""
 
     waiting: list[Workload] = field(default_factory=list)
     holdings: list[Holding] = field(default_factory=list)
     unmanaged: list[WorkloadKey] = field(default_factory=list)
+    strangers: list[NodePod] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,25 +88,28 @@ def populate(around: Surroundings) -> Population:
     """Read every workload and every job that is managed."""
     found: list[tuple[int, Workload | Holding]] = []
     unmanaged: list[WorkloadKey] = []
-    for entry in around.objects.entries("Workload"):
+    for entry in around.objects.entries(KUEUE_WORKLOAD):
         if not is_finished(entry.manifest):
             found.append((entry.index, _from_workload(entry, around)))
-    pods = bound_pods(around.objects)
-    for candidate in candidates(around.objects, around.registry):
-        entry = candidate.entry
-        queue = queue_name(entry, candidate.own_queue, around.objects)
-        if not is_managed(entry, queue, around.namespaces[entry.namespace], around.settings):
-            unmanaged.append(_key(candidate))
+    for candidate in candidates(around.objects, around.registry, around.bound):
+        # Without nodes there is nothing to decide about a pod that is in no queue.
+        is_plain = candidate.is_plain_pod and not candidate.queue_label
+        if is_plain and not around.doors.has_nodes:
             continue
-        made = _from_candidate(candidate, queue, pods.get(entry.index, []), around)
-        if made is not None:
-            found.append((entry.index, made))
+        door = around.doors.door_for(candidate)
+        if door is not None:
+            made = _from_candidate(candidate, door, around)
+            if made is not None:
+                found.append((candidate.entry.index, made))
+        elif not is_plain:
+            unmanaged.append(_key(candidate))
     result = Population(unmanaged=unmanaged)
     for _, made in sorted(found, key=lambda pair: pair[0]):
         if isinstance(made, Holding):
             result.holdings.append(made)
         else:
             result.waiting.append(made)
+    result.strangers.extend(stranger(pod, _reading(pod, around)) for pod in around.bound.others())
     return result
 
 
@@ -141,7 +159,11 @@ def _from_workload(entry: Entry, around: Surroundings) -> Workload | Holding:
     if around.is_complete and not around.objects.exists("ClusterQueue", queue):
         path = "status.admission.clusterQueue"
         entry.notes.problem(path, f'there is no ClusterQueue "{queue}"')
-    return holding
+    counts = {one.name: one.count for one in holding.admission.pod_sets}
+    pods = around.bound.of_workload(entry)
+    seats = seats_for(pods, made.pod_sets, counts, _reading(entry, around))
+    around.bound.seat(seats.seated())
+    return seated(holding, seats, written, around.hosts)
 
 
 def _priority(entry: Entry, objects: Objects) -> int:
@@ -160,34 +182,37 @@ def _priority(entry: Entry, objects: Objects) -> int:
 
 
 def _from_candidate(
-    candidate: Candidate, queue: str, pods: list[Pod], around: Surroundings
+    candidate: Candidate, door: LocalQueueKey, around: Surroundings
 ) -> Workload | Holding | None:
     """Return the workload of a managed job; None if there is nothing to run."""
     entry, context = candidate.entry, _reading(candidate.entry, around)
-    pod_sets = candidate.pod_sets(context)
-    if not pod_sets:
+    before = len(entry.notes.faults)  # an object may describe several gangs
+    asked = candidate.read(context)
+    if not asked.pod_sets:
         return None
-    if queue:
-        _check_queue(queue, QUEUE_LABEL_PATH, entry, around)
-    priority = job_priority(entry, candidate.own_class, around.objects)
-    local_queue = LocalQueueKey(f"{entry.namespace}/{queue}")
+    if candidate.queue_label:
+        _check_queue(candidate.queue_label, QUEUE_LABEL_PATH, entry, around)
     made = Workload(
         key=_key(candidate),
-        uid=_uid(entry),
-        queue=local_queue,
-        pod_sets=pod_sets,
-        priority=priority,
+        uid=_uid(entry) + candidate.part,
+        queue=door,
+        pod_sets=asked.pod_sets,
+        priority=job_priority(entry, asked.priority_class, asked.priority, around.objects),
         created_at=_created_at(entry, around),
         gated_by=entry.metadata.annotations.get(GATED_BY, ""),
-        reclaimable=candidate.reclaimable,
+        reclaimable=asked.reclaimable,
         max_execution_ms=_max_execution_ms(entry),
-        misconfigured="; ".join(entry.notes.faults),
+        misconfigured="; ".join(entry.notes.faults[before:]),
+        min_total=asked.min_total,
     )
-    behind = _queue_behind(local_queue, around)
-    bound = list(_bound(candidate, pods))
+    behind = _queue_behind(door, around)
+    bound = around.bound.of_job(entry) or [pod for pod in candidate.pods if is_bound(pod.manifest)]
     if not bound or behind is None:
         return made
-    return holding_of_job(made, bound, behind, flavors=around.flavors, context=context)
+    counts = {one.name: one.count for one in made.pod_sets}
+    seats = seats_for(bound, made.pod_sets, counts, context)
+    around.bound.seat(seats.seated())
+    return holding_of_job(made, seats, behind, flavors=around.flavors, context=context)
 
 
 def _max_execution_ms(entry: Entry) -> int | None:
@@ -202,15 +227,6 @@ def _max_execution_ms(entry: Entry) -> int | None:
     return int(label) * 1000
 
 
-def _bound(candidate: Candidate, pods: list[Pod]) -> Iterator[Pod]:
-    """Yield the pods that show that it runs: a job's, or those of the group itself."""
-    yield from pods
-    if isinstance(candidate.subject, tuple):
-        for pod in candidate.subject:
-            if pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed"):
-                yield pod
-
-
 def _queue_behind(key: LocalQueueKey, around: Surroundings) -> ClusterQueue | None:
-    local_queue = around.local_queues.get(key)
-    return around.queues.get(local_queue.queue) if local_queue is not None else None
+    door = around.doors.opened.get(key) or around.local_queues.get(key)
+    return around.queues.get(door.queue) if door is not None else None

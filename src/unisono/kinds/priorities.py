@@ -2,7 +2,8 @@
 
     1. label kueue.x-k8s.io/priority-class          a WorkloadPriorityClass
     2. WorkloadPriorityClass `default`              if there is one and the label is absent
-    3. the job's own class, or its first pod set's  a PriorityClass
+    3. a number that a PodGroup has                 from its class, by the API server
+       the job's own class, or its first pod set's  a PriorityClass
     4. the global default PriorityClass             the lowest value, if several claim to be it
     5. 0
 
@@ -23,7 +24,7 @@ POD_CLASS = "PriorityClass"
 _BUILT_IN = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
-def job_priority(entry: Entry, own_class: str, objects: Objects) -> int:
+def job_priority(entry: Entry, own_class: str, own_number: int | None, objects: Objects) -> int:
     """Return the priority of a job; `own_class` is what the job or its pods name."""
     label = entry.metadata.labels.get(PRIORITY_LABEL, "")
     if label:
@@ -32,6 +33,8 @@ def job_priority(entry: Entry, own_class: str, objects: Objects) -> int:
     default = objects.find(WORKLOAD_CLASS, DEFAULT_CLASS)
     if default is not None:
         return int(default.manifest.value)
+    if own_number is not None:
+        return own_number
     if own_class:
         return class_priority(POD_CLASS, own_class, "spec", entry.notes, objects)
     return global_default(objects)

@@ -6,8 +6,6 @@ that stand in no template; they are counted here, or quota would say yes and the
     enableInTreeAutoscaling           the autoscaler beside the head      500m CPU, 512Mi
     RayJob, K8sJobMode (default)      a pod `submitter`                   500m CPU, 200Mi
     RayJob, SidecarMode               the submitter beside the head       likewise
-
-Spec jobs §5 and §7.1.
 """
 
 from __future__ import annotations
@@ -235,6 +233,7 @@ def _cluster_sets(
         count=1,
         template=_beside(spec.head_group_spec.template, *_autoscaler(spec), *beside_head),
         path=f"{path}.headGroupSpec.template",
+        labels={"ray.io/node-type": HEAD},
     )
     groups = (
         TemplateSet(
@@ -242,6 +241,7 @@ def _cluster_sets(
             count=workers(group),
             template=group.template,
             path=f"{path}.workerGroupSpecs[{index}].template",
+            labels={"ray.io/node-type": "worker", "ray.io/group": group.group_name},
         )
         for index, group in enumerate(spec.worker_group_specs)
     )

@@ -3,12 +3,13 @@
 A module of an API group defines its structs and ends with a tuple `KINDS` of `Kind`;
 `kinds/known.py` lists those tuples, and nothing else has to change to add a kind.
 
-Three sorts of kinds:
+Four sorts of kinds:
 
     configuration   ClusterQueue, Namespace, LimitRange, PriorityClass, TrainingRuntime, …
                     decoded, checked and kept; whoever needs one asks `context.find(…)`
     job             one object is one workload: give `job=JobHooks(…)`
     member          several objects are one workload (pods of a group): `members=MemberHooks(…)`
+    group           an object makes one workload of the pods that name it: `gang=GroupHooks(…)`
 
 What `world` does for every job, so that a job kind need not: names, namespaces, the queue label,
 priorities, creation times, owners, gates, duplicates, and what is already admitted. What a job
@@ -19,6 +20,8 @@ kind does, with functions that take its decoded manifest:
     is_finished(manifest) -> bool                          a finished job holds and wants nothing
     reclaimable(manifest) -> tuple[tuple[str, int], ...]   pods per set that are done for good
     queue(manifest) -> str                                 only if it has one besides the label
+    min_total(manifest) -> int | None                      if fewer pods than all may start
+    scheduler(manifest) -> str                             the schedulerName of its pods
 
 They never raise for bad input. They report to `context.notes`:
 
@@ -39,9 +42,15 @@ from typing import Any, Protocol
 import msgspec
 
 from unisono.engine.model.workload import PodSet
+from unisono.kinds.gang_rules import GangRules
 from unisono.kinds.nearest import nearest
 from unisono.kinds.notes import Notes
 from unisono.kinds.resource_rules import ResourceRules
+
+# Names of schedulers whose pods are ours to place, even if they are in no queue.
+OUR_SCHEDULERS = frozenset(
+    {"unisono", "volcano", "scheduler-plugins-scheduler", "coscheduling", "kai-scheduler"}
+)
 
 
 class Context(Protocol):
@@ -60,7 +69,10 @@ class Context(Protocol):
         """Which resources to leave out of a request, and which to turn into others."""
 
     def find(self, kind: str, name: str, *, namespace: str = "") -> Any | None:
-        """Return a decoded object by kind and name (and namespace if it has one), or None."""
+        """Return a decoded object by kind and name (and namespace if it has one), or None.
+
+        A kind that several API groups have is written KIND.GROUP.
+        """
 
     def every(self, kind: str, *, namespace: str = "") -> tuple[Any, ...]:
         """Return all decoded objects of a kind (in a namespace), in document order."""
@@ -78,6 +90,10 @@ def _empty(manifest: Any) -> str:
     return ""
 
 
+def _all(manifest: Any) -> int | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobHooks:
     """How one object becomes one workload, named `KIND-NAME` in lower case."""
@@ -87,6 +103,8 @@ class JobHooks:
     is_finished: Callable[[Any], bool] = _no
     reclaimable: Callable[[Any], tuple[tuple[str, int], ...]] = _nothing
     queue: Callable[[Any], str] = _empty
+    min_total: Callable[[Any], int | None] = _all
+    scheduler: Callable[[Any], str] = _empty
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +120,23 @@ class MemberHooks:
     priority_class: Callable[[tuple[Any, ...]], str] = _empty
     is_finished: Callable[[tuple[Any, ...]], bool] = _no
     reclaimable: Callable[[tuple[Any, ...]], tuple[tuple[str, int], ...]] = _nothing
+    queue: Callable[[tuple[Any, ...]], str] = _empty
+    scheduler: Callable[[tuple[Any, ...]], str] = _empty
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupHooks:
+    """How an object makes a gang of the pods that name it (`core.links`, `gangs`).
+
+    An object may describe several gangs; pods then name a part of it, which is empty otherwise.
+    """
+
+    rules: Callable[[Any, str, Context], GangRules | None]  # None: it has no such part
+    # False: its pods start one by one, as if they did not name it.
+    is_gang: Callable[[Any, str], bool] = lambda manifest, part: True
+    queue: Callable[[Any], str] = _empty
+    # The object of its own namespace, as KIND.GROUP and name, that makes one gang of several.
+    parent: Callable[[Any], tuple[str, str] | None] = lambda manifest: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +155,7 @@ class Kind:
     upgrade: Callable[[Any], Any] | None = None
     job: JobHooks | None = None
     members: MemberHooks | None = None
+    gang: GroupHooks | None = None
 
     @property
     def api_version(self) -> str:

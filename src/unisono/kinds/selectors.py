@@ -9,6 +9,9 @@ from unisono.engine.model import selection as engine
 from unisono.kinds.decode import Problem, Schema
 from unisono.kinds.meta import wrong_with_label, wrong_with_label_key, wrong_with_label_value
 
+# What Kubernetes makes of a selector that is not there at all: no value is among no values.
+NOTHING = engine.LabelSelector((engine.Requirement("nothing", "In", ()),))
+
 
 class LabelSelectorRequirement(Schema, frozen=True, kw_only=True):
     """One clause about one label."""

@@ -13,10 +13,12 @@ import msgspec
 from unisono.engine.model import policy as engine
 from unisono.engine.model import selection as engine_selection
 from unisono.engine.model.names import ResourceName
+from unisono.kinds.meta import NAMESPACE_LABEL
 from unisono.kinds.policy import (
     AdmissionFairSharing,
     Configuration,
     FairSharing,
+    Placement,
     Policy,
     Resources,
     WaitForPodsReady,
@@ -24,7 +26,6 @@ from unisono.kinds.policy import (
 from unisono.kinds.resource_rules import NO_RULES, ResourceRules, Transformation
 from unisono.kinds.selectors import selector_of
 
-NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 # Where Kueue and Unisono live; jobs there are never queued unless a selector says so.
 _UNMANAGED = ("kube-system", "kueue-system", "unisono-system")
 
@@ -55,6 +56,7 @@ def settings_of(configuration: Configuration | None, policy: Policy | None) -> S
             settings.policy,
             strict=strict,
             anti_thrash=policy.preemption.anti_thrash and not strict,
+            placement=_placement(policy.placement),
         )
         settings = msgspec.structs.replace(settings, policy=changed)
     return settings
@@ -132,6 +134,13 @@ def _pods_ready(section: WaitForPodsReady, *, is_old: bool) -> engine.PodsReady 
         backoff_limit=again.backoff_limit_count,
         backoff_base_ms=again.backoff_base_seconds * 1000,
         backoff_max_ms=again.backoff_max_seconds * 1000,
+    )
+
+
+def _placement(section: Placement) -> engine.Placement:
+    levels = () if isinstance(section.levels, str) else section.levels
+    return engine.Placement(
+        scoring=section.scoring, levels=levels, gpu_mode=section.default_gpu_mode
     )
 
 

@@ -17,19 +17,27 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.node import Node, Topology
 from unisono.engine.model.snapshot import Namespace, Snapshot
+from unisono.kinds.core.nodes import node_of
 from unisono.kinds.core.selection import labels_of
 from unisono.kinds.cross_checks import check_cycles, check_pools, check_references
 from unisono.kinds.documents import Document, Documents, read_documents
+from unisono.kinds.doors import UNLIMITED, Doors
 from unisono.kinds.known import KNOWN
 from unisono.kinds.kueue.flavors import check_of, flavor_of
 from unisono.kinds.kueue.queue_rules import cohort_of, local_queue_of, queue_of
+from unisono.kinds.meta import NAMESPACE_LABEL
 from unisono.kinds.notes import Finding
 from unisono.kinds.objects import Entry, Objects, read_objects
 from unisono.kinds.policy import Configuration, Policy
 from unisono.kinds.population import Surroundings, populate
 from unisono.kinds.registry import Registry
-from unisono.kinds.settings import NAMESPACE_LABEL, Settings, settings_of
+from unisono.kinds.running import BoundPods
+from unisono.kinds.seats import hosts_of
+from unisono.kinds.settings import Settings, settings_of
+from unisono.kinds.volcano.hypernodes import hypernode_labels, hypernode_topology
+from unisono.kinds.volcano.queues import ANY_NODE
 
 _POLICY_KINDS = frozenset({("unisono.dev", "Policy"), ("config.kueue.x-k8s.io", "Configuration")})
 
@@ -104,16 +112,21 @@ def _snapshot(
         local_queue_of(entry.manifest, entry.namespace) for entry in objects.entries("LocalQueue")
     ]
     namespaces = _namespaces(objects)
+    doors = Doors(objects, settings, {one.name: one for one in namespaces})
+    if any(queue.groups for queue in doors.volcano.values()):
+        flavors.append(ANY_NODE)
     population = populate(
         Surroundings(
             objects=objects,
             registry=registry,
             settings=settings,
             now=now,
-            namespaces={namespace.name: namespace for namespace in namespaces},
-            queues={queue.name: queue for queue in queues},
+            doors=doors,
+            queues={one.name: one for one in (*queues, *doors.volcano.values(), UNLIMITED)},
             local_queues={local_queue.key: local_queue for local_queue in local_queues},
             flavors={flavor.name: flavor for flavor in flavors},
+            hosts=hosts_of(objects),
+            bound=BoundPods(objects),
             is_complete=is_complete,
         )
     )
@@ -122,15 +135,39 @@ def _snapshot(
         policy=settings.policy,
         flavors=tuple(flavors),
         cohorts=tuple(cohort_of(entry.manifest) for entry in objects.entries("Cohort")),
-        queues=tuple(queues),
-        local_queues=tuple(local_queues),
+        queues=(*queues, *doors.implicit_queues()),
+        local_queues=(*local_queues, *sorted(doors.opened.values(), key=lambda one: one.key)),
         namespaces=namespaces,
         checks=tuple(check_of(entry.manifest) for entry in objects.entries("AdmissionCheck")),
-        topologies=tuple(entry.name for entry in objects.entries("Topology")),
+        topologies=_topologies(objects),
+        nodes=_nodes(objects),
+        pods=tuple(population.strangers),
         holdings=tuple(population.holdings),
         waiting=tuple(population.waiting),
     )
     return snapshot, tuple(population.unmanaged)
+
+
+def _nodes(objects: Objects) -> tuple[Node, ...]:
+    """Return the nodes; HyperNodes above them show as labels."""
+    entries = objects.entries("Node")
+    hypernodes = [entry.manifest for entry in objects.entries("HyperNode")]
+    more = hypernode_labels(hypernodes, (entry.manifest for entry in entries))
+    return tuple(node_of(entry.manifest, more.get(entry.name, {})) for entry in entries)
+
+
+def _topologies(objects: Objects) -> tuple[Topology, ...]:
+    """Return the topologies that were given, and the one that HyperNodes make."""
+    given = [
+        Topology(entry.name, tuple(level.node_label for level in entry.manifest.spec.levels))
+        for entry in objects.entries("Topology")
+    ]
+    made = hypernode_topology(entry.manifest for entry in objects.entries("HyperNode"))
+    if made is None:
+        return tuple(given)
+    if made.name in {one.name for one in given}:
+        made = Topology(f"unisono.dev/{made.name}", made.levels)
+    return (*given, made)
 
 
 def _namespaces(objects: Objects) -> tuple[Namespace, ...]:

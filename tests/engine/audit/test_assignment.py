@@ -22,6 +22,7 @@ from tests.support.quota_builders import (
 )
 from unisono.engine.audit.world import World
 from unisono.engine.model.names import PODS, FlavorName, QueueName, ResourceName
+from unisono.engine.model.node import Topology
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.queue import ClusterQueue, Flavor
@@ -140,7 +141,7 @@ def test_a_flavor_exists_and_belongs_to_the_queue() -> None:
 def on_f(pod_set: PodSet, *others: Flavor, **flavor: Any) -> tuple[Snapshot, Plan]:
     flavors = (Flavor(name=F, **flavor), *(others or (Flavor(name=G),)))
     given = assignment(pod_set, "f")
-    return case(of(pod_set), given, flavors=flavors, topologies=("racks",))
+    return case(of(pod_set), given, flavors=flavors, topologies=(Topology("racks"),))
 
 
 ONLY = Taint("gpu", "only", "NoSchedule")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.support.audit_asserts import breaks, passes
+from tests.support.node_plans import machine, replace
 from tests.support.quota_builders import GPU, group, job, plan, pool, queue, snapshot
 from unisono.engine.model.explanation import (
     Blocker,
     Deactivated,
     ExceedsMaximum,
     Explanation,
+    GangDoesNotFit,
     QuotaExhausted,
 )
 from unisono.engine.model.names import FlavorName, QueueName
@@ -83,3 +85,22 @@ def test_what_is_not_metered_cannot_be_short() -> None:
         queue("a", groups=(group({"f": {"cpu": "4"}}, covered=("cpu", "gpu")),)), waiting=(JOB,)
     )
     breaks("explanation", loose, waits(exhausted(5, 0)))
+
+
+def misfit(placeable: int, nodes: int = 2, refused: int = 1) -> GangDoesNotFit:
+    return GangDoesNotFit(
+        pod_set="main",
+        pods=4,
+        pods_placeable=placeable,
+        nodes=nodes,
+        refusals=(("selector", refused),),
+    )
+
+
+def test_a_gang_that_lacks_nodes_lacks_at_least_one() -> None:
+    cluster = replace(WORLD, nodes=(machine("n1"), machine("n2")))
+    passes(cluster, waits(misfit(3)))
+    breaks("explanation", cluster, waits(misfit(4)))
+    breaks("explanation", cluster, waits(misfit(3, nodes=3)))
+    breaks("explanation", cluster, waits(misfit(3, refused=3)))
+    breaks("explanation", WORLD, waits(misfit(3)))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tests.support.manifests import FakeContext, read
 from unisono.engine.model.names import CPU
-from unisono.engine.model.selection import Requirement, Toleration
-from unisono.engine.model.workload import PodSet, TopologyRequest
+from unisono.engine.model.node import HostPort, PodRule, PodSelector, SpreadRule
+from unisono.engine.model.selection import LabelSelector, Requirement, Toleration
+from unisono.engine.model.workload import PodSet, TopologyRequest, WeightedTerm
 from unisono.kinds.core.pod_sets import (
     TemplateSet,
     check_template_sets,
@@ -13,6 +14,8 @@ from unisono.kinds.core.pod_sets import (
     pod_sets,
 )
 from unisono.kinds.core.schema import PodTemplateSpec
+from unisono.kinds.resource_rules import ResourceRules
+from unisono.kinds.selectors import NOTHING
 
 POD = """
 apiVersion: v1
@@ -75,6 +78,58 @@ def test_everything_of_a_template_arrives() -> None:
         ),
     )
     assert context.notes.faults == []
+
+
+NEIGHBOURS = """
+apiVersion: v1
+kind: Pod
+metadata: {name: x, labels: {app: x}}
+spec:
+  affinity:
+    nodeAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution:
+      - {weight: 7, preference: {matchExpressions: [{key: zone, operator: Exists}]}}
+    podAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+      - {topologyKey: rack, labelSelector: {matchLabels: {job-name: j}}}
+    podAntiAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+      - {topologyKey: kubernetes.io/hostname, labelSelector: {}, matchLabelKeys: [job-name]}
+  topologySpreadConstraints:
+  - {maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, nodeTaintsPolicy: Honor}
+  containers: [{name: c, ports: [{containerPort: 1, hostPort: 1}]}]
+"""
+
+
+def test_what_placement_needs_besides() -> None:
+    pod = read(NEIGHBOURS)
+    one = TemplateSet(
+        name="main",
+        count=2,
+        template=PodTemplateSpec(metadata=pod.metadata, spec=pod.spec),
+        path="spec.template",
+        labels={"job-name": "j"},
+    )
+    context = FakeContext()
+    (made,) = pod_sets([one], context)
+    own = LabelSelector((Requirement("job-name", "In", ("j",)),))
+    assert made.preferred == (WeightedTerm(7, (Requirement("zone", "Exists"),)),)
+    assert made.labels == (("app", "x"), ("job-name", "j"))
+    assert made.host_ports == (HostPort(1),)
+    assert made.affinity_to == (PodRule(PodSelector(own), "rack"),)
+    assert made.anti_affinity == (PodRule(PodSelector(own), "kubernetes.io/hostname"),)
+    assert made.spread == (SpreadRule(selector=PodSelector(NOTHING), topology_key="zone"),)
+    assert [(one.code, one.path) for one in context.notes.warnings] == [
+        ("FieldIgnored", "spec.template.spec.topologySpreadConstraints[0].nodeTaintsPolicy")
+    ]
+
+
+def test_what_a_pod_takes_of_a_node_is_said_where_quota_counts_otherwise() -> None:
+    (same,) = pod_sets([of(1)], FakeContext())
+    assert same.node_requests is None
+    (made,) = pod_sets([of(1)], FakeContext(rules=ResourceRules(exclude_prefixes=("cpu",))))
+    assert made.requests == ()
+    assert made.node_requests == ((CPU, 1000),)
 
 
 def test_a_set_scaled_to_nothing_is_left_out() -> None:

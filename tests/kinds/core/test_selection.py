@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from unisono.engine.model.selection import Requirement, Toleration, meets
+from unisono.engine.model.workload import WeightedTerm
 from unisono.kinds.core.schema import PodSpec
-from unisono.kinds.core.selection import affinity_terms, labels_of, tolerations_of
+from unisono.kinds.core.selection import (
+    affinity_terms,
+    labels_of,
+    preferred_terms,
+    tolerations_of,
+)
 from unisono.kinds.decode import decode
 
 
@@ -27,8 +33,29 @@ def test_labels_are_in_canonical_order() -> None:
 
 def test_no_affinity_demands_nothing() -> None:
     assert affinity_terms(spec_of({}).affinity) == ()
-    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}
-    assert affinity_terms(spec_of({"affinity": {"nodeAffinity": preferred}}).affinity) == ()
+    assert affinity_terms(preferred({"weight": 1}).affinity) == ()
+
+
+def preferred(*terms: dict[str, Any]) -> PodSpec:
+    key = "preferredDuringSchedulingIgnoredDuringExecution"
+    return spec_of({"affinity": {"nodeAffinity": {key: list(terms)}}})
+
+
+def test_preferred_terms_have_weights() -> None:
+    zone = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+    name = {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["n1"]}]}
+    spec = preferred(
+        {"weight": 5, "preference": zone | name},
+        {"weight": 0, "preference": zone},
+        {"weight": 9, "preference": {}},
+        {"weight": 100, "preference": name},
+    )
+    not_there = Requirement("metadata.name", "NotIn", ("n1",))
+    assert preferred_terms(spec.affinity) == (
+        WeightedTerm(5, (Requirement("zone", "In", ("a",)), not_there)),
+        WeightedTerm(100, (not_there,)),
+    )
+    assert preferred_terms(None) == preferred_terms(spec_of({"affinity": {}}).affinity) == ()
 
 
 def test_terms_keep_their_order_and_their_clauses() -> None:

@@ -115,3 +115,94 @@ def test_a_template_is_checked_with_its_annotations() -> None:
     assert template is not None, problems
     (fault,) = check_pod_template(template, "spec.template")
     assert fault.path.startswith("spec.template.metadata.annotations[")
+
+
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def pods_near(kind: str = "podAffinity", **term: Any) -> dict[str, Any]:
+    return one_container(affinity={kind: {REQUIRED: [{"topologyKey": "rack"} | term]}})
+
+
+def test_preferred_node_affinity_is_checked_like_required() -> None:
+    term = {"weight": 1, "preference": {"matchExpressions": [{"key": "k", "operator": "In"}]}}
+    raw = one_container(affinity={"nodeAffinity": {PREFERRED: [term]}})
+    at = f"spec.affinity.nodeAffinity.{PREFERRED}[0].preference.matchExpressions[0].values"
+    assert faults(raw) == [(at, "In needs at least one value")]
+
+
+def test_a_weight_is_at_most_a_hundred() -> None:
+    raw = {"affinity": {"nodeAffinity": {PREFERRED: [{"weight": 101}]}}}
+    _, problems = decode(PodSpec, raw)
+    assert [one.path for one in problems] == [f"affinity.nodeAffinity.{PREFERRED}[0].weight"]
+
+
+@pytest.mark.parametrize("kind", ["podAffinity", "podAntiAffinity"])
+@pytest.mark.parametrize(
+    ("term", "path", "message"),
+    [
+        ({"topologyKey": ""}, "topologyKey", "must be the key of a node label"),
+        (
+            {"labelSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}},
+            "labelSelector.matchExpressions[0].values",
+            "In needs at least one value",
+        ),
+        (
+            {"namespaceSelector": {"matchLabels": {"a": "-"}}},
+            "namespaceSelector.matchLabels[a]",
+            '"-" is not a valid label value',
+        ),
+        ({"matchLabelKeys": ["a"]}, "matchLabelKeys", "needs a labelSelector beside it"),
+        ({"mismatchLabelKeys": ["a"]}, "mismatchLabelKeys", "needs a labelSelector beside it"),
+        (
+            {"labelSelector": {}, "matchLabelKeys": ["a"], "mismatchLabelKeys": ["a"]},
+            "mismatchLabelKeys",
+            '"a" stands in matchLabelKeys as well; no pod can match',
+        ),
+    ],
+)
+def test_terms_about_pods(kind: str, term: dict[str, Any], path: str, message: str) -> None:
+    ((found, said),) = faults(pods_near(kind, **term))
+    assert found == f"spec.affinity.{kind}.{REQUIRED}[0].{path}"
+    assert said.startswith(message)
+    liked = {PREFERRED: [{"weight": 1, "podAffinityTerm": {"topologyKey": "rack"} | term}]}
+    ((found, _),) = faults(one_container(affinity={kind: liked}))
+    assert found == f"spec.affinity.{kind}.{PREFERRED}[0].podAffinityTerm.{path}"
+
+
+@pytest.mark.parametrize(
+    ("constraint", "path", "message"),
+    [
+        ({"topologyKey": "a b"}, "[0].topologyKey", "must be the key of a node label"),
+        ({"matchLabelKeys": ["a"]}, "[0].matchLabelKeys", "needs a labelSelector beside it"),
+        (
+            {"minDomains": 2, "whenUnsatisfiable": "ScheduleAnyway"},
+            "[0].minDomains",
+            "needs whenUnsatisfiable: DoNotSchedule",
+        ),
+        (
+            {"labelSelector": {"matchLabels": {"-": "a"}}},
+            "[0].labelSelector.matchLabels[-]",
+            '"-" is not a valid key',
+        ),
+    ],
+)
+def test_spread_constraints(constraint: dict[str, Any], path: str, message: str) -> None:
+    base = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    ((found, said),) = faults(one_container(topologySpreadConstraints=[base | constraint]))
+    assert found == f"spec.topologySpreadConstraints{path}"
+    assert said.startswith(message)
+    ((found, _),) = faults(one_container(topologySpreadConstraints=[base, base]))
+    assert found == "spec.topologySpreadConstraints[1].topologyKey"
+
+
+def test_on_the_hosts_network_a_port_is_the_hosts() -> None:
+    ports = [{"containerPort": 80, "hostPort": 8080}]
+    raw = {"hostNetwork": True, "containers": [{"name": "c", "ports": ports}]}
+    assert faults(raw) == [
+        (
+            "spec.containers[0].ports[0].hostPort",
+            "is 8080; with hostNetwork it must be the containerPort, 80",
+        )
+    ]
+    assert faults(raw | {"hostNetwork": False}) == []

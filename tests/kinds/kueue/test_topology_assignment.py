@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unisono.kinds.kueue.topology_assignment import compressed, expanded
+from unisono.kinds.kueue.topology_assignment import compressed, expanded, is_sound, pods_per_host
 
-OLD = {
+OLD: dict[str, Any] = {
     "levels": ["block", "host"],
     "domains": [
         {"values": ["b1", "node-1.local"], "count": 2},
         {"values": ["b1", "node-2.local"], "count": 2},
     ],
 }
-NEW = {
+NEW: dict[str, Any] = {
     "levels": ["block", "host"],
     "slices": [
         {
@@ -67,3 +67,39 @@ def test_nothing_is_lost(rows: list[tuple[list[str], int]]) -> None:
         "domains": [{"values": values, "count": count} for values, count in rows],
     }
     assert expanded(compressed(old)) == old
+
+
+def on_hosts(assignment: dict[str, Any]) -> dict[str, Any]:
+    return assignment | {"levels": ["block", "kubernetes.io/hostname"]}
+
+
+@pytest.mark.parametrize("assignment", [OLD, NEW])
+def test_pods_are_counted_by_host(assignment: dict[str, Any]) -> None:
+    assert is_sound(assignment)
+    assert pods_per_host(on_hosts(assignment)) == (("node-1.local", 2), ("node-2.local", 2))
+    # Another lowest level says nothing about hosts.
+    assert pods_per_host(assignment) == ()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"levels": "host", "domains": []},
+        {"levels": [1], "domains": []},
+        OLD | {"domains": [{"values": ["b1"], "count": 2}]},
+        OLD | {"domains": [{"values": ["b1", "n1"], "count": True}]},
+        OLD | {"domains": [{"values": ["b1", "n1"], "count": -1}]},
+        OLD | {"domains": ["b1"]},
+        NEW | {"slices": {}},
+        NEW | {"slices": [{}]},
+        NEW | {"slices": [NEW["slices"][0] | {"domainCount": 3}]},
+        NEW | {"slices": [NEW["slices"][0] | {"domainCount": 10**12}]},
+        NEW | {"slices": [NEW["slices"][0] | {"valuesPerLevel": [{}, {}]}]},
+        NEW | {"slices": [NEW["slices"][0] | {"podCounts": {"individual": [1]}}]},
+        NEW | {"slices": [NEW["slices"][0] | {"podCounts": None}]},
+    ],
+)
+def test_nothing_is_read_from_what_makes_no_sense(broken: Any) -> None:
+    assert not is_sound(broken)
+    assert compressed(broken) == expanded(broken) == broken
+    assert pods_per_host(broken) == ()

@@ -66,7 +66,7 @@ def test_affinity_merges_field_by_field() -> None:
     change = {
         "affinity": {
             "nodeAffinity": {REQUIRED: zone("b")},
-            "podAffinity": {PREFERRED: [{"weight": 2}]},
+            "podAffinity": {PREFERRED: [{"weight": 2, "podAffinityTerm": {"topologyKey": "z"}}]},
             "podAntiAffinity": {REQUIRED: [{"topologyKey": "y"}]},
         }
     }

@@ -10,12 +10,17 @@ remembering a number that was already computed. An empty answer means that nothi
 | `admission`   | may this workload start at all, now, in that queue?                        |
 | `assignment`  | are its counts and flavors ones that spec quota §7 allows?                 |
 | `quota`       | does everything fit, before and after the victims have left?               |
+| `nodes`       | has every pod a node where it may run and where there is room?             |
+| `neighbours`  | are ports, (anti-)affinity and spread between pods kept?                   |
+| `closeness`   | are pods in one domain that have to be?                                    |
 | `preemption`  | may it make others leave, is each victim needed, was the quota borrowed?   |
 | `victims`     | may this victim be made to leave, for the reason given?                    |
 | `explanations`| do the numbers of a "no" say no?                                           |
 | `stops`       | was there a reason to take quota away?                                     |
 
-`tree` holds the formulas of spec quota §4 and §9; property tests compare the engine with it.
+`world` looks the snapshot up by name, `parties` says who is on which node, `case` is one
+preemption with all that its rules look at. `tree` holds the formulas of spec quota §4 and §9;
+property tests compare the engine with it.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ from unisono.engine.audit.admission import check_candidates
 from unisono.engine.audit.assignment import check_assignments
 from unisono.engine.audit.explanations import check_explanations
 from unisono.engine.audit.identity import check_identity
+from unisono.engine.audit.nodes import check_nodes
 from unisono.engine.audit.preemption import check_preemptions
 from unisono.engine.audit.quota import check_quota
 from unisono.engine.audit.stops import check_stops
@@ -43,6 +49,7 @@ def audit(snapshot: Snapshot, plan: Plan) -> tuple[Violation, ...]:
         *check_candidates(world, plan),
         *check_assignments(world, plan),
         *check_quota(world, plan),
+        *check_nodes(world, plan),
         *check_preemptions(world, plan),
         *check_explanations(world, plan),
         *check_stops(world, plan),

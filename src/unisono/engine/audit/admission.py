@@ -100,7 +100,7 @@ def _check_checks(world: World, workload: Workload, admit: Admit) -> Iterator[Vi
 
 
 def _check_slice(world: World, workload: Workload, admit: Admit) -> Iterator[Violation]:
-    """An elastic slice ends the one it grew out of, and takes the same flavors whole (§15)."""
+    """An elastic slice ends the one it grew out of, keeps its flavors and its nodes (§15)."""
     if admit.replaces is not None and admit.replaces != workload.replaces:
         message = f"ends {admit.replaces}, but grew out of {workload.replaces}"
         yield _broken("slice", workload, message)
@@ -111,7 +111,14 @@ def _check_slice(world: World, workload: Workload, admit: Admit) -> Iterator[Vio
     if admit.replaces is None and not old.evicting:
         yield _broken("slice", workload, f"{workload.replaces} would go on beside it")
     old_flavors = {each.name: dict(each.flavors) for each in old.admission.pod_sets}
+    old_nodes = {each.name: dict(each.nodes) for each in old.admission.pod_sets}
     for assignment in admit.admission.pod_sets:
+        there = old_nodes.get(assignment.name, {})
+        running = sum(pods for node, pods in there.items() if node in world.nodes)
+        staying = sum(min(pods, there.get(node, 0)) for node, pods in assignment.nodes)
+        if staying < min(running, sum(pods for _, pods in assignment.nodes)):
+            message = f"{assignment.name}: {running} pods run, and {staying} of them stay in place"
+            yield _broken("slice", workload, message)
         for resource, flavor in assignment.flavors:
             before = old_flavors.get(assignment.name, {}).get(resource, flavor)
             if before != flavor:

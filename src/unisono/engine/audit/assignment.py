@@ -44,13 +44,31 @@ def _broken(rule: Rule, workload: Workload, message: str) -> Violation:
 def _check_counts(world: World, workload: Workload, admission: Admission) -> Iterator[Violation]:
     """All counts come from one step of partial admission; an elastic slice is never partial."""
     given = {assignment.name: assignment.count for assignment in admission.pod_sets}
+    wanted_total = min(workload.min_total or 0, sum(each.count for each in workload.pod_sets))
+    if sum(given.values()) < wanted_total:
+        message = f"{sum(given.values())} pods start, the gang needs {workload.min_total}"
+        yield _broken("count", workload, message)
     if given == {pod_set.name: pod_set.count for pod_set in workload.pod_sets}:
         return
     if workload.replaces in world.holdings:
         yield _broken("count", workload, f"an elastic slice got {given}")
-    elif not any(given == counts for counts in partial_counts(workload.pod_sets)):
+    elif not _may_be_given(world, workload, given):
         wanted = {each.name: (each.min_count, each.count) for each in workload.pod_sets}
         yield _broken("count", workload, f"(minimum, count) is {wanted}, assigned is {given}")
+
+
+def _may_be_given(world: World, workload: Workload, given: dict[str, int]) -> bool:
+    """Say whether quota, or nodes where there are any, can end up with these counts.
+
+    Quota takes pods off all sets in step. Nodes give every set what finds a place, down to its
+    minimum (spec placement §8.7).
+    """
+    if not world.has_nodes:
+        return any(given == counts for counts in partial_counts(workload.pod_sets))
+    return all(
+        (each.count if each.min_count is None else each.min_count) <= given[each.name] <= each.count
+        for each in workload.pod_sets
+    )
 
 
 def partial_counts(pod_sets: tuple[PodSet, ...]) -> Iterator[dict[str, int]]:
@@ -83,7 +101,8 @@ def _check_pod_set(
     for resource, per_pod in requests_per_pod(pod_set).items():
         covered = group_of(queue.groups, resource) is not None
         wanted = pods * per_pod
-        if not covered and resource != PODS and wanted and world.policy.undeclared == "Block":
+        needs_quota = world.policy.undeclared == "Block" and not queue.unlimited
+        if not covered and resource != PODS and wanted and needs_quota:
             message = f"{pod_set.name} wants {wanted} {resource}; {queue.name} has no quota for it"
             yield _broken("uncovered", workload, message)
         if covered and wanted and resource not in flavors:

@@ -60,11 +60,15 @@ class Case:
         return books.moved(released=gone)
 
     def needed(self) -> set[Account]:
-        """Collect the accounts that the preemptor may have lacked: at least those it did lack."""
+        """Collect the accounts that the preemptor may have lacked: at least those it did lack.
+
+        Where there are nodes it may have lacked only those; then all of its accounts count.
+        """
         return {
             account
             for account, amount in self.charge.amounts.items()
             if self.is_hidden
+            or self.world.has_nodes
             or any(amount > books.available(self.node, account) for books in self.moments)
         }
 

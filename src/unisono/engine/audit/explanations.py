@@ -1,4 +1,4 @@
-"""Do the numbers of a "no" say no? (spec quota §7)"""
+"""Do the numbers of a "no" say no? (spec quota §7, placement §8.10)"""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from collections.abc import Iterator
 from unisono.engine.audit.tree import queue_node
 from unisono.engine.audit.violation import Violation
 from unisono.engine.audit.world import World, account_of
-from unisono.engine.model.explanation import Blocker, ExceedsMaximum, QuotaExhausted
+from unisono.engine.model.explanation import (
+    Blocker,
+    ExceedsMaximum,
+    GangDoesNotFit,
+    QuotaExhausted,
+)
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.resources import Account
 
 
 def check_explanations(world: World, plan: Plan) -> Iterator[Violation]:
-    """Check that everyone who waits knows why, and that quota facts hold."""
+    """Check that everyone who waits knows why, and that facts about quota and nodes hold."""
     for wait in plan.waits:
         explanation = wait.explanation
         problems = [_problem(world, blocker) for blocker in explanation.blockers]
@@ -30,6 +35,8 @@ def check_explanations(world: World, plan: Plan) -> Iterator[Violation]:
 
 
 def _problem(world: World, blocker: Blocker) -> str:
+    if isinstance(blocker, GangDoesNotFit):
+        return _problem_with_nodes(world, blocker)
     if not isinstance(blocker, QuotaExhausted | ExceedsMaximum):
         return ""
     queue = world.queues.get(blocker.queue)
@@ -52,4 +59,15 @@ def _problem(world: World, blocker: Blocker) -> str:
         return f"{blocker.wanted} wanted, {blocker.available} available {what}: that fits"
     if blocker.wanted > maximum:
         return f"{blocker.wanted} wanted exceeds the maximum {maximum} {what} for good"
+    return ""
+
+
+def _problem_with_nodes(world: World, blocker: GangDoesNotFit) -> str:
+    if not world.has_nodes:
+        return "there are no nodes that it could lack"
+    if blocker.pods_placeable >= blocker.pods:
+        return f"{blocker.pods_placeable} of {blocker.pods} pods fit: that is all of them"
+    refused = sum(nodes for _, nodes in blocker.refusals)
+    if blocker.nodes != len(world.nodes) or refused > blocker.nodes:
+        return f"{refused} of {blocker.nodes} nodes refused it, and there are {len(world.nodes)}"
     return ""

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unisono.engine.audit.case import Case, cases_of
+from unisono.engine.audit.nodes import has_room, is_plain
+from unisono.engine.audit.parties import alone
 from unisono.engine.audit.victims import check_victims
 from unisono.engine.audit.violation import Rule, Violation
 from unisono.engine.audit.world import World
 from unisono.engine.model.plan import Plan
+from unisono.engine.model.workload import Holding
 
 
 def check_preemptions(world: World, plan: Plan) -> Iterator[Violation]:
@@ -65,12 +68,14 @@ def _check_needless(case: Case) -> Iterator[Violation]:
     gone, or shares are fair, it was one that allows it; otherwise a victim is called needless
     only if the preemptor would fit without it and without borrowing. Those already leaving are
     not counted: sparing them spares nobody.
+
+    A victim may be needed for its nodes alone.
     """
     if case.is_hidden:
         return
     may_borrow = case.world.policy.fair_sharing is not None or case.borrows(case.vacated)
     for key, holding in case.victims.items():
-        if holding.evicting:
+        if holding.evicting or not _finds_place_beside(case, holding):
             continue
         spared = [case.without(books, spared=key) for books in case.moments]
         if all(
@@ -78,3 +83,21 @@ def _check_needless(case: Case) -> Iterator[Violation]:
         ):
             message = f"{key} could stay: {len(case.victims) - 1} other victims are enough"
             yield _broken("victim-needless", case, message)
+
+
+def _finds_place_beside(case: Case, holding: Holding) -> bool:
+    """Say whether the preemptor surely had a place with this one victim still on its nodes.
+
+    Its own nodes prove it, if they would have had room in the snapshot. Only a single set without
+    rules between pods is judged: where placing is a search, the proof may have been out of reach.
+    """
+    if not any(assigned.nodes for assigned in holding.admission.pod_sets):
+        return True
+    if len(case.workload.pod_sets) > 1 or not is_plain(case.workload.pod_sets[0]):
+        return False
+    others = case.victims.keys() - {holding.workload.key}
+    floor = alone(case.world, case.preemption, gone=others)
+    return not floor.repelling and all(
+        has_room(floor, case.workload, party)
+        for party in floor.newcomers.get(case.workload.key, ())
+    )

@@ -34,7 +34,9 @@ def _judge(case: Case, victim: Victim, holding: Holding) -> Iterator[tuple[Rule,
         yield "victim-flag", f"already_evicting is {victim.already_evicting}"
     if why := _why_protected(case, holding):
         yield "victim-protected", why
-    if not case.needed().intersection(case.world.held(holding).amounts):
+    sits_on_nodes = any(each.nodes for each in holding.admission.pod_sets)
+    uses_needed = case.needed().intersection(case.world.held(holding).amounts)
+    if not uses_needed and not (case.world.has_nodes and sits_on_nodes):
         yield "victim-unrelated", "it uses nothing that the preemptor lacks"
     if why := _why_not_allowed(case, victim, holding):
         yield "victim-rule", why

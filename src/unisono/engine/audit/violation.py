@@ -32,6 +32,13 @@ Rule = Literal[
     # quota
     "over-quota",  # more is used than there is
     "borrow-level",  # says that it borrows and does not, or the reverse
+    # nodes
+    "unplaced",  # not as many pods have nodes as have to run
+    "node-closed",  # no such node, not ready, unschedulable, or held for somebody else
+    "node-mismatch",  # the pods do not select it, or do not tolerate its taints
+    "node-overfull",  # more is used of a node than it has
+    "neighbours",  # ports, affinity, anti-affinity or spread between pods
+    "topology",  # pods or slices that must be close to each other are not
     # preemption
     "no-victims",  # a preemption that makes nobody leave
     "preemption-short",  # the victims leave and the preemptor still cannot start

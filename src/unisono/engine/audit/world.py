@@ -32,11 +32,18 @@ class World:
         self.local_queues = {queue.key: queue for queue in snapshot.local_queues}
         self.namespaces = {each.name: dict(each.labels) for each in snapshot.namespaces}
         self.checks = {check.name: check for check in snapshot.checks}
-        self.topologies = frozenset(snapshot.topologies)
+        self.topologies = {topology.name: topology.levels for topology in snapshot.topologies}
+        self.nodes = {node.name: node for node in snapshot.nodes}
+        self.pods = snapshot.pods
         self.waiting = {workload.key: workload for workload in snapshot.waiting}
         self.holdings = {holding.workload.key: holding for holding in snapshot.holdings}
         self.tree = Tree(snapshot.queues, snapshot.cohorts)
         self.books = Books(self.tree, (self.held(each) for each in snapshot.holdings))
+
+    @property
+    def has_nodes(self) -> bool:
+        """Say whether placement is part of the decision; without nodes quota alone decides."""
+        return bool(self.nodes)
 
     def held(self, holding: Holding) -> Charge:
         """Return what a workload is charged for now."""

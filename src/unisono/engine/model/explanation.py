@@ -81,8 +81,27 @@ class FlavorMismatch(_Fact, frozen=True, kw_only=True):
 
     pod_set: str
     flavor: FlavorName
-    why: Literal["missing", "taint", "labels", "not-allowed"]
+    why: Literal["missing", "taint", "labels", "not-allowed", "topology"]
     detail: str = ""
+
+
+class GangDoesNotFit(_Fact, frozen=True, kw_only=True):
+    """There is quota, but no set of nodes holds the whole gang where it has to be."""
+
+    pod_set: str
+    pods: int
+    pods_placeable: int
+    level: str = ""  # the label whose domains had to hold all of it; empty: the cluster
+    best_domain: str = ""
+    cluster_holds: int = 0
+    nodes: int = 0
+    # When no node takes even one pod: what a pod asks for, and the most that one node has.
+    resource: ResourceName = ResourceName("")
+    wanted_of_node: int = 0
+    best_node_has: int = 0
+    refusals: tuple[tuple[str, int], ...] = ()  # why nodes take no pod, and how many of them
+    # True if making others leave was allowed and tried, and would not have been enough.
+    tried_preemption: bool = False
 
 
 class WaitingForVictims(_Fact, frozen=True, kw_only=True):
@@ -190,6 +209,7 @@ Blocker = (
     | ExceedsMaximum
     | ResourceNotCovered
     | FlavorMismatch
+    | GangDoesNotFit
     | WaitingForVictims
     | PreemptionBackoff
     | ClaimedThisCycle

@@ -54,6 +54,13 @@ class SpreadRule(msgspec.Struct, frozen=True, kw_only=True):
     min_domains: int = 1
 
 
+class Topology(msgspec.Struct, frozen=True):
+    """A named list of levels (node labels), widest first."""
+
+    name: str
+    levels: tuple[str, ...] = ()
+
+
 class Node(msgspec.Struct, frozen=True, kw_only=True):
     """A machine."""
 

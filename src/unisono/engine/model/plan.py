@@ -83,6 +83,8 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     explanation: Explanation
     # What has to be freed before another look is worth it; None: anything in its cohort tree.
     unblocked_by: Usage | None = None
+    watches_holdings: bool = False  # it also matters who runs: somebody might be displaced
+    lacks_nodes: bool = False  # there was quota: any change of nodes is worth another look
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

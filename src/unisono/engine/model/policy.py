@@ -38,12 +38,24 @@ class PodsReady(msgspec.Struct, frozen=True, kw_only=True):
     backoff_max_ms: int = 3600 * 1000
 
 
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
+    """How pods are put on nodes."""
+
+    # Of equally good nodes: the one that leaves the fewest GPUs stranded, the fullest, the
+    # emptiest, or the one after which a typical pod fits best (FGD).
+    scoring: Literal["leftover", "binpack", "spread", "fgd", "none"] = "leftover"
+    levels: tuple[str, ...] = ()  # empty: the well-known labels that some node carries
+    # Pods that ask for no topology: with GPUs they stay close together, others fill holes.
+    gpu_mode: Literal["preferred", "unconstrained"] = "preferred"
+
+
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Every switch that changes a decision."""
 
     fair_sharing: FairSharing | None = None
     admission_fair_sharing: AdmissionFairSharing | None = None
     pods_ready: PodsReady | None = None
+    placement: Placement = Placement()
     # What to do with a requested resource that no group of the queue covers.
     undeclared: Literal["Block", "Ignore"] = "Block"
     # The two rules that end preemption loops (spec quota §18.2). Kueue has neither.

@@ -105,6 +105,7 @@ class ClusterQueue(msgspec.Struct, frozen=True, kw_only=True):
     weight_milli: int = MILLI
     usage_based_admission: bool = False  # admission fair sharing
     terminating: bool = False
+    unlimited: bool = False  # no quota at all: whatever fits on nodes may start
 
 
 class Cohort(msgspec.Struct, frozen=True, kw_only=True):

@@ -48,3 +48,12 @@ def pool_name(flavors: Iterable[FlavorName]) -> str:
     'pool:a+b'
     """
     return "pool:" + "+".join(sorted(flavors))
+
+
+def is_gpu(resource: str) -> bool:
+    """Say whether a resource name means GPUs, whoever made them.
+
+    >>> is_gpu("nvidia.com/gpu"), is_gpu("nvidia.com/mig-1g.5gb"), is_gpu("cpu")
+    (True, True, False)
+    """
+    return resource.endswith("/gpu") or "/mig-" in resource

@@ -9,9 +9,11 @@ from __future__ import annotations
 import msgspec
 
 from unisono.engine.model.names import Instant, QueueName, WorkloadKey
+from unisono.engine.model.node import Node, NodePod, Topology
 from unisono.engine.model.plan import Wait
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.queue import ClusterQueue, Cohort, Flavor, LocalQueue
+from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import Labels
 from unisono.engine.model.workload import Holding, Workload
 
@@ -42,12 +44,15 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     local_queues: tuple[LocalQueue, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     checks: tuple[AdmissionCheck, ...] = ()
-    topologies: tuple[str, ...] = ()
+    topologies: tuple[Topology, ...] = ()
+    nodes: tuple[Node, ...] = ()  # none at all: quota alone decides
+    pods: tuple[NodePod, ...] = ()  # on nodes, but not of workloads that hold quota here
     holdings: tuple[Holding, ...] = ()
     # Workloads that made others leave and go first in their queues until they are admitted.
     preemptors: tuple[WorkloadKey, ...] = ()
     waiting: tuple[Workload, ...] = ()
     # What was found out before and still holds: verdicts on workloads that are set aside, and
     # queues with nothing new to examine. Without it a decision would start from scratch.
+    admitted_lately: tuple[Amounts, ...] = ()  # requests of pods, for scoring by fragmentation
     verdicts: tuple[Wait, ...] = ()
     asleep: tuple[QueueName, ...] = ()

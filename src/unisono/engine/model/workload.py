@@ -47,6 +47,7 @@ class PodSet(msgspec.Struct, frozen=True, kw_only=True):
     affinity: tuple[AffinityTerm, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     topology: TopologyRequest | None = None
+    node_requests: Amounts | None = None  # what it takes of a node, if quota counts otherwise
     group: str = ""  # pod sets with the same group take the same flavors and the same domain
     # What placement needs besides; a pod set that asks for none of it costs nothing for it.
     preferred: tuple[WeightedTerm, ...] = ()  # preferred node affinity

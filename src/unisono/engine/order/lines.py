@@ -26,18 +26,19 @@ UsageOf = Callable[[LocalQueueKey], int]
 class Waiting:
     """A workload without quota."""
 
-    __slots__ = ("line", "shape", "workload")
+    __slots__ = ("alone", "line", "shape", "workload")
 
-    def __init__(self, workload: Workload, shape: Shape) -> None:
+    def __init__(self, workload: Workload, shape: Shape, *, alone: bool = False) -> None:
         self.workload = workload
         self.shape = shape
+        self.alone = alone  # shares no verdict with others of its shape
         self.line: Line | None = None  # None while its local queue or itself is held back
 
 
 def kind_of(waiting: Waiting) -> Kind:
     """Return the class of workloads that share this one's verdict."""
     workload = waiting.workload
-    own = workload.uid if workload.may_preempt_at is not None else ""
+    own = workload.uid if waiting.alone or workload.may_preempt_at is not None else ""
     return waiting.shape.number, workload.priority, own
 
 

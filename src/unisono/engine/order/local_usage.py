@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from unisono.engine.model.names import CPU, Instant, LocalQueueKey, ResourceName
 from unisono.engine.model.policy import AdmissionFairSharing
 from unisono.engine.model.queue import MILLI
+from unisono.engine.model.resources import is_gpu
 
 MICRO = 1_000_000
 _INFINITE = 1 << 120  # a local queue of weight 0 comes after everybody
@@ -40,7 +41,10 @@ class LocalUsage:
         self, key: LocalQueueKey, admitted: Mapping[ResourceName, int], now: Instant
     ) -> None:
         """Bring a local queue's consumption up to `now`, given what it uses."""
-        entry = self.consumed.setdefault(key, _Consumed(since=now))
+        entry = self.consumed.get(key)
+        if entry is None:
+            self.consumed[key] = _Consumed(since=now)  # nothing is known of the time before
+            return
         if self.rules.half_life_ms <= 0:  # no memory at all
             admitted = {}
         kept = _kept(now - entry.since, self.rules.half_life_ms)
@@ -55,8 +59,11 @@ class LocalUsage:
         if key not in self.consumed and (micro or since):
             self.consumed[key] = _Consumed(dict(micro), since)
 
-    def penalise(self, key: LocalQueueKey, requested: Mapping[ResourceName, int]) -> None:
-        """Count a fresh reservation at once."""
+    def penalise(
+        self, key: LocalQueueKey, requested: Mapping[ResourceName, int], now: Instant
+    ) -> None:
+        """Count a fresh reservation at once; the next sample settles it."""
+        self.consumed.setdefault(key, _Consumed(since=now))
         share = 1.0 - _kept(self.rules.sampling_ms, self.rules.half_life_ms)
         penalty = self.penalties.setdefault(key, {})
         for resource, amount in requested.items():
@@ -83,11 +90,6 @@ class LocalUsage:
         default = 0 if gpus_only and not weights and not is_gpu(resource) else MILLI
         weighted = amount * weights.get(resource, default) // MILLI
         return weighted // _MILLICORES if resource == CPU else weighted
-
-
-def is_gpu(resource: ResourceName) -> bool:
-    """Say whether a resource name means GPUs, whoever made them."""
-    return resource.endswith("/gpu") or "/mig-" in resource
 
 
 def _kept(elapsed_ms: int, half_life_ms: int) -> float:

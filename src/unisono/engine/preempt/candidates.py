@@ -28,6 +28,7 @@ class Wish:
     now: Instant
     gone: frozenset[WorkloadKey]  # victims of others, already counted as gone
     only_evicting: bool  # may count on those who leave anyway, but not make anybody leave
+    has_place: Callable[[], bool] | None  # whether nodes would do; None: nobody asks about nodes
     spares_fresh: bool  # whoever has not run for its queue's minimum is not a candidate (§18.5)
 
 

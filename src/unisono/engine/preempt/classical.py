@@ -25,7 +25,7 @@ from unisono.engine.preempt.candidates import (
     own_candidates,
     within_quota,
 )
-from unisono.engine.quota.tree import Node, available, borrows_with, local_room
+from unisono.engine.quota.tree import Cell, Node, available, borrows_with, local_room
 from unisono.engine.state.queue_book import Running
 
 _HIERARCHY, _PRIORITY, _OWN = 0, 1, 2
@@ -40,6 +40,21 @@ class _Candidate:
     only_without_borrowing: bool = False
 
 
+def victims_gap(wish: Wish, cell: Cell, book_of: BookOf) -> int:
+    """Return how much has to be freed of an account before a search for victims can succeed.
+
+    All that candidates use may not be enough: then at least the rest must come free. If it would
+    be, something else was in the way, and any release is worth another look.
+    """
+    freed = sum(
+        amount
+        for candidate in _candidates(wish, book_of)
+        for held, amount in candidate.running.charges
+        if held.account == cell.account
+    )
+    return max(1, wish.charges[cell] - available(cell) - freed)
+
+
 def classical_victims(
     wish: Wish, ledger: Ledger, book_of: BookOf, usage_of: UsageOf | None
 ) -> list[Target]:
@@ -50,6 +65,8 @@ def classical_victims(
     if not candidates or not _could_suffice(wish, candidates):
         return []
     candidates.sort(key=lambda c: _place(c, wish, usage_of))
+    if wish.has_place is not None and not _place_without(wish, ledger, candidates):
+        return []
     for allow_borrowing in _attempts(wish, candidates):
         mark = ledger.mark()
         targets = _attempt(wish, ledger, candidates, allow_borrowing=allow_borrowing)
@@ -57,6 +74,14 @@ def classical_victims(
         if targets:
             return targets
     return []
+
+
+def _candidates(wish: Wish, book_of: BookOf) -> list[_Candidate]:
+    """Gather everybody who might have to leave, in no particular order."""
+    candidates = [_Candidate(running, _OWN, "InClusterQueue") for running in own_candidates(wish)]
+    if wish.book.spec.preemption.reclaim != "Never":
+        candidates.extend(_from_cohort(wish, book_of))
+    return candidates
 
 
 def _place(
@@ -143,6 +168,17 @@ def _could_suffice(wish: Wish, candidates: list[_Candidate]) -> bool:
     return True
 
 
+def _place_without(wish: Wish, ledger: Ledger, candidates: list[_Candidate]) -> bool:
+    """Say whether there would be a place if everybody left who might: else nobody has to."""
+    assert wish.has_place is not None, "the caller asked"
+    mark = ledger.mark()
+    for candidate in candidates:
+        ledger.let_go(candidate.running)
+    found = wish.has_place()
+    ledger.rollback(mark)
+    return found
+
+
 def _attempts(wish: Wish, candidates: list[_Candidate]) -> tuple[bool, ...]:
     """Return which attempts to make: True lets the preemptor's queue borrow."""
     from_cohort = [c for c in candidates if c.rank != _OWN]
@@ -167,7 +203,7 @@ def _attempt(
                 continue
             if _now_protected(candidate, wish.short):
                 continue
-        ledger.remove(candidate.running.charges)
+        ledger.let_go(candidate.running)
         targets.append(Target(candidate.running, candidate.reason))
         if fits(wish, allow_borrowing=allow_borrowing):
             return fill_back(wish, ledger, targets, allow_borrowing=allow_borrowing)
@@ -191,7 +227,7 @@ def fits(wish: Wish, *, allow_borrowing: bool) -> bool:
             return False
         if not allow_borrowing and wanted and borrows_with(cell, wanted):
             return False
-    return True
+    return wish.has_place is None or wish.has_place()
 
 
 def fill_back(
@@ -200,10 +236,10 @@ def fill_back(
     """Put targets back, the most important first, as long as the wish still fits."""
     kept = list(targets)
     for index in range(len(kept) - 2, -1, -1):
-        ledger.add(kept[index].running.charges)
+        ledger.bring_back(kept[index].running)
         if fits(wish, allow_borrowing=allow_borrowing):
             kept[index] = kept[-1]
             kept.pop()
         else:
-            ledger.remove(kept[index].running.charges)
+            ledger.let_go(kept[index].running)
     return kept

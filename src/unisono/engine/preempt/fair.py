@@ -142,7 +142,7 @@ def _first_pass(
         if queue is own or nominal:
             reason: PreemptionReason = "InClusterQueue" if queue is own else "InCohortReclamation"
             running = candidates.pop()
-            ledger.remove(running.charges)
+            ledger.let_go(running)
             targets.append(Target(running, reason))
             if _fits_booked(wish):
                 break
@@ -153,7 +153,7 @@ def _first_pass(
         while candidates and not taken:
             running = candidates.pop()
             mark = ledger.mark()
-            ledger.remove(running.charges)
+            ledger.let_go(running)
             if _is_fair(strategy, own_share, old_share, dominant_share(theirs)):
                 targets.append(Target(running, "InCohortFairSharing"))
                 taken = True
@@ -172,7 +172,7 @@ def _second_pass(wish: Wish, ledger: Ledger, line_up: _LineUp, targets: list[Tar
         mine, theirs = _sides(own, queue)
         if dominant_share(mine) < dominant_share(theirs):
             running = line_up.queues[queue].pop()
-            ledger.remove(running.charges)
+            ledger.let_go(running)
             targets.append(Target(running, "InCohortFairSharing"))
             if _fits_booked(wish):
                 return
@@ -192,7 +192,7 @@ def _is_justified(
     mine, theirs = _sides(wish.book.node, target.running.book.node)
     new = dominant_share(theirs)
     mark = ledger.mark()
-    ledger.add(target.running.charges)
+    ledger.bring_back(target.running)
     old = dominant_share(theirs)
     ledger.rollback(mark)
     own = dominant_share(mine)
@@ -213,4 +213,6 @@ def _sides(one: Node, other: Node) -> tuple[Node, Node]:
 
 def _fits_booked(wish: Wish) -> bool:
     """Say whether the wish fits, its own usage being booked already."""
-    return all(available(cell) >= 0 for cell, wanted in wish.charges.items() if wanted)
+    if not all(available(cell) >= 0 for cell, wanted in wish.charges.items() if wanted):
+        return False
+    return wish.has_place is None or wish.has_place()

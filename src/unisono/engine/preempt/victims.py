@@ -6,7 +6,7 @@ has to (`victims_for`). Nothing it tries stays on the ledger.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from unisono.engine.ledger import Ledger
@@ -14,10 +14,10 @@ from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.workload import Workload
 from unisono.engine.preempt.candidates import BookOf, Target, UsageOf, Wish
-from unisono.engine.preempt.classical import classical_victims
+from unisono.engine.preempt.classical import classical_victims, victims_gap
 from unisono.engine.preempt.fair import fair_victims
-from unisono.engine.quota.assign import Assignment, Verdict
-from unisono.engine.quota.tree import Cell, borrow_level
+from unisono.engine.quota.assign import Assignment, Simulated, Verdict
+from unisono.engine.quota.tree import Cell, available, borrow_level
 from unisono.engine.state.queue_book import QueueBook
 
 
@@ -33,6 +33,8 @@ class VictimSearch:
     book_of: BookOf
     usage_of: UsageOf | None
     gone: frozenset[WorkloadKey] = frozenset()
+    # Says whether an assignment finds nodes as things are on the ledger; None without nodes.
+    find_place: Callable[[Assignment], bool] | None = None
 
     @property
     def backs_off(self) -> bool:
@@ -57,25 +59,41 @@ class VictimSearch:
             or (self.policy.fair_sharing is not None and rules.reclaim != "Never")
         )
 
-    def simulate(self, cell: Cell, wanted: int) -> tuple[Verdict, int]:
+    def simulate(self, cell: Cell, wanted: int) -> Simulated:
         """Say how one account could be had, and from how far it would then be borrowed."""
-        targets = self._search({cell: wanted}, {cell: None})
+        if not self.has_rules:
+            short = wanted - max(0, available(cell))
+            return Simulated(Verdict.NO_VICTIMS, borrow_level(cell, wanted)[0], short)
+        wish = self._wish({cell: wanted}, {cell: None}, None)
+        targets = self._search(wish)
         if not targets:
-            return Verdict.NO_VICTIMS, borrow_level(cell, wanted)[0]
+            # Shares depend on every account, so with fair sharing anything freed may matter.
+            fair = self.policy.fair_sharing is not None
+            gap = None if fair else victims_gap(wish, cell, self.book_of)
+            return Simulated(Verdict.NO_VICTIMS, borrow_level(cell, wanted)[0], gap)
         own = any(target.running.book is self.book for target in targets)
         mark = self.ledger.mark()
         for target in targets:
-            self.ledger.remove(target.running.charges)
+            self.ledger.let_go(target.running)
         level, _ = borrow_level(cell, wanted)
         self.ledger.rollback(mark)
-        return (Verdict.PREEMPT if own else Verdict.RECLAIM), level
+        return Simulated(Verdict.PREEMPT if own else Verdict.RECLAIM, level)
 
     def victims_for(self, assignment: Assignment) -> list[Target]:
         """Return who has to leave so that the assignment fits."""
-        return self._search(assignment.charges, assignment.needs_victims)
+        if not self.has_rules:
+            return []
+        find_place = self.find_place
+        has_place = None if find_place is None else (lambda: find_place(assignment))
+        return self._search(self._wish(assignment.charges, assignment.needs_victims, has_place))
 
-    def _search(self, charges: dict[Cell, int], short: Mapping[Cell, None]) -> list[Target]:
-        wish = Wish(
+    def _wish(
+        self,
+        charges: dict[Cell, int],
+        short: Mapping[Cell, None],
+        has_place: Callable[[], bool] | None,
+    ) -> Wish:
+        return Wish(
             workload=self.workload,
             book=self.book,
             charges=charges,
@@ -83,8 +101,11 @@ class VictimSearch:
             now=self.now,
             gone=self.gone,
             only_evicting=self.backs_off,
+            has_place=has_place,
             spares_fresh=not self.policy.strict,
         )
+
+    def _search(self, wish: Wish) -> list[Target]:
         fair = self.policy.fair_sharing
         if fair is None:
             return classical_victims(wish, self.ledger, self.book_of, self.usage_of)

@@ -20,7 +20,14 @@ from unisono.engine.model.queue import FlavorFungibility
 from unisono.engine.model.resources import Account
 from unisono.engine.quota.flavors import Choice, Menu, Option
 from unisono.engine.quota.shape import Shape
-from unisono.engine.quota.tree import Cell, available, borrow_level, borrows_with, potential
+from unisono.engine.quota.tree import (
+    Cell,
+    available,
+    borrow_level,
+    borrows_with,
+    potential,
+    reclaim_gap,
+)
 
 
 class Verdict(IntEnum):
@@ -31,6 +38,17 @@ class Verdict(IntEnum):
     PREEMPT = 2  # fits once workloads of the own queue leave
     RECLAIM = 3  # fits once workloads of other queues leave
     FIT = 4
+
+
+@dataclass(slots=True, frozen=True)
+class Simulated:
+    """How one account could be had if others left."""
+
+    verdict: Verdict
+    level: int
+    # Without victims: how much has to be freed before another search can find any. None: that
+    # depends on more than this account.
+    gap: int | None = None
 
 
 class Preemption(Protocol):
@@ -45,8 +63,8 @@ class Preemption(Protocol):
         """Say whether the rules allow looking for victims at all."""
         ...
 
-    def simulate(self, cell: Cell, wanted: int) -> tuple[Verdict, int]:
-        """Say how `wanted` of one account could be had, and at which borrow level."""
+    def simulate(self, cell: Cell, wanted: int) -> Simulated:
+        """Say how `wanted` of one account could be had if others left."""
         ...
 
 
@@ -69,6 +87,8 @@ class Assignment:
         return tuple(self.charges.items())
 
 
+# A flavor that is not to be taken for a choice of the menu: its nodes have no room.
+Banned = tuple[int, FlavorName]
 # Which flavors may be taken (a recomputation, or an elastic slice that must stay where it is).
 Allowed = Mapping[tuple[int, ResourceName], FlavorName]
 
@@ -82,6 +102,7 @@ def assign(
     preemption: Preemption,
     queue: QueueName,
     allowed: Allowed | None = None,
+    banned: frozenset[Banned] = frozenset(),
 ) -> Assignment:
     """Find flavors for every pod set, or say why there are none."""
     result = Assignment(counts)
@@ -89,7 +110,10 @@ def assign(
     if menu.refusals:
         result.verdict = Verdict.NO_FIT
         failures.append((_NO_MATCH, list(menu.refusals)))
-    for choice in menu.choices:
+    for number, choice in enumerate(menu.choices):
+        if banned:
+            options = tuple(o for o in choice.options if (number, o.flavor) not in banned)
+            choice = Choice(choice.pod_sets, choice.resources, options)
         best, refused = _choose(shape, choice, result, fungibility, preemption, queue, allowed)
         if best is None:
             result.verdict = Verdict.NO_FIT
@@ -108,6 +132,30 @@ def assign(
         failures.sort(key=lambda failure: -failure[0])
         result.blockers = [fact for _, facts in failures for fact in facts]
     return result
+
+
+def resized(assignment: Assignment, menu: Menu, counts: tuple[int, ...]) -> Assignment:
+    """Return the same flavors for other (fewer) pods; fewer than what fits always fit."""
+    charges: dict[Cell, int] = {}
+    level = 0
+    for choice in menu.choices:
+        taken = assignment.flavors[choice.resources[0]]
+        option = next(option for option in choice.options if option.flavor == taken)
+        for index, cell, per_pod in option.per_pod:
+            if counts[index]:
+                charges[cell] = charges.get(cell, 0) + per_pod * counts[index]
+    for cell, total in charges.items():
+        level = max(level, borrow_level(cell, total)[0])
+    return Assignment(
+        counts,
+        verdict=assignment.verdict,
+        level=level,
+        flavors=assignment.flavors,
+        charges=charges,
+        needs_victims={cell: None for cell in assignment.needs_victims if cell in charges},
+        blockers=assignment.blockers,
+        shortages=assignment.shortages,
+    )
 
 
 # How bad a refusal is, for choosing which reason to show (spec quota §7).
@@ -197,8 +245,10 @@ def _try(
     for cell in wanted:
         wanted[cell] += result.charges.get(cell, 0)
     for cell, total in wanted.items():
+        if total == 0:
+            continue
         room = available(cell)
-        if total <= room or total == 0:
+        if total <= room:
             if borrows_with(cell, total):
                 tried.level = max(tried.level, borrow_level(cell, total)[0])
             continue
@@ -239,10 +289,16 @@ def _short(
         return
     level, may_reclaim = borrow_level(cell, total)
     verdict, tried_preemption = Verdict.NO_FIT, False
+    gap: int | None = total - room
     if preemption.may_try(cell, total, may_reclaim=may_reclaim):
         tried_preemption = preemption.has_rules
-        verdict, level = preemption.simulate(cell, total)
+        simulated = preemption.simulate(cell, total)
+        verdict, level = simulated.verdict, simulated.level
+        gap = simulated.gap
         tried.short.append(cell)
+    elif preemption.has_rules:
+        # Less than the whole shortage may be enough to be allowed to reclaim the rest.
+        gap = min(total - room, reclaim_gap(cell, total))
     tried.verdict = min(tried.verdict, verdict)
     tried.level = max(tried.level, level)
     tried.facts.append(
@@ -256,14 +312,11 @@ def _short(
             tried_preemption=tried_preemption,
         )
     )
-    if cell in result.charges:
-        result.shortages = None  # earlier pod sets share the account: their choice may change
+    if cell in result.charges or gap is None:
+        # Earlier pod sets share the account and may choose otherwise, or who runs where counts.
+        result.shortages = None
     elif result.shortages is not None:
-        # In a tree of several cohorts less than the whole shortage may be enough to reclaim the
-        # rest, so any release of the account counts there.
-        deep = cell.parent is not None and cell.parent.parent is not None
-        short = 1 if deep else total - room
-        result.shortages[account] = min(result.shortages.get(account, short), short)
+        result.shortages[account] = min(result.shortages.get(account, gap), gap)
 
 
 def _milder_first(refused: list[_Tried]) -> tuple[int, list[Blocker]]:

@@ -60,6 +60,8 @@ def menu_for(
 ) -> Menu:
     """Work out the choices of a shape in a queue."""
     group_of = {resource: group for group in queue.groups for resource in group.covered}
+    listed = [flavors.get(quota.flavor) for group in queue.groups for quota in group.flavors]
+    only_topology = all(flavor is not None and flavor.topology for flavor in listed)
     choices: list[Choice] = []
     refusals: list[Blocker] = []
     for members in _together(pod_sets):
@@ -73,7 +75,7 @@ def menu_for(
                         asked[id(group)] = []
                         order.append(group)
                     asked[id(group)].append((index, resource, amount))
-                elif amount > 0 and not ignore_undeclared:
+                elif amount > 0 and not ignore_undeclared and not queue.unlimited:
                     name = pod_sets[index].name
                     refusals.append(
                         ResourceNotCovered(queue=queue.name, pod_set=name, resource=resource)
@@ -81,7 +83,15 @@ def menu_for(
         for group in order:
             wanted = asked[id(group)]
             options = tuple(
-                _option(quota, group, wanted, [pod_sets[i] for i in members], node, flavors)
+                _option(
+                    quota,
+                    group,
+                    wanted,
+                    [pod_sets[i] for i in members],
+                    node,
+                    flavors,
+                    only_topology=only_topology,
+                )
                 for quota in group.flavors
             )
             resources = tuple((index, resource) for index, resource, _ in wanted)
@@ -120,6 +130,8 @@ def _option(
     pod_sets: list[PodSet],
     node: Node,
     flavors: Mapping[FlavorName, Flavor],
+    *,
+    only_topology: bool,
 ) -> Option:
     """Describe one flavor of a group."""
     if group.pool is not None:
@@ -135,7 +147,13 @@ def _option(
         if resource in metered and amount > 0
     )
     flavor = flavors.get(quota.flavor)
-    return Option(quota.flavor, per_pod, _first_mismatch(pod_sets, quota.flavor, flavor))
+    mismatch = _first_mismatch(pod_sets, quota.flavor, flavor)
+    if mismatch is None and flavor is not None and flavor.topology and not only_topology:
+        # Nodes with a topology are for those who ask for one, unless there are no others.
+        plain = next((pod_set for pod_set in pod_sets if pod_set.topology is None), None)
+        if plain is not None:
+            mismatch = FlavorMismatch(pod_set=plain.name, flavor=quota.flavor, why="topology")
+    return Option(quota.flavor, per_pod, mismatch)
 
 
 def _first_mismatch(

@@ -1,26 +1,37 @@
 """Shapes: workloads that ask for the same thing share one object, one menu and one verdict.
 
 The shape holds every property that quota and flavors depend on; names, identities and labels stay
-out. Spec performance §2.3.
+out.
 """
 
 from __future__ import annotations
 
-from unisono.engine.model.names import WorkloadKey
+from unisono.engine.model.names import WorkloadKey, namespace_of
 from unisono.engine.model.workload import PodSet, Workload
 
-_ShapeKey = tuple[tuple[PodSet, ...], tuple[tuple[str, int], ...], WorkloadKey | None]
+_ShapeKey = tuple[
+    tuple[PodSet, ...], tuple[tuple[str, int], ...], WorkloadKey | None, int | None, str
+]
 
 
 class Shape:
     """Pod sets as they are asked for, with the counts that still have to run."""
 
-    __slots__ = ("counts", "key", "minimums", "number", "pod_sets", "shrinkable", "users")
+    __slots__ = (
+        "counts",
+        "key",
+        "minimums",
+        "most_steps",
+        "number",
+        "pod_sets",
+        "shrinkable",
+        "users",
+    )
 
     def __init__(self, number: int, key: _ShapeKey) -> None:
         self.number = number
         self.key = key
-        self.pod_sets, reclaimable, replaces = key
+        self.pod_sets, reclaimable, replaces, min_total, _ = key
         done = dict(reclaimable)
         self.counts = tuple(
             max(0, pod_set.count - done.get(pod_set.name, 0)) for pod_set in self.pod_sets
@@ -32,6 +43,10 @@ class Shape:
         # An elastic slice takes all it asks for or stays as it is (spec quota §15).
         elastic = replaces is not None
         self.shrinkable = 0 if elastic else sum(self.counts) - sum(self.minimums)
+        # How far it may shrink; the gang as a whole may need more than its sets' minimums.
+        self.most_steps = self.shrinkable
+        if min_total is not None:
+            self.most_steps = max(0, min(self.shrinkable, sum(self.counts) - min_total))
         self.users = 0
 
 
@@ -46,7 +61,16 @@ class Shapes:
 
     def take(self, workload: Workload) -> Shape:
         """Return the workload's shape and count one more user."""
-        key = (workload.pod_sets, workload.reclaimable, workload.replaces)
+        # Rules between pods speak of namespaces, so where there are rules the namespace counts.
+        has_rules = any(p.affinity_to or p.anti_affinity or p.spread for p in workload.pod_sets)
+        namespace = namespace_of(workload.key) if has_rules else ""
+        key = (
+            workload.pod_sets,
+            workload.reclaimable,
+            workload.replaces,
+            workload.min_total,
+            namespace,
+        )
         shape = self._by_key.get(key)
         if shape is None:
             shape = self._by_key[key] = Shape(self._next, key)

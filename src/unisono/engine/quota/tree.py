@@ -172,6 +172,22 @@ def borrow_level(cell: Cell, amount: int) -> tuple[int, bool]:
     return top.node.height(), False
 
 
+def reclaim_gap(cell: Cell, amount: int) -> int:
+    """Return how much has to be freed before `amount` could be reclaimed at some ancestor.
+
+    The other side of `borrow_level`'s second answer: an amount freed anywhere in the tree narrows
+    an ancestor's gap by no more than itself.
+    """
+    gap = NO_LIMIT
+    rest = amount - local_room(cell)
+    ancestor = cell.parent
+    while ancestor is not None and ancestor.parent is not None:
+        gap = min(gap, max(1, ancestor.usage + rest - ancestor.subtree))
+        rest -= local_room(ancestor)
+        ancestor = ancestor.parent
+    return gap
+
+
 # --- bookings ------------------------------------------------------------------------------------
 
 

@@ -14,9 +14,11 @@ from unisono.engine.model.names import (
     FlavorName,
     Instant,
     LocalQueueKey,
+    NodeName,
     QueueName,
     WorkloadKey,
 )
+from unisono.engine.model.node import Node, NodePod, Topology
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.queue import ClusterQueue, Cohort, Flavor, LocalQueue
 from unisono.engine.model.snapshot import AdmissionCheck, Namespace
@@ -88,11 +90,29 @@ class CheckGone(_Change, frozen=True):
 
 
 class TopologySet(_Change, frozen=True):
-    name: str
+    topology: Topology
 
 
 class TopologyGone(_Change, frozen=True):
     name: str
+
+
+class NodeSet(_Change, frozen=True):
+    node: Node
+
+
+class NodeGone(_Change, frozen=True):
+    name: NodeName
+
+
+class PodOnNode(_Change, frozen=True):
+    """A pod that is not ours to give away sits on a node."""
+
+    pod: NodePod
+
+
+class PodGone(_Change, frozen=True):
+    key: str
 
 
 class PolicySet(_Change, frozen=True):
@@ -118,8 +138,10 @@ Shared = (
 )
 # What is configured rather than submitted.
 Configured = QueueSet | QueueGone | CohortSet | CohortGone | PolicySet | Shared
+NodeChange = NodeSet | NodeGone | PodOnNode | PodGone
 Change = (
-    WorkloadWaits
+    NodeChange
+    | WorkloadWaits
     | WorkloadHolds
     | WorkloadGone
     | TimePassed

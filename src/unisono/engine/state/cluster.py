@@ -26,21 +26,18 @@ from unisono.engine.model.queue import LocalQueue
 from unisono.engine.model.workload import Holding, Workload
 from unisono.engine.order.lines import Lines, Waiting, kind_of
 from unisono.engine.quota.charges import charges_of
-from unisono.engine.quota.flavors import Menu, menu_for
-from unisono.engine.quota.shape import Shape, Shapes
+from unisono.engine.quota.shape import Shapes
 from unisono.engine.quota.tree import charge
 from unisono.engine.state import changes
 from unisono.engine.state.config import Config
 from unisono.engine.state.doors import Door
+from unisono.engine.state.floor import Floor
 from unisono.engine.state.forest import Forest, recharge
 from unisono.engine.state.gates import own_blocker
 from unisono.engine.state.queue_book import QueueBook, Running
 from unisono.engine.state.recent import RecentUsage
 from unisono.engine.state.rota import Rota
 from unisono.engine.state.timers import Timers
-
-# A queue sees few shapes at a time; an old menu is cheap to make again, a leak is not.
-MENUS_KEPT = 1024
 
 
 class ClusterState:
@@ -51,6 +48,7 @@ class ClusterState:
         self.now = now
         self.config = Config(policy or Policy())
         self.forest = Forest(self.config)
+        self.books = self.forest.books  # all ClusterQueues
         self.waiting: dict[WorkloadKey, Waiting] = {}
         self.running: dict[WorkloadKey, Running] = {}
         self.doors: dict[LocalQueueKey, Door] = {}
@@ -61,6 +59,7 @@ class ClusterState:
         # Holdings for which something came due: a deadline, a check, a deactivation.
         self.suspects: dict[WorkloadKey, None] = {}
         self.recent = RecentUsage(self.config)
+        self.floor = Floor(self.config)
         self._shapes = Shapes()
         self._doors_to: dict[QueueName, dict[LocalQueueKey, None]] = {}
         self._stale_doors: dict[LocalQueueKey, None] = {}
@@ -73,11 +72,6 @@ class ClusterState:
         """What the operator chose."""
         return self.config.policy
 
-    @property
-    def books(self) -> dict[QueueName, QueueBook]:
-        """All ClusterQueues."""
-        return self.forest.books
-
     # --- events ----------------------------------------------------------------------------------
 
     def apply(self, change: changes.Change) -> None:
@@ -85,20 +79,25 @@ class ClusterState:
         self.version += 1
         match change:
             case changes.WorkloadWaits(workload):
-                self.refresh()
+                self._reconfigure()
                 self._release(workload.key)
-                self.refresh()  # a deleted queue goes with its last holding
+                self._reconfigure()  # a deleted queue goes with its last holding
                 self._enqueue(workload)
             case changes.WorkloadHolds(holding):
-                self.refresh()
+                self._reconfigure()
                 self._hold(holding)
             case changes.WorkloadGone(key):
-                self.refresh()
+                self._reconfigure()
                 self._release(key)
                 self._dequeue(key)
             case changes.TimePassed(now):
-                self.refresh()
+                self._reconfigure()
                 self._pass_time(now)
+            case changes.NodeSet() | changes.NodeGone() | changes.PodOnNode() | changes.PodGone():
+                self.floor.apply(change)
+                self.rota.nodes_changed()
+                if isinstance(change, changes.NodeSet) and change.node.held_for:
+                    self._stand_alone(WorkloadKey(change.node.held_for))
             case changes.LocalQueueSet(local_queue):
                 self._set_local_queue(local_queue)
             case changes.LocalQueueGone(key):
@@ -140,7 +139,7 @@ class ClusterState:
         self.config.queues[name] = closed
         self.forest.set_queue(closed)
         self._stale_doors.update(self._doors_to.get(name, {}))
-        self.refresh()
+        self._reconfigure()
         self._drop_if_unused(self.books[name])
 
     def _set_local_queue(self, local_queue: LocalQueue) -> None:
@@ -166,7 +165,8 @@ class ClusterState:
         shape = self._shapes.take(workload)
         if shape.pod_sets is not workload.pod_sets:  # equal pod sets are kept once
             workload = msgspec.structs.replace(workload, pod_sets=shape.pod_sets)
-        waiting = self.waiting[workload.key] = Waiting(workload, shape)
+        alone = self.floor.table.is_held_for(workload.key)
+        waiting = self.waiting[workload.key] = Waiting(workload, shape, alone=alone)
         door = self.door(workload.queue)
         door.waiting[workload.key] = waiting
         blocker = own_blocker(workload, self.now)
@@ -181,6 +181,14 @@ class ClusterState:
     def _line_up(self, waiting: Waiting, book: QueueBook) -> None:
         if book.lines.push(waiting):
             self.rota.wake_queue(book)
+
+    def _stand_alone(self, key: WorkloadKey) -> None:
+        """Judge a workload by itself: nodes are held for it, so it may fare unlike its equals."""
+        waiting = self.waiting.get(key)
+        if waiting is not None and not waiting.alone:
+            workload = waiting.workload
+            self._dequeue(key)
+            self._enqueue(workload)
 
     def _dequeue(self, key: WorkloadKey) -> None:
         """Forget a waiting workload."""
@@ -223,9 +231,15 @@ class ClusterState:
         """Take in what changed about a holding; what it no longer uses is free."""
         old, known.holding = known.holding, holding
         freed = recharge(known)
+        if old.admission != holding.admission:
+            self.floor.unseat(known)
+            self.floor.seat(known)
+            self.rota.nodes_changed()
         self._note_terms(known)
-        if freed or _as_candidate(old) != _as_candidate(holding):
+        if freed:
             self.rota.freed(known.book.tree, freed)
+        if _as_candidate(old) != _as_candidate(holding):
+            self.rota.holdings_changed(known.book.tree)
 
     def settle_in(self, holding: Holding, book: QueueBook, charges: Charges) -> None:
         """Book a holding whose charges are known."""
@@ -236,6 +250,7 @@ class ClusterState:
         door.running[key] = running
         for cell, amount in charges:
             charge(cell, amount)
+        self.floor.seat(running)
         self._note_terms(running)
         if book.blocker is not None:
             self.stopped[book] = None
@@ -291,6 +306,8 @@ class ClusterState:
         self.suspects.pop(key, None)
         for cell, amount in running.charges:
             charge(cell, -amount)
+        if self.floor.unseat(running):
+            self.rota.nodes_changed()
         freed = [(cell.account, amount) for cell, amount in running.charges]
         self.rota.freed(book.tree, freed)
         if self.not_ready.pop(key, self) is None:
@@ -330,7 +347,7 @@ class ClusterState:
             elif running is not None:
                 if is_suspect(running.holding, self.policy, self.now):
                     self.suspects[due] = None
-                self.rota.freed(running.book.tree, ())
+                self.rota.holdings_changed(running.book.tree)
 
     def _wake_workload(self, waiting: Waiting) -> None:
         """Look at one workload again: an instant that it waited for has come."""
@@ -349,6 +366,11 @@ class ClusterState:
     # --- configuration ---------------------------------------------------------------------------
 
     def refresh(self) -> None:
+        """Draw the consequences of what was configured and of what came free."""
+        self._reconfigure()
+        self.rota.settle()
+
+    def _reconfigure(self) -> None:
         """Draw the consequences of what was configured; free when nothing was."""
         if self._everything_stale:
             self._everything_stale = False
@@ -405,6 +427,8 @@ class ClusterState:
             for key, waiting in door.waiting.items():
                 if book is not None and key not in self.held:
                     self._line_up(waiting, book)
+        elif book is not None and book.lines.usage_of is not None:
+            self.rota.wake_queue(book)  # its weight may put another workload first
         self.stopped.pop(door, None)
         if door.blocker is not None and door.running:
             self.stopped[door] = None
@@ -415,21 +439,6 @@ class ClusterState:
         """Return the workload that a queue would start next."""
         sticky = book.lines.sticky
         return book.lines.head(self.waiting.get(sticky) if sticky else None)
-
-    def menu(self, book: QueueBook, shape: Shape) -> Menu:
-        """Return what a shape may choose from in a queue, worked out on first use."""
-        menu = book.menus.get(shape.number)
-        if menu is None:
-            if len(book.menus) >= MENUS_KEPT:
-                book.menus.clear()
-            menu = book.menus[shape.number] = menu_for(
-                shape.pod_sets,
-                book.spec,
-                book.node,
-                self.config.flavors,
-                ignore_undeclared=self.policy.undeclared == "Ignore",
-            )
-        return menu
 
 
 def _as_candidate(holding: Holding) -> tuple[int, Instant, Instant, bool]:

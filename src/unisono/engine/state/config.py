@@ -22,6 +22,7 @@ from unisono.engine.model.names import (
     QueueName,
     namespace_of,
 )
+from unisono.engine.model.node import Topology
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.queue import ClusterQueue, Cohort, Flavor, LocalQueue
 from unisono.engine.model.selection import Labels, label_map, selects
@@ -41,10 +42,12 @@ class Config:
     local_queues: dict[LocalQueueKey, LocalQueue] = field(default_factory=dict)
     namespaces: dict[str, Labels] = field(default_factory=dict)
     checks: dict[str, bool] = field(default_factory=dict)  # name -> active
-    topologies: dict[str, None] = field(default_factory=dict)
+    topologies: dict[str, Topology] = field(default_factory=dict)
+    edition: int = 0  # grows with every change of a shared object
 
     def set_shared(self, change: changes.Shared) -> None:
         """Take in an object that any number of queues may refer to."""
+        self.edition += 1
         match change:
             case changes.FlavorSet(flavor):
                 self.flavors[flavor.name] = flavor
@@ -58,8 +61,8 @@ class Config:
                 self.checks[check.name] = check.active
             case changes.CheckGone(name):
                 self.checks.pop(name, None)
-            case changes.TopologySet(name):
-                self.topologies[name] = None
+            case changes.TopologySet(topology):
+                self.topologies[topology.name] = topology
             case changes.TopologyGone(name):
                 self.topologies.pop(name, None)
 

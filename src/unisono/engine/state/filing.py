@@ -15,6 +15,7 @@ from unisono.engine.model.workload import Holding
 from unisono.engine.order.lines import kind_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import QueueBook, TreeBook
+from unisono.engine.state.wakes import Sleeper
 
 
 def carry_out(state: ClusterState, plan: Plan) -> bool:
@@ -30,6 +31,10 @@ def carry_out(state: ClusterState, plan: Plan) -> bool:
     told = evictions(plan)
     changed.update((state.books[a.admission.queue].tree, None) for a in plan.admissions)
     changed.update((state.running[e.workload].book.tree, None) for e in told)
+    if state.floor.has_nodes and changed:
+        # Nodes are shared by all trees: whoever came too late this time may still find others.
+        waits = (wait for wait in plan.waits if wait.outcome == "retry")
+        changed.update((_book_of_wait(state, wait).tree, None) for wait in waits)
     # Before anything starts or leaves: that may wake queues of any tree.
     state.rota.put_to_sleep(changed)
     for admit in plan.admissions:
@@ -55,8 +60,9 @@ def _start(state: ClusterState, admit: Admit, plan: Plan) -> None:
     )
     charges = tuple((book.node.cell(account), amount) for account, amount in admit.charges)
     state.start_holding(waiting, holding, charges)
+    state.floor.learn(waiting.workload)
     key = waiting.workload.queue
-    state.recent.penalise(book.spec, key, state.doors[key])
+    state.recent.penalise(book.spec, key, state.doors[key], plan.now)
 
 
 def _evict(state: ClusterState, key: WorkloadKey) -> None:
@@ -82,19 +88,33 @@ def file_verdict(state: ClusterState, wait: Wait) -> bool:
             kind = kind_of(waiting)
             book.lines.unstick(explanation.workload)
             book.lines.park(kind, explanation.blockers)
-            book.tree.wakes.file((name, kind), wait.unblocked_by)
+            _file_under(state, book, (name, kind), wait)
             return True
         case "stall":
             book.stalled = True
             book.lines.unstick(explanation.workload)
             book.head_wait = (explanation.workload, explanation.blockers)
-            book.tree.wakes.file((name, None), wait.unblocked_by)
+            _file_under(state, book, (name, None), wait)
             return True
         case "sticky":
             newly = book.lines.sticky != explanation.workload
             book.lines.sticky = explanation.workload
+            state.rota.claimants[book] = None
             book.head_wait = (explanation.workload, explanation.blockers)
             return newly
         case "retry":
             book.head_wait = (explanation.workload, explanation.blockers)
             return False
+
+
+def _file_under(state: ClusterState, book: QueueBook, sleeper: Sleeper, wait: Wait) -> None:
+    """File a sleeper under everything that may bring it back."""
+    only_room = not wait.watches_holdings and not wait.lacks_nodes
+    book.tree.wakes.file(
+        sleeper,
+        wait.unblocked_by,
+        holdings=wait.watches_holdings,
+        room=state.rota.room if only_room else None,
+    )
+    if wait.lacks_nodes:
+        state.rota.wait_for_nodes(sleeper)

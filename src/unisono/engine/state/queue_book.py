@@ -12,18 +12,20 @@ from unisono.engine.model.workload import Holding
 from unisono.engine.order.lines import Lines
 from unisono.engine.quota.flavors import Menu
 from unisono.engine.quota.tree import Node
+from unisono.engine.state.tenancy import Tenant
 from unisono.engine.state.wakes import Wakes
 
 
 class Running:
     """A workload that holds quota, with its charges resolved to cells of the quota tree."""
 
-    __slots__ = ("book", "charges", "holding")
+    __slots__ = ("book", "charges", "holding", "tenants")
 
     def __init__(self, holding: Holding, book: QueueBook, charges: Charges) -> None:
         self.holding = holding
         self.book = book
         self.charges = charges
+        self.tenants: tuple[Tenant, ...] = ()  # its pods on nodes, if it was placed
 
 
 @dataclass(slots=True, eq=False)

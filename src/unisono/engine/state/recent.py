@@ -9,8 +9,8 @@ import msgspec
 
 from unisono.engine.model.names import Instant, LocalQueueKey, ResourceName
 from unisono.engine.model.queue import ClusterQueue, LocalQueue
-from unisono.engine.model.resources import amounts
-from unisono.engine.order.local_usage import LocalUsage, is_gpu
+from unisono.engine.model.resources import amounts, is_gpu
+from unisono.engine.order.local_usage import LocalUsage
 from unisono.engine.state.config import Config
 from unisono.engine.state.doors import Door
 
@@ -62,7 +62,7 @@ class RecentUsage:
         covered = (resource for group in queue.groups for resource in group.covered)
         return partial(self.usage.of, gpus_only=any(is_gpu(resource) for resource in covered))
 
-    def penalise(self, queue: ClusterQueue, key: LocalQueueKey, door: Door) -> None:
+    def penalise(self, queue: ClusterQueue, key: LocalQueueKey, door: Door, now: Instant) -> None:
         """Count the newest reservation of a local queue at once."""
         if self.ranking(queue) is not None and self.usage is not None and door.running:
             newest = next(reversed(door.running.values()))
@@ -70,7 +70,7 @@ class RecentUsage:
             for cell, amount in newest.charges:
                 resource = cell.account.resource
                 totals[resource] = totals.get(resource, 0) + amount
-            self.usage.penalise(key, totals)
+            self.usage.penalise(key, totals, now)
 
     def sample(self, now: Instant, doors: Mapping[LocalQueueKey, Door]) -> Iterator[LocalQueueKey]:
         """Let consumption decay where the interval is over; yield local queues that changed."""

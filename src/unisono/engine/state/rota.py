@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable
 from unisono.engine.model.names import QueueName
 from unisono.engine.model.resources import Account
 from unisono.engine.order.lines import Waiting
+from unisono.engine.quota.tree import available
 from unisono.engine.state.queue_book import QueueBook, TreeBook
+from unisono.engine.state.wakes import Sleeper
 
 HeadOf = Callable[[QueueBook], Waiting | None]
 
@@ -20,10 +22,15 @@ HeadOf = Callable[[QueueBook], Waiting | None]
 class Rota:
     """Who is worth a look."""
 
-    __slots__ = ("_books", "_head_of", "ready")
+    __slots__ = ("_books", "_freed_trees", "_head_of", "_short_of_nodes", "claimants", "ready")
 
     def __init__(self, books: dict[QueueName, QueueBook], head_of: HeadOf) -> None:
         self.ready: dict[QueueBook, None] = {}
+        # Queues whose head waits for its victims to leave. Nodes are shared by all trees, so these
+        # heads take part in every cycle and keep what is theirs.
+        self.claimants: dict[QueueBook, None] = {}
+        self._short_of_nodes: dict[Sleeper, None] = {}
+        self._freed_trees: dict[TreeBook, None] = {}
         self._books = books
         self._head_of = head_of
 
@@ -50,22 +57,64 @@ class Rota:
             tree.asleep.clear()
 
     def freed(self, tree: TreeBook, charges: Iterable[tuple[Account, int]]) -> None:
-        """Wake whom freed quota may help.
-
-        Without charges it wakes those whose verdict depends on who runs, not on how much is free.
-        """
-        for name, kind in tree.wakes.free(charges):
-            book = self._books[name]
-            if kind is None:
-                book.stalled = False
-            else:
-                book.lines.wake(kind)
-            if book.blocker is None:
-                self.ready[book] = None
+        """Note that quota came free; whom that may help is found out by `settle`."""
+        tree.wakes.free(charges)
+        self._freed_trees[tree] = None
         self.wake_tree(tree)
+
+    def settle(self) -> None:
+        """Wake whom freed quota may help, once for all that was freed since the last time."""
+        trees, self._freed_trees = self._freed_trees, {}
+        for tree in trees:
+            for sleeper in tree.wakes.due(self.room):
+                self._wake(sleeper)
+
+    def room(self, sleeper: Sleeper, account: Account) -> int:
+        """Return how much a sleeper's queue may use of an account."""
+        book = self._books.get(sleeper[0])
+        return max(0, available(book.node.cell(account))) if book is not None else 0
+
+    def holdings_changed(self, tree: TreeBook) -> None:
+        """Wake those to whom it matters who runs in a tree, not only how much is free."""
+        for sleeper in tree.wakes.holdings_changed():
+            self._wake(sleeper)
+        self.wake_tree(tree)
+
+    def wait_for_nodes(self, sleeper: Sleeper) -> None:
+        """File somebody under nodes: any change there brings them back."""
+        self._short_of_nodes[sleeper] = None
+
+    def waits_for_nodes(self, sleeper: Sleeper) -> bool:
+        """Say whether somebody is filed under nodes."""
+        return sleeper in self._short_of_nodes
+
+    def nodes_changed(self) -> None:
+        """Wake whom a node that joined, changed or was freed may help."""
+        sleepers, self._short_of_nodes = self._short_of_nodes, {}
+        for sleeper in sleepers:
+            if sleeper[0] in self._books:
+                book = self._books[sleeper[0]]
+                book.tree.wakes.forget(sleeper)
+                self._wake(sleeper)
+                self.wake_tree(book.tree)
+
+    def _wake(self, sleeper: Sleeper) -> None:
+        name, kind = sleeper
+        book = self._books.get(name)
+        if book is None:
+            return  # its queue is gone
+        if kind is None:
+            book.stalled = False
+        else:
+            book.lines.wake(kind)
+        if book.blocker is None:
+            self.ready[book] = None
 
     def put_to_sleep(self, changed: dict[TreeBook, None]) -> None:
         """After a cycle: whose tree did not change would only hear the same verdict again."""
+        for book in [*self.claimants]:
+            if book.lines.sticky is None:
+                del self.claimants[book]
         for book in [*self.ready]:
             if book.blocker is not None or book.stalled or self._head_of(book) is None:
                 del self.ready[book]

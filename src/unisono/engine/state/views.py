@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from unisono.engine.model.explanation import BehindInQueue, Blocker, Explanation
 from unisono.engine.model.names import QueueName, WorkloadKey
-from unisono.engine.model.plan import Outcome, Wait
+from unisono.engine.model.node import Node
+from unisono.engine.model.plan import Outcome, Plan, Wait
 from unisono.engine.model.snapshot import AdmissionCheck, Namespace, Snapshot
 from unisono.engine.order.lines import Waiting, kind_of
 from unisono.engine.state import changes
@@ -17,6 +20,40 @@ from unisono.engine.state.filing import file_verdict
 def snapshot(state: ClusterState) -> Snapshot:
     """Return everything the next decision depends on, in an order that history does not change."""
     state.refresh()
+    return msgspec.structs.replace(
+        _configuration(state),
+        holdings=tuple(state.running[key].holding for key in sorted(state.running)),
+        waiting=tuple(state.waiting[key].workload for key in sorted(state.waiting)),
+        preemptors=tuple(
+            sorted(book.lines.sticky for book in state.books.values() if book.lines.sticky)
+        ),
+        admitted_lately=state.floor.mix.recent(),
+        verdicts=tuple(_verdicts(state)),
+        asleep=tuple(
+            name for name, book in sorted(state.books.items()) if book in book.tree.asleep
+        ),
+    )
+
+
+def snapshot_for(state: ClusterState, plan: Plan) -> Snapshot:
+    """Return the part of a snapshot that a plan can be judged by.
+
+    Who waits and is not named by the plan has no say in whether it is sound, and a long queue is
+    most of a snapshot. All holdings stay: they are what quota and nodes are counted from.
+    """
+    state.refresh()
+    named = {admit.workload for admit in plan.admissions}
+    named.update(preemption.workload for preemption in plan.preemptions)
+    named.update(wait.explanation.workload for wait in plan.waits)
+    return msgspec.structs.replace(
+        _configuration(state),
+        holdings=tuple(state.running[key].holding for key in sorted(state.running)),
+        waiting=tuple(state.waiting[key].workload for key in sorted(named & state.waiting.keys())),
+    )
+
+
+def _configuration(state: ClusterState) -> Snapshot:
+    """Return what is configured, and the nodes."""
     config = state.config
     return Snapshot(
         version=state.version,
@@ -33,19 +70,17 @@ def snapshot(state: ClusterState) -> Snapshot:
             Namespace(name, config.namespaces[name]) for name in sorted(config.namespaces)
         ),
         checks=tuple(AdmissionCheck(name, config.checks[name]) for name in sorted(config.checks)),
-        topologies=tuple(sorted(config.topologies)),
-        holdings=tuple(state.running[key].holding for key in sorted(state.running)),
-        preemptors=tuple(
-            sorted(book.lines.sticky for book in state.books.values() if book.lines.sticky)
-        ),
-        verdicts=tuple(_verdicts(state)),
-        asleep=tuple(
-            name
-            for name in sorted(state.books)
-            if state.books[name] in state.books[name].tree.asleep
-        ),
-        waiting=tuple(state.waiting[key].workload for key in sorted(state.waiting)),
+        topologies=tuple(config.topologies[name] for name in sorted(config.topologies)),
+        nodes=tuple(floor_nodes(state)),
+        pods=tuple(state.floor.pods[key][0] for key in sorted(state.floor.pods)),
     )
+
+
+def floor_nodes(state: ClusterState) -> list[Node]:
+    """Return all nodes, by name."""
+    table = state.floor.table
+    found = (table.nodes[table.row_of[name]] for name in sorted(table.row_of))
+    return [node for node in found if node is not None]
 
 
 def _verdicts(state: ClusterState) -> Iterator[Wait]:
@@ -55,14 +90,32 @@ def _verdicts(state: ClusterState) -> Iterator[Wait]:
         for waiting in book.lines.parked_heads():
             blockers = book.lines.parked[kind_of(waiting)]
             why = Explanation(workload=waiting.workload.key, queue=name, blockers=blockers)
-            short = book.tree.wakes.shortages((name, kind_of(waiting)))
-            yield Wait(outcome="park", explanation=why, unblocked_by=short)
+            short = book.tree.wakes.shortages((name, kind_of(waiting)), state.rota.room)
+            nodes = state.rota.waits_for_nodes((name, kind_of(waiting)))
+            watches = book.tree.wakes.watches_holdings((name, kind_of(waiting)))
+            yield Wait(
+                outcome="park",
+                explanation=why,
+                unblocked_by=short,
+                watches_holdings=watches,
+                lacks_nodes=nodes,
+            )
         if book.head_wait is not None:
             key, blockers = book.head_wait
             why = Explanation(workload=key, queue=name, blockers=blockers)
-            short = book.tree.wakes.shortages((name, None)) if book.stalled else None
+            short = (
+                book.tree.wakes.shortages((name, None), state.rota.room) if book.stalled else None
+            )
             outcome: Outcome = "stall" if book.stalled else "retry"
-            yield Wait(outcome=outcome, explanation=why, unblocked_by=short)
+            nodes = book.stalled and state.rota.waits_for_nodes((name, None))
+            watches = book.stalled and book.tree.wakes.watches_holdings((name, None))
+            yield Wait(
+                outcome=outcome,
+                explanation=why,
+                unblocked_by=short,
+                watches_holdings=watches,
+                lacks_nodes=nodes,
+            )
 
 
 def as_changes(recorded: Snapshot) -> Iterator[changes.Change]:
@@ -71,6 +124,8 @@ def as_changes(recorded: Snapshot) -> Iterator[changes.Change]:
     yield from map(changes.CheckSet, recorded.checks)
     yield from map(changes.TopologySet, recorded.topologies)
     yield from map(changes.NamespaceSet, recorded.namespaces)
+    yield from map(changes.NodeSet, recorded.nodes)
+    yield from map(changes.PodOnNode, recorded.pods)
     yield from map(changes.CohortSet, recorded.cohorts)
     yield from map(changes.QueueSet, recorded.queues)
     yield from map(changes.LocalQueueSet, recorded.local_queues)
@@ -87,7 +142,9 @@ def restore(recorded: Snapshot) -> ClusterState:
         book = state.door(state.waiting[key].workload.queue).book
         if book is not None:
             book.lines.sticky = key
+            state.rota.claimants[book] = None
     state.refresh()
+    state.floor.remember(recorded.admitted_lately)
     for verdict in recorded.verdicts:
         file_verdict(state, verdict)
     for name in recorded.asleep:

@@ -1,4 +1,4 @@
-"""What would unblock whom: the wake index of one cohort tree (spec performance §2.2).
+"""What would unblock whom: the wake index of one cohort tree (ADR 0003).
 
 A blocked kind is filed under the accounts it was short of, with the shortage. Availability can
 grow by no more than what is freed in the tree, so nothing filed needs a look before at least its
@@ -10,7 +10,8 @@ configuration changes wake everybody without asking this index.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from unisono.engine.model.names import QueueName
 from unisono.engine.model.resources import Account
@@ -21,69 +22,141 @@ Sleeper = tuple[QueueName, Kind | None]
 Shortages = tuple[tuple[Account, int], ...] | None
 
 
+# How much a sleeper's queue may use of an account now.
+Room = Callable[[Sleeper, Account], int]
+
+
+class _Entry(NamedTuple):
+    """One account that a sleeper waits for."""
+
+    threshold: int  # of what was freed in the tree: no need to look before
+    ticket: int
+    sleeper: Sleeper
+    account: Account
+    # What its queue must be able to use. Freed quota may have been taken by others meanwhile; None
+    # if something else than room counts as well, so that only a real examination can tell.
+    target: int | None
+
+
 class Wakes:
     """Sleepers of one tree, filed by what they wait for."""
 
-    __slots__ = ("_by_account", "_count", "_filed", "_freed", "_on_anything", "_tickets")
+    __slots__ = (
+        "_by_account",
+        "_count",
+        "_filed",
+        "_freed",
+        "_on_anything",
+        "_on_holdings",
+        "_release",
+        "_stirred",
+    )
 
     def __init__(self) -> None:
         self._count = 0
+        self._release = False  # something was freed since `due` was last asked
         self._freed: dict[Account, int] = {}
-        self._by_account: dict[Account, list[tuple[int, int, Sleeper]]] = {}
+        self._stirred: dict[Account, None] = {}  # accounts of which something was freed since
+        self._by_account: dict[Account, list[_Entry]] = {}
         self._on_anything: dict[Sleeper, None] = {}
-        # The newest filing of each sleeper: entries with an older ticket are void.
-        self._tickets: dict[Sleeper, int] = {}
-        self._filed: dict[Sleeper, tuple[tuple[Account, int], ...]] = {}  # with thresholds
+        self._on_holdings: dict[Sleeper, None] = {}  # who runs, and how, matters to them as well
+        # The newest filing of each sleeper: an entry that is not part of it is void.
+        self._filed: dict[Sleeper, dict[Account, _Entry]] = {}
 
-    def file(self, sleeper: Sleeper, shortages: Shortages) -> None:
-        """File a sleeper under what it was short of."""
+    def file(
+        self,
+        sleeper: Sleeper,
+        shortages: Shortages,
+        *,
+        holdings: bool = False,
+        room: Room | None = None,
+    ) -> None:
+        """File a sleeper under what it was short of; with `room` if nothing but room counts."""
         self.forget(sleeper)
+        if holdings:
+            self._on_holdings[sleeper] = None
         if shortages is None:
             self._on_anything[sleeper] = None
             return
+        self._filed[sleeper] = {}
         for account, short in shortages:
-            self._count += 1  # one ticket an entry, so that no comparison reaches the sleeper
-            threshold = self._freed.get(account, 0) + max(1, short)
-            entries = self._by_account.setdefault(account, [])
-            if len(entries) > 2 * len(self._tickets) + 64:
-                entries[:] = [entry for entry in entries if self._is_live(entry)]
-                heapq.heapify(entries)
-            heapq.heappush(entries, (threshold, self._count, sleeper))
-        self._tickets[sleeper] = self._count - len(shortages)
-        self._filed[sleeper] = tuple(
-            (account, self._freed.get(account, 0) + max(1, short)) for account, short in shortages
-        )
+            target = None if room is None else room(sleeper, account) + short
+            self._enter(sleeper, account, max(1, short), target)
 
-    def shortages(self, sleeper: Sleeper) -> Shortages:
+    def _enter(self, sleeper: Sleeper, account: Account, short: int, target: int | None) -> None:
+        self._count += 1  # a ticket an entry, so that no comparison goes any further
+        threshold = self._freed.get(account, 0) + short
+        entry = _Entry(threshold, self._count, sleeper, account, target)
+        entries = self._by_account.setdefault(account, [])
+        if len(entries) > 2 * len(self._filed) + 64:
+            entries[:] = [old for old in entries if self._is_live(old)]
+            heapq.heapify(entries)
+        heapq.heappush(entries, entry)
+        self._filed[sleeper][account] = entry
+
+    def shortages(self, sleeper: Sleeper, room: Room) -> Shortages:
         """Return what still has to be freed before a sleeper wakes, as `file` takes it."""
         filed = self._filed.get(sleeper)
         if filed is None:
             return None
-        return tuple((account, until - self._freed.get(account, 0)) for account, until in filed)
+        return tuple(
+            (
+                account,
+                entry.threshold - self._freed.get(account, 0)
+                if entry.target is None
+                else entry.target - room(sleeper, account),
+            )
+            for account, entry in filed.items()
+        )
 
     def forget(self, sleeper: Sleeper) -> None:
         """Drop a sleeper that left or was woken by something else."""
-        self._tickets.pop(sleeper, None)
         self._filed.pop(sleeper, None)
         self._on_anything.pop(sleeper, None)
+        self._on_holdings.pop(sleeper, None)
 
-    def free(self, charges: Iterable[tuple[Account, int]]) -> Iterator[Sleeper]:
-        """Note that usage went away and yield who should be looked at again."""
-        if self._on_anything:
-            woken = list(self._on_anything)
-            self._on_anything.clear()
-            yield from woken
+    def holdings_changed(self) -> Iterator[Sleeper]:
+        """Note that somebody may now be displaced who could not, and yield who should look."""
+        woken = list({**self._on_anything, **self._on_holdings})
+        for sleeper in woken:
+            self.forget(sleeper)
+        yield from woken
+
+    def watches_holdings(self, sleeper: Sleeper) -> bool:
+        """Say whether it matters to a sleeper who runs, besides how much is free."""
+        return sleeper in self._on_holdings
+
+    def free(self, charges: Iterable[tuple[Account, int]]) -> None:
+        """Note that usage went away; `due` says whom that concerns."""
+        self._release = True
         for account, amount in charges:
-            freed = self._freed[account] = self._freed.get(account, 0) + amount
-            entries = self._by_account.get(account)
-            while entries and entries[0][0] <= freed:
-                entry = heapq.heappop(entries)
-                if self._is_live(entry):
-                    del self._tickets[entry[2]]
-                    del self._filed[entry[2]]
-                    yield entry[2]
+            self._freed[account] = self._freed.get(account, 0) + amount
+            self._stirred[account] = None
 
-    def _is_live(self, entry: tuple[int, int, Sleeper]) -> bool:
+    def due(self, room: Room) -> Iterator[Sleeper]:
+        """Yield who should be looked at again after everything that was freed."""
+        if self._release:
+            self._release = False
+            for sleeper in list(self._on_anything):
+                self.forget(sleeper)
+                yield sleeper
+        stirred, self._stirred = self._stirred, {}
+        for account in stirred:
+            freed = self._freed[account]
+            entries = self._by_account.get(account, [])
+            while entries and entries[0].threshold <= freed:
+                entry = heapq.heappop(entries)
+                if not self._is_live(entry):
+                    continue
+                missing = 0
+                if entry.target is not None:
+                    missing = entry.target - room(entry.sleeper, account)
+                if missing > 0:  # what was freed is taken again, or lies out of its reach
+                    self._enter(entry.sleeper, account, missing, entry.target)
+                    continue
+                self.forget(entry.sleeper)
+                yield entry.sleeper
+
+    def _is_live(self, entry: _Entry) -> bool:
         """Say whether the entry belongs to its sleeper's newest filing."""
-        since = self._tickets.get(entry[2])
-        return since is not None and entry[1] > since
+        return self._filed.get(entry.sleeper, {}).get(entry.account) is entry

@@ -1,4 +1,4 @@
-"""Pods that stand for themselves: single ones with a queue, and groups of them.
+"""Pods that stand for themselves: single ones, and Kueue's groups of them.
 
     kueue.x-k8s.io/pod-group-name (label)               pods of one name are one gang
     kueue.x-k8s.io/pod-group-total-count (annotation)   how many pods the gang has
@@ -6,29 +6,27 @@
     kueue.x-k8s.io/role-hash (annotation)               which pods of a group are alike
 
 Pods of a group that ask for the same form one pod set; Kueue names it by a hash, which a person
-cannot read, so without a role-hash ours is named after its first pod. Spec jobs §6, §7.1 and
-gang-placement §7.
+cannot read, so without a role-hash ours is named after its first pod. A single pod counts if it
+names a queue, or if its schedulerName is ours to serve. Spec placement §7.
 """
 
 from __future__ import annotations
 
 import re
-
-import msgspec
+from collections.abc import Sequence
 
 from unisono.engine.model.workload import PodSet
-from unisono.kinds.core.pod_sets import TemplateSet, check_template_sets, pod_sets
-from unisono.kinds.core.schema import Pod, PodTemplateSpec
-from unisono.kinds.core.topology import GROUP as TOPOLOGY_GROUP
-from unisono.kinds.core.topology import topology_request
+from unisono.kinds.core.links import VOLCANO_QUEUE
+from unisono.kinds.core.pod_sets import check_template_sets, pod_sets
+from unisono.kinds.core.roles import ROLE_HASH, alike, set_of_pods
+from unisono.kinds.core.schema import Pod
 from unisono.kinds.notes import Notes
-from unisono.kinds.registry import Context, MemberHooks
+from unisono.kinds.registry import OUR_SCHEDULERS, Context, MemberHooks
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 GROUP_NAME = "kueue.x-k8s.io/pod-group-name"
 TOTAL_COUNT = "kueue.x-k8s.io/pod-group-total-count"
 FAST_ADMISSION = "kueue.x-k8s.io/pod-group-fast-admission"
-ROLE_HASH = "kueue.x-k8s.io/role-hash"
 RETRIABLE = "kueue.x-k8s.io/retriable-in-group"
 
 _COUNT = re.compile(r"[1-9][0-9]{0,8}")
@@ -41,7 +39,7 @@ def group_of(pod: Pod) -> str:
 
 def check_pod(pod: Pod, notes: Notes) -> None:
     """Report what is wrong with a pod, and with what it says about its group."""
-    check_template_sets((_set(pod, 1, pod.metadata.name),), notes)
+    check_template_sets((set_of_pods((pod,), pod.metadata.name, 1),), notes)
     count = pod.metadata.annotations.get(TOTAL_COUNT)
     at = f"metadata.annotations[{TOTAL_COUNT}]"
     if count is not None and _COUNT.fullmatch(count) is None:
@@ -51,10 +49,12 @@ def check_pod(pod: Pod, notes: Notes) -> None:
 
 
 def _workload(pod: Pod) -> str:
-    """Name the workload: the group, or the pod itself if it names a queue."""
+    """Name the workload: the group, or the pod itself if anybody is to decide about it."""
     if group := group_of(pod):
         return group
-    return f"pod-{pod.metadata.name}" if pod.metadata.labels.get(QUEUE) else ""
+    if pod.metadata.labels.get(QUEUE) or pod.spec.scheduler_name in OUR_SCHEDULERS:
+        return f"pod-{pod.metadata.name}"
+    return ""
 
 
 def _total(pod: Pod) -> int:
@@ -65,25 +65,29 @@ def _total(pod: Pod) -> int:
 
 def _pod_sets(pods: tuple[Pod, ...], context: Context) -> tuple[PodSet, ...]:
     if not group_of(pods[0]):
-        return pod_sets((_set(pods[0], 1, "main"),), context)
+        return pod_sets((set_of_pods(pods[:1], "main", 1),), context)
     if not _agree(pods, context.notes):
         return ()
-    total, living = _total(pods[0]), [pod for pod in pods if pod.status.phase != "Failed"]
+    total, living = _total(pods[0]), _living(pods)
     if len(living) > total:
         at = f"metadata.annotations[{TOTAL_COUNT}]"
         context.notes.problem(at, f"is {total}; the group has {len(living)} pods")
         return ()
-    roles: dict[object, list[Pod]] = {}
-    for pod in living:
-        roles.setdefault(_role(pod), []).append(pod)
-    counts = {_name(alike[0]): len(alike) for alike in roles.values()}
+    roles = alike(living)
+    counts = [len(role) for role in roles]
     missing = total - len(living)
     if missing and len(roles) == 1 and _is_fast(pods[0]):
-        counts = dict.fromkeys(counts, total)
+        counts = [total]
     elif missing:
         context.notes.misconfigured(f"{len(living)} of the {total} pods of the group exist")
-    first = [alike[0] for alike in roles.values()]
-    return pod_sets((_set(pod, counts[_name(pod)], _name(pod)) for pod in first), context)
+    sets = (
+        set_of_pods(role, _name(role), count) for role, count in zip(roles, counts, strict=True)
+    )
+    return pod_sets(sets, context)
+
+
+def _living(pods: Sequence[Pod]) -> list[Pod]:
+    return [pod for pod in pods if pod.status.phase != "Failed"]
 
 
 def _is_fast(pod: Pod) -> bool:
@@ -104,42 +108,8 @@ def _agree(pods: tuple[Pod, ...], notes: Notes) -> bool:
     return agreed
 
 
-def _role(pod: Pod) -> object:
-    """Return what makes pods alike: the role they were given, or all that decides about a place."""
-    given = pod.metadata.annotations.get(ROLE_HASH)
-    if given is not None:
-        return given
-    spec = pod.spec
-    containers = tuple(
-        (container.resources.requests, container.resources.limits, container.is_sidecar)
-        for container in (*spec.init_containers, *spec.containers)
-    )
-    decisive = (
-        containers,
-        len(spec.init_containers),
-        spec.node_selector,
-        spec.affinity,
-        spec.tolerations,
-        spec.topology_spread_constraints,
-        spec.resources,
-        spec.overhead,
-        spec.priority_class_name,
-        spec.runtime_class_name,
-        topology_request(pod.metadata.annotations),
-        pod.metadata.annotations.get(TOPOLOGY_GROUP),
-    )
-    # Manifests hold mappings, which cannot be keys; their encoding, with sorted names, can.
-    return msgspec.json.encode(decisive, order="deterministic")
-
-
-def _name(pod: Pod) -> str:
-    return pod.metadata.annotations.get(ROLE_HASH) or pod.metadata.name
-
-
-def _set(pod: Pod, count: int, name: str) -> TemplateSet:
-    # A pod is its own template: its spec stands where that of a template's would.
-    template = PodTemplateSpec(metadata=pod.metadata, spec=pod.spec)
-    return TemplateSet(name=name, count=count, template=template, path="")
+def _name(role: Sequence[Pod]) -> str:
+    return role[0].metadata.annotations.get(ROLE_HASH) or role[0].metadata.name
 
 
 def _priority_class(pods: tuple[Pod, ...]) -> str:
@@ -159,15 +129,15 @@ def _is_finished(pods: tuple[Pod, ...]) -> bool:
 def _reclaimable(pods: tuple[Pod, ...]) -> tuple[tuple[str, int], ...]:
     if not group_of(pods[0]):
         return ()
-    names: dict[object, str] = {}
-    done: dict[str, int] = {}
-    for pod in pods:
-        if pod.status.phase == "Failed":
-            continue
-        name = names.setdefault(_role(pod), _name(pod))
-        if pod.status.phase == "Succeeded":
-            done[name] = done.get(name, 0) + 1
-    return tuple(done.items())
+    done = (
+        (_name(role), sum(pod.status.phase == "Succeeded" for pod in role))
+        for role in alike(_living(pods))
+    )
+    return tuple((name, count) for name, count in done if count)
+
+
+def _queue(pods: tuple[Pod, ...]) -> str:
+    return pods[0].metadata.annotations.get(VOLCANO_QUEUE, "")
 
 
 MEMBERS = MemberHooks(
@@ -176,4 +146,6 @@ MEMBERS = MemberHooks(
     priority_class=_priority_class,
     is_finished=_is_finished,
     reclaimable=_reclaimable,
+    queue=_queue,
+    scheduler=lambda pods: pods[0].spec.scheduler_name,
 )

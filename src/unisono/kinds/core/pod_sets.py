@@ -1,20 +1,27 @@
 """From pod templates to the pod sets of a workload: the last step of every job kind.
 
 A job kind says which templates it has and how many pods of each; everything else about a pod set
-(requests, node selection, topology) follows from the template in the same way for all kinds.
+(requests, node selection, neighbours, topology) follows from the template in the same way for all
+kinds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from unisono.engine.model.workload import PodSet
 from unisono.kinds.core.limits import namespace_limits
+from unisono.kinds.core.neighbours import ignored, neighbourhood
 from unisono.kinds.core.requests import PodCosting, pod_cost
 from unisono.kinds.core.schema import PodTemplateSpec, ResourceList
-from unisono.kinds.core.selection import affinity_terms, labels_of, tolerations_of
+from unisono.kinds.core.selection import (
+    affinity_terms,
+    labels_of,
+    preferred_terms,
+    tolerations_of,
+)
 from unisono.kinds.core.topology import GROUP, SLICE_SIZE, topology_request
 from unisono.kinds.core.validate import check_pod_template
 from unisono.kinds.notes import Notes
@@ -29,6 +36,7 @@ class TemplateSet(msgspec.Struct, frozen=True, kw_only=True):
     min_count: int | None = None
     template: PodTemplateSpec
     path: str  # where the template stands in the manifest; empty for a pod, which is its own
+    labels: Mapping[str, str] = {}  # what the job's controller adds to those of the template
 
 
 def pod_sets(sets: Iterable[TemplateSet], context: Context) -> tuple[PodSet, ...]:
@@ -37,7 +45,7 @@ def pod_sets(sets: Iterable[TemplateSet], context: Context) -> tuple[PodSet, ...
     A set scaled to nothing is left out: it needs neither quota nor a place.
     """
     costing = costing_of(context)
-    return tuple(_pod_set(one, costing, context.notes) for one in sets if one.count > 0)
+    return tuple(_pod_set(one, costing, context) for one in sets if one.count > 0)
 
 
 def costing_of(context: Context) -> PodCosting:
@@ -57,21 +65,33 @@ def _runtime_overheads(context: Context) -> dict[str, ResourceList]:
     }
 
 
-def _pod_set(one: TemplateSet, costing: PodCosting, notes: Notes) -> PodSet:
+def _pod_set(one: TemplateSet, costing: PodCosting, context: Context) -> PodSet:
     spec, annotations = one.template.spec, one.template.metadata.annotations
+    labels = {**one.template.metadata.labels, **one.labels}
+    near = neighbourhood(spec, labels, context)
     cost = pod_cost(spec, costing)
     if cost.misconfigured:
-        notes.misconfigured(f"pod set {one.name}: {cost.misconfigured}")
+        context.notes.misconfigured(f"pod set {one.name}: {cost.misconfigured}")
+    for without_effect in ignored(spec):
+        path = f"{one.path}.spec.{without_effect.path}".removeprefix(".")
+        context.notes.warn("FieldIgnored", path, without_effect.message)
     return PodSet(
         name=one.name,
         count=one.count,
         min_count=one.min_count,
         requests=cost.charged,
+        node_requests=None if cost.requests == cost.charged else cost.requests,
         node_selector=labels_of(spec.node_selector),
         affinity=affinity_terms(spec.affinity),
         tolerations=tolerations_of(spec.tolerations),
         topology=topology_request(annotations),
         group=annotations.get(GROUP, ""),
+        preferred=preferred_terms(spec.affinity),
+        labels=labels_of(labels),
+        host_ports=near.host_ports,
+        affinity_to=near.affinity_to,
+        anti_affinity=near.anti_affinity,
+        spread=near.spread,
     )
 
 
@@ -93,3 +113,8 @@ def check_template_sets(sets: Iterable[TemplateSet], notes: Notes) -> None:
 def first_priority_class(sets: Iterable[TemplateSet]) -> str:
     """Return the priority class of the first template that names one."""
     return next((name for one in sets if (name := one.template.spec.priority_class_name)), "")
+
+
+def first_scheduler(sets: Iterable[TemplateSet]) -> str:
+    """Return the scheduler of the first template that names one."""
+    return next((name for one in sets if (name := one.template.spec.scheduler_name)), "")

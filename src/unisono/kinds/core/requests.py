@@ -7,7 +7,7 @@ A pod goes through stages, and needs as much of each resource as its hungriest s
     last       all sidecars, and all containers
 
 `spec.resources` (pod level) replaces the result for cpu, memory and huge pages; `spec.overhead`
-comes on top. Exact in nano-units, rounded once. Spec gang-placement §5.1 and quota §3.
+comes on top. Exact in nano-units, rounded once. Spec placement §5.1 and quota §3.
 """
 
 from __future__ import annotations

@@ -8,15 +8,19 @@ What no decision reads is `Any`: it is kept, not judged. Nodes, namespaces and l
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from unisono.kinds.core.conditions import TimedCondition
 from unisono.kinds.decode import Schema
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.scalar import Timestamp
+from unisono.kinds.selectors import LabelSelector
+
+Weight = Annotated[int, Meta(ge=0, le=100)]
 
 ResourceList = Mapping[str, Quantity]
 
@@ -32,8 +36,8 @@ class ResourceRequirements(Schema, frozen=True, kw_only=True):
 class ContainerPort(Schema, frozen=True, kw_only=True):
     """A port of a container; a host port keeps two such pods apart."""
 
-    container_port: int
-    host_port: int = 0
+    container_port: Annotated[int, Meta(ge=1, le=65535)]
+    host_port: Annotated[int, Meta(ge=0, le=65535)] = 0
     host_ip: str = msgspec.field(default="", name="hostIP")
     name: str = ""
     protocol: str = "TCP"
@@ -116,18 +120,43 @@ class NodeSelector(Schema, frozen=True, kw_only=True):
     node_selector_terms: tuple[NodeSelectorTerm, ...]
 
 
+class PreferredSchedulingTerm(Schema, frozen=True, kw_only=True):
+    """Nodes that a pod would like, and how much."""
+
+    weight: Weight
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
 class NodeAffinity(Schema, frozen=True, kw_only=True):
     """Which nodes a pod demands, and which it would like."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
-    preferred_during_scheduling_ignored_during_execution: tuple[Any, ...] = ()
+    preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] = ()
+
+
+class PodAffinityTerm(Schema, frozen=True, kw_only=True):
+    """Pods, and the node label whose value must (or must not) be the same as theirs."""
+
+    topology_key: str
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+class WeightedPodAffinityTerm(Schema, frozen=True, kw_only=True):
+    """Pods that it would like to be near, or not."""
+
+    weight: Weight
+    pod_affinity_term: PodAffinityTerm
 
 
 class PodAffinity(Schema, frozen=True, kw_only=True):
     """Which pods it must (or must not) be near; read when nodes are chosen."""
 
-    required_during_scheduling_ignored_during_execution: tuple[Any, ...] = ()
-    preferred_during_scheduling_ignored_during_execution: tuple[Any, ...] = ()
+    required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
+    preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
 
 
 class Affinity(Schema, frozen=True, kw_only=True):
@@ -151,14 +180,28 @@ class Toleration(Schema, frozen=True, kw_only=True):
 class TopologySpreadConstraint(Schema, frozen=True, kw_only=True):
     """How evenly pods spread over domains; read when nodes are chosen."""
 
-    max_skew: int
+    max_skew: Annotated[int, Meta(ge=1, le=2**31 - 1)]
     topology_key: str
-    when_unsatisfiable: str
-    label_selector: Any = None
-    min_domains: int | None = None
-    node_affinity_policy: str | None = None
-    node_taints_policy: str | None = None
+    when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
+    label_selector: LabelSelector | None = None
+    min_domains: Annotated[int, Meta(ge=1, le=2**31 - 1)] | None = None
+    node_affinity_policy: Literal["Honor", "Ignore"] | None = None
+    node_taints_policy: Literal["Honor", "Ignore"] | None = None
     match_label_keys: tuple[str, ...] = ()
+
+
+class SchedulingGroup(Schema, frozen=True, kw_only=True):
+    """The PodGroup of `scheduling.k8s.io` that a pod belongs to (Kubernetes 1.36 and later)."""
+
+    pod_group_name: str | None = None
+
+
+class WorkloadReference(Schema, frozen=True, kw_only=True):
+    """The group inside a `scheduling.k8s.io` Workload that a pod belongs to (Kubernetes 1.35)."""
+
+    name: str
+    pod_group: str
+    pod_group_replica_key: str = ""
 
 
 class PodSpec(Schema, frozen=True, kw_only=True):
@@ -181,8 +224,8 @@ class PodSpec(Schema, frozen=True, kw_only=True):
     runtime_class_name: str | None = None
     scheduler_name: str = ""
     scheduling_gates: tuple[Any, ...] = ()
-    scheduling_group: Any = None
-    workload_ref: Any = None
+    scheduling_group: SchedulingGroup | None = None
+    workload_ref: WorkloadReference | None = None
     resource_claims: tuple[Any, ...] = ()
     node_name: str = ""
     restart_policy: str = ""

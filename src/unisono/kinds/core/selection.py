@@ -1,7 +1,6 @@
-"""Which nodes a pod accepts: selector, required affinity and tolerations as engine values.
+"""Which nodes a pod accepts and would like: selector, affinity and tolerations as engine values.
 
-Preferred terms and pod (anti-)affinity do not decide about quota and are read when nodes are
-chosen. Spec gang-placement §5.3 and §5.4, quota §7.
+What it demands of other pods is in `neighbours`. Spec placement §5.3 and §5.4, quota §7.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from unisono.engine.model.selection import AffinityTerm, Labels, Requirement, Toleration
+from unisono.engine.model.workload import WeightedTerm
 from unisono.kinds.core.schema import Affinity, NodeSelectorRequirement, NodeSelectorTerm
 from unisono.kinds.core.schema import Toleration as TolerationManifest
 
@@ -35,9 +35,27 @@ def affinity_terms(affinity: Affinity | None) -> tuple[AffinityTerm, ...]:
     return tuple(_term(term) for term in required.node_selector_terms)
 
 
+def preferred_terms(affinity: Affinity | None) -> tuple[WeightedTerm, ...]:
+    """Return the node affinity terms that are only preferred.
+
+    A term without any clause, or without weight, says nothing.
+    """
+    if affinity is None or affinity.node_affinity is None:
+        return ()
+    preferred = affinity.node_affinity.preferred_during_scheduling_ignored_during_execution
+    return tuple(
+        WeightedTerm(one.weight, clauses)
+        for one in preferred
+        if one.weight > 0 and (clauses := _clauses(one.preference))
+    )
+
+
 def _term(term: NodeSelectorTerm) -> AffinityTerm:
-    clauses = (*term.match_expressions, *term.match_fields)
-    return tuple(_requirement(clause) for clause in clauses) or _NEVER
+    return _clauses(term) or _NEVER
+
+
+def _clauses(term: NodeSelectorTerm) -> AffinityTerm:
+    return tuple(_requirement(one) for one in (*term.match_expressions, *term.match_fields))
 
 
 def _requirement(clause: NodeSelectorRequirement) -> Requirement:

@@ -11,16 +11,22 @@ from unisono.kinds.core.schema import (
     Affinity,
     Container,
     NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PodAffinityTerm,
     PodSpec,
     PodTemplateSpec,
     ResourceList,
     Toleration,
+    TopologySpreadConstraint,
 )
 from unisono.kinds.core.selection import NODE_NAME_FIELD
 from unisono.kinds.core.topology import check_topology
 from unisono.kinds.decode import Problem
+from unisono.kinds.meta import wrong_with_label_key
+from unisono.kinds.selectors import LabelSelector, check_selector
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def check_pod_template(template: PodTemplateSpec, path: str) -> Iterator[Problem]:
@@ -48,6 +54,9 @@ def check_pod_spec(spec: PodSpec, path: str) -> Iterator[Problem]:
     yield from check_amounts(spec.overhead, f"{path}.overhead")
     yield from check_affinity(spec.affinity, f"{path}.affinity")
     yield from check_tolerations(spec.tolerations, f"{path}.tolerations")
+    yield from _check_spread(spec.topology_spread_constraints, f"{path}.topologySpreadConstraints")
+    if spec.host_network:
+        yield from _check_host_ports(spec.containers, f"{path}.containers")
 
 
 def _is_pod_level(resource: str) -> bool:
@@ -82,20 +91,94 @@ def check_tolerations(tolerations: tuple[Toleration, ...], path: str) -> Iterato
 
 
 def check_affinity(affinity: Affinity | None, path: str) -> Iterator[Problem]:
-    """Yield the faults of a required node affinity."""
-    if affinity is None or affinity.node_affinity is None:
+    """Yield the faults of affinity to nodes and to other pods."""
+    if affinity is None:
         return
-    required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
-    if required is None:
-        return
-    at = f"{path}.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
-    if not required.node_selector_terms:
-        yield Problem(at, "is required: there must be at least one term")
-    for index, term in enumerate(required.node_selector_terms):
-        for number, clause in enumerate(term.match_expressions):
-            yield from _check_clause(clause, f"{at}[{index}].matchExpressions[{number}]")
-        for number, clause in enumerate(term.match_fields):
-            yield from _check_field_clause(clause, f"{at}[{index}].matchFields[{number}]")
+    if affinity.node_affinity is not None:
+        nodes = affinity.node_affinity
+        required = nodes.required_during_scheduling_ignored_during_execution
+        at = f"{path}.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
+        if required is not None and not required.node_selector_terms:
+            yield Problem(at, "is required: there must be at least one term")
+        for index, term in enumerate(required.node_selector_terms if required else ()):
+            yield from _check_node_term(term, f"{at}[{index}]")
+        preferred = nodes.preferred_during_scheduling_ignored_during_execution
+        for index, one in enumerate(preferred):
+            at = f"{path}.nodeAffinity.{_PREFERRED}[{index}].preference"
+            yield from _check_node_term(one.preference, at)
+    for name, pods in (
+        ("podAffinity", affinity.pod_affinity),
+        ("podAntiAffinity", affinity.pod_anti_affinity),
+    ):
+        if pods is None:
+            continue
+        for index, near in enumerate(pods.required_during_scheduling_ignored_during_execution):
+            yield from _check_pod_term(near, f"{path}.{name}.{_REQUIRED}[{index}]")
+        for index, liked in enumerate(pods.preferred_during_scheduling_ignored_during_execution):
+            at = f"{path}.{name}.{_PREFERRED}[{index}].podAffinityTerm"
+            yield from _check_pod_term(liked.pod_affinity_term, at)
+
+
+def _check_node_term(term: NodeSelectorTerm, path: str) -> Iterator[Problem]:
+    for number, clause in enumerate(term.match_expressions):
+        yield from _check_clause(clause, f"{path}.matchExpressions[{number}]")
+    for number, clause in enumerate(term.match_fields):
+        yield from _check_field_clause(clause, f"{path}.matchFields[{number}]")
+
+
+def _check_pod_term(term: PodAffinityTerm, path: str) -> Iterator[Problem]:
+    yield from _check_key(term.topology_key, f"{path}.topologyKey")
+    yield from _check_selector(term.label_selector, f"{path}.labelSelector")
+    yield from _check_selector(term.namespace_selector, f"{path}.namespaceSelector")
+    if term.label_selector is None:
+        for name, keys in (
+            ("matchLabelKeys", term.match_label_keys),
+            ("mismatchLabelKeys", term.mismatch_label_keys),
+        ):
+            if keys:
+                yield Problem(f"{path}.{name}", "needs a labelSelector beside it")
+    for key in sorted({*term.match_label_keys} & {*term.mismatch_label_keys}):
+        message = f'"{key}" stands in matchLabelKeys as well; no pod can match'
+        yield Problem(f"{path}.mismatchLabelKeys", message)
+
+
+def _check_spread(
+    constraints: tuple[TopologySpreadConstraint, ...], path: str
+) -> Iterator[Problem]:
+    seen: set[tuple[str, str]] = set()
+    for index, one in enumerate(constraints):
+        at = f"{path}[{index}]"
+        yield from _check_key(one.topology_key, f"{at}.topologyKey")
+        yield from _check_selector(one.label_selector, f"{at}.labelSelector")
+        if one.match_label_keys and one.label_selector is None:
+            yield Problem(f"{at}.matchLabelKeys", "needs a labelSelector beside it")
+        if one.min_domains is not None and one.when_unsatisfiable != "DoNotSchedule":
+            yield Problem(f"{at}.minDomains", "needs whenUnsatisfiable: DoNotSchedule")
+        if (one.topology_key, one.when_unsatisfiable) in seen:
+            message = f"there is already a constraint {one.when_unsatisfiable} for this key"
+            yield Problem(f"{at}.topologyKey", message)
+        seen.add((one.topology_key, one.when_unsatisfiable))
+
+
+def _check_key(key: str, path: str) -> Iterator[Problem]:
+    wrong = wrong_with_label_key(key)
+    if wrong:
+        yield Problem(path, f"must be the key of a node label: {wrong}")
+
+
+def _check_selector(selector: LabelSelector | None, path: str) -> Iterator[Problem]:
+    if selector is not None:
+        yield from check_selector(selector, path)
+
+
+def _check_host_ports(containers: tuple[Container, ...], path: str) -> Iterator[Problem]:
+    """On the host's network a container port *is* a host port."""
+    for index, container in enumerate(containers):
+        for number, port in enumerate(container.ports):
+            if port.host_port not in (0, port.container_port):
+                at = f"{path}[{index}].ports[{number}].hostPort"
+                message = f"is {port.host_port}; with hostNetwork it must be the containerPort"
+                yield Problem(at, f"{message}, {port.container_port}")
 
 
 def _check_clause(clause: NodeSelectorRequirement, path: str) -> Iterator[Problem]:

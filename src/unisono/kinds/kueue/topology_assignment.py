@@ -8,7 +8,8 @@
                          podCounts: {universal: 2}}]
 
 The second is the first, column by column, with what all rows share written once. Values are raw
-(`Any` in the schema) because no decision reads them yet; what has neither form is left as it is.
+(`Any` in the schema) so that an object survives being read and written; what has neither form is
+left as it is, and `is_sound` says so.
 """
 
 from __future__ import annotations
@@ -16,12 +17,76 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from unisono.engine.model.node import HOSTNAME
+
+# No gang has more (spec placement §10.1); a count beyond it is no count.
+_MOST_DOMAINS = 100_000
+
+
+def pods_per_host(assignment: Any) -> tuple[tuple[str, int], ...]:
+    """Return how many pods go to each host, in the order written; nothing if it does not say."""
+    old = expanded(assignment)
+    if not is_sound(old) or not old["levels"] or old["levels"][-1] != HOSTNAME:
+        return ()
+    return tuple((domain["values"][-1], domain["count"]) for domain in old["domains"])
+
+
+def is_sound(assignment: Any) -> bool:
+    """Say whether an assignment has one of the two forms, with a value for every level."""
+    if not isinstance(assignment, dict) or not _are_texts(assignment.get("levels")):
+        return False
+    depth = len(assignment["levels"])
+    if isinstance(assignment.get("domains"), list):
+        return all(_is_domain(domain, depth) for domain in assignment["domains"])
+    slices = assignment.get("slices")
+    return isinstance(slices, list) and all(_is_slice(one, depth) for one in slices)
+
+
+def _are_texts(raw: Any) -> bool:
+    return isinstance(raw, list) and all(isinstance(item, str) for item in raw)
+
+
+def _is_count(raw: Any) -> bool:
+    return isinstance(raw, int) and not isinstance(raw, bool) and raw >= 0
+
+
+def _is_domain(raw: Any, depth: int) -> bool:
+    if not isinstance(raw, dict) or not _is_count(raw.get("count")):
+        return False
+    return _are_texts(raw.get("values")) and len(raw["values"]) == depth
+
+
+def _is_slice(raw: Any, depth: int) -> bool:
+    if not isinstance(raw, dict) or not _is_count(raw.get("domainCount")):
+        return False
+    rows, columns, counts = raw["domainCount"], raw.get("valuesPerLevel"), raw.get("podCounts")
+    if rows > _MOST_DOMAINS or not isinstance(columns, list) or len(columns) != depth:
+        return False
+    if not isinstance(counts, dict) or not all(_is_column(one, rows) for one in columns):
+        return False
+    if "universal" in counts:
+        return _is_count(counts["universal"])
+    each = counts.get("individual")
+    return isinstance(each, list) and len(each) == rows and all(_is_count(one) for one in each)
+
+
+def _is_column(raw: Any, rows: int) -> bool:
+    if not isinstance(raw, dict):
+        return False
+    if "universal" in raw:
+        return isinstance(raw["universal"], str)
+    parts = raw.get("individual")
+    if not isinstance(parts, dict) or not _are_texts(parts.get("roots")):
+        return False
+    ends = (parts.get("prefix", ""), parts.get("suffix", ""))
+    return len(parts["roots"]) == rows and all(isinstance(end, str) for end in ends)
+
 
 def compressed(assignment: Any) -> Any:
     """Return the v1beta2 form of a v1beta1 assignment."""
-    if not isinstance(assignment, dict) or "domains" not in assignment:
+    if not is_sound(assignment) or "domains" not in assignment:
         return assignment
-    levels, domains = assignment.get("levels", []), assignment["domains"]
+    levels, domains = assignment["levels"], assignment["domains"]
     if not domains:
         return {"levels": levels, "slices": []}
     columns = [[domain["values"][level] for domain in domains] for level in range(len(levels))]
@@ -36,7 +101,7 @@ def compressed(assignment: Any) -> Any:
 
 def expanded(assignment: Any) -> Any:
     """Return the v1beta1 form of a v1beta2 assignment."""
-    if not isinstance(assignment, dict) or "slices" not in assignment:
+    if not is_sound(assignment) or "domains" in assignment:
         return assignment
     domains: list[dict[str, Any]] = []
     for part in assignment["slices"]:
@@ -48,7 +113,7 @@ def expanded(assignment: Any) -> Any:
             {"values": [column[row] for column in columns], "count": pods[row]}
             for row in range(rows)
         )
-    return {"levels": assignment.get("levels", []), "domains": domains}
+    return {"levels": assignment["levels"], "domains": domains}
 
 
 def _shared(items: Sequence[Any]) -> dict[str, Any] | None:

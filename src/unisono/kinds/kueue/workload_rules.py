@@ -28,6 +28,7 @@ from unisono.engine.model.policy import Policy
 from unisono.engine.model.resources import Amounts, amounts
 from unisono.kinds.conditions import Condition, condition
 from unisono.kinds.core.pod_sets import TemplateSet, check_template_sets, pod_sets
+from unisono.kinds.kueue.topology_assignment import is_sound
 from unisono.kinds.kueue.workloads import (
     Admission,
     PodSet,
@@ -81,6 +82,12 @@ def _check_status(workload: Workload, notes: Notes) -> None:
         if assignment.name not in names:
             path = f"status.admission.podSetAssignments[{index}].name"
             notes.problem(path, f'there is no pod set "{assignment.name}"')
+        placed = assignment.topology_assignment
+        if placed is not None and not is_sound(placed):
+            path = f"status.admission.podSetAssignments[{index}].topologyAssignment"
+            notes.problem(
+                path, "must have levels, and for every domain a value of each and a count"
+            )
     for index, reclaimable in enumerate(workload.status.reclaimable_pods):
         if reclaimable.name not in names:
             path = f"status.reclaimablePods[{index}].name"

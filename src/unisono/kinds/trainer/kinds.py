@@ -109,7 +109,7 @@ def _pod_sets(job: TrainJob, context: Context) -> tuple[PodSet, ...]:
         return ()
     faults = list(_faults_with(job.spec, runtime))
     _report(iter(faults), context.notes)
-    return () if faults else pod_sets(rendered(job.spec, runtime), context)
+    return () if faults else pod_sets(rendered(job.spec, runtime, job.metadata.name), context)
 
 
 def _runtime(ref: RuntimeRef, context: Context) -> TrainingRuntimeSpec | None:

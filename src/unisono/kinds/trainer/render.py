@@ -1,13 +1,11 @@
 """From a TrainJob and its runtime to pod templates and counts, in the operator's order.
 
-    1  the TrainJob's changes go into the templates (overrides)
-    2  a job has as many pods as its template's parallelism, the trainer as many as the runtime's
-       mlPolicy.numNodes
-    3  trainer.numNodes replaces that: for the job `node` under MPI, less one if the launcher
-       trains too; for the trainer otherwise
-    4  trainer.resourcesPerNode replaces the resources of the container `node`
-
-Spec jobs §1.4.
+1  the TrainJob's changes go into the templates (overrides)
+2  a job has as many pods as its template's parallelism, the trainer as many as the runtime's
+   mlPolicy.numNodes
+3  trainer.numNodes replaces that: for the job `node` under MPI, less one if the launcher
+   trains too; for the trainer otherwise
+4  trainer.resourcesPerNode replaces the resources of the container `node`
 """
 
 from __future__ import annotations
@@ -17,14 +15,16 @@ import msgspec
 from unisono.kinds.batch import pods_at_once
 from unisono.kinds.core.pod_sets import TemplateSet
 from unisono.kinds.core.schema import Container, PodTemplateSpec, ResourceRequirements
-from unisono.kinds.jobset import ReplicatedJob
+from unisono.kinds.jobset import ReplicatedJob, pod_labels
 from unisono.kinds.trainer.overrides import overridden, overrides_of
 from unisono.kinds.trainer.schema import MLPolicy, Trainer, TrainingRuntimeSpec, TrainJobSpec
 from unisono.kinds.trainer.stock import ANCESTOR, NODE, TRAINER
 
 
-def rendered(spec: TrainJobSpec, runtime: TrainingRuntimeSpec) -> tuple[TemplateSet, ...]:
-    """Return one set of pods per replicated job of the runtime."""
+def rendered(
+    spec: TrainJobSpec, runtime: TrainingRuntimeSpec, name: str = ""
+) -> tuple[TemplateSet, ...]:
+    """Return one set of pods per replicated job of the runtime; its JobSet has the job's name."""
     policy = runtime.ml_policy or MLPolicy()
     trainer = spec.trainer or Trainer()
     return tuple(
@@ -33,6 +33,7 @@ def rendered(spec: TrainJobSpec, runtime: TrainingRuntimeSpec) -> tuple[Template
             count=_count(job, policy, trainer),
             template=_template(job, spec, policy, trainer),
             path="spec.runtimeRef",
+            labels=pod_labels(name, job.name),
         )
         for job in runtime.template.spec.replicated_jobs
     )

@@ -2,7 +2,7 @@
 
 The two generations of the API are accepted together: `podTemplateOverrides`, `labels`,
 `annotations` and the words `auto`, `cpu` and `gpu` belong to v2.0 and v2.1; `runtimePatches` and
-`activeDeadlineSeconds` to v2.2 onwards. Spec jobs §1.1 to §1.3.
+`activeDeadlineSeconds` to v2.2 onwards.
 """
 
 from __future__ import annotations

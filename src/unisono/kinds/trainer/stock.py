@@ -1,7 +1,7 @@
 """The runtimes that come with the training operator, as far as a decision needs them.
 
 A cluster that has the operator has these, so a TrainJob may name one without bringing its manifest;
-a manifest of the same name takes precedence. Spec jobs §1.3.
+a manifest of the same name takes precedence.
 """
 
 from __future__ import annotations

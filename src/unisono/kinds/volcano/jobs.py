@@ -1,15 +1,11 @@
 """`batch.volcano.sh/v1alpha1` Job: one pod set per task, and a gang of `minAvailable` pods.
 
-Volcano starts a job once `minAvailable` pods of it have a place, counted over all tasks; a task may
-have its own minimum. Our pod sets only have minima of their own, so the job's is shared out:
+Volcano starts a job once `minAvailable` pods of it have a place, counted over all tasks (default:
+the sum of the tasks' minima). A task may have a minimum of its own (default: all of its replicas);
+if these add up to more than the job's, Volcano ignores them, and so do we.
 
-    the tasks' minima sum up to at most the job's   they hold; what is missing to the job's
-                                                    minimum is added to the tasks in their order
-    they sum up to more                             Volcano then ignores them, and so do we: the
-                                                    job's minimum is filled up in the tasks' order
-
-Every admission that these minima allow is one that Volcano allows. Spec jobs §4 and §7.1,
-gang-placement §7.
+`partitionPolicy` cuts a task into blocks of equal size that are close together; `networkTopology`
+says how close (`network`). Spec placement §7.
 """
 
 from __future__ import annotations
@@ -17,10 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta
 
 from unisono.engine.model.workload import PodSet
 from unisono.kinds.batch import PodCount
+from unisono.kinds.core.links import VOLCANO_TASK
 from unisono.kinds.core.pod_sets import (
     TemplateSet,
     check_template_sets,
@@ -29,10 +27,13 @@ from unisono.kinds.core.pod_sets import (
 )
 from unisono.kinds.core.schema import PodTemplateSpec
 from unisono.kinds.decode import Schema
+from unisono.kinds.gang_rules import least_of_each
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes
-from unisono.kinds.registry import Context, JobHooks, Kind
+from unisono.kinds.registry import Context, JobHooks
 from unisono.kinds.scalar import Duration, Timestamp
+from unisono.kinds.volcano.groups import DEFAULT_QUEUE
+from unisono.kinds.volcano.network import NetworkTopology, check_network, in_blocks, topology_of
 
 _FINISHED = ("Completed", "Failed", "Terminated", "Aborted")
 
@@ -54,6 +55,15 @@ class DependsOn(Schema, frozen=True, kw_only=True):
     iteration: str = ""
 
 
+class PartitionPolicy(Schema, frozen=True, kw_only=True):
+    """Blocks that the pods of a task come in."""
+
+    total_partitions: Annotated[int, Meta(ge=1, le=2**31 - 1)]
+    partition_size: Annotated[int, Meta(ge=1, le=2**31 - 1)]
+    min_partitions: PodCount = 0
+    network_topology: NetworkTopology | None = None
+
+
 class Task(Schema, frozen=True, kw_only=True):
     """So many pods of one template."""
 
@@ -65,15 +75,7 @@ class Task(Schema, frozen=True, kw_only=True):
     topology_policy: str = ""
     max_retry: int = 0
     depends_on: DependsOn | None = None
-    partition_policy: Any = None
-
-
-class NetworkTopology(Schema, frozen=True, kw_only=True):
-    """How close the pods must be; read when nodes are chosen."""
-
-    mode: str = ""
-    highest_tier_allowed: int | None = None
-    highest_tier_name: str = ""
+    partition_policy: PartitionPolicy | None = None
 
 
 class VolcanoJobSpec(Schema, frozen=True, kw_only=True):
@@ -143,18 +145,33 @@ def task_names(tasks: tuple[Task, ...]) -> tuple[str, ...]:
     return tuple(task.name or f"default{index}" for index, task in enumerate(tasks))
 
 
+def least_pods(spec: VolcanoJobSpec) -> int:
+    """Return how many pods must start together, over all tasks."""
+    return spec.min_available or sum(_own_minima(spec.tasks))
+
+
 def task_minima(spec: VolcanoJobSpec) -> tuple[int, ...]:
-    """Return the least number of pods of each task, so that together they are enough."""
-    tasks = spec.tasks
-    own = [task.replicas if task.min_available is None else task.min_available for task in tasks]
-    needed = spec.min_available or sum(own)
-    minima = own if sum(own) <= needed else [0] * len(tasks)
-    missing = needed - sum(minima)
-    for index, task in enumerate(tasks):
-        more = max(0, min(missing, task.replicas - minima[index]))
-        minima[index] += more
-        missing -= more
-    return tuple(minima)
+    """Return the least number of pods of each task.
+
+    That is its own minimum, if those count; never less than what the others cannot make up for.
+    """
+    own, least = _own_minima(spec.tasks), least_pods(spec)
+    implied = least_of_each(least, [task.replicas for task in spec.tasks])
+    counted = own if sum(own) <= least else [0] * len(own)
+    blocks = [
+        policy.min_partitions * policy.partition_size if (policy := task.partition_policy) else 0
+        for task in spec.tasks
+    ]
+    return tuple(max(minima) for minima in zip(implied, counted, blocks, strict=True))
+
+
+def _own_minima(tasks: tuple[Task, ...]) -> list[int]:
+    return [task.replicas if task.min_available is None else task.min_available for task in tasks]
+
+
+def _min_total(job: VolcanoJob) -> int | None:
+    least, pods = least_pods(job.spec), sum(task.replicas for task in job.spec.tasks)
+    return least if least < pods else None
 
 
 def _sets(job: VolcanoJob) -> tuple[TemplateSet, ...]:
@@ -166,6 +183,7 @@ def _sets(job: VolcanoJob) -> tuple[TemplateSet, ...]:
             min_count=least if least < task.replicas else None,
             template=task.template,
             path=f"spec.tasks[{index}].template",
+            labels={"volcano.sh/job-name": job.metadata.name, VOLCANO_TASK: name},
         )
         for index, (name, task, least) in enumerate(
             zip(task_names(tasks), tasks, task_minima(job.spec), strict=True)
@@ -174,10 +192,26 @@ def _sets(job: VolcanoJob) -> tuple[TemplateSet, ...]:
 
 
 def _pod_sets(job: VolcanoJob, context: Context) -> tuple[PodSet, ...]:
-    return pod_sets(_sets(job), context)
+    made = pod_sets(_sets(job), context)
+    whole = topology_of(job.spec.network_topology, "spec.networkTopology", context)
+    tasks = dict(zip(task_names(job.spec.tasks), enumerate(job.spec.tasks), strict=True))
+    placed: list[PodSet] = []
+    for one in made:
+        index, task = tasks[one.name]
+        topology = whole
+        if task.partition_policy is not None:
+            path = f"spec.tasks[{index}].partitionPolicy.networkTopology"
+            block = topology_of(task.partition_policy.network_topology, path, context)
+            topology = in_blocks(whole, block, task.partition_policy.partition_size)
+        if topology is not None:
+            # All tasks of a job that has a topology go to one domain.
+            group = "job" if whole is not None and len(made) > 1 else one.group
+            one = msgspec.structs.replace(one, topology=topology, group=group)
+        placed.append(one)
+    return tuple(placed)
 
 
-def _check(job: VolcanoJob, notes: Notes) -> None:
+def check_job(job: VolcanoJob, notes: Notes) -> None:
     tasks = job.spec.tasks
     if not tasks:
         notes.problem("spec.tasks", "is required: there is nothing to run")
@@ -186,6 +220,8 @@ def _check(job: VolcanoJob, notes: Notes) -> None:
         if least is not None and least > task.replicas:
             at = f"spec.tasks[{index}].minAvailable"
             notes.problem(at, f"is {least}; the task has only {task.replicas} replicas")
+        if task.partition_policy is not None:
+            _check_partitions(task, task.partition_policy, f"spec.tasks[{index}]", notes)
         if task.template.spec.containers and not task.template.spec.restart_policy:
             notes.warn(
                 "RestartPolicyMissing",
@@ -196,8 +232,21 @@ def _check(job: VolcanoJob, notes: Notes) -> None:
     pods = sum(task.replicas for task in tasks)
     if tasks and job.spec.min_available > pods:
         notes.problem("spec.minAvailable", f"is {job.spec.min_available}; there are {pods} pods")
+    check_network(job.spec.network_topology, "spec.networkTopology", notes)
     check_template_sets(_sets(job), notes)
     _check_dependencies(tasks, notes)
+
+
+def _check_partitions(task: Task, policy: PartitionPolicy, path: str, notes: Notes) -> None:
+    at = f"{path}.partitionPolicy"
+    check_network(policy.network_topology, f"{at}.networkTopology", notes)
+    pods = policy.total_partitions * policy.partition_size
+    if pods != task.replicas:
+        notes.problem(at, f"makes {pods} pods; the task has {task.replicas} replicas")
+    if policy.min_partitions > policy.total_partitions:
+        most = policy.total_partitions
+        message = f"is {policy.min_partitions}; there are only {most} partitions"
+        notes.problem(f"{at}.minPartitions", message)
 
 
 def _check_dependencies(tasks: tuple[Task, ...], notes: Notes) -> None:
@@ -237,23 +286,19 @@ def _reclaimable(job: VolcanoJob) -> tuple[tuple[str, int], ...]:
 
 
 def _queue(job: VolcanoJob) -> str:
-    return job.spec.queue or "default"
+    return job.spec.queue or DEFAULT_QUEUE
 
 
-KINDS = (
-    Kind(
-        group="batch.volcano.sh",
-        version="v1alpha1",
-        kind="Job",
-        struct=VolcanoJob,
-        namespaced=True,
-        check=_check,
-        job=JobHooks(
-            pod_sets=_pod_sets,
-            priority_class=_priority_class,
-            is_finished=_is_finished,
-            reclaimable=_reclaimable,
-            queue=_queue,
-        ),
-    ),
+def _scheduler(job: VolcanoJob) -> str:
+    return job.spec.scheduler_name or "volcano"
+
+
+JOB_HOOKS = JobHooks(
+    pod_sets=_pod_sets,
+    priority_class=_priority_class,
+    is_finished=_is_finished,
+    reclaimable=_reclaimable,
+    queue=_queue,
+    min_total=_min_total,
+    scheduler=_scheduler,
 )

@@ -1,0 +1,106 @@
+"""Are pods that must be close to each other in one domain? (spec placement §8.4, quota §14)
+
+A domain is what nodes have in common: the value of a level's label and of all wider levels of the
+same topology. Which topology a set lives in is its flavor's, or the first by name that knows the
+level, or the cluster's own list of levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unisono.engine.audit.parties import Floor
+from unisono.engine.audit.violation import Violation
+from unisono.engine.audit.world import World
+from unisono.engine.model.names import NodeName
+from unisono.engine.model.node import DEFAULT_LEVELS, HOSTNAME
+from unisono.engine.model.workload import Admission, PodSet, PodSetAssignment, Workload
+
+Domain = tuple[str, ...]
+
+
+def check_closeness(
+    world: World, floor: Floor, workload: Workload, admission: Admission
+) -> Iterator[Violation]:
+    """Check every set that has to stay in one domain, or whose slices have to."""
+    given = {each.name: each for each in admission.pod_sets}
+    together: dict[str, list[PodSet]] = {}
+    for pod_set in workload.pod_sets:
+        if pod_set.name not in given:
+            continue
+        wish = pod_set.topology
+        if wish is not None and wish.mode == "required":
+            # A set without a group stands for itself; "/" keeps it apart from group names.
+            together.setdefault(pod_set.group or f"/{pod_set.name}", []).append(pod_set)
+        if wish is not None and wish.slice_size > 1:
+            yield from _check_slices(world, floor, workload, pod_set, given[pod_set.name])
+    for pod_sets in together.values():
+        yield from _check_domain(world, floor, workload, pod_sets, given)
+
+
+def _broken(workload: Workload, message: str) -> Violation:
+    return Violation(rule="topology", workload=workload.key, message=message)
+
+
+def _check_domain(
+    world: World,
+    floor: Floor,
+    workload: Workload,
+    pod_sets: list[PodSet],
+    given: dict[str, PodSetAssignment],
+) -> Iterator[Violation]:
+    domains: dict[Domain | None, NodeName] = {}
+    for pod_set in pod_sets:
+        assert pod_set.topology is not None, "only sets with a wish were collected"
+        path = _path(world, given[pod_set.name], pod_set.topology.level)
+        for name, _ in given[pod_set.name].nodes:
+            if name in floor.nodes:
+                domains.setdefault(_domain(floor, name, path), name)
+    names = " and ".join(pod_set.name for pod_set in pod_sets)
+    if None in domains:
+        yield _broken(workload, f"{names}: {domains[None]} is in no domain of that level")
+    if len(domains) > 1:
+        nodes = ", ".join(sorted(domains.values()))
+        yield _broken(workload, f"{names} must share one domain, but are in those of {nodes}")
+
+
+def _check_slices(
+    world: World, floor: Floor, workload: Workload, pod_set: PodSet, given: PodSetAssignment
+) -> Iterator[Violation]:
+    """Every domain of the slice level holds whole slices."""
+    assert pod_set.topology is not None, "the caller looked"
+    size = pod_set.topology.slice_size
+    path = _path(world, given, pod_set.topology.slice_level)
+    pods: dict[Domain | None, int] = {}
+    for name, count in given.nodes:
+        if name in floor.nodes:
+            domain = _domain(floor, name, path)
+            pods[domain] = pods.get(domain, 0) + count
+    for domain, count in pods.items():
+        if domain is None:
+            message = f"{pod_set.name}: {count} pods are in no domain of {path[-1]}"
+            yield _broken(workload, message)
+        elif count % size:
+            message = f"{pod_set.name}: {count} pods in {'/'.join(domain)}, not slices of {size}"
+            yield _broken(workload, message)
+
+
+def _domain(floor: Floor, name: NodeName, path: tuple[str, ...]) -> Domain | None:
+    """Return which domain a node is in; None if it lacks the label of the narrowest level."""
+    labels = floor.labels(name)
+    if path[-1] not in labels:
+        return None
+    return tuple(labels.get(key, "") for key in path)
+
+
+def _path(world: World, assigned: PodSetAssignment, level: str) -> tuple[str, ...]:
+    """Return the levels from the widest down to the one that is meant."""
+    if level in ("", HOSTNAME):
+        return (HOSTNAME,)
+    flavors = [world.flavors.get(flavor) for _, flavor in assigned.flavors]
+    own = [world.topologies.get(flavor.topology, ()) for flavor in flavors if flavor is not None]
+    others = [world.topologies[name] for name in sorted(world.topologies)]
+    for levels in (*own, *others, world.policy.placement.levels or DEFAULT_LEVELS):
+        if level in levels:
+            return levels[: levels.index(level) + 1]
+    return (level,)

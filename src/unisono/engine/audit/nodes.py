@@ -1,0 +1,208 @@
+"""Does every pod have a node, may it run there, and is there room? (spec placement §5, §9)
+
+Asked of those that are admitted, with everybody still on their nodes, and of those that make
+others leave, with the victims gone. No GPU is booked twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from unisono.engine.audit.closeness import check_closeness
+from unisono.engine.audit.neighbours import check_neighbours
+from unisono.engine.audit.parties import Floor, Party, kept, started
+from unisono.engine.audit.violation import Rule, Violation
+from unisono.engine.audit.world import World, charged_pods, started_by
+from unisono.engine.model.names import NodeName
+from unisono.engine.model.node import Node
+from unisono.engine.model.plan import Admit, Plan, Preempt
+from unisono.engine.model.queue import Flavor
+from unisono.engine.model.selection import Labels, Taint, Toleration, meets, tolerates
+from unisono.engine.model.workload import PodSet, PodSetAssignment, Workload
+
+UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+
+
+def check_nodes(world: World, plan: Plan) -> Iterator[Violation]:
+    """Check the places of everyone that the plan starts, now or later."""
+    decided = [each for each in started_by(plan) if each.workload in world.waiting]
+    if not world.has_nodes:
+        yield from _check_none_named(world, decided)
+        return
+    if not decided:
+        return
+    now, later = started(world, plan), kept(world, plan) if plan.preemptions else None
+    for each in decided:
+        workload = world.waiting[each.workload]
+        floor = now if isinstance(each, Admit) or later is None else later
+        yield from _check_places(world, floor, workload, each)
+        if workload.replaces not in world.holdings:
+            yield from check_closeness(world, floor, workload, each.admission)
+        parties = {party.pod_set: party for party in floor.newcomers.get(workload.key, ())}
+        is_certain = _is_certain(world, plan, each)
+        for assigned in each.admission.pod_sets:
+            party = parties.get(assigned.name)
+            if party is None:
+                continue
+            wanted = _wanted(world, workload, assigned)
+            yield from check_neighbours(floor, workload, party, wanted, is_certain=is_certain)
+            running = _running(world, workload, assigned.name)
+            yield from _check_room("node-overfull", floor, workload, party, running)
+            if isinstance(each, Admit) and later is not None:
+                yield from _check_room("preemption-short", later, workload, party, running)
+
+
+def _is_certain(world: World, plan: Plan, decided: Admit | Preempt) -> bool:
+    """Say whether nobody but its own victims left the picture that it was placed in."""
+    if decided.workload in world.waiting and world.waiting[decided.workload].replaces is not None:
+        return False  # some of its pods are there already, and nobody knows since when
+    others_leave = any(
+        admit.replaces is not None and admit is not decided for admit in plan.admissions
+    )
+    return not others_leave and (isinstance(decided, Admit) or len(plan.preemptions) == 1)
+
+
+def _broken(rule: Rule, workload: Workload, message: str) -> Violation:
+    return Violation(rule=rule, workload=workload.key, message=message)
+
+
+def _check_none_named(world: World, decided: list[Admit | Preempt]) -> Iterator[Violation]:
+    for each in decided:
+        if any(assigned.nodes for assigned in each.admission.pod_sets):
+            yield _broken("unplaced", world.waiting[each.workload], "there are no nodes to name")
+
+
+def _check_places(
+    world: World, floor: Floor, workload: Workload, decided: Admit | Preempt
+) -> Iterator[Violation]:
+    pod_sets = {pod_set.name: pod_set for pod_set in workload.pod_sets}
+    for assigned in decided.admission.pod_sets:
+        pod_set = pod_sets.get(assigned.name)
+        if pod_set is None:
+            continue
+        pods = charged_pods(workload, assigned.name, assigned.count)
+        placed = sum(count for _, count in assigned.nodes)
+        if placed != pods:
+            message = f"{assigned.name}: {pods} pods have to run, {placed} have a node"
+            yield _broken("unplaced", workload, message)
+        names = [name for name, _ in assigned.nodes]
+        if len(set(names)) < len(names) or any(count <= 0 for _, count in assigned.nodes):
+            message = f"{assigned.name}: a node twice, or for no pods: {assigned.nodes}"
+            yield _broken("unplaced", workload, message)
+        running = _running(world, workload, assigned.name)
+        for name, count in assigned.nodes:
+            if count > running.get(name, 0):
+                yield from _check_node(world, floor, workload, pod_set, assigned, name)
+
+
+def _running(world: World, workload: Workload, pod_set: str) -> dict[NodeName, int]:
+    """Return where pods run already, of the slice that the workload grows out of.
+
+    They stay there, whatever has become of their nodes since.
+    """
+    old = world.holdings.get(workload.replaces) if workload.replaces is not None else None
+    assigned = () if old is None else old.admission.pod_sets
+    return next((dict(each.nodes) for each in assigned if each.name == pod_set), {})
+
+
+def _check_node(
+    world: World,
+    floor: Floor,
+    workload: Workload,
+    pod_set: PodSet,
+    assigned: PodSetAssignment,
+    name: NodeName,
+) -> Iterator[Violation]:
+    node = world.nodes.get(name)
+    if node is None:
+        yield _broken("node-closed", workload, f"{pod_set.name}: there is no node {name}")
+        return
+    flavors = _flavors(world, assigned)
+    tolerations = (*pod_set.tolerations, *(t for each in flavors for t in each.tolerations))
+    if why := _why_closed(node, workload, tolerations):
+        yield _broken("node-closed", workload, f"{pod_set.name} on {name}: {why}")
+    wanted = _wanted(world, workload, assigned)
+    if why := _why_mismatch(floor.labels(name), node, pod_set, wanted, tolerations):
+        yield _broken("node-mismatch", workload, f"{pod_set.name} on {name}: {why}")
+
+
+def _flavors(world: World, assigned: PodSetAssignment) -> list[Flavor]:
+    names = dict.fromkeys(flavor for _, flavor in assigned.flavors)
+    return [world.flavors[each] for each in names if each in world.flavors]
+
+
+def _wanted(world: World, workload: Workload, assigned: PodSetAssignment) -> Labels:
+    """Return the labels that nodes must have: what pods select, and what their flavors are."""
+    pod_set = next((each for each in workload.pod_sets if each.name == assigned.name), None)
+    selected = () if pod_set is None else pod_set.node_selector
+    return (*selected, *(item for each in _flavors(world, assigned) for item in each.node_labels))
+
+
+def _why_closed(node: Node, workload: Workload, tolerations: tuple[Toleration, ...]) -> str:
+    if not node.ready:
+        return "it is not ready"
+    if node.unschedulable and not any(tolerates(each, UNSCHEDULABLE) for each in tolerations):
+        return "it is unschedulable"
+    if node.held_for not in ("", workload.key):
+        return f"it is held for {node.held_for}"
+    return ""
+
+
+def _why_mismatch(
+    labels: dict[str, str],
+    node: Node,
+    pod_set: PodSet,
+    wanted: Labels,
+    tolerations: tuple[Toleration, ...],
+) -> str:
+    for key, value in wanted:
+        if labels.get(key) != value:
+            return f"{key} is {labels.get(key)}, not {value}"
+    # Terms are alternatives; one without requirements matches nothing.
+    if pod_set.affinity and not any(
+        term and all(meets(requirement, labels) for requirement in term)
+        for term in pod_set.affinity
+    ):
+        return "no term of its node affinity matches"
+    for taint in node.taints:
+        if taint.effect != "PreferNoSchedule" and not any(
+            tolerates(each, taint) for each in tolerations
+        ):
+            return f"taint {taint.key}={taint.value}:{taint.effect} is not tolerated"
+    return ""
+
+
+def _check_room(
+    rule: Rule,
+    floor: Floor,
+    workload: Workload,
+    party: Party,
+    running: Mapping[NodeName, int] = MappingProxyType({}),
+) -> Iterator[Violation]:
+    """Nothing that the pods ask for is overbooked; what they do not ask for is not their fault."""
+    for name, count in party.on.items():
+        if name not in floor.nodes or count <= running.get(name, 0):
+            continue
+        for resource, amount in party.requests.items():
+            free = floor.free(name, resource)
+            if amount > 0 and free < 0:
+                message = f"{party.pod_set} on {name}: {resource} is overbooked by {-free}"
+                yield _broken(rule, workload, message)
+
+
+def has_room(floor: Floor, workload: Workload, party: Party) -> bool:
+    """Say whether a party's pods fit on their nodes beside everybody else who is there."""
+    return not any(_check_room("node-overfull", floor, workload, party))
+
+
+def is_plain(pod_set: PodSet) -> bool:
+    """Say whether room alone decides where pods of a set may go."""
+    sliced = pod_set.topology is not None and pod_set.topology.slice_size > 1
+    return not (
+        sliced
+        or pod_set.host_ports
+        or pod_set.affinity_to
+        or pod_set.anti_affinity
+        or pod_set.spread
+    )

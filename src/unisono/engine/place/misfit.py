@@ -1,0 +1,99 @@
+"""Why a gang has no place: counts over nodes, and the best that was possible (placement §8.10)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unisono.engine.model.explanation import GangDoesNotFit
+from unisono.engine.model.names import PODS, ResourceName
+from unisono.engine.model.resources import is_gpu
+from unisono.engine.place.demand import Demand, without_taints
+from unisono.engine.place.feasible import Capacity, Feasibility
+from unisono.engine.place.slices import whole_slices
+
+
+def misfit(
+    key: str,
+    demand: Demand,
+    need: int,
+    capacity: Capacity,
+    feasibility: Feasibility,
+    *,
+    level: int | None,
+) -> GangDoesNotFit:
+    """Describe a demand that found no place. `level` is the one it had to stay within, if any."""
+    table, view = feasibility.table, capacity.view
+    best, holds = "", capacity.total
+    if demand.slice_size > 1:
+        holds = int(whole_slices(capacity, demand, 0).sum())
+    if level is not None:
+        sums = whole_slices(capacity, demand, level)
+        if level < len(view.levels):
+            sums = np.where(view.levels[level].labelled, sums, 0)
+        domain = int(np.argmax(sums)) if sums.shape[0] else 0
+        holds = int(sums[domain]) if sums.shape[0] else 0
+        if sums.shape[0]:
+            at_node = level >= len(view.levels)
+            best = (
+                table.names(view.rows[domain : domain + 1])[0]
+                if at_node
+                else view.name(level, domain, table)
+            )
+    resource, wanted, has = _scarcest(demand, capacity, feasibility)
+    return GangDoesNotFit(
+        resource=resource,
+        wanted_of_node=wanted,
+        best_node_has=has,
+        pod_set=demand.name,
+        pods=need,
+        pods_placeable=min(need, holds),
+        level=demand.level if level is not None else "",
+        best_domain=best,
+        cluster_holds=capacity.total,
+        nodes=int(view.rows.shape[0]),
+        refusals=_refusals(key, demand, capacity, feasibility),
+    )
+
+
+def _scarcest(
+    demand: Demand, capacity: Capacity, feasibility: Feasibility
+) -> tuple[ResourceName, int, int]:
+    """Name the resource of which no node has enough for one pod; nothing if some node has."""
+    table = feasibility.table
+    if capacity.total:
+        return ResourceName(""), 0, 0
+    open_ = np.flatnonzero(feasibility.allowed(demand.constraint))
+    for resource, amount in sorted(demand.requests, key=lambda pair: not is_gpu(pair[0])):
+        column = table.column(resource)
+        most = int(table.free[column, open_].max(initial=0)) if column is not None else 0
+        if amount > most:
+            return resource, amount, most
+    return ResourceName(""), 0, 0
+
+
+def _refusals(
+    key: str, demand: Demand, capacity: Capacity, feasibility: Feasibility
+) -> tuple[tuple[str, int], ...]:
+    """Count nodes that take no pod, by the first reason of each."""
+    table = feasibility.table
+    closed = capacity.view.rows[capacity.caps == 0]
+    counts: dict[str, int] = {}
+
+    def count(reason: str, refused: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
+        nonlocal closed
+        number = int(refused.sum())
+        if number:
+            counts[reason] = number
+            closed = closed[~refused]
+
+    count("not ready", ~table.usable[closed])
+    count("selector", ~feasibility.allowed(without_taints(demand.constraint))[closed])
+    count("taint", ~feasibility.allowed(demand.constraint)[closed])
+    for resource, amount in ((PODS, 1), *demand.requests):
+        if amount > 0:
+            column = table.column(resource)
+            free = table.free[column, closed] if column is not None else np.zeros_like(closed)
+            count(resource, free < amount)
+    count("held for others", np.isin(closed, table.held_rows(key)))
+    count("rules between pods", np.ones(closed.shape[0], np.bool_))
+    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

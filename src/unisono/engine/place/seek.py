@@ -1,0 +1,112 @@
+"""Seeking nodes for one workload, as things are on the ledger right now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from unisono.engine.model.explanation import GangDoesNotFit
+from unisono.engine.model.names import NodeName
+from unisono.engine.model.selection import Requirement
+from unisono.engine.model.workload import Admission
+from unisono.engine.order.lines import Waiting
+from unisono.engine.place.demand import Demand
+from unisono.engine.place.gang import Gang, Spot
+from unisono.engine.quota.assign import Assignment
+from unisono.engine.state.floor import Floor
+from unisono.engine.state.node_table import NAME_FIELD
+
+
+@dataclass(slots=True)
+class Seeker:
+    """A workload that looks for nodes."""
+
+    floor: Floor
+    waiting: Waiting
+    kept: Admission | None = None  # of the elastic slice it grows out of: those pods stay
+    last_no: GangDoesNotFit | None = None
+
+    def place(self, assignment: Assignment) -> tuple[Spot, ...] | GangDoesNotFit:
+        """Find nodes for what an assignment grants."""
+        shape = self.waiting.shape
+        counts = assignment.counts
+        least = tuple(min(count, low) for count, low in zip(counts, shape.minimums, strict=True))
+        gang = self.floor.surroundings().gang(
+            self.waiting.workload, least, counts, assignment.flavors
+        )
+        answer = self._grow(gang) if self.kept is not None else self.floor.place(gang)
+        self.last_no = answer if isinstance(answer, GangDoesNotFit) else None
+        return answer
+
+    def fits(self, assignment: Assignment) -> bool:
+        """Say whether there is a place for all that an assignment needs."""
+        return not isinstance(self.place(assignment), GangDoesNotFit)
+
+    def _grow(self, gang: Gang) -> tuple[Spot, ...] | GangDoesNotFit:
+        """Place only the pods that are new; those that run already do not move."""
+        assert self.kept is not None, "only a slice grows"
+        most = {demand.name: demand.most for demand in gang.demands}
+        there = {
+            assigned.name: _first(assigned.nodes, most.get(assigned.name, 0))
+            for assigned in self.kept.pod_sets
+        }
+        more = tuple(self._beside(demand, there.get(demand.name, ())) for demand in gang.demands)
+        wanted = tuple(demand for demand in more if demand.most)
+        answer: tuple[Spot, ...] | GangDoesNotFit = ()
+        if wanted:
+            near = tuple(_on(demand, there.get(demand.name, ())) for demand in wanted)
+            answer = self.floor.place(Gang(key=gang.key, demands=near))
+            if isinstance(answer, GangDoesNotFit):
+                answer = self.floor.place(Gang(key=gang.key, demands=wanted))
+        if isinstance(answer, GangDoesNotFit):
+            return answer
+        new = {spot.demand: spot.nodes for spot in answer}
+        return tuple(
+            Spot(demand.name, _joined(there.get(demand.name, ()), new.get(demand.name, ())))
+            for demand in gang.demands
+        )
+
+    def _beside(self, demand: Demand, there: tuple[tuple[NodeName, int], ...]) -> Demand:
+        """Return what is left to place of a demand, in the domain that it is bound to."""
+        running = sum(count for _, count in there)
+        constraint = demand.constraint
+        if there and demand.mode == "required" and demand.level:
+            value = self.floor.label(there[0][0], demand.level)
+            selector = tuple(sorted({**dict(constraint.selector), demand.level: value}.items()))
+            constraint = msgspec.structs.replace(constraint, selector=selector)
+        return msgspec.structs.replace(
+            demand,
+            least=max(0, demand.least - running),
+            most=max(0, demand.most - running),
+            constraint=constraint,
+        )
+
+
+def _first(nodes: tuple[tuple[NodeName, int], ...], most: int) -> tuple[tuple[NodeName, int], ...]:
+    """Return the first pods, up to `most`: a set that shrinks loses its highest ranks."""
+    kept: list[tuple[NodeName, int]] = []
+    for name, count in nodes:
+        staying = min(count, most)
+        if staying:
+            kept.append((name, staying))
+        most -= staying
+    return tuple(kept)
+
+
+def _on(demand: Demand, there: tuple[tuple[NodeName, int], ...]) -> Demand:
+    """Return a demand that stays on the nodes where its pods run already."""
+    here = Requirement(NAME_FIELD, "In", tuple(name for name, _ in there))
+    terms = demand.constraint.affinity or ((),)
+    affinity = tuple((*term, here) for term in terms)
+    constraint = msgspec.structs.replace(demand.constraint, affinity=affinity)
+    return msgspec.structs.replace(demand, constraint=constraint)
+
+
+def _joined(
+    one: tuple[tuple[NodeName, int], ...], other: tuple[tuple[NodeName, int], ...]
+) -> tuple[tuple[NodeName, int], ...]:
+    totals = dict(one)
+    for name, count in other:
+        totals[name] = totals.get(name, 0) + count
+    return tuple(totals.items())

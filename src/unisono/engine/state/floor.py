@@ -1,0 +1,143 @@
+"""The floor: nodes, who sits on them, and how to find places there.
+
+While no node is known, placement is skipped and quota alone decides.
+"""
+
+from __future__ import annotations
+
+from unisono.engine.model.explanation import GangDoesNotFit
+from unisono.engine.model.names import NodeName, namespace_of
+from unisono.engine.model.node import NodePod
+from unisono.engine.model.resources import Amounts
+from unisono.engine.model.selection import label_map
+from unisono.engine.model.workload import Admission, Workload
+from unisono.engine.place.crowd import Crowd
+from unisono.engine.place.feasible import Feasibility
+from unisono.engine.place.fragmentation import Mix
+from unisono.engine.place.gang import Gang, Placer, Spot
+from unisono.engine.place.request import Surroundings
+from unisono.engine.state import changes
+from unisono.engine.state.config import Config
+from unisono.engine.state.node_table import NodeTable
+from unisono.engine.state.queue_book import Running
+from unisono.engine.state.tenancy import Tenancy, Tenant
+
+
+class Floor:
+    """Nodes and their tenants."""
+
+    def __init__(self, config: Config) -> None:
+        self.table = NodeTable()
+        self.tenancy = Tenancy(self.table, Crowd())
+        self.pods: dict[str, tuple[NodePod, Tenant]] = {}  # of others, by their keys
+        self.mix = Mix()
+        self._config = config
+        self._feasibility = Feasibility(self.table)
+        self._read: tuple[object, object, Surroundings, Placer] | None = None
+
+    @property
+    def has_nodes(self) -> bool:
+        """Say whether placement is part of the decision."""
+        return bool(self.table.row_of)
+
+    def apply(self, change: changes.NodeChange) -> None:
+        """Take in a change of nodes, or of pods that are not ours."""
+        match change:
+            case changes.NodeSet(node):
+                self.tenancy.put_node(node)
+            case changes.NodeGone(name):
+                self.tenancy.drop_node(name)
+            case changes.PodOnNode(pod):
+                self._remove_pod(pod.key)
+                tenant = _tenant_of_pod(pod)
+                self.pods[pod.key] = (pod, tenant)
+                self.tenancy.occupy(tenant)
+            case changes.PodGone(key):
+                self._remove_pod(key)
+
+    def _remove_pod(self, key: str) -> None:
+        known = self.pods.pop(key, None)
+        if known is not None:
+            self.tenancy.vacate(known[1])
+
+    def label(self, name: NodeName, key: str) -> str:
+        """Return a node's label, or nothing."""
+        row = self.table.row_of.get(name)
+        node = self.table.nodes[row] if row is not None else None
+        return dict(node.labels).get(key, "") if node is not None else ""
+
+    def seat(self, running: Running) -> None:
+        """Let a holding's pods sit where its admission says."""
+        running.tenants = tenants_of(running.holding.workload, running.holding.admission)
+        for tenant in running.tenants:
+            self.tenancy.occupy(tenant)
+
+    def learn(self, workload: Workload) -> None:
+        """Remember what kind of pods were admitted, if scoring asks for it."""
+        if self._config.policy.placement.scoring == "fgd":
+            for pod_set in workload.pod_sets:
+                self.mix.note(pod_set.requests)
+
+    def remember(self, recent: tuple[Amounts, ...]) -> None:
+        """Take over what was written down about earlier admissions."""
+        for requests in recent:
+            self.mix.note(requests)
+
+    def unseat(self, running: Running) -> bool:
+        """Take a holding's pods off their nodes; say whether there were any."""
+        tenants, running.tenants = running.tenants, ()
+        for tenant in tenants:
+            self.tenancy.vacate(tenant)
+        return bool(tenants)
+
+    def place(self, gang: Gang) -> tuple[Spot, ...] | GangDoesNotFit:
+        """Find nodes for a gang as things are now."""
+        return self._tools()[1].place(gang)
+
+    def surroundings(self) -> Surroundings:
+        """Return what a gang's wishes are read against."""
+        return self._tools()[0]
+
+    def _tools(self) -> tuple[Surroundings, Placer]:
+        """Return reader and placer, made anew when flavors, topologies or policy changed."""
+        config, placement = self._config, self._config.policy.placement
+        stamp = (config.edition, placement)
+        if self._read is None or self._read[:2] != stamp:
+            reader = Surroundings(config.flavors, config.topologies, placement, self.table)
+            placer = Placer(self._feasibility, self.tenancy.crowd, placement, self.mix)
+            self._read = (*stamp, reader, placer)
+        return self._read[2], self._read[3]
+
+
+def tenants_of(workload: Workload, admission: Admission) -> tuple[Tenant, ...]:
+    """Return the pods of a holding that sit on nodes."""
+    pod_sets = {pod_set.name: pod_set for pod_set in workload.pod_sets}
+    namespace = namespace_of(workload.key)
+    tenants = []
+    for assigned in admission.pod_sets:
+        pod_set = pod_sets.get(assigned.name)
+        if pod_set is None or not assigned.nodes:
+            continue
+        requests = pod_set.requests if pod_set.node_requests is None else pod_set.node_requests
+        tenants.append(
+            Tenant(
+                nodes=assigned.nodes,
+                requests=requests,
+                namespace=namespace,
+                labels=label_map(pod_set.labels),
+                host_ports=pod_set.host_ports,
+                anti_affinity=pod_set.anti_affinity,
+            )
+        )
+    return tuple(tenants)
+
+
+def _tenant_of_pod(pod: NodePod) -> Tenant:
+    return Tenant(
+        nodes=((pod.node, 1),),
+        requests=pod.requests,
+        namespace=namespace_of(pod.key),
+        labels=label_map(pod.labels),
+        host_ports=pod.host_ports,
+        anti_affinity=pod.anti_affinity,
+    )

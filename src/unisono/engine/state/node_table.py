@@ -1,0 +1,300 @@
+"""Nodes as columns: what is free on each, what they are labelled with, and which rows changed.
+
+Structure of arrays (spec placement §8.1): `free[resource][row]` in exact Kubernetes integers. A
+node keeps its row for life; rows of nodes that left are reused. Nothing here knows about gangs.
+Readers that derive vectors from these columns (capacities, masks) remember the version they saw
+and ask a journal what changed since, so that one node costs one row and not the cluster.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unisono.engine.model.names import PODS, NodeName, ResourceName
+from unisono.engine.model.node import HOSTNAME, Node
+from unisono.engine.model.resources import Amounts, is_gpu
+from unisono.engine.model.selection import Taint
+
+Integers = NDArray[np.int64]
+Codes = NDArray[np.int32]
+Rows = NDArray[np.intp]
+
+# Kubernetes' default, for nodes whose manifest does not say how many pods they take.
+DEFAULT_PODS = 110
+# A reader that is further behind than this rereads everything; keeping more would only cost memory.
+JOURNAL_KEPT = 16384
+MANY_ROWS = 512
+NAME_FIELD = "metadata.name"  # node affinity may match it like a label
+_DIGITS = re.compile(r"([0-9]+)")
+# A cordoned node repels pods like a taint, so that a toleration can overrule it.
+_UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable")
+ABSENT = 0  # the code of "this node does not have the label"
+
+
+class Journal:
+    """Which rows changed, for readers that come back now and then."""
+
+    __slots__ = ("_chunks", "_kept", "version")
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._chunks: deque[Rows] = deque()
+        self._kept = 0
+
+    def note(self, rows: Rows) -> None:
+        """Write down that rows changed."""
+        self._chunks.append(rows)
+        self._kept += rows.shape[0]
+        self.version += rows.shape[0]
+        while self._kept - self._chunks[0].shape[0] > JOURNAL_KEPT:
+            self._kept -= self._chunks.popleft().shape[0]
+
+    def since(self, version: int) -> Rows | None:
+        """Return the rows that changed after `version`; None means: reread everything."""
+        behind = self.version - version
+        if behind > self._kept:
+            return None
+        found: list[Rows] = []
+        for chunk in reversed(self._chunks):
+            if behind <= 0:
+                break
+            found.append(chunk[-behind:] if behind < chunk.shape[0] else chunk)
+            behind -= chunk.shape[0]
+        if not found:
+            return np.zeros(0, np.intp)
+        return _distinct(np.concatenate(found)) if len(found) > 1 else found[0]
+
+
+class NodeTable:
+    """All nodes, one row each."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node | None] = []
+        self.row_of: dict[NodeName, int] = {}
+        self.resources: dict[ResourceName, int] = {}
+        self.allocatable: Integers = np.zeros((0, 0), np.int64)
+        self.free: Integers = np.zeros((0, 0), np.int64)
+        self.usable = np.zeros(0, np.bool_)  # there, and ready
+        self.layout = 0  # grows when rows, labels of rows or their order change
+        self.usage = Journal()  # what is free on a row, or what it is
+        self.traits = Journal()  # labels, taints, readiness of a row
+        self._unused: list[int] = []
+        self._names = np.zeros(0, np.object_)
+        self._by_name: list[tuple[Natural, int]] = []
+        self._is_sorted = True
+        self._labels: dict[str, tuple[Codes, dict[str, int]]] = {}
+        self._taints: tuple[Codes, dict[tuple[Taint, ...], int]] | None = None
+        self._held: dict[str, set[int]] = {}
+
+    def __len__(self) -> int:
+        """Return how many rows there are, unused ones included."""
+        return len(self.nodes)
+
+    # --- nodes -----------------------------------------------------------------------------------
+
+    def put(self, node: Node) -> None:
+        """Add a node or replace what is known about it; what runs on it stays counted."""
+        row = self.row_of.get(node.name)
+        if row is None:
+            row = self._unused.pop() if self._unused else self._new_row()
+            self.row_of[node.name] = row
+            self._names[row] = node.name
+            self._by_name.append((natural(node.name), row))
+            self._is_sorted = False
+        old = self.nodes[row]
+        if old == node:
+            return
+        here = np.array([row], np.intp)
+        self.nodes[row] = node
+        wanted = {PODS: DEFAULT_PODS, **dict(node.allocatable)}
+        for resource in wanted:
+            self._column(resource)
+        for resource, column in self.resources.items():
+            amount = wanted.get(resource, 0)
+            self.free[column, row] += amount - self.allocatable[column, row]
+            self.allocatable[column, row] = amount
+        self.usable[row] = node.ready
+        self._hold(row, old, node)
+        if old is None or _traits(old) != _traits(node):
+            self._describe(row, node)
+            self.layout += 1
+        self.usage.note(here)
+        self.traits.note(here)
+
+    def drop(self, name: NodeName) -> None:
+        """Forget a node; whatever was counted on it is forgotten with it."""
+        row = self.row_of.pop(name, None)
+        if row is None:
+            return
+        self._hold(row, self.nodes[row], None)
+        self._by_name.remove((natural(name), row))
+        here = np.array([row], np.intp)
+        self.nodes[row] = None
+        self.allocatable[:, row] = 0
+        self.free[:, row] = 0
+        self.usable[row] = False
+        self._unused.append(row)
+        self.layout += 1
+        self.usage.note(here)
+        self.traits.note(here)
+
+    def names(self, rows: Rows) -> list[NodeName]:
+        """Return the names of rows that hold nodes."""
+        found: list[NodeName] = self._names[rows].tolist()
+        return found
+
+    def held_rows(self, key: str) -> list[int]:
+        """Return the rows that are held for somebody else than `key`."""
+        return sorted(row for who, rows in self._held.items() if who != key for row in rows)
+
+    def is_held_for(self, key: str) -> bool:
+        """Say whether some node is held for a workload."""
+        return bool(self._held.get(key))
+
+    # --- usage -----------------------------------------------------------------------------------
+
+    def take(self, rows: Rows, counts: Integers, requests: Amounts) -> None:
+        """Count pods on rows: `counts[i]` pods of the same request on `rows[i]`."""
+        self._add(rows, -counts, requests)
+
+    def give_back(self, rows: Rows, counts: Integers, requests: Amounts) -> None:
+        """Undo `take`."""
+        self._add(rows, counts, requests)
+
+    def _add(self, rows: Rows, counts: Integers, requests: Amounts) -> None:
+        if not rows.shape[0]:
+            return
+        wanted = {PODS: 1, **dict(requests)}
+        for resource, amount in wanted.items():
+            if amount:
+                column = self._column(resource)  # may replace the columns by larger ones
+                self.free[column, rows] += counts * amount
+        self.usage.note(rows)
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def column(self, resource: ResourceName) -> int | None:
+        """Return the column of a resource; None if no node has it."""
+        return self.resources.get(resource)
+
+    def in_name_order(self) -> Rows:
+        """Return all rows with nodes, in natural order of their names."""
+        if not self._is_sorted:
+            self._by_name.sort()  # nearly sorted already, except after many nodes joined
+            self._is_sorted = True
+        return np.array([row for _, row in self._by_name], np.intp)
+
+    def gpu_columns(self) -> list[int]:
+        """Return the columns of resources that are GPUs."""
+        return [column for resource, column in self.resources.items() if is_gpu(resource)]
+
+    def label_codes(self, key: str) -> tuple[Codes, dict[str, int]]:
+        """Return one small integer a row for the value of a label, and what each integer means."""
+        known = self._labels.get(key)
+        if known is None:
+            known = self._labels[key] = (np.zeros(len(self.nodes), np.int32), {})
+            for row, node in enumerate(self.nodes):
+                if node is not None:
+                    self._code_label(known, row, node, key)
+        return known
+
+    def taint_codes(self) -> tuple[Codes, dict[tuple[Taint, ...], int]]:
+        """Return one small integer a row for the taints of its node."""
+        if self._taints is None:
+            self._taints = (np.zeros(len(self.nodes), np.int32), {(): 0})
+            for row, node in enumerate(self.nodes):
+                if node is not None:
+                    self._code_taints(row, node)
+        return self._taints
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _new_row(self) -> int:
+        row = len(self.nodes)
+        self.nodes.append(None)
+        if row >= self.usable.shape[0]:
+            room = max(64, 2 * row)
+            self.allocatable = _wider(self.allocatable, room)
+            self.free = _wider(self.free, room)
+            self.usable = np.concatenate([self.usable, np.zeros(room - row, np.bool_)])
+            self._names = np.concatenate([self._names, np.zeros(room - row, np.object_)])
+        for key, (codes, meaning) in self._labels.items():
+            self._labels[key] = (np.append(codes, np.int32(ABSENT)), meaning)
+        if self._taints is not None:
+            self._taints = (np.append(self._taints[0], np.int32(0)), self._taints[1])
+        return row
+
+    def _column(self, resource: ResourceName) -> int:
+        column = self.resources.get(resource)
+        if column is None:
+            column = self.resources[resource] = len(self.resources)
+            row = np.zeros((1, self.usable.shape[0]), np.int64)
+            self.allocatable = np.concatenate([self.allocatable, row])
+            self.free = np.concatenate([self.free, row])
+        return column
+
+    def _describe(self, row: int, node: Node) -> None:
+        for key, known in self._labels.items():
+            self._code_label(known, row, node, key)
+        if self._taints is not None:
+            self._code_taints(row, node)
+
+    def _code_label(
+        self, known: tuple[Codes, dict[str, int]], row: int, node: Node, key: str
+    ) -> None:
+        codes, meaning = known
+        value = next((v for k, v in node.labels if k == key), None)
+        if key == NAME_FIELD or (value is None and key == HOSTNAME):
+            value = node.name
+        codes[row] = ABSENT if value is None else meaning.setdefault(value, len(meaning) + 1)
+
+    def _code_taints(self, row: int, node: Node) -> None:
+        assert self._taints is not None, "asked for first"
+        codes, meaning = self._taints
+        taints = (*node.taints, _UNSCHEDULABLE) if node.unschedulable else node.taints
+        codes[row] = meaning.setdefault(taints, len(meaning))
+
+    def _hold(self, row: int, old: Node | None, new: Node | None) -> None:
+        if old is not None and old.held_for:
+            self._held[old.held_for].discard(row)
+        if new is not None and new.held_for:
+            self._held.setdefault(new.held_for, set()).add(row)
+
+
+def _traits(node: Node) -> tuple[object, ...]:
+    return node.labels, node.taints, node.unschedulable
+
+
+def _distinct(rows: Rows) -> Rows:
+    """Return rows once each, in order; marking beats sorting as soon as there are many."""
+    if rows.shape[0] < MANY_ROWS:
+        return np.unique(rows)
+    marked = np.zeros(int(rows.max()) + 1, np.bool_)
+    marked[rows] = True
+    return np.flatnonzero(marked)
+
+
+Natural = tuple[tuple[tuple[int, int | str], ...], str]
+
+
+def natural(name: str) -> Natural:
+    """Return a sort key that puts n2 before n10, and n before both.
+
+    >>> sorted(["n10", "n2", "n"], key=natural)
+    ['n', 'n2', 'n10']
+    """
+    parts = _DIGITS.split(name)
+    if parts[-1] == "":
+        parts.pop()
+    key = tuple((0, int(part)) if index % 2 else (1, part) for index, part in enumerate(parts))
+    return key, name  # n1 and n01 are different names
+
+
+def _wider(columns: Integers, room: int) -> Integers:
+    """Return the columns with room for more rows."""
+    more = np.zeros((columns.shape[0], room - columns.shape[1]), np.int64)
+    return np.concatenate([columns, more], axis=1)

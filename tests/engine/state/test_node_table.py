@@ -1,0 +1,178 @@
+"""Nodes as columns: what is free, who changed, and codes for labels and taints."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.support.place_builders import GPU, RACK, node, table_of
+from unisono.engine.model.names import PODS, NodeName, ResourceName
+from unisono.engine.model.node import HOSTNAME
+from unisono.engine.model.resources import amounts
+from unisono.engine.model.selection import Taint
+from unisono.engine.state.node_table import ABSENT, JOURNAL_KEPT, Journal, NodeTable
+
+ONE = amounts({GPU: 1})
+
+
+def free(table: NodeTable, name: str, resource: str = GPU) -> int:
+    column = table.resources[ResourceName(resource)]
+    return int(table.free[column, table.row_of[NodeName(name)]])
+
+
+def test_what_a_node_has_is_free_until_it_is_taken() -> None:
+    table = table_of(node("a", 8, more={"cpu": 4}), node("b", 2))
+    assert (free(table, "a"), free(table, "a", "cpu"), free(table, "b", "cpu")) == (8, 4, 0)
+    assert free(table, "a", PODS) == 110
+    rows = np.array([table.row_of[NodeName(name)] for name in ("a", "b")])
+    table.take(rows, np.array([3, 1]), amounts({GPU: 2}))
+    assert (free(table, "a"), free(table, "b"), free(table, "a", PODS)) == (2, 0, 107)
+    table.give_back(rows, np.array([3, 1]), amounts({GPU: 2}))
+    assert (free(table, "a"), free(table, "b"), free(table, "a", PODS)) == (8, 2, 110)
+
+
+def test_taking_and_giving_back_restores_every_byte() -> None:
+    table = table_of(*(node(f"n{i}", i) for i in range(5)))
+    before = table.free.tobytes()
+    rows, counts = np.array([4, 0, 2]), np.array([7, 1, 3])
+    table.take(rows, counts, ONE)
+    assert table.free.tobytes() != before
+    table.give_back(rows, counts, ONE)
+    assert table.free.tobytes() == before
+
+
+def test_a_node_that_changes_keeps_what_is_taken() -> None:
+    table = table_of(node("a", 8))
+    table.take(np.array([0]), np.array([5]), ONE)
+    table.put(node("a", 6))
+    assert free(table, "a") == 1
+    table.put(node("a", 4))
+    assert free(table, "a") == -1
+    table.put(node("a", 4, more={"cpu": 3}))
+    assert (free(table, "a"), free(table, "a", "cpu")) == (-1, 3)
+
+
+def test_a_resource_that_no_node_has_may_be_taken_all_the_same() -> None:
+    table = table_of(node("a"))
+    table.take(np.array([0]), np.array([2]), amounts({"fpga": 3}))
+    assert free(table, "a", "fpga") == -6
+    table.put(node("a", more={"fpga": 8}))
+    assert free(table, "a", "fpga") == 2
+
+
+def test_nothing_taken_changes_nothing() -> None:
+    table = table_of(node("a"))
+    before, version = table.free.tobytes(), table.usage.version
+    table.take(np.zeros(0, np.intp), np.zeros(0, np.int64), amounts({"fpga": 3}))
+    assert (table.free.tobytes(), table.usage.version) == (before, version)
+
+
+def test_rows_are_kept_for_life_and_then_used_again() -> None:
+    table = table_of(*(node(f"n{i}") for i in range(3)))
+    table.take(np.array([1]), np.array([8]), ONE)
+    table.drop(NodeName("n1"))
+    assert table.names(table.in_name_order()) == ["n0", "n2"]
+    assert not table.usable[1]
+    table.put(node("new", 4))
+    assert table.row_of[NodeName("new")] == 1
+    assert free(table, "new") == 4
+    assert len(table) == 3
+    table.drop(NodeName("never there"))
+    assert len(table.row_of) == 3
+
+
+def test_the_same_node_again_is_no_change() -> None:
+    table = table_of(node("a"))
+    before = table.layout, table.usage.version, table.traits.version
+    table.put(node("a"))
+    assert (table.layout, table.usage.version, table.traits.version) == before
+
+
+def test_only_labels_taints_and_cordons_change_the_layout() -> None:
+    table = table_of(node("a"))
+    layout = table.layout
+    table.put(node("a", 4))
+    table.put(node("a", 4, ready=False))
+    assert table.layout == layout
+    for changed in (
+        node("a", 4, {RACK: "r"}),
+        node("a", 4, {RACK: "r"}, taints=(Taint("spot"),)),
+        node("a", 4, {RACK: "r"}, taints=(Taint("spot"),), unschedulable=True),
+    ):
+        layout = table.layout
+        table.put(changed)
+        assert table.layout > layout
+
+
+def test_labels_become_small_integers() -> None:
+    table = table_of(node("a", 8, {RACK: "r1"}), node("b"), node("c", 8, {RACK: "r1"}))
+    codes, meaning = table.label_codes(RACK)
+    assert codes.tolist() == [meaning["r1"], ABSENT, meaning["r1"]]
+    table.put(node("b", 8, {RACK: "r2"}))
+    table.put(node("d", 8, {RACK: "r1"}))
+    codes, meaning = table.label_codes(RACK)
+    assert codes.tolist() == [meaning[value] for value in ("r1", "r2", "r1", "r1")]
+    table.put(node("a"))
+    assert int(table.label_codes(RACK)[0][0]) == ABSENT
+
+
+@pytest.mark.parametrize("key", [HOSTNAME, "metadata.name"])
+def test_every_node_is_known_by_its_name(key: str) -> None:
+    table = table_of(node("a"), node("b"))
+    codes, meaning = table.label_codes(key)
+    assert codes.tolist() == [meaning["a"], meaning["b"]]
+
+
+def test_a_cordoned_node_repels_like_a_taint() -> None:
+    table = table_of(node("a"), node("b", unschedulable=True))
+    codes, meaning = table.taint_codes()
+    (taint,) = next(taints for taints, code in meaning.items() if code == int(codes[1]))
+    assert (taint.key, taint.effect) == ("node.kubernetes.io/unschedulable", "NoSchedule")
+    assert int(codes[0]) == meaning[()]
+
+
+def test_nodes_may_be_held() -> None:
+    table = table_of(node("a", held_for="ns/x"), node("b", held_for="ns/y"), node("c"))
+    assert table.held_rows("ns/x") == [1]
+    assert table.held_rows("ns/z") == [0, 1]
+    table.put(node("a"))
+    table.drop(NodeName("b"))
+    assert table.held_rows("ns/z") == []
+
+
+def test_many_nodes_and_resources_fit() -> None:
+    table = NodeTable()
+    for number in range(200):
+        table.put(node(f"n{number}", number, more={f"r{number % 7}": number}))
+    assert [free(table, f"n{number}") for number in range(200)] == list(range(200))
+    assert free(table, "n199", "r3") == 199
+    assert sorted(table.gpu_columns()) == [table.resources[GPU]]
+
+
+def test_a_journal_says_what_changed_since() -> None:
+    journal = Journal()
+    journal.note(np.array([3, 1]))
+    seen = journal.version
+    assert journal.since(seen) is not None
+    assert _rows(journal, seen) == []
+    journal.note(np.array([1]))
+    journal.note(np.array([5]))
+    assert _rows(journal, seen) == [1, 5]
+    assert _rows(journal, 0) == [1, 3, 5]
+    assert _rows(journal, seen - 1) == [1, 5]  # half of a note
+
+
+def test_a_journal_forgets_what_is_long_ago() -> None:
+    journal = Journal()
+    for number in range(2 * JOURNAL_KEPT):
+        journal.note(np.array([number]))
+    last = 2 * JOURNAL_KEPT - 1
+    assert journal.since(0) is None
+    assert _rows(journal, journal.version - 3) == [last - 2, last - 1, last]
+    assert len(_rows(journal, journal.version - JOURNAL_KEPT)) == JOURNAL_KEPT
+
+
+def _rows(journal: Journal, version: int) -> list[int]:
+    found = journal.since(version)
+    assert found is not None
+    return sorted(found.tolist())

@@ -1,0 +1,115 @@
+"""Who sits where: coming and going are exact inverses, and nodes may come and go underneath."""
+
+from __future__ import annotations
+
+from tests.support.place_books import bytes_of
+from tests.support.place_builders import GPU, PORT, node, table_of
+from unisono.engine.model.names import NodeName
+from unisono.engine.model.node import HostPort, Node
+from unisono.engine.model.resources import amounts
+from unisono.engine.place.crowd import Crowd
+from unisono.engine.state.tenancy import Tenancy, Tenant
+
+
+def tenancy_of(*nodes: Node) -> Tenancy:
+    return Tenancy(table_of(*nodes), Crowd())
+
+
+def tenant(gpus: int = 1, ports: tuple[HostPort, ...] = (), **on: int) -> Tenant:
+    return Tenant(
+        nodes=tuple((NodeName(name), pods) for name, pods in on.items()),
+        requests=amounts({GPU: gpus}),
+        namespace="ns",
+        labels={"app": "x"},
+        host_ports=ports,
+    )
+
+
+def free(tenancy: Tenancy) -> dict[str, int]:
+    table = tenancy.table
+    column = table.resources[GPU]
+    return {str(name): int(table.free[column, row]) for name, row in table.row_of.items()}
+
+
+def test_coming_and_going() -> None:
+    tenancy = tenancy_of(node("a"), node("b"))
+    before = bytes_of(tenancy)
+    gang = tenant(2, a=3, b=1)
+    tenancy.occupy(gang)
+    assert free(tenancy) == {"a": 2, "b": 6}
+    assert [members.pods_on for members in tenancy.crowd.groups.values()] == [{"a": 3, "b": 1}]
+    tenancy.vacate(gang)
+    assert bytes_of(tenancy) == before
+
+
+def test_equal_tenants_are_two() -> None:
+    tenancy = tenancy_of(node("a"))
+    one, other = tenant(a=1), tenant(a=1)
+    tenancy.occupy(one)
+    tenancy.occupy(other)
+    assert free(tenancy) == {"a": 6}
+    tenancy.vacate(one)
+    assert free(tenancy) == {"a": 7}
+    assert len(tenancy.crowd.groups) == 1
+
+
+def test_who_sits_on_a_node_that_is_not_there_is_counted_when_it_comes() -> None:
+    tenancy = tenancy_of(node("a"))
+    gang = tenant(a=1, late=2)
+    tenancy.occupy(gang)
+    assert free(tenancy) == {"a": 7}
+    tenancy.put_node(node("late"))
+    assert free(tenancy) == {"a": 7, "late": 6}
+    tenancy.vacate(gang)
+    assert free(tenancy) == {"a": 8, "late": 8}
+
+
+def test_before_the_first_node_nobody_is_lost() -> None:
+    tenancy = Tenancy(table_of(), Crowd())
+    tenancy.occupy(tenant(a=1))
+    tenancy.put_node(node("a"))
+    assert free(tenancy) == {"a": 7}
+
+
+def test_a_node_that_returns_finds_its_tenants_again() -> None:
+    tenancy = tenancy_of(node("a"), node("b"))
+    gang = tenant(a=3, b=1)
+    tenancy.occupy(gang)
+    tenancy.drop_node(NodeName("a"))
+    assert free(tenancy) == {"b": 7}
+    tenancy.put_node(node("c"))  # takes over the row of the node that left
+    assert free(tenancy) == {"b": 7, "c": 8}
+    tenancy.put_node(node("a", 4))
+    assert free(tenancy) == {"b": 7, "c": 8, "a": 1}
+    tenancy.vacate(gang)
+    assert free(tenancy) == {"b": 8, "c": 8, "a": 4}
+
+
+def test_who_left_meanwhile_is_not_counted_when_the_node_returns() -> None:
+    tenancy = tenancy_of(node("a"))
+    gang = tenant(a=3)
+    tenancy.occupy(gang)
+    tenancy.drop_node(NodeName("a"))
+    tenancy.vacate(gang)
+    tenancy.put_node(node("a"))
+    assert free(tenancy) == {"a": 8}
+    assert not tenancy._homeless
+
+
+def test_a_changed_node_keeps_its_tenants() -> None:
+    tenancy = tenancy_of(node("a"))
+    tenancy.occupy(tenant(a=3))
+    tenancy.put_node(node("a", 16))
+    assert free(tenancy) == {"a": 13}
+    tenancy.drop_node(NodeName("never there"))
+    assert free(tenancy) == {"a": 13}
+
+
+def test_nobody_is_remembered_of_whom_no_rule_could_speak() -> None:
+    tenancy = tenancy_of(node("a"))
+    plain = Tenant(nodes=((NodeName("a"), 1),), requests=amounts({GPU: 1}))
+    tenancy.occupy(plain)
+    assert not tenancy.crowd.groups
+    tenancy.vacate(plain)
+    tenancy.occupy(tenant(ports=(PORT,), a=1))
+    assert [members.host_ports for members in tenancy.crowd.with_ports()] == [(PORT,)]

@@ -1,0 +1,142 @@
+"""The wake index: nobody is woken before it can matter, nobody is forgotten."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.effort import effort
+from tests.support.quota_builders import ACCOUNT, GPU
+from unisono.engine.model.names import QueueName
+from unisono.engine.model.resources import Account
+from unisono.engine.state.wakes import Sleeper, Wakes
+
+Q = QueueName("q")
+OTHER = Account("g", GPU)
+
+
+def sleeper(number: int) -> Sleeper:
+    return Q, (number, 0, "")
+
+
+def no_room(sleeper: Sleeper, account: Account) -> int:
+    return 0
+
+
+def freed(wakes: Wakes, charges: list[tuple[Account, int]]) -> list[Sleeper]:
+    """Free something and return who should be looked at again."""
+    wakes.free(charges)
+    return [*wakes.due(no_room)]
+
+
+def test_what_was_taken_again_wakes_nobody_whom_only_room_can_help() -> None:
+    room = {ACCOUNT: 1}
+    wakes = Wakes()
+    wakes.file(sleeper(1), ((ACCOUNT, 4),), room=lambda _, account: room[account])
+    for _ in range(10):  # two are freed and taken again, over and over
+        wakes.free([(ACCOUNT, 2)])
+        assert [*wakes.due(lambda _, account: room[account])] == []
+    room[ACCOUNT] = 5
+    assert wakes.shortages(sleeper(1), lambda _, account: room[account]) == ((ACCOUNT, 0),)
+    wakes.free([(ACCOUNT, 4)])
+    assert [*wakes.due(lambda _, account: room[account])] == [sleeper(1)]
+
+
+def test_who_may_be_displaced_matters_to_those_who_said_so() -> None:
+    wakes = Wakes()
+    wakes.file(sleeper(1), ((ACCOUNT, 4),), holdings=True)
+    wakes.file(sleeper(2), ((ACCOUNT, 4),))
+    wakes.file(sleeper(3), None)
+    assert sorted(wakes.holdings_changed()) == [sleeper(1), sleeper(3)]
+    assert freed(wakes, [(ACCOUNT, 4)]) == [sleeper(2)]
+
+
+def test_a_sleeper_wakes_when_its_shortage_has_been_freed() -> None:
+    wakes = Wakes()
+    wakes.file(sleeper(1), ((ACCOUNT, 5),))
+    assert freed(wakes, [(ACCOUNT, 2)]) == []
+    assert wakes.shortages(sleeper(1), no_room) == ((ACCOUNT, 3),)
+    assert freed(wakes, [(OTHER, 99)]) == []
+    assert freed(wakes, [(ACCOUNT, 3)]) == [sleeper(1)]
+    assert freed(wakes, [(ACCOUNT, 99)]) == []
+
+
+def test_one_account_of_several_is_enough() -> None:
+    wakes = Wakes()
+    wakes.file(sleeper(1), ((ACCOUNT, 5), (OTHER, 2)))
+    assert freed(wakes, [(OTHER, 2)]) == [sleeper(1)]
+    assert freed(wakes, [(ACCOUNT, 5)]) == []
+
+
+def test_what_was_freed_before_does_not_count() -> None:
+    wakes = Wakes()
+    assert freed(wakes, [(ACCOUNT, 4)]) == []
+    wakes.file(sleeper(1), ((ACCOUNT, 3),))
+    assert freed(wakes, [(ACCOUNT, 2)]) == []
+    assert freed(wakes, [(ACCOUNT, 1)]) == [sleeper(1)]
+
+
+def test_a_new_filing_replaces_the_old_one() -> None:
+    wakes = Wakes()
+    wakes.file(sleeper(1), ((ACCOUNT, 1),))
+    wakes.file(sleeper(1), ((ACCOUNT, 5),))
+    assert freed(wakes, [(ACCOUNT, 4)]) == []
+    assert freed(wakes, [(ACCOUNT, 1)]) == [sleeper(1)]
+    wakes.file(sleeper(2), ((ACCOUNT, 1),))
+    wakes.file(sleeper(2), None)
+    assert freed(wakes, []) == [sleeper(2)]
+
+
+def test_none_means_anything_and_no_shortage_means_nothing() -> None:
+    wakes = Wakes()
+    wakes.file(sleeper(1), None)
+    wakes.file(sleeper(2), ())
+    assert wakes.shortages(sleeper(1), no_room) is None
+    assert wakes.shortages(sleeper(2), no_room) == ()
+    assert freed(wakes, [(OTHER, 1)]) == [sleeper(1)]
+    assert freed(wakes, [(ACCOUNT, 10**6)]) == []
+
+
+def test_who_left_is_not_woken() -> None:
+    wakes = Wakes()
+    for number, shortages in ((1, None), (2, ((ACCOUNT, 1),))):
+        wakes.file(sleeper(number), shortages)
+        wakes.forget(sleeper(number))
+    assert freed(wakes, [(ACCOUNT, 9)]) == []
+
+
+ACTIONS = st.lists(
+    st.tuples(
+        st.sampled_from(("file", "file", "free", "forget")),
+        st.integers(0, 5),
+        st.integers(1, 6),
+        st.booleans(),
+    ),
+    max_size=80,
+)
+
+
+@effort(100)
+@given(ACTIONS)
+def test_it_equals_a_list_of_what_is_left_to_free(
+    actions: list[tuple[str, int, int, bool]],
+) -> None:
+    wakes = Wakes()
+    asleep: dict[Sleeper, dict[Account, int]] = {}
+    for action, number, amount, other in actions:
+        account = OTHER if other else ACCOUNT
+        match action:
+            case "file":
+                wakes.file(sleeper(number), ((ACCOUNT, amount), (OTHER, amount + 1)))
+                asleep[sleeper(number)] = {ACCOUNT: amount, OTHER: amount + 1}
+            case "forget":
+                wakes.forget(sleeper(number))
+                asleep.pop(sleeper(number), None)
+            case _:
+                expected = set()
+                for each, short in [*asleep.items()]:
+                    short[account] -= amount
+                    if short[account] <= 0:
+                        expected.add(each)
+                        del asleep[each]
+                assert {*freed(wakes, [(account, amount)])} == expected

@@ -1,0 +1,66 @@
+"""Plans that name nodes, for tests of the auditor: like `quota_builders`, plus who is where.
+
+Everything is in one queue `q` with plenty of quota, whose workloads may make lower priorities
+leave; the GPUs of nodes have the short name `gpu` that quota tests use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from tests.support.quota_builders import admission, admit, job, plan, queue, running, snapshot
+from unisono.engine.model.names import NodeName
+from unisono.engine.model.node import Node
+from unisono.engine.model.plan import Plan
+from unisono.engine.model.queue import PreemptionRules
+from unisono.engine.model.resources import amounts
+from unisono.engine.model.snapshot import Snapshot
+from unisono.engine.model.workload import Admission, Holding, PodSet, Workload
+
+replace = msgspec.structs.replace
+BIG = queue("q", "99", preemption=PreemptionRules(within_queue="LowerPriority"))
+
+
+def machine(name: str, gpus: int = 8, labels: Mapping[str, str] | None = None, **kw: Any) -> Node:
+    """Make a node; `more` is what it has besides GPUs."""
+    return Node(
+        name=NodeName(name),
+        labels=tuple(sorted((labels or {}).items())),
+        allocatable=amounts({"gpu": gpus, **kw.pop("more", {})}),
+        **kw,
+    )
+
+
+def on(given: Admission, *places: Mapping[str, int]) -> Admission:
+    """Say how many pods of each set are on which node."""
+    return replace(
+        given,
+        pod_sets=tuple(
+            replace(each, nodes=tuple((NodeName(n), c) for n, c in place.items()))
+            for each, place in zip(given.pod_sets, places, strict=True)
+        ),
+    )
+
+
+def started(workload: Workload, *places: Mapping[str, int]) -> Plan:
+    """Admit a workload whole, with these nodes for its pod sets."""
+    return plan(admissions=(admit(workload, admission=on(admission(workload), *places)),))
+
+
+def there(workload: Workload, *places: Mapping[str, int], **options: Any) -> Holding:
+    """Let a workload run on nodes."""
+    held = running(workload, **options)
+    return replace(held, admission=on(held.admission, *places))
+
+
+def world(*nodes: Node, **options: Any) -> Snapshot:
+    """Make a snapshot of the one queue and these nodes."""
+    return snapshot(BIG, nodes=nodes, **options)
+
+
+def of(*pod_sets: PodSet, name: str = "a", **options: Any) -> Workload:
+    """Make a workload of these pod sets."""
+    return job(name, "q", pod_sets=pod_sets, **options)

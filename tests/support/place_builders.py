@@ -1,0 +1,121 @@
+"""Small clusters and gangs for tests about placement, in the notation of the specification.
+
+One resource `nvidia.com/gpu` unless something else is said. Cluster T is the one of spec placement
+§14: blocks b0 and b1, in each of them racks r0 and r1, in each of those nodes n0 and n1, with eight
+GPUs each; the node is called `b0r0n0`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from unisono.engine.model.explanation import GangDoesNotFit
+from unisono.engine.model.names import NodeName, ResourceName
+from unisono.engine.model.node import HOSTNAME, HostPort, Node, PodRule, PodSelector
+from unisono.engine.model.policy import Placement
+from unisono.engine.model.resources import Amounts, amounts
+from unisono.engine.model.selection import LabelSelector, Requirement
+from unisono.engine.place.crowd import Crowd
+from unisono.engine.place.demand import Demand, Mode
+from unisono.engine.place.feasible import Feasibility
+from unisono.engine.place.gang import Gang, Placer, Spot
+from unisono.engine.state.node_table import NodeTable
+
+GPU = ResourceName("nvidia.com/gpu")
+ZONE, BLOCK, RACK = "topology.kubernetes.io/zone", "block", "rack"
+PORT = HostPort(29500)
+ANYTHING = LabelSelector()
+
+
+def node(name: str, gpus: int = 8, labels: Mapping[str, str] | None = None, **options: Any) -> Node:
+    """Make a node; `more` is what it has besides GPUs."""
+    more = options.pop("more", {})
+    return Node(
+        name=NodeName(name),
+        labels=tuple(sorted((labels or {}).items())),
+        allocatable=amounts({GPU: gpus, **more}),
+        **options,
+    )
+
+
+def cluster_t() -> list[Node]:
+    """Make the eight nodes of cluster T, not in order."""
+    names = [(b, r, n) for n in (1, 0) for b in (1, 0) for r in (0, 1)]
+    return [
+        node(f"b{b}r{r}n{n}", 8, {BLOCK: f"b{b}", RACK: f"r{r}", HOSTNAME: f"b{b}r{r}n{n}"})
+        for b, r, n in names
+    ]
+
+
+def table_of(*nodes: Node) -> NodeTable:
+    """Put nodes into a table."""
+    table = NodeTable()
+    for each in nodes:
+        table.put(each)
+    return table
+
+
+def placer_of(*nodes: Node, crowd: Crowd | None = None, **options: Any) -> Placer:
+    """Make a placer over nodes; options are those of the placement policy."""
+    return Placer(Feasibility(table_of(*nodes)), crowd or Crowd(), Placement(**options))
+
+
+def demand(pods: int, gpus: int = 1, mode: Mode = "unconstrained", **options: Any) -> Demand:
+    """Make a demand for so many pods of so many GPUs; `least` of them are needed."""
+    more = options.pop("more", {})
+    requests: Amounts = amounts({**({GPU: gpus} if gpus else {}), **more})
+    options.setdefault("least", pods)
+    options.setdefault("name", "main")
+    options.setdefault("namespace", "ns")
+    return Demand(most=pods, requests=requests, mode=mode, **options)
+
+
+def gang(*demands: Demand, **options: Any) -> Gang:
+    """Make a gang of somebody called ns/gang."""
+    options.setdefault("key", "ns/gang")
+    return Gang(demands=demands, **options)
+
+
+def place(placer: Placer, *demands: Demand, **options: Any) -> dict[str, dict[str, int]]:
+    """Place a gang that has to fit and return how many pods of each demand are on which node."""
+    answer = placer.place(gang(*demands, **options))
+    assert not isinstance(answer, GangDoesNotFit), answer
+    return {spot.demand: {str(name): pods for name, pods in spot.nodes} for spot in answer}
+
+
+def put(placer: Placer, wanted: Demand) -> dict[str, int]:
+    """Place a demand that has to fit, leave its pods there, and return them by node."""
+    answer = placer.place(gang(wanted))
+    assert not isinstance(answer, GangDoesNotFit), answer
+    take(placer, answer[0], wanted)
+    return {str(name): pods for name, pods in answer[0].nodes}
+
+
+def take(placer: Placer, spot: Spot, wanted: Demand) -> None:
+    """Count the pods of a spot as running."""
+    import numpy as np
+
+    table = placer.feasibility.table
+    rows = np.array([table.row_of[name] for name, _ in spot.nodes], np.intp)
+    counts = np.array([pods for _, pods in spot.nodes], np.int64)
+    table.take(rows, counts, wanted.requests)
+
+
+def refuse(placer: Placer, *demands: Demand, **options: Any) -> GangDoesNotFit:
+    """Demand that a gang finds no place and return what is said about it."""
+    answer = placer.place(gang(*demands, **options))
+    assert isinstance(answer, GangDoesNotFit), answer
+    return answer
+
+
+def like(**labels: str) -> PodSelector:
+    """Select pods with these labels, in the pod's own namespace."""
+    return PodSelector(
+        LabelSelector(tuple(Requirement(key, "In", (value,)) for key, value in labels.items()))
+    )
+
+
+def rule(key: str, **labels: str) -> PodRule:
+    """Make a rule about pods with these labels, by a label of nodes."""
+    return PodRule(like(**labels), key)
