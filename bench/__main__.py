@@ -12,10 +12,26 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import admitted, decide, drain, event, fair, idle_cycle, memory, preempt, queues, start
+from bench import (
+    admitted,
+    decide,
+    drain,
+    event,
+    fair,
+    idle_cycle,
+    memory,
+    openb,
+    pass_,
+    place,
+    pod_by_pod,
+    preempt,
+    queues,
+    start,
+)
 from bench.harness import Clock, Family, Result, Scale, run, use_clock
 from bench.output import Report, as_json, as_text, heading, say, targets_table, this_machine
 from bench.plot import NoMatplotlib, check_matplotlib, draw
+from bench.traces import LISTS
 
 FAMILIES = (
     Family("drain", "admit everybody where there is room for all", drain.measure),
@@ -28,6 +44,10 @@ FAMILIES = (
     Family("memory", "what a workload weighs in the engine", memory.measure),
     Family("start", "how long the program takes to start", start.measure),
     Family("decide", "manifests in, decision out, as a process", decide.measure),
+    Family("place", "find nodes for one gang", place.measure),
+    Family("pass", "decide a backlog of gangs, quota and nodes", pass_.measure),
+    Family("pod-by-pod", "the same gangs, one pod at a time", pod_by_pod.measure),
+    Family("openb", "a real cluster filled with real pods, by every scoring", openb.measure),
 )
 
 DONE = 0
@@ -52,6 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except NoMatplotlib as trouble:
         say(f"bench: {trouble}")
         return INPUT_IS_WRONG
+    openb.choose(seeds=arguments.seeds, pods=arguments.pods)
     chosen = [family for family in FAMILIES if family.name in (arguments.name or names)]
     as_table = arguments.output == "table"
     report = measure(
@@ -102,6 +123,12 @@ def _parser() -> argparse.ArgumentParser:
         "--cpu-time",
         action="store_true",
         help="count processor time, not wall time: for a machine that others use too",
+    )
+    parser.add_argument(
+        "--seeds", type=int, metavar="N", help="openb: so many orders of arrival (3)"
+    )
+    parser.add_argument(
+        "--pods", choices=LISTS, default="default", help="openb: another list of pods"
     )
     parser.add_argument(
         "-o", "--output", choices=("table", "json"), default="table", help="what to print"

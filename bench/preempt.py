@@ -95,6 +95,6 @@ def _rows(state: ClusterState, where: str, many: int, *, most: int) -> Iterator[
         assert len(made.preemptions) == 1, f"{where}: {made.waits}"
         assert len(made.preemptions[0].victims) == gpus, "one GPU a victim"
         gc.collect()
-        taken = repeated(partial(seconds, partial(plan, state, state.now)), samples=10)
+        taken = repeated(partial(seconds, partial(plan, state, state.now)), samples=5)
         yield row(f"{where}, {name}", many, "candidates", taken, "ms")
         state.apply(changes.WorkloadGone(head.key))

@@ -13,6 +13,7 @@ import pytest
 from bench import decide, drain, harness, output, plot
 from bench.__main__ import FAMILIES, main, measure
 from bench.harness import Family, Note, Result, Row, Target, run, use_clock
+from bench.traces import NO_TRACES
 from bench.worlds import (
     Layout,
     backlog,
@@ -156,7 +157,7 @@ def test_a_cycle_says_whether_it_changed_anything() -> None:
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 def test_every_benchmark_runs(family: Family) -> None:
     result = run(family, "tiny")
-    assert result.rows
+    assert result.rows or result.notes == (Note(NO_TRACES),)
     for each in result.rows:
         assert each.n > 0
         assert each.samples > 0

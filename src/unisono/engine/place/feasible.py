@@ -54,6 +54,7 @@ class _Mask:
     allowed: Mask  # by row
     bonus: Integers  # by row: preferred affinity minus what untolerated soft taints cost
     version: int
+    has_bonus: bool
 
 
 @dataclass(slots=True)
@@ -82,6 +83,11 @@ class Feasibility:
     def bonus(self, constraint: Constraint) -> Integers:
         """Return how much every row is preferred."""
         return self._mask(constraint).bonus
+
+    def preference(self, constraint: Constraint) -> Integers | None:
+        """Return the bonus, or None where nothing is preferred: then nobody has to look at it."""
+        mask = self._mask(constraint)
+        return mask.bonus if mask.has_bonus else None
 
     def capacity(
         self, constraint: Constraint, requests: Amounts, keys: tuple[str, ...]
@@ -151,10 +157,12 @@ class Feasibility:
                     known.allowed[changed] = self._allows(constraint, changed)
                     known.bonus[changed] = self._prefers(constraint, changed)
                     known.version = table.traits.version
+                    known.has_bonus = bool(known.bonus.any())
                 return known
         rows = np.arange(len(table))
+        bonus = self._prefers(constraint, rows)
         known = self._masks[constraint] = _Mask(
-            self._allows(constraint, rows), self._prefers(constraint, rows), table.traits.version
+            self._allows(constraint, rows), bonus, table.traits.version, bool(bonus.any())
         )
         _trim(self._masks, MASKS_KEPT)
         return known

@@ -96,6 +96,7 @@ class Placer:
     placement: Placement = field(default_factory=Placement)
     mix: Mix = field(default_factory=Mix)  # typical pods, for scoring by fragmentation
     _booked: list[_Booking] = field(default_factory=list)
+    _last: Demand | None = None  # nobody is placed after this one, so it need not be booked
     _with_rules: bool = False  # pods of this gang, or on nodes, have rules about each other
 
     def place(self, gang: Gang) -> tuple[Spot, ...] | GangDoesNotFit:
@@ -119,7 +120,11 @@ class Placer:
         self, gang: Gang, groups: list[tuple[Demand, ...]]
     ) -> list[_Part] | GangDoesNotFit:
         parts: list[_Part] = []
-        for group in groups:
+        fixed = all(demand.most == demand.least for demand in gang.demands)
+        self._last = None
+        for number, group in enumerate(groups, start=1):
+            if fixed and number == len(groups) and len(group) == 1:
+                self._last = group[0]
             found = self._place_group(gang.key, group)
             if isinstance(found, GangDoesNotFit):
                 return found
@@ -187,13 +192,12 @@ class Placer:
     def _domains(self, key: str, group: tuple[Demand, ...], level: int) -> list[tuple[int, int]]:
         """Return the domains of a level that could hold the group, best first."""
         capacities = [self._capacity(key, demand, demand.least) for demand in group]
-        bonus = self.feasibility.bonus(group[0].constraint)
         return candidate_domains(
             group,
             capacities,
             level,
             self.feasibility.table,
-            bonus if bonus.any() else None,
+            self.feasibility.preference(group[0].constraint),
             self._score(group[0], capacities[0]),
         )
 
@@ -319,6 +323,10 @@ class Placer:
         positions, counts = taken
         rows = capacity.view.rows[positions]
         demand, table = part.demand, self.feasibility.table
+        part.rows.append(rows)
+        part.counts.append(counts)
+        if demand is self._last:
+            return
         table.take(rows, counts, demand.requests)
         booking = _Booking(rows, counts, demand.requests)
         if self._with_rules:
@@ -332,8 +340,6 @@ class Placer:
             )
             self.crowd.join(booking, members)
         self._booked.append(booking)
-        part.rows.append(rows)
-        part.counts.append(counts)
 
     def _rollback(self, mark: int) -> None:
         while len(self._booked) > mark:

@@ -30,16 +30,15 @@ def score_for(
 ) -> Score | None:
     """Return how to rank positions for a demand; None when only the order of nodes counts."""
     table = feasibility.table
-    bonus = feasibility.bonus(demand.constraint)
-    has_bonus = bool(bonus.any())
-    if placement.scoring == "none" and not has_bonus:
+    bonus = feasibility.preference(demand.constraint)
+    if placement.scoring == "none" and bonus is None:
         return None
     rows_of = capacity.view.rows
 
     def score(positions: Rows) -> Integers:
         rows = rows_of[positions]
         ranked = _scoring(demand, capacity, positions, rows, table, placement, mix)
-        return ranked - bonus[rows] * _STEP if has_bonus else ranked
+        return ranked if bonus is None else ranked - bonus[rows] * _STEP
 
     return score
 
