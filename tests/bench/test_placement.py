@@ -1,0 +1,167 @@
+"""The benchmarks of placement measure what they say: clusters, traces, the placer beside ours."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from bench import openb, pass_, place
+from bench.device_table import MILLI, SharedNode, SharedPod
+from bench.floors import BLOCK, GPUS, LEVELS, RACK, ZONE, gang, node, placer_of, request, table_of
+from bench.harness import Note, Row, Target
+from bench.traces import NO_TRACES, read_nodes, read_pods, read_published
+from bench.worlds import GPU
+from tests.support.pod_by_pod import PodByPod
+from unisono.engine.model.explanation import GangDoesNotFit
+from unisono.engine.model.names import PODS
+
+# --- nodes ---------------------------------------------------------------------------------------
+
+
+def test_racks_have_sixteen_nodes_and_blocks_sixteen_racks() -> None:
+    labels = [dict(node(number).labels) for number in range(5_000)]
+    for level, size in ((RACK, 16), (BLOCK, 256), (ZONE, 4096)):
+        assert Counter(each[level] for each in labels).most_common(1)[0][1] == size
+    assert LEVELS == (ZONE, BLOCK, RACK)
+
+
+def test_a_cluster_is_about_half_full_and_the_same_every_time() -> None:
+    table, again = table_of(2_000), table_of(2_000)
+    column = table.resources[GPU]
+    assert table.free.tobytes() == again.free.tobytes()
+    assert 4.3 < table.free[column, :2_000].mean() < 4.7
+    assert set(table.free[column, :2_000].tolist()) == set(range(1, GPUS + 1))
+
+
+def test_a_shape_of_its_own_fits_as_often_as_the_plain_one() -> None:
+    placer = placer_of(table_of(16))
+    plain, fresh = placer.place(gang(8)), placer.place(gang(8, more_bytes=1000))
+    assert not isinstance(plain, GangDoesNotFit)
+    assert not isinstance(fresh, GangDoesNotFit)
+    assert plain == fresh
+
+
+def test_columns_of_the_specification() -> None:
+    def named(what: str) -> Row:
+        return Row(what=what, n=1, of="nodes", median=1, p95=1, unit="ms", samples=1)
+
+    assert place._is_in(named("cold, 4,096 pods, 2 sets"), "cold", 2, range(5000))
+    assert not place._is_in(named("cold, 4,096 pods, 2 sets"), "cold", 2, range(513))
+    assert not place._is_in(named("cold, 8 pods, 1 set"), "warm", 1, range(513))
+    assert not place._is_in(named("cold, infeasible"), "cold", 1, range(513))
+
+
+def test_gangs_of_a_pass_have_many_shapes() -> None:
+    gangs = pass_.backlog(1_000, 10)
+    assert gangs == pass_.backlog(1_000, 10)
+    assert len({each.pod_sets for each in gangs}) == len(pass_.PODS) * len(pass_.GPUS) * 2
+    gpus = sum(
+        pod_set.count * dict(pod_set.requests)[GPU] for each in gangs for pod_set in each.pod_sets
+    )
+    assert 0.8 < gpus / (2_000 * GPUS) < 0.95  # on two nodes a gang
+
+
+# --- pod by pod ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_pod_by_pod_and_the_engine_agree_on_what_fits(seed: int) -> None:
+    """With one set of equal pods no order of binding can miss a place."""
+    dice = random.Random(seed)
+    table = table_of(dice.randint(1, 20), seed=seed)
+    placer = placer_of(table)
+    other = PodByPod(each for each in table.nodes if each is not None)
+    for plain, row in zip(other.nodes, table.row_of.values(), strict=True):
+        plain.free = {
+            name: int(table.free[column, row]) for name, column in table.resources.items()
+        }
+    before = [dict(plain.free) for plain in other.nodes]
+    for _ in range(10):
+        asked = gang(dice.randint(1, 6 * len(other.nodes)))
+        bound = other.place(asked.demands)
+        assert (bound is None) == isinstance(placer.place(asked), GangDoesNotFit)
+        if bound is not None:
+            assert len(bound) == asked.demands[0].least
+            assert all(min(plain.free.values()) >= 0 for plain in other.nodes)
+            other.release(bound, {"set-1": asked.demands[0].requests})
+        assert [plain.free for plain in other.nodes] == before  # all or nothing, undone exactly
+
+
+def test_pod_by_pod_fills_the_fullest_node_first() -> None:
+    other = PodByPod([node(0), node(1)])
+    other.nodes[1].add(request(4), 1)
+    bound = other.place(gang(5).demands)
+    assert bound is not None
+    assert [name for _, name in bound] == ["node-000001"] * 4 + ["node-000000"]
+    assert other.nodes[1].free[PODS] == 110 - 5
+
+
+# --- traces --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a folder of traces with two nodes and three pods."""
+    folder = tmp_path / "openb"
+    folder.mkdir()
+    (folder / "openb_node_list_gpu_node.csv").write_text(
+        "sn,cpu_milli,memory_mib,gpu,model\nn0,96000,1024,8,G2\nn1,64000,1024,2,T4\n"
+    )
+    (folder / "openb_pod_list_default.csv").write_text(
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos\n"
+        "p0,4000,16,1,460,,LS\np1,8000,16,2,1000,T4|G2,LS\np2,1000,16,0,0,,LS\n"
+    )
+    with gzip.open(folder / "openb_pod_list_multigpu50.csv.gz", "wt") as packed:
+        packed.write("name,cpu_milli,memory_mib,num_gpu,gpu_milli\np0,4000,16,8,1000\n")
+    columns = ",".join(f"mean_at_{mark}" for mark in (90, 95, 100, 130))
+    lines = [f"alloc_pct,default,{policy},90,95,96,97,0.1" for policy in openb.PUBLISHED.values()]
+    (folder / "fgd_published_means.csv").write_text(
+        f"metric,workload,policy,{columns},std_at_130\n" + "\n".join(lines) + "\n"
+    )
+    monkeypatch.setenv("UNISONO_TRACES", str(tmp_path))
+    return folder
+
+
+def test_traces_are_read_plain_and_packed(traces: Path) -> None:
+    assert read_nodes(traces)[1] == SharedNode(
+        name="n1", cpu_milli=64_000, memory_bytes=1 << 30, gpus=2, model="T4"
+    )
+    share, whole, without = read_pods(traces, "default")
+    assert (share.gpu_milli, share.models) == (460, ())
+    assert (whole.gpus, whole.models) == (2, ("G2", "T4"))
+    assert without.gpus == 0
+    (packed,) = read_pods(traces, "multigpu50")
+    assert (packed.gpus, packed.models) == (8, ())
+    assert read_published(traces, "alloc_pct", "default", "FGD")[130] == 97
+    assert read_published(traces, "alloc_pct", "no-such-list", "FGD") == {}
+
+
+@pytest.mark.usefixtures("traces")
+def test_a_small_trace_is_filled_by_every_scoring(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(openb.SIZES, "tiny", openb.Sizes(2, 1))
+    found = [*openb.measure("tiny")]
+    allocated = [each for each in found if isinstance(each, Row) and "allocated" in each.what]
+    assert {each.n for each in allocated} == set(openb.MARKS)
+    assert all(0 < each.median <= 100 for each in allocated)
+    assert all(each.met is None for each in found if isinstance(each, Target))
+
+
+def test_without_traces_it_says_so_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UNISONO_TRACES", str(tmp_path))
+    assert [*openb.measure("tiny")] == [Note(NO_TRACES)]
+
+
+def test_arrivals_are_stretched_or_pruned_to_what_is_asked_for() -> None:
+    pods = [SharedPod(gpus=1, gpu_milli=milli) for milli in (100, 500, 1000)]
+    for capacity in (1_000, 10_000):
+        order = openb.arrivals(pods, capacity, seed=1)
+        asked = sum(pod.total_milli for pod in order)
+        assert 1.3 * capacity - MILLI <= asked <= 1.3 * capacity + MILLI
+        assert order == openb.arrivals(pods, capacity, seed=1)
+        assert set(order) <= set(pods)
