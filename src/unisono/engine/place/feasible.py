@@ -109,9 +109,11 @@ class Feasibility:
         return known
 
     def _fresh(self, constraint: Constraint, requests: Amounts, view: View) -> Capacity:
-        allowed = self._mask(constraint).allowed
-        caps = self._fitting(requests, view.rows)
-        caps[~allowed[view.rows]] = 0
+        # In row order, so that whole columns are read as they lie; one gather at the end.
+        count = len(self.table)
+        by_row = self._fitting(requests, slice(0, count), count)
+        by_row *= self._mask(constraint).allowed
+        caps = by_row[view.rows]
         sums = [_segment_sums(caps, level.starts) for level in view.levels]
         return Capacity(view, caps, sums, self.table.usage.version, int(caps.sum()))
 
@@ -121,7 +123,7 @@ class Feasibility:
         positions = known.view.position_of[changed]
         there = positions >= 0
         changed, positions = changed[there], positions[there]
-        caps = self._fitting(requests, changed)
+        caps = self._fitting(requests, changed, changed.shape[0])
         caps[~self._mask(constraint).allowed[changed]] = 0
         difference = caps - known.caps[positions]
         known.caps[positions] = caps
@@ -130,16 +132,16 @@ class Feasibility:
         known.total += int(difference.sum())
         known.version = self.table.usage.version
 
-    def _fitting(self, requests: Amounts, rows: Rows) -> Integers:
-        """Return how many pods fit on rows by resources alone."""
+    def _fitting(self, requests: Amounts, rows: Rows | slice, count: int) -> Integers:
+        """Return how many pods fit on so many rows by resources alone."""
         table = self.table
-        caps = np.full(rows.shape[0], np.iinfo(np.int64).max, np.int64)
+        caps = np.full(count, np.iinfo(np.int64).max, np.int64)
         for resource, amount in {PODS: 1, **dict(requests)}.items():
             if amount <= 0:
                 continue
             column = table.column(resource)
             if column is None:
-                return np.zeros(rows.shape[0], np.int64)
+                return np.zeros(count, np.int64)
             room = table.free[column, rows]
             if amount != 1:
                 room = room // amount
