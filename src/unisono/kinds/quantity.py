@@ -104,12 +104,6 @@ def format_amount(amount: int, resource: str) -> str:
     return f"{number}{suffix}"
 
 
-def format_quantity(amount: int, resource: str) -> Quantity:
-    """Return an engine amount as a quantity, for objects that are written out."""
-    text = str(amount) if abs(amount) >= UNLIMITED else format_amount(amount, resource)
-    return Quantity.from_raw(text)
-
-
 def _is_bytes(resource: str) -> bool:
     return resource.endswith(_BYTES) or resource.startswith("hugepages-")
 

@@ -60,5 +60,6 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     undeclared: Literal["Block", "Ignore"] = "Block"
     # The two rules that end preemption loops (spec quota §18.2). Kueue has neither.
     anti_thrash: bool = True
-    # Switches off every deliberate difference from Kueue.
+    # Switches off the deliberate differences from Kueue, except the one that keeps limits: nobody
+    # starts on quota or nodes that victims still hold.
     strict: bool = False

@@ -286,10 +286,14 @@ class ClusterState:
         holding = running.holding
         if not holding.ready and not holding.evicting:
             self.not_ready[holding.workload.key] = None
-        elif self.not_ready.pop(holding.workload.key, self) is None:
-            self._readiness_changed()
+        else:
+            self._no_longer_unready(holding.workload.key)
 
-    def _readiness_changed(self) -> None:
+    def _no_longer_unready(self, key: WorkloadKey) -> None:
+        """Let admission go on once nobody's pods are waited for."""
+        if key not in self.not_ready:
+            return
+        del self.not_ready[key]
         rules = self.policy.pods_ready
         if rules is not None and rules.block_admission and not self.not_ready:
             for book in self.books.values():
@@ -310,8 +314,7 @@ class ClusterState:
             self.rota.nodes_changed()
         freed = [(cell.account, amount) for cell, amount in running.charges]
         self.rota.freed(book.tree, freed)
-        if self.not_ready.pop(key, self) is None:
-            self._readiness_changed()
+        self._no_longer_unready(key)
         self._drop_if_unused(book)
         self._tidy(door)
 
