@@ -6,6 +6,7 @@ time. A failure names its seed, and `by_dice(seed)` makes the same cluster again
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -291,11 +292,19 @@ def _check_same(old: Feasibility, fresh: Feasibility, question: Question) -> Non
     assert caps_by_name(old.table, remembered) == caps_by_name(fresh.table, expected)
     assert sums_by_path(old.table, remembered) == sums_by_path(fresh.table, expected)
     assert remembered.total == expected.total
+    assert remembered.tally is not None
+    assert remembered.tally.tolist() == _tally(remembered.caps, remembered.tally.shape[0])
     for resource in fresh.table.resources:
         column, other = old.table.resources[resource], fresh.table.resources[resource]
         assert _by_row(old.table, old.table.free[column]) == _by_row(
             fresh.table, fresh.table.free[other]
         )
+
+
+def _tally(caps: NDArray[Any], size: int) -> list[int]:
+    counts = Counter(caps.tolist())
+    assert max(counts, default=0) < size, "a node holds more than was counted"
+    return [counts[pods] for pods in range(size)]
 
 
 def _by_row(table: NodeTable, values: NDArray[Any]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def tried(
     capacities = [
         feasibility.capacity(each.constraint, each.requests, each.levels) for each in group
     ]
-    found = candidate_domains(group, capacities, level, table, bonus, None)
+    found = candidate_domains(group, capacities, level, feasibility, bonus, None)
     first: list[NodeName] = [
         table.names(capacities[0].view.rows[low : low + 1])[0] for low, _ in found
     ]
@@ -67,12 +67,36 @@ def test_nodes_without_the_label_are_no_domain() -> None:
 
 def test_beyond_the_last_level_every_node_is_one() -> None:
     nodes = [node("bare", 4), *racks(a=8)]
-    assert tried(nodes, close(4), level=1) == ["bare", "of-a"]
+    one_more = close(1, 4, name="second", least=0)
+    assert tried(nodes, close(4), one_more, level=1) == ["bare", "of-a"]
+
+
+def test_of_single_nodes_one_set_gets_the_tightest_only() -> None:
+    """It fits into whatever holds it, so nobody would look at a second one."""
+    assert tried([node("bare", 4), *racks(a=8)], close(4), level=1) == ["bare"]
+    assert tried([node("bare", 4), *racks(a=8)], close(5), level=1) == ["of-a"]
+    assert tried([node("bare", 4), *racks(a=8)], close(9), level=1) == []
+
+
+def test_sets_that_share_a_node_need_it_to_have_the_sum() -> None:
+    nodes = [node("a", 8, more={"cpu": 4}), node("b", 8, more={"cpu": 6}), node("c", 4)]
+    pair = close(2, 1, name="x", more={"cpu": 1}), close(2, 2, name="y", more={"cpu": 2})
+    assert tried(nodes, *pair, level=1) == ["b"]
 
 
 def test_only_the_best_are_tried() -> None:
     nodes = racks(**{f"r{i}": 8 + i for i in range(MOST_DOMAINS + 5)})
     assert tried(nodes, close(8)) == [f"of-r{i}" for i in range(MOST_DOMAINS)]
+
+
+def test_who_lacks_something_else_than_gpus_makes_room_for_others() -> None:
+    """The tightest have the GPUs, but not the CPUs for both: they do not count among the few."""
+    poor = [node(f"p{i}", 8, {RACK: f"p{i}"}, more={"cpu": 3}) for i in range(MOST_DOMAINS)]
+    rich = [node(f"r{i}", 9 + i, {RACK: f"r{i}"}, more={"cpu": 4}) for i in range(MOST_DOMAINS + 3)]
+    pair = close(2, 2, name="x", more={"cpu": 1}), close(2, 2, name="y", more={"cpu": 1})
+    assert tried(poor, *pair) == []
+    assert tried([*poor[1:], *rich], *pair) == [f"r{i}" for i in range(MOST_DOMAINS)]
+    assert tried([*poor[8:], *rich[:3]], *pair) == ["r0", "r1", "r2"]
 
 
 def test_a_set_that_needs_nothing_closes_no_domain() -> None:

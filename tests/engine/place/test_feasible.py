@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from tests.support.place_books import by_name, caps_by_name
-from tests.support.place_builders import GPU, RACK, node, table_of
-from unisono.engine.model.names import NodeName
+from tests.support.place_builders import GPU, RACK, ZONE, node, table_of
+from unisono.engine.model.names import NodeName, ResourceName
 from unisono.engine.model.node import HOSTNAME, Node
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import Requirement, Taint, Toleration
 from unisono.engine.model.workload import WeightedTerm
 from unisono.engine.place.demand import Constraint, without_taints
-from unisono.engine.place.feasible import CAPACITIES_KEPT, Feasibility
+from unisono.engine.place.feasible import CAPACITIES_KEPT, MOST_TALLIED, Feasibility
 
 
 def allowed(*nodes: Node, **wishes: Any) -> dict[str, bool]:
@@ -183,6 +183,66 @@ def test_domains_are_summed_and_kept_up_to_date() -> None:
     assert again.total == 59
     table.give_back(np.array([3]), np.array([5]), one)
     assert feasibility.capacity(Constraint(), one, (RACK,)).total == 64
+
+
+def test_nodes_are_tallied_by_what_they_hold() -> None:
+    table = table_of(*(node(f"n{i}", 4) for i in range(12)), node("small", 1))
+    feasibility, one = Feasibility(table), amounts({GPU: 1})
+    first = feasibility.capacity(Constraint(), one, ())
+    assert first.tally is not None
+    assert first.tally.tolist() == [0, 1, 0, 0, 12]
+    table.take(np.array([0, 1]), np.array([4, 2]), one)
+    table.put(node("n2", 6))
+    again = feasibility.capacity(Constraint(), one, ())
+    assert again is first
+    assert again.tally is not None
+    assert again.tally.tolist() == [1, 1, 1, 0, 9, 0, 1]
+
+
+def test_what_has_no_end_is_not_tallied() -> None:
+    nodes = [node(f"n{i}", MOST_TALLIED, more={"pods": 1 << 40}) for i in range(8)]
+    table = table_of(*nodes)
+    feasibility, one = Feasibility(table), amounts({GPU: 1})
+    counted = feasibility.capacity(Constraint(), one, ())
+    assert counted.tally is not None
+    assert counted.tally[MOST_TALLIED] == 8
+    table.put(node("n3", MOST_TALLIED + 1, more={"pods": 1 << 40}))
+    assert feasibility.capacity(Constraint(), one, ()).tally is None
+    assert feasibility.capacity(Constraint(), amounts({GPU: 0}), ()).tally is None
+    assert feasibility.capacity(Constraint(), amounts({"pods": 0}), ()).tally is None
+
+
+def test_what_is_free_of_a_resource_in_every_domain() -> None:
+    racks = [node(f"n{i}", 8, {RACK: f"r{i // 2}"}, more={"memory": 1 << 40}) for i in range(4)]
+    table = table_of(*racks, node("down", 8, {RACK: "r1"}, ready=False))
+    table.take(np.array([0]), np.array([3]), amounts({GPU: 1}))
+    table.take(np.array([1]), np.array([1]), amounts({GPU: 9}))
+    feasibility = Feasibility(table)
+    assert feasibility.free(GPU, (RACK,)).sums[0].tolist() == [5, 16]
+    memory = feasibility.free(ResourceName("memory"), (RACK,))
+    assert memory.sums[0].tolist() == [2 << 40, 2 << 40]
+    assert memory.tally is None
+
+
+def test_sums_of_wide_domains_are_those_of_the_narrow_ones() -> None:
+    places = [("z0", "r0"), ("z0", "r1"), ("z1", "r0"), ("z1", "r1"), ("z1", "r1")]
+    nodes = [node(f"n{i}", 1 << i, {ZONE: z, RACK: r}) for i, (z, r) in enumerate(places)]
+    found = Feasibility(table_of(*nodes)).capacity(Constraint(), amounts({GPU: 1}), (ZONE, RACK))
+    assert [sums.tolist() for sums in found.sums] == [[3, 28], [1, 2, 4, 24]]
+    assert found.total == 31
+
+
+def test_preferences_come_and_go_with_what_nodes_are() -> None:
+    table = table_of(*(node(f"n{i}") for i in range(8)))
+    feasibility = Feasibility(table)
+    assert feasibility.preference(Constraint()) is None
+    table.put(node("n3", taints=(Taint("old", "", "PreferNoSchedule"),)))
+    bonus = feasibility.preference(Constraint())
+    assert bonus is not None
+    assert bonus.tolist() == [0, 0, 0, -1000, 0, 0, 0, 0]
+    table.put(node("n3"))
+    assert feasibility.preference(Constraint()) is None
+    assert feasibility.bonus(Constraint()).tolist() == [0] * 8
 
 
 def test_many_changes_make_a_vector_anew() -> None:

@@ -90,6 +90,8 @@ def two_racks() -> Capacity:
         (11, {0: 8, 1: 3}),
         (21, {0: 8, 1: 3, 2: 5, 3: 5}),
         (16, {0: 8, 1: 3, 2: 5}),
+        (10, {2: 5, 3: 5}),  # exactly one rack
+        (9, {2: 5, 3: 4}),  # less than the only rack that is needed
     ],
 )
 def test_descending_takes_few_domains_and_then_few_nodes(

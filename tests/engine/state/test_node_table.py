@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,14 @@ from unisono.engine.model.names import PODS, NodeName, ResourceName
 from unisono.engine.model.node import HOSTNAME
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import Taint
-from unisono.engine.state.node_table import ABSENT, JOURNAL_KEPT, Journal, NodeTable
+from unisono.engine.state.node_table import (
+    ABSENT,
+    JOINED_SHARE,
+    JOURNAL_KEPT,
+    Journal,
+    NodeTable,
+    natural,
+)
 
 ONE = amounts({GPU: 1})
 
@@ -81,6 +90,22 @@ def test_rows_are_kept_for_life_and_then_used_again() -> None:
     assert len(table.row_of) == 3
 
 
+def test_nodes_stay_in_natural_order_whoever_comes_and_goes() -> None:
+    dice = random.Random(1)
+    table = NodeTable()
+    for turn in range(300):
+        coming = dice.randrange(JOINED_SHARE) if turn % 50 == 0 else 1
+        for _ in range(coming):
+            table.put(node(f"n{dice.randrange(200)}{dice.choice(('', '-a', '-10', '-9'))}"))
+        if turn % 3 == 0:
+            table.drop(dice.choice([*table.row_of]))
+        if turn % 2:
+            assert table.names(table.in_name_order()) == sorted(table.row_of, key=natural)
+    table.put(node("n0"))
+    table.drop(NodeName("n0"))  # before anybody asked for it
+    assert table.names(table.in_name_order()) == sorted(table.row_of, key=natural)
+
+
 def test_the_same_node_again_is_no_change() -> None:
     table = table_of(node("a"))
     before = table.layout, table.usage.version, table.traits.version
@@ -136,8 +161,10 @@ def test_nodes_may_be_held() -> None:
     assert table.held_rows("ns/x") == [1]
     assert table.held_rows("ns/z") == [0, 1]
     table.put(node("a"))
+    assert table.has_held_rows
     table.drop(NodeName("b"))
     assert table.held_rows("ns/z") == []
+    assert not table.has_held_rows
 
 
 def test_many_nodes_and_resources_fit() -> None:
@@ -160,6 +187,17 @@ def test_a_journal_says_what_changed_since() -> None:
     assert _rows(journal, seen) == [1, 5]
     assert _rows(journal, 0) == [1, 3, 5]
     assert _rows(journal, seen - 1) == [1, 5]  # half of a note
+
+
+def test_a_journal_names_rows_once_even_if_they_came_back() -> None:
+    journal = Journal()
+    rows = np.array([3, 1])
+    for noted in (rows, rows, np.array([1, 7]), rows):
+        journal.note(noted)
+    found = journal.since(0)
+    assert found is not None
+    assert sorted(found.tolist()) == [1, 3, 7]
+    assert _rows(journal, journal.version - 2) == [1, 3]
 
 
 def test_a_journal_forgets_what_is_long_ago() -> None:

@@ -42,6 +42,21 @@ def test_coming_and_going() -> None:
     assert bytes_of(tenancy) == before
 
 
+def test_every_move_is_counted() -> None:
+    tenancy = tenancy_of(node("a"))
+    gang = tenant(a=1)
+    seen = [tenancy.moves]
+    tenancy.occupy(gang)
+    seen.append(tenancy.moves)
+    tenancy.vacate(gang)
+    seen.append(tenancy.moves)
+    tenancy.put_node(node("a", 4))
+    seen.append(tenancy.moves)
+    tenancy.drop_node(NodeName("a"))
+    seen.append(tenancy.moves)
+    assert seen == sorted(set(seen)), "it grows each time"
+
+
 def test_equal_tenants_are_two() -> None:
     tenancy = tenancy_of(node("a"))
     one, other = tenant(a=1), tenant(a=1)

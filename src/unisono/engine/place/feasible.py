@@ -5,8 +5,9 @@ node), never node by node. A capacity is one vector expression over the free col
 
     cap = min over requested resources of floor(max(free, 0) / request), where the mask allows
 
-Both are kept in the order of a topology view, with the sum of every domain, and brought up to date
-for the rows that changed since they were last used. Spec placement §8.2, §8.3 and §8.9.
+Capacities are kept in the order of a topology view, with the sum of every domain and a tally of
+how many nodes hold how many pods. Masks and capacities are brought up to date for the rows that
+changed since they were last used. Spec placement §8.2, §8.3 and §8.9.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from unisono.engine.model.names import PODS
+from unisono.engine.model.names import PODS, ResourceName
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import AffinityTerm, Taint, Toleration, meets, tolerates
-from unisono.engine.place.demand import Constraint
+from unisono.engine.place.demand import Constraint, without_taints
 from unisono.engine.place.views import View, make_view
 from unisono.engine.state.node_table import ABSENT, Integers, NodeTable, Rows
 
@@ -36,6 +37,13 @@ CAPACITIES_KEPT = 256
 VIEWS_KEPT = 16
 # Above this share of changed rows a whole vector is cheaper than its parts.
 REREAD_SHARE = 4
+# Nodes are tallied up to this many pods each. Kubelets take 110 by default and some hundreds where
+# they are told to; whoever holds more (of something that is counted in bytes) is not worth a tally.
+MOST_TALLIED = 1023
+_NO_END = np.iinfo(np.int64).max
+
+# Every node that is usable at all, whoever it is tainted for.
+_ANY_NODE = without_taints(Constraint())
 
 
 @dataclass(slots=True)
@@ -47,14 +55,17 @@ class Capacity:
     sums: list[Integers]  # per level, one number a domain
     version: int
     total: int
+    # How many nodes hold 0, 1, 2, ... pods; None where rules changed the numbers, or for want of
+    # an end (see MOST_TALLIED).
+    tally: Integers | None = None
 
 
 @dataclass(slots=True)
 class _Mask:
     allowed: Mask  # by row
-    bonus: Integers  # by row: preferred affinity minus what untolerated soft taints cost
+    # By row: preferred affinity minus what untolerated soft taints cost. None: all are alike.
+    bonus: Integers | None
     version: int
-    has_bonus: bool
 
 
 @dataclass(slots=True)
@@ -82,12 +93,16 @@ class Feasibility:
 
     def bonus(self, constraint: Constraint) -> Integers:
         """Return how much every row is preferred."""
-        return self._mask(constraint).bonus
+        bonus = self.preference(constraint)
+        return np.zeros(len(self.table), np.int64) if bonus is None else bonus
 
     def preference(self, constraint: Constraint) -> Integers | None:
         """Return the bonus, or None where nothing is preferred: then nobody has to look at it."""
-        mask = self._mask(constraint)
-        return mask.bonus if mask.has_bonus else None
+        return self._mask(constraint).bonus
+
+    def free(self, resource: ResourceName, keys: tuple[str, ...]) -> Capacity:
+        """Return how much of a resource is free on each node and in each domain."""
+        return self.capacity(_ANY_NODE, ((PODS, 0), (resource, 1)), keys)
 
     def capacity(
         self, constraint: Constraint, requests: Amounts, keys: tuple[str, ...]
@@ -101,6 +116,8 @@ class Feasibility:
             _trim(self._capacities, CAPACITIES_KEPT)
             return known
         self._capacities.move_to_end(cache_key)
+        if known.version == self.table.usage.version:
+            return known
         changed = self.table.usage.since(known.version)
         if changed is None or changed.shape[0] * REREAD_SHARE > view.rows.shape[0]:
             self._capacities[cache_key] = known = self._fresh(constraint, requests, view)
@@ -114,19 +131,24 @@ class Feasibility:
         by_row = self._fitting(requests, slice(0, count), count)
         by_row *= self._mask(constraint).allowed
         caps = by_row[view.rows]
-        sums = [_segment_sums(caps, level.starts) for level in view.levels]
-        return Capacity(view, caps, sums, self.table.usage.version, int(caps.sum()))
+        sums = domain_sums(caps, view)
+        total = int((sums[0] if sums else caps).sum())
+        return Capacity(view, caps, sums, self.table.usage.version, total, _tally(caps))
 
     def _update(
         self, known: Capacity, constraint: Constraint, requests: Amounts, changed: Rows
     ) -> None:
         positions = known.view.position_of[changed]
         there = positions >= 0
-        changed, positions = changed[there], positions[there]
+        if not there.all():
+            changed, positions = changed[there], positions[there]
         caps = self._fitting(requests, changed, changed.shape[0])
         caps[~self._mask(constraint).allowed[changed]] = 0
-        difference = caps - known.caps[positions]
+        before = known.caps[positions]
+        difference = caps - before
         known.caps[positions] = caps
+        if known.tally is not None:
+            known.tally = _recounted(known.tally, before, caps)
         for level, sums in zip(known.view.levels, known.sums, strict=True):
             np.add.at(sums, level.domain_of[positions], difference)
         known.total += int(difference.sum())
@@ -135,17 +157,19 @@ class Feasibility:
     def _fitting(self, requests: Amounts, rows: Rows | slice, count: int) -> Integers:
         """Return how many pods fit on so many rows by resources alone."""
         table = self.table
-        caps = np.full(count, np.iinfo(np.int64).max, np.int64)
+        caps: Integers | None = None
         for resource, amount in {PODS: 1, **dict(requests)}.items():
             if amount <= 0:
                 continue
             column = table.column(resource)
             if column is None:
                 return np.zeros(count, np.int64)
-            room = table.free[column, rows]
+            room = table.free_of(column)[rows]
             if amount != 1:
                 room = room // amount
-            np.minimum(caps, room, out=caps)
+            caps = np.maximum(room, 0) if caps is None else np.minimum(caps, room, out=caps)
+        if caps is None:  # it asks for nothing
+            return np.full(count, _NO_END, np.int64)
         return np.maximum(caps, 0, out=caps)
 
     # --- masks -----------------------------------------------------------------------------------
@@ -153,49 +177,52 @@ class Feasibility:
     def _mask(self, constraint: Constraint) -> _Mask:
         known, table = self._masks.get(constraint), self.table
         if known is not None and known.allowed.shape[0] == len(table):
+            if known.version == table.traits.version:
+                return known
             changed = table.traits.since(known.version)
             if changed is not None and changed.shape[0] * REREAD_SHARE <= len(table):
-                if changed.shape[0]:
-                    known.allowed[changed] = self._allows(constraint, changed)
-                    known.bonus[changed] = self._prefers(constraint, changed)
-                    known.version = table.traits.version
-                    known.has_bonus = bool(known.bonus.any())
+                known.allowed[changed] = self._allows(constraint, changed)
+                known.bonus = _changed(known, changed, self._prefers(constraint, changed))
+                known.version = table.traits.version
                 return known
-        rows = np.arange(len(table))
-        bonus = self._prefers(constraint, rows)
+        every = slice(0, len(table))
         known = self._masks[constraint] = _Mask(
-            self._allows(constraint, rows), bonus, table.traits.version, bool(bonus.any())
+            self._allows(constraint, every),
+            self._prefers(constraint, every),
+            table.traits.version,
         )
         _trim(self._masks, MASKS_KEPT)
         return known
 
-    def _allows(self, constraint: Constraint, rows: Rows) -> Mask:
+    def _allows(self, constraint: Constraint, rows: Rows | slice) -> Mask:
         """Evaluate a constraint on rows."""
-        allowed: Mask = self.table.usable[rows] & self.labels_allow(constraint, rows)
+        allowed = self.labels_allow(constraint, rows)
+        allowed &= self.table.usable[rows]
         codes, meaning_of_taints = self.table.taint_codes()
         tolerated = np.array(
             [_tolerates_all(taints, constraint.tolerations) for taints in meaning_of_taints],
             np.bool_,
         )
-        allowed &= tolerated[codes[rows]]
+        if not tolerated.all():
+            allowed &= tolerated[codes[rows]]
         return allowed
 
-    def labels_allow(self, constraint: Constraint, rows: Rows) -> Mask:
+    def labels_allow(self, constraint: Constraint, rows: Rows | slice) -> Mask:
         """Say for rows whether selector and affinity alone would allow them, ready or not."""
-        allowed = np.ones(rows.shape[0], np.bool_)
+        allowed = np.ones_like(self.table.usable[rows])
         for key, value in constraint.selector:
             codes, meaning = self.table.label_codes(key)
             allowed &= codes[rows] == meaning.get(value, -1)
         if constraint.affinity:
-            fitting = np.zeros(rows.shape[0], np.bool_)
+            fitting = np.zeros_like(allowed)
             for term in constraint.affinity:
                 fitting |= self._term(term, rows)
             allowed &= fitting
         return allowed
 
-    def _term(self, term: AffinityTerm, rows: Rows) -> Mask:
+    def _term(self, term: AffinityTerm, rows: Rows | slice) -> Mask:
         """Evaluate one affinity term: all of its requirements; an empty one matches nothing."""
-        fitting = np.full(rows.shape[0], bool(term), np.bool_)
+        fitting = np.full_like(self.table.usable[rows], bool(term))
         for requirement in term:
             codes, meaning = self.table.label_codes(requirement.key)
             verdicts = np.zeros(len(meaning) + 1, np.bool_)
@@ -205,16 +232,16 @@ class Feasibility:
             fitting &= verdicts[codes[rows]]
         return fitting
 
-    def _prefers(self, constraint: Constraint, rows: Rows) -> Integers:
+    def _prefers(self, constraint: Constraint, rows: Rows | slice) -> Integers | None:
         """Sum the weights of preferred terms; an untolerated soft taint counts against a node."""
-        bonus = np.zeros(rows.shape[0], np.int64)
-        for weighted in constraint.preferred:
-            bonus += weighted.weight * self._term(weighted.term, rows)
         codes, meaning = self.table.taint_codes()
         costs = np.array([_soft_cost(taints, constraint.tolerations) for taints in meaning])
-        if costs.any():
-            bonus -= costs[codes[rows]]
-        return bonus
+        if not constraint.preferred and not costs.any():
+            return None
+        bonus = -costs[codes[rows]]
+        for weighted in constraint.preferred:
+            bonus += weighted.weight * self._term(weighted.term, rows)
+        return bonus if bonus.any() else None
 
 
 def _tolerates_all(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> bool:
@@ -236,10 +263,45 @@ def _soft_cost(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -
     return 1000 * len(bare)
 
 
-def _segment_sums(values: Integers, starts: Rows) -> Integers:
-    if not starts.shape[0]:
-        return np.zeros(0, np.int64)
-    return np.add.reduceat(values, starts)
+def _changed(known: _Mask, rows: Rows, bonus: Integers | None) -> Integers | None:
+    """Return the preferences of all rows after some of them changed; None if all are alike."""
+    if known.bonus is None and bonus is None:
+        return None
+    whole = np.zeros(known.allowed.shape[0], np.int64) if known.bonus is None else known.bonus
+    whole[rows] = 0 if bonus is None else bonus
+    return whole if whole.any() else None
+
+
+def domain_sums(caps: Integers, view: View) -> list[Integers]:
+    """Sum up domains level by level, each from the narrower one below it."""
+    if not caps.shape[0]:
+        return [np.zeros(0, np.int64) for _ in view.levels]
+    sums: list[Integers] = []
+    values, below = caps, None
+    for level in reversed(view.levels):
+        starts = level.starts if below is None else below.domain_of[level.starts]
+        values = np.add.reduceat(values, starts)
+        sums.append(values)
+        below = level
+    return sums[::-1]
+
+
+def _tally(caps: Integers) -> Integers | None:
+    """Count how many nodes hold 0, 1, 2, ... pods."""
+    if int(caps.max(initial=0)) > MOST_TALLIED:
+        return None
+    return np.bincount(caps, minlength=1)
+
+
+def _recounted(tally: Integers, before: Integers, after: Integers) -> Integers | None:
+    """Return the tally when some nodes hold another number of pods than before."""
+    most = int(after.max(initial=0))
+    if most > MOST_TALLIED:
+        return None
+    size = max(most + 1, tally.shape[0])
+    difference = np.bincount(after, minlength=size) - np.bincount(before, minlength=size)
+    difference[: tally.shape[0]] += tally
+    return difference
 
 
 def _trim(cache: OrderedDict[K, V], most: int) -> None:

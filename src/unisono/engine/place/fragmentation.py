@@ -88,7 +88,7 @@ def fragmentation(
     """Return F of every row, in thousandths of a GPU, after one pod of `taken` was added."""
     minus = dict(taken)
     free = {
-        column: table.free[column, rows] - minus.get(resource, 0)
+        column: table.free_of(column)[rows] - minus.get(resource, 0)
         for resource, column in table.resources.items()
     }
     gpus = np.maximum(free[gpu_column], 0)

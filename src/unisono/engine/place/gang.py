@@ -96,7 +96,7 @@ class Placer:
     placement: Placement = field(default_factory=Placement)
     mix: Mix = field(default_factory=Mix)  # typical pods, for scoring by fragmentation
     _booked: list[_Booking] = field(default_factory=list)
-    _last: Demand | None = None  # nobody is placed after this one, so it need not be booked
+    _is_closing: bool = False  # nobody comes after this group who would read what it takes
     _with_rules: bool = False  # pods of this gang, or on nodes, have rules about each other
 
     def place(self, gang: Gang) -> tuple[Spot, ...] | GangDoesNotFit:
@@ -121,10 +121,8 @@ class Placer:
     ) -> list[_Part] | GangDoesNotFit:
         parts: list[_Part] = []
         fixed = all(demand.most == demand.least for demand in gang.demands)
-        self._last = None
-        for number, group in enumerate(groups, start=1):
-            if fixed and number == len(groups) and len(group) == 1:
-                self._last = group[0]
+        for group in groups:
+            self._is_closing = fixed and group is groups[-1]
             found = self._place_group(gang.key, group)
             if isinstance(found, GangDoesNotFit):
                 return found
@@ -189,16 +187,19 @@ class Placer:
 
     # --- one domain ------------------------------------------------------------------------------
 
-    def _domains(self, key: str, group: tuple[Demand, ...], level: int) -> list[tuple[int, int]]:
-        """Return the domains of a level that could hold the group, best first."""
+    def _domains(
+        self, key: str, group: tuple[Demand, ...], level: int
+    ) -> Iterator[tuple[int, int]]:
+        """Yield the domains of a level that could hold the group, best first."""
         capacities = [self._capacity(key, demand, demand.least) for demand in group]
+        lead = group[0]
         return candidate_domains(
             group,
             capacities,
             level,
-            self.feasibility.table,
-            self.feasibility.preference(group[0].constraint),
-            self._score(group[0], capacities[0]),
+            self.feasibility,
+            self.feasibility.preference(lead.constraint),
+            self._score(lead, capacities[0]) if level >= len(lead.levels) else None,
         )
 
     def _within(
@@ -214,7 +215,7 @@ class Placer:
                 if taken is None:
                     break
                 part = _Part(demand, scope=(level, low, high))
-                self._book(part, capacity, taken)
+                self._book(part, capacity, taken, is_last=demand is order[-1])
                 parts.append(part)
             else:
                 return parts
@@ -229,7 +230,8 @@ class Placer:
             return np.zeros(0, np.intp), np.zeros(0, np.int64)
         if demand.slice_size > 1:
             return place_slices(capacity, demand, low, high)
-        if int(capacity.caps[low:high].sum()) < need:
+        whole = high - low == capacity.caps.shape[0]
+        if (capacity.total if whole else int(capacity.caps[low:high].sum())) < need:
             return None
         score = self._score(demand, capacity)
         return descend(capacity, low, high, level + 1, need, score)
@@ -247,7 +249,7 @@ class Placer:
             else:
                 taken = None
             if taken is not None:
-                self._book(part, capacity, taken)
+                self._book(part, capacity, taken, is_last=demand is group[-1])
             elif demand.least:
                 return self._refuse(key, (demand,), level=None)
             parts.append(part)
@@ -318,15 +320,17 @@ class Placer:
             capacity = apply_rules(capacity, demand, need, self.crowd, self.feasibility, scope)
         return capacity
 
-    def _book(self, part: _Part, capacity: Capacity, taken: Taken) -> None:
+    def _book(
+        self, part: _Part, capacity: Capacity, taken: Taken, *, is_last: bool = False
+    ) -> None:
         """Count pods on nodes, and among those that rules speak of, until the gang is placed."""
         positions, counts = taken
         rows = capacity.view.rows[positions]
-        demand, table = part.demand, self.feasibility.table
         part.rows.append(rows)
         part.counts.append(counts)
-        if demand is self._last:
+        if is_last and self._is_closing:
             return
+        demand, table = part.demand, self.feasibility.table
         table.take(rows, counts, demand.requests)
         booking = _Booking(rows, counts, demand.requests)
         if self._with_rules:
@@ -350,9 +354,10 @@ class Placer:
     def _spot(self, part: _Part) -> Spot:
         """Write a part down by node, in topology order."""
         view = self.feasibility.view(part.demand.levels)
-        rows = np.concatenate([np.zeros(0, np.intp), *part.rows])
-        counts = np.concatenate([np.zeros(0, np.int64), *part.counts])
-        order = np.argsort(view.position_of[rows])
+        if not part.rows:
+            return Spot(part.demand.name, ())
+        rows, counts = np.concatenate(part.rows), np.concatenate(part.counts)
+        order = view.position_of[rows].argsort()
         rows, counts = rows[order], counts[order]
         if len(part.rows) > 1 and rows.shape[0]:  # a set that grew may be twice on a node
             starts = np.flatnonzero(np.append(True, rows[1:] != rows[:-1]))
@@ -363,6 +368,8 @@ class Placer:
 
 def _groups(demands: tuple[Demand, ...]) -> list[tuple[Demand, ...]]:
     """Put demands that share a domain together, GPUs first; the largest demand leads its group."""
+    if len(demands) == 1:
+        return [demands]
     by_group: dict[str, list[Demand]] = {}
     for demand in demands:
         # Only demands that live in the same topology can share a domain of it.

@@ -65,7 +65,7 @@ def _scarcest(
     open_ = np.flatnonzero(feasibility.allowed(demand.constraint))
     for resource, amount in sorted(demand.requests, key=lambda pair: not is_gpu(pair[0])):
         column = table.column(resource)
-        most = int(table.free[column, open_].max(initial=0)) if column is not None else 0
+        most = int(table.free_of(column)[open_].max(initial=0)) if column is not None else 0
         if amount > most:
             return resource, amount, most
     return ResourceName(""), 0, 0
@@ -92,7 +92,7 @@ def _refusals(
     for resource, amount in ((PODS, 1), *demand.requests):
         if amount > 0:
             column = table.column(resource)
-            free = table.free[column, closed] if column is not None else np.zeros_like(closed)
+            free = table.free_of(column)[closed] if column is not None else np.zeros_like(closed)
             count(resource, free < amount)
     count("held for others", np.isin(closed, table.held_rows(key)))
     count("rules between pods", np.ones(closed.shape[0], np.bool_))

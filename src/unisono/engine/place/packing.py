@@ -25,18 +25,22 @@ def pack(caps: Integers, need: int, score: Score | None = None, offset: int = 0)
     >>> pack(np.array([3, 8, 5]), 10)
     (array([1, 0]), array([8, 2]))
     """
-    positions = np.arange(caps.shape[0])
-    tie = positions if score is None else score(positions + offset)
-    order = np.lexsort((positions, tie, -caps))
-    reach = np.cumsum(caps[order])
-    whole = int(np.searchsorted(reach, need))
+    falling = -caps
+    if score is None:
+        order = np.argsort(falling, kind="stable")
+    else:  # both sorts are stable: what is left of a tie stays in position order
+        order = np.lexsort((score(np.arange(offset, offset + caps.shape[0])), falling))
+    room = caps[order]
+    reach = room.cumsum()
+    whole = int(reach.searchsorted(need))
     rest = need - (int(reach[whole - 1]) if whole else 0)
-    left = order[whole:]
-    holding = left[caps[left] >= rest]
-    tightest = holding[caps[holding] == caps[holding].min()]
-    tail = tightest[np.lexsort((tightest, tie[tightest]))[0]]
-    chosen = np.append(order[:whole], tail)
-    counts = np.append(caps[order[:whole]], rest)
+    # Room falls along the order, and among equals the best comes first. So the rest goes to the
+    # first, not taken yet, of those that have as much room as the last one that still holds it.
+    falling = falling[order]
+    tightest = falling[int(falling.searchsorted(-rest, side="right")) - 1]
+    tail = max(whole, int(falling.searchsorted(tightest)))
+    chosen, counts = order[: whole + 1].copy(), room[: whole + 1]
+    chosen[whole], counts[whole] = order[tail], rest
     return chosen, counts
 
 
@@ -46,7 +50,7 @@ def fill(caps: Integers, need: int, score: Score | None = None) -> Taken:
     >>> fill(np.array([2, 1, 0, 1]), 3)
     (array([1, 3, 0]), array([1, 1, 1]))
     """
-    there = np.flatnonzero(caps)
+    there = caps.nonzero()[0]
     room = caps[there]
     if there.shape[0] > need:
         # Every sibling takes at least one pod, so no more than `need` of them can be wanted.
@@ -76,13 +80,25 @@ def descend(
     last = int(here.domain_of[high - 1]) + 1
     if last - first == 1:
         return descend(capacity, low, high, level + 1, need, score)
-    children, shares = pack(capacity.sums[level][first:last], need)
-    parts = []
-    for child, share in zip((children + first).tolist(), shares.tolist(), strict=True):
-        start, end = int(here.starts[child]), int(here.ends[child])
-        if share == int(capacity.sums[level][child]):
-            taken = np.flatnonzero(capacity.caps[start:end]) + start
-            parts.append((taken, capacity.caps[taken]))
-        else:
-            parts.append(descend(capacity, start, end, level + 1, share, score))
-    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+    sums = capacity.sums[level]
+    children, shares = pack(sums[first:last], need)
+    children += first
+    tail, rest = int(children[-1]), int(shares[-1])
+    if rest == int(sums[tail]):
+        return _all_of(capacity, here.starts[children], here.ends[children])
+    start, end = int(here.starts[tail]), int(here.ends[tail])
+    chosen, counts = descend(capacity, start, end, level + 1, rest, score)
+    if children.shape[0] == 1:
+        return chosen, counts
+    whole = _all_of(capacity, here.starts[children[:-1]], here.ends[children[:-1]])
+    return np.concatenate([whole[0], chosen]), np.concatenate([whole[1], counts])
+
+
+def _all_of(capacity: Capacity, starts: Rows, ends: Rows) -> Taken:
+    """Take everything that there is in slices of positions."""
+    lengths = ends - starts
+    ahead = lengths.cumsum()
+    positions = np.repeat(ends - ahead, lengths) + np.arange(int(ahead[-1]))
+    counts = capacity.caps[positions]
+    used = counts.nonzero()[0]
+    return positions[used], counts[used]

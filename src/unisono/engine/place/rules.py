@@ -15,7 +15,7 @@ from unisono.engine.model.node import HOSTNAME, PodRule, SpreadRule
 from unisono.engine.model.selection import label_map
 from unisono.engine.place.crowd import Crowd, Members, conflict, selects_pod
 from unisono.engine.place.demand import Demand
-from unisono.engine.place.feasible import Capacity, Feasibility, Mask
+from unisono.engine.place.feasible import Capacity, Feasibility, Mask, domain_sums
 from unisono.engine.place.packing import pack
 from unisono.engine.state.node_table import ABSENT, Codes, Integers, NodeTable, natural
 
@@ -62,10 +62,7 @@ def apply_rules(
 
 def with_caps(capacity: Capacity, caps: Integers) -> Capacity:
     """Return a capacity of the same view with other numbers."""
-    sums = [
-        np.add.reduceat(caps, level.starts) if level.starts.shape[0] else np.zeros(0, np.int64)
-        for level in capacity.view.levels
-    ]
+    sums = domain_sums(caps, capacity.view)
     return Capacity(capacity.view, caps, sums, capacity.version, int(caps.sum()))
 
 

@@ -79,7 +79,7 @@ def _leftover(demand: Demand, caps: Integers, rows: Rows, table: NodeTable) -> I
     column = table.column(resource) if amount else None
     if column is None:
         return np.zeros(rows.shape[0], np.int64)
-    left: Integers = table.free[column, rows] - caps * amount
+    left: Integers = table.free_of(column)[rows] - caps * amount
     return left
 
 
@@ -103,7 +103,7 @@ def _used_share(demand: Demand, rows: Rows, table: NodeTable) -> Integers:
         column = table.column(resource)
         if column is None or not amount:
             continue
-        whole = np.maximum(table.allocatable[column, rows], 1)
-        used = table.allocatable[column, rows] - table.free[column, rows]
-        total += used * _PER_MILLION // whole
+        whole = table.allocatable[column][rows]
+        used = whole - table.free_of(column)[rows]
+        total += used * _PER_MILLION // np.maximum(whole, 1)
     return total

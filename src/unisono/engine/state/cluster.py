@@ -64,7 +64,7 @@ class ClusterState:
         self._doors_to: dict[QueueName, dict[LocalQueueKey, None]] = {}
         self._stale_doors: dict[LocalQueueKey, None] = {}
         self._everything_stale = False
-        self._timers = Timers()
+        self.timers = Timers()
         self.rota = Rota(self.books, self.head_of)
 
     @property
@@ -176,7 +176,7 @@ class ClusterState:
             self._line_up(waiting, door.book)
         for instant in (workload.requeue_at, workload.may_preempt_at):
             if instant is not None and instant > self.now:
-                self._timers.remind(instant, workload.key)
+                self.timers.remind(instant, workload.key)
 
     def _line_up(self, waiting: Waiting, book: QueueBook) -> None:
         if book.lines.push(waiting):
@@ -275,7 +275,7 @@ class ClusterState:
         protected_until = Instant(running.holding.running_since + protected_ms)
         for instant in (next_deadline(running.holding, self.policy), protected_until):
             if instant is not None and instant > self.now:
-                self._timers.remind(instant, key)
+                self.timers.remind(instant, key)
         if is_suspect(running.holding, self.policy, self.now):
             self.suspects[key] = None
         else:
@@ -343,7 +343,7 @@ class ClusterState:
             book = self.doors[key].book
             if book is not None:
                 self.rota.wake_queue(book)
-        for due in self._timers.due(self.now):
+        for due in self.timers.due(self.now):
             waiting, running = self.waiting.get(due), self.running.get(due)
             if waiting is not None:
                 self._wake_workload(waiting)

@@ -11,6 +11,7 @@ from unisono.engine.model.node import NodePod
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import label_map
 from unisono.engine.model.workload import Admission, Workload
+from unisono.engine.place.answers import Answers
 from unisono.engine.place.crowd import Crowd
 from unisono.engine.place.feasible import Feasibility
 from unisono.engine.place.fragmentation import Mix
@@ -33,7 +34,7 @@ class Floor:
         self.mix = Mix()
         self._config = config
         self._feasibility = Feasibility(self.table)
-        self._read: tuple[object, object, Surroundings, Placer] | None = None
+        self._read: tuple[object, object, Surroundings, Answers] | None = None
 
     @property
     def has_nodes(self) -> bool:
@@ -92,20 +93,20 @@ class Floor:
 
     def place(self, gang: Gang) -> tuple[Spot, ...] | GangDoesNotFit:
         """Find nodes for a gang as things are now."""
-        return self._tools()[1].place(gang)
+        return self._tools()[1].place(gang, self.tenancy.moves)
 
     def surroundings(self) -> Surroundings:
         """Return what a gang's wishes are read against."""
         return self._tools()[0]
 
-    def _tools(self) -> tuple[Surroundings, Placer]:
+    def _tools(self) -> tuple[Surroundings, Answers]:
         """Return reader and placer, made anew when flavors, topologies or policy changed."""
         config, placement = self._config, self._config.policy.placement
         stamp = (config.edition, placement)
         if self._read is None or self._read[:2] != stamp:
             reader = Surroundings(config.flavors, config.topologies, placement, self.table)
             placer = Placer(self._feasibility, self.tenancy.crowd, placement, self.mix)
-            self._read = (*stamp, reader, placer)
+            self._read = (*stamp, reader, Answers(placer))
         return self._read[2], self._read[3]
 
 

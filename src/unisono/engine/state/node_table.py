@@ -9,6 +9,7 @@ and ask a journal what changed since, so that one node costs one row and not the
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections import deque
 
 import numpy as np
@@ -28,6 +29,8 @@ DEFAULT_PODS = 110
 # A reader that is further behind than this rereads everything; keeping more would only cost memory.
 JOURNAL_KEPT = 16384
 MANY_ROWS = 512
+# Above this share of new nodes sorting all names is cheaper than finding each its place.
+JOINED_SHARE = 64
 NAME_FIELD = "metadata.name"  # node affinity may match it like a label
 _DIGITS = re.compile(r"([0-9]+)")
 # A cordoned node repels pods like a taint, so that a toleration can overrule it.
@@ -58,15 +61,18 @@ class Journal:
         behind = self.version - version
         if behind > self._kept:
             return None
-        found: list[Rows] = []
+        # Who takes rows gives back the very same ones, so that most chunks are there twice.
+        found: dict[int, Rows] = {}
         for chunk in reversed(self._chunks):
             if behind <= 0:
                 break
-            found.append(chunk[-behind:] if behind < chunk.shape[0] else chunk)
+            part = chunk[-behind:] if behind < chunk.shape[0] else chunk
+            found[id(part)] = part
             behind -= chunk.shape[0]
         if not found:
             return np.zeros(0, np.intp)
-        return _distinct(np.concatenate(found)) if len(found) > 1 else found[0]
+        parts = [*found.values()]
+        return _distinct(np.concatenate(parts)) if len(parts) > 1 else parts[0]
 
 
 class NodeTable:
@@ -84,8 +90,8 @@ class NodeTable:
         self.traits = Journal()  # labels, taints, readiness of a row
         self._unused: list[int] = []
         self._names = np.zeros(0, np.object_)
-        self._by_name: list[tuple[Natural, int]] = []
-        self._is_sorted = True
+        self._order: Rows = np.zeros(0, np.intp)  # rows in natural order of names ...
+        self._joined: list[int] = []  # ... but for these, which nobody has asked for yet
         self._labels: dict[str, tuple[Codes, dict[str, int]]] = {}
         self._taints: tuple[Codes, dict[tuple[Taint, ...], int]] | None = None
         self._held: dict[str, set[int]] = {}
@@ -103,8 +109,7 @@ class NodeTable:
             row = self._unused.pop() if self._unused else self._new_row()
             self.row_of[node.name] = row
             self._names[row] = node.name
-            self._by_name.append((natural(node.name), row))
-            self._is_sorted = False
+            self._joined.append(row)
         old = self.nodes[row]
         if old == node:
             return
@@ -131,7 +136,10 @@ class NodeTable:
         if row is None:
             return
         self._hold(row, self.nodes[row], None)
-        self._by_name.remove((natural(name), row))
+        if row in self._joined:
+            self._joined.remove(row)
+        else:
+            self._order = self._order[self._order != row]
         here = np.array([row], np.intp)
         self.nodes[row] = None
         self.allocatable[:, row] = 0
@@ -149,7 +157,14 @@ class NodeTable:
 
     def held_rows(self, key: str) -> list[int]:
         """Return the rows that are held for somebody else than `key`."""
+        if not self._held:
+            return []
         return sorted(row for who, rows in self._held.items() if who != key for row in rows)
+
+    @property
+    def has_held_rows(self) -> bool:
+        """Say whether some node is held for somebody."""
+        return bool(self._held)
 
     def is_held_for(self, key: str) -> bool:
         """Say whether some node is held for a workload."""
@@ -171,8 +186,8 @@ class NodeTable:
         wanted = {PODS: 1, **dict(requests)}
         for resource, amount in wanted.items():
             if amount:
-                column = self._column(resource)  # may replace the columns by larger ones
-                self.free[column, rows] += counts * amount
+                free = self.free_of(self._column(resource))  # which may make room for one more
+                free[rows] = free[rows] + counts * amount
         self.usage.note(rows)
 
     # --- reading ---------------------------------------------------------------------------------
@@ -181,12 +196,25 @@ class NodeTable:
         """Return the column of a resource; None if no node has it."""
         return self.resources.get(resource)
 
+    def free_of(self, column: int) -> Integers:
+        """Return what is free of one resource, by row: NumPy picks rows of it fastest by far."""
+        free: Integers = self.free[column]
+        return free
+
     def in_name_order(self) -> Rows:
         """Return all rows with nodes, in natural order of their names."""
-        if not self._is_sorted:
-            self._by_name.sort()  # nearly sorted already, except after many nodes joined
-            self._is_sorted = True
-        return np.array([row for _, row in self._by_name], np.intp)
+        joined, self._joined = self._joined, []
+        if len(joined) * JOINED_SHARE > self._order.shape[0]:
+            rows = [*self._order.tolist(), *joined]
+            self._order = np.array(sorted(rows, key=self._name_key), np.intp)
+            return self._order
+        for row in joined:  # keys are not kept: they would weigh more than all the rest of a node
+            place = bisect(self._order, self._name_key(row), key=self._name_key)
+            self._order = np.insert(self._order, place, row)
+        return self._order
+
+    def _name_key(self, row: int) -> Natural:
+        return natural(self._names[row])
 
     def gpu_columns(self) -> list[int]:
         """Return the columns of resources that are GPUs."""
@@ -261,6 +289,8 @@ class NodeTable:
     def _hold(self, row: int, old: Node | None, new: Node | None) -> None:
         if old is not None and old.held_for:
             self._held[old.held_for].discard(row)
+            if not self._held[old.held_for]:
+                del self._held[old.held_for]
         if new is not None and new.held_for:
             self._held.setdefault(new.held_for, set()).add(row)
 

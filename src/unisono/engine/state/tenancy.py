@@ -39,11 +39,13 @@ class Tenancy:
     def __init__(self, table: NodeTable, crowd: Crowd) -> None:
         self.table = table
         self.crowd = crowd
+        self.moves = 0  # grows when somebody comes or goes, or a node changes
         self._tenants: dict[Tenant, None] = {}
         self._homeless: dict[NodeName, dict[Tenant, None]] = {}
 
     def occupy(self, tenant: Tenant) -> None:
         """Let pods sit on their nodes."""
+        self.moves += 1
         self._tenants[tenant] = None
         self._seat(tenant)
         self.crowd.join(
@@ -59,6 +61,7 @@ class Tenancy:
 
     def vacate(self, tenant: Tenant) -> None:
         """Take pods off their nodes."""
+        self.moves += 1
         del self._tenants[tenant]
         self._unseat(tenant)
         self.crowd.leave(tenant)
@@ -71,6 +74,7 @@ class Tenancy:
 
     def put_node(self, node: Node) -> None:
         """Add or change a node; tenants that were waiting for it are counted on it."""
+        self.moves += 1
         self.table.put(node)
         for tenant in self._homeless.pop(node.name, {}):
             if tenant in self._tenants:
@@ -81,6 +85,7 @@ class Tenancy:
         """Forget a node; its tenants are remembered."""
         if name not in self.table.row_of:
             return
+        self.moves += 1
         here = [t for t in self._tenants if any(node == name for node, _ in t.nodes)]
         for tenant in here:
             self._unseat(tenant)

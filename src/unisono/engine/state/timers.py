@@ -26,3 +26,7 @@ class Timers:
         """Yield, once each, who was to be looked at by now."""
         while self._heap and self._heap[0][0] <= now:
             yield heapq.heappop(self._heap)[2]
+
+    def next(self) -> Instant | None:
+        """Return when the next reminder is due."""
+        return self._heap[0][0] if self._heap else None
