@@ -1,0 +1,233 @@
+"""CustomResourceDefinitions of our kinds, for clusters that have an API server of their own.
+
+A definition holds everything itself: references are written out, since a structural schema has
+none. Only the kind and its first fields keep their descriptions, so that a definition stays below
+the size that `kubectl apply` can remember of an object. Where pod templates alone would exceed
+that, the parts of a pod that no decision reads are left open.
+
+Versions are listed if turning one into the other takes nothing but the new apiVersion: without a
+converter, an API server would lose every field that the stored version does not know. A status
+may differ: it is ours, and we write it in the stored version.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from unisono.kinds.shapes.served import BUILT_IN, Served, served_kinds
+from unisono.kinds.shapes.shape import Shape
+
+Json = dict[str, Any]
+
+# What an annotation may hold, and with it what client-side apply can handle.
+MOST_BYTES = 262_144
+
+_QUANTITY: Json = {
+    "anyOf": [{"type": "integer"}, {"type": "string"}],
+    "pattern": r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|"
+    r"([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$",
+    "x-kubernetes-int-or-string": True,
+}
+_INT_OR_STRING: Json = {
+    "anyOf": [{"type": "integer"}, {"type": "string"}],
+    "x-kubernetes-int-or-string": True,
+}
+_OPEN: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+# What stays of the metadata of a template: the rest is the API server's own.
+_TEMPLATE_METADATA: Json = {
+    "type": "object",
+    "properties": {
+        "annotations": {"type": "object", "additionalProperties": {"type": "string"}},
+        "finalizers": {"type": "array", "items": {"type": "string"}},
+        "generateName": {"type": "string"},
+        "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+        "name": {"type": "string"},
+        "namespace": {"type": "string"},
+    },
+}
+# How deep schemas are written out; deeper than any that is not recursive.
+_DEEPEST = 40
+
+# Definitions that may be left open, stage by stage, until the size fits.
+_STAGES: tuple[frozenset[str], ...] = (
+    frozenset(),
+    frozenset({"core.v1.EphemeralContainer"}),
+    frozenset(
+        {"core.v1.EphemeralContainer", "core.v1.Volume", "core.v1.Probe", "core.v1.Lifecycle"}
+    ),
+    frozenset({"core.v1.PodSpec"}),
+)
+
+
+def custom_groups() -> list[str]:
+    """Return the groups that an API server does not have by itself, in the order of discovery."""
+    groups = dict.fromkeys(served.group for served in served_kinds())
+    return [group for group in groups if group not in BUILT_IN]
+
+
+def crds_of(groups: Iterable[str]) -> Iterator[Json]:
+    """Return the definitions of every kind in some groups."""
+    wanted = set(groups)
+    by_key: dict[str, list[Served]] = {}
+    for served in served_kinds():
+        if served.group in wanted:
+            by_key.setdefault(served.key, []).append(served)
+    for versions in by_key.values():
+        yield crd_of(versions)
+
+
+def crd_of(versions: Sequence[Served]) -> Json:
+    """Return the definition of one kind, given all its versions."""
+    stored = next(served for served in versions if served.is_storage)
+    alike = [served for served in versions if _is_same(served.shape, stored.shape)]
+    for stage in _STAGES:
+        made = _definition(stored, alike, stage)
+        if len(json.dumps(made, separators=(",", ":"))) < MOST_BYTES:
+            return made
+    raise AssertionError(f"{stored.resource} is too large even without pods")
+
+
+def _definition(stored: Served, versions: Sequence[Served], left_open: frozenset[str]) -> Json:
+    names: Json = {
+        "kind": stored.kind,
+        "listKind": f"{stored.kind}List",
+        "plural": stored.plural,
+        "singular": stored.singular,
+    }
+    if stored.short_names:
+        names["shortNames"] = list(stored.short_names)
+    if stored.categories:
+        names["categories"] = list(stored.categories)
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": stored.resource,
+            "labels": {"app.kubernetes.io/managed-by": "unisono"},
+        },
+        "spec": {
+            "group": stored.group,
+            "names": names,
+            "scope": "Namespaced" if stored.namespaced else "Cluster",
+            "versions": [_version(served, left_open) for served in versions],
+        },
+    }
+
+
+def _version(served: Served, left_open: frozenset[str]) -> Json:
+    schema = _structural(served.shape.raw, served.shape, left_open, depth=0)
+    schema["properties"]["metadata"] = {"type": "object"}
+    version: Json = {"name": served.version, "served": True, "storage": served.is_storage}
+    if served.deprecated:
+        version |= {"deprecated": True, "deprecationWarning": served.deprecated}
+    version["schema"] = {"openAPIV3Schema": schema}
+    subresources: Json = {}
+    if "status" in served.subresources:
+        subresources["status"] = {}
+    if served.scale is not None:
+        subresources["scale"] = {
+            "specReplicasPath": served.scale.spec,
+            "statusReplicasPath": served.scale.status,
+        }
+        if served.scale.selector:
+            subresources["scale"]["labelSelectorPath"] = served.scale.selector
+    if subresources:
+        version["subresources"] = subresources
+    if served.selectable:
+        version["selectableFields"] = [{"jsonPath": path} for path in served.selectable]
+    if served.columns:
+        version["additionalPrinterColumns"] = [
+            {"name": column.name, "type": column.type, "jsonPath": column.json_path}
+            | ({"format": column.format} if column.format else {})
+            | ({"priority": column.priority} if column.priority else {})
+            for column in served.columns
+        ]
+    return version
+
+
+# ---- schemas -----------------------------------------------------------------------------------
+
+
+def _structural(
+    written: Mapping[str, Any], shape: Shape, left_open: frozenset[str], depth: int
+) -> Json:
+    """Write a schema out; `written` is the node as its parent has it, before references."""
+    reference = written.get("$ref")
+    made = _of_type(reference, shape, left_open, depth)
+    if "default" in written:
+        made["default"] = written["default"]
+    if written.get("nullable"):
+        made["nullable"] = True
+    if depth <= 2 and "description" in written:
+        made = {"description": written["description"], **made}
+    return made
+
+
+def _of_type(reference: str | None, shape: Shape, left_open: frozenset[str], depth: int) -> Json:
+    if shape.is_quantity:
+        return dict(_QUANTITY)
+    if shape.is_int_or_string:
+        return dict(_INT_OR_STRING)
+    if reference == "meta.v1.ObjectMeta":
+        return dict(_TEMPLATE_METADATA)
+    if reference in left_open or depth > _DEEPEST:
+        return dict(_OPEN)
+    if not shape.type:
+        return {"x-kubernetes-preserve-unknown-fields": True}
+    made: Json = {
+        key: value
+        for key, value in shape.raw.items()
+        if key not in _WRITTEN_ELSEWHERE and not key.startswith("x-kubernetes-patch-")
+    }
+    if made.get("format") == "micro-time":
+        made["format"] = "date-time"
+    if shape.names or "properties" in shape.raw:
+        made["properties"] = {
+            name: _structural(written, shape.field(name) or shape, left_open, depth + 1)
+            for name, written in shape.raw["properties"].items()
+        }
+    if shape.values is not None:
+        more = shape.raw["additionalProperties"]
+        made["additionalProperties"] = _structural(more, shape.values, left_open, depth + 1)
+    if shape.items is not None:
+        items = _structural(shape.raw["items"], shape.items, left_open, depth + 1)
+        made["items"] = _with_keys(items, shape.list_keys)
+    return made
+
+
+_WRITTEN_ELSEWHERE = frozenset(
+    {"$ref", "description", "default", "nullable", "properties", "additionalProperties", "items"}
+)
+
+
+def _with_keys(items: Json, keys: Sequence[str]) -> Json:
+    """Give a default to keys that may be absent: an API server wants to know every item by them."""
+    for key in keys:
+        if key not in items.get("required", ()):
+            field = items.setdefault("properties", {}).setdefault(key, {"type": "string"})
+            field.setdefault("default", "")
+    return items
+
+
+def _is_same(one: Shape, other: Shape, depth: int = 0) -> bool:
+    """Say whether two versions have the same fields of the same types."""
+    if one.raw is other.raw or depth > _DEEPEST:
+        return True
+    ignored = {"status"} if depth == 0 else set()
+    names = set(one.names) - ignored
+    if one.type != other.type or names != set(other.names) - ignored:
+        return False
+    for name in names:
+        mine, theirs = one.field(name), other.field(name)
+        assert mine is not None
+        assert theirs is not None
+        if not _is_same(mine, theirs, depth + 1):
+            return False
+    pairs = ((one.items, other.items), (one.values, other.values))
+    return all(
+        (mine is None and theirs is None)
+        or (mine is not None and theirs is not None and _is_same(mine, theirs, depth + 1))
+        for mine, theirs in pairs
+    )

@@ -1,0 +1,32 @@
+"""`unisono crds`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from unisono.cli.main import main
+
+
+def test_definitions_of_one_group_as_yaml(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["crds", "topology.volcano.sh", "unisono.dev"]) == 0
+    printed = capsys.readouterr().out
+    names = [one["metadata"]["name"] for one in yaml.safe_load_all(printed)]
+    assert names == ["hypernodes.topology.volcano.sh", "policies.unisono.dev"]
+    assert "&id" not in printed  # no names for equal parts
+
+
+def test_definitions_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["crds", "-o", "json", "scheduling.x-k8s.io"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["kind"] == "List"
+    assert {one["spec"]["group"] for one in printed["items"]} == {"scheduling.x-k8s.io"}
+
+
+def test_a_group_that_is_not_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["crds", "kue.x-k8s.io"]) == 2
+    assert 'did you mean "kueue.x-k8s.io"?' in capsys.readouterr().err
+    assert main(["crds", "apps"]) == 2
+    assert "there are kueue.x-k8s.io" in capsys.readouterr().err
