@@ -12,10 +12,10 @@ SEEDED := $(wildcard tests/engine tests/kinds tests/scenarios tests/properties)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
-.PHONY: help setup fmt lint type test test-real test-all scenarios docs bench demo changelog lock check clean
+.PHONY: help setup fmt lint type test controlplane test-real test-all scenarios docs bench demo changelog lock check clean
 
 help:
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: $(READY)  ## make the virtual environment .venv (the other targets do it by themselves)
 
@@ -35,7 +35,10 @@ test: lint type  ## lint, type, and every test that needs nothing but PyPI
 	PYTHONHASHSEED=1 $(BIN)/python -m pytest -q -n 2 -m "not real"
 	$(if $(SEEDED),PYTHONHASHSEED=2 $(BIN)/python -m pytest -q -n 2 -m "not real and not slow" $(SEEDED))
 
-test-real: $(READY)  ## the tests that need a real Kubernetes, Slurm, Prometheus or browser
+controlplane: $(READY)  ## build a real Kubernetes control plane for test-real (once; needs Go)
+	@$(BIN)/python -m tests.real.binaries
+
+test-real: $(READY) controlplane  ## the tests that need a real Kubernetes, Slurm, Prometheus or browser
 	@status=0; $(BIN)/python -m pytest --collect-only -q -m real tests >/dev/null 2>&1 || status=$$?; \
 	if [ $$status -eq 5 ]; then \
 	  echo "test-real: no test is marked real yet"; \
