@@ -19,6 +19,7 @@ from bench import (
     event,
     fair,
     idle_cycle,
+    informers,
     memory,
     openb,
     pass_,
@@ -48,6 +49,7 @@ FAMILIES = (
     Family("pass", "decide a backlog of gangs, quota and nodes", pass_.measure),
     Family("pod-by-pod", "the same gangs, one pod at a time", pod_by_pod.measure),
     Family("openb", "a real cluster filled with real pods, by every scoring", openb.measure),
+    Family("informers", "keep a cache of 10,000 pods", informers.measure),
 )
 
 DONE = 0

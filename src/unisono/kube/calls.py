@@ -1,0 +1,204 @@
+"""Carries one call out: waits for its turn, tries, and tries again where that is safe.
+
+What may be repeated (kube-api.md, 4.2):
+
+    no connection at all                     everything: the API has not seen it
+    connection lost, 500, 502, 503, 504      calls that are `repeatable`: reads, and writes that
+                                             cannot happen twice (PUT with a resource version,
+                                             server-side apply, DELETE with a uid)
+    429                                      everything: the API has turned it away; the lane waits
+                                             as long as the API wishes
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+from unisono.kube.clock import Clock
+from unisono.kube.lanes import Lane, Lanes
+from unisono.kube.limits import Growth
+from unisono.kube.transport import Answer, Stream, Transport
+from unisono.kube.trouble import Refused, TooManyRequests, Unreachable, refusal
+
+# With the pauses below about half a minute: a restart of an API server, no longer.
+MOST_TRIES = 10
+PAUSES = Growth(first_s=0.4, most_s=10.0, jitter=-0.5)
+# What a 429 means that does not say how long.
+DEFAULT_RETRY_AFTER_S = 1.0
+TIMEOUT_S = 60.0
+_LATER = frozenset({500, 502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request, and what may be done with it."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    lane: Lane = Lane.NORMAL
+    repeatable: bool = False
+    timeout_s: float = TIMEOUT_S
+
+    @property
+    def writes(self) -> bool:
+        """Whether it changes something."""
+        return self.method != "GET"
+
+
+def nobody_objects() -> None:
+    """Permit every write."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Counts:
+    """What happened so far, for metrics."""
+
+    calls: int = 0
+    retries: int = 0
+    refused: int = 0
+    unreachable: int = 0
+
+
+def pause_before_retry(
+    trouble: Refused | Unreachable, *, tries: int, repeatable: bool, chance: random.Random
+) -> float | None:
+    """Return how long to wait before trying again after so many tries, or None to give up."""
+    match trouble:
+        case TooManyRequests():
+            if trouble.has_cause("DisruptionBudget"):
+                return None  # an answer about the pod, not about load
+            wished = trouble.retry_after_s
+            return DEFAULT_RETRY_AFTER_S if wished is None else wished
+        case Refused(code=code) if code not in _LATER or not repeatable:
+            return None
+        case Unreachable(sent=True) if not repeatable:
+            return None
+    wished = trouble.retry_after_s if isinstance(trouble, Refused) else None
+    return max(PAUSES.delay(tries, chance), wished or 0.0)
+
+
+class Caller:
+    """Calls one API as one user."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        clock: Clock,
+        chance: random.Random,
+        lanes: Lanes | None = None,
+        most_tries: int = MOST_TRIES,
+        permit: Callable[[], None] = nobody_objects,
+        on_warning: Callable[[str], None] | None = None,
+    ) -> None:
+        """Prepare; `permit` is asked before every write and raises if there must be none."""
+        self._transport = transport
+        self._clock = clock
+        self._chance = chance
+        self._lanes = lanes if lanes is not None else Lanes(clock)
+        self._most_tries = most_tries
+        self._permit = permit
+        self._on_warning = on_warning
+        self.counts = Counts()
+
+    def variant(
+        self, *, most_tries: int | None = None, permit: Callable[[], None] | None = None
+    ) -> Caller:
+        """Return a caller that shares everything but these."""
+        other = Caller(
+            self._transport,
+            clock=self._clock,
+            chance=self._chance,
+            lanes=self._lanes,
+            most_tries=self._most_tries if most_tries is None else most_tries,
+            permit=self._permit if permit is None else permit,
+            on_warning=self._on_warning,
+        )
+        other.counts = self.counts
+        return other
+
+    async def call(self, call: Call) -> Answer:
+        """Return a successful answer; raises Refused or Unreachable."""
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                return await self._once(call)
+            except (Refused, Unreachable) as trouble:
+                self._count(trouble)
+                pause = pause_before_retry(
+                    trouble, tries=tries, repeatable=call.repeatable, chance=self._chance
+                )
+                if isinstance(trouble, TooManyRequests) and pause is not None:
+                    self._lanes.pause(call.lane, pause)
+                    pause = 0.0  # the lane itself keeps the time
+                if pause is None or tries >= self._most_tries:
+                    raise
+            self.counts.retries += 1
+            if pause > 0:
+                await self._clock.sleep(pause)
+
+    @asynccontextmanager
+    async def stream(self, call: Call) -> AsyncIterator[Stream]:
+        """Open a stream; only its beginning takes a turn, and nothing is tried twice."""
+        async with AsyncExitStack() as stack:
+            async with self._lanes.turn(call.lane):
+                self.counts.calls += 1
+                opening = self._transport.stream(
+                    call.method,
+                    call.path,
+                    query=call.query,
+                    headers=call.headers,
+                    body=call.body,
+                    timeout=call.timeout_s,
+                )
+                try:
+                    stream = await stack.enter_async_context(opening)
+                except Unreachable as trouble:
+                    self._count(trouble)
+                    raise
+            if stream.code >= 300:
+                raise await self._refused(call, stream)
+            yield stream
+
+    async def _refused(self, call: Call, stream: Stream) -> Refused:
+        body = b"".join([chunk async for chunk in stream.chunks])
+        refused = refusal(stream.code, body, retry_after=stream.headers.get("retry-after", ""))
+        self._count(refused)
+        if isinstance(refused, TooManyRequests):
+            self._lanes.pause(call.lane, refused.retry_after_s or DEFAULT_RETRY_AFTER_S)
+        return refused
+
+    async def _once(self, call: Call) -> Answer:
+        async with self._lanes.turn(call.lane):
+            if call.writes:
+                self._permit()
+            self.counts.calls += 1
+            answer = await self._transport.request(
+                call.method,
+                call.path,
+                query=call.query,
+                headers=call.headers,
+                body=call.body,
+                timeout=call.timeout_s,
+            )
+        if self._on_warning is not None:
+            for warning in answer.warnings:
+                self._on_warning(warning)
+        if answer.code >= 300:
+            raise refusal(
+                answer.code, answer.body, retry_after=answer.headers.get("retry-after", "")
+            )
+        return answer
+
+    def _count(self, trouble: Refused | Unreachable) -> None:
+        if isinstance(trouble, Refused):
+            self.counts.refused += 1
+        else:
+            self.counts.unreachable += 1

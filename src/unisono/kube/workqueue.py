@@ -1,0 +1,241 @@
+"""Which keys need work: each at most once in line, and at most one worker for each.
+
+    add ──▶ waiting (by lane) ──take──▶ in work ──done──▶ forgotten
+              ▲                           │ added meanwhile: waiting again after done
+              └── due ◀── later (add_after, retry)
+
+Adding a key that waits already changes nothing, except that a better lane wins. A key that is added
+while somebody works on it is worked on once more afterwards, never at the same time. Failed keys
+come back after a delay of their own that doubles (5 ms to 1000 s), and all retries together pass a
+bucket of 10 per second (kube-api.md, 4.3).
+
+The queue itself is pure: `now` comes in, and a test takes keys by hand. `Workers` is the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from unisono.kube.clock import Clock, guarded
+from unisono.kube.limits import Bucket, Growth
+
+K = TypeVar("K", bound=Hashable)
+
+RETRIES = Growth(first_s=0.005, most_s=1000.0)
+RETRY_RATE = 10.0
+RETRY_BURST = 100.0
+
+
+@dataclass(slots=True)
+class Measures:
+    """What happened so far, in counts and seconds, for metrics."""
+
+    added: int = 0
+    retries: int = 0
+    done: int = 0
+    waited_s: float = 0.0  # sum over all keys taken
+    longest_wait_s: float = 0.0
+    worked_s: float = 0.0
+
+
+class WorkQueue(Generic[K]):
+    """The line of keys; lanes are served in order, lane 0 first."""
+
+    def __init__(self, *, lanes: int = 1, chance: random.Random | None = None) -> None:
+        """Make an empty queue."""
+        self._lines: tuple[deque[K], ...] = tuple(deque() for _ in range(lanes))
+        self._waiting: dict[K, tuple[int, float]] = {}  # lane, since when
+        self._in_work: dict[K, float] = {}  # since when
+        self._again: dict[K, int] = {}  # added while in work: lane
+        self._later: list[tuple[float, int, K, int]] = []  # due, number, key, lane
+        self._due: dict[K, float] = {}  # the earliest time in `_later` that still counts
+        self._number = 0  # ties are broken by arrival
+        self._failures: dict[K, int] = {}
+        self._bucket = Bucket(rate=RETRY_RATE, burst=RETRY_BURST)
+        self._chance = chance if chance is not None else random.Random(0)
+        self.measures = Measures()
+        self.on_change: Callable[[], None] = _nothing
+
+    def __len__(self) -> int:
+        """How many keys wait for a worker now."""
+        return len(self._waiting)
+
+    @property
+    def in_work(self) -> int:
+        """How many keys are being worked on."""
+        return len(self._in_work)
+
+    @property
+    def postponed(self) -> int:
+        """How many keys wait for their time."""
+        return len(self._due)
+
+    def oldest_wait(self, now: float) -> float:
+        """Return how long the key that has waited longest has waited."""
+        return max((now - since for _, since in self._waiting.values()), default=0.0)
+
+    def failures(self, key: K) -> int:
+        """Return how often a key has failed in a row."""
+        return self._failures.get(key, 0)
+
+    # --- in --------------------------------------------------------------------------------------
+
+    def add(self, key: K, *, now: float, lane: int = 0) -> None:
+        """Want work on a key."""
+        if key in self._in_work:
+            self._again[key] = min(lane, self._again.get(key, lane))
+            return
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            self.measures.added += 1
+            self._waiting[key] = (lane, now)
+        elif lane < waiting[0]:
+            # Its place in the other lane is left behind and skipped when its turn comes.
+            self._waiting[key] = (lane, waiting[1])
+        else:
+            return
+        self._lines[lane].append(key)
+        self.on_change()
+
+    def add_after(self, key: K, seconds: float, *, now: float, lane: int = 0) -> None:
+        """Want work on a key after a while; the earliest of several wishes counts."""
+        if seconds <= 0:
+            self.add(key, now=now, lane=lane)
+            return
+        due = now + seconds
+        if self._due.get(key, due) < due:
+            return
+        self._due[key] = due
+        self._number += 1
+        heapq.heappush(self._later, (due, self._number, key, lane))
+        self.on_change()
+
+    def retry(self, key: K, *, now: float, lane: int = 0) -> float:
+        """Want work on a key that failed; return after how long it will be due."""
+        self._failures[key] = self._failures.get(key, 0) + 1
+        own = RETRIES.delay(self._failures[key], self._chance)
+        delay = max(own, self._bucket.reserve(now))
+        self.measures.retries += 1
+        self.add_after(key, delay, now=now, lane=lane)
+        return delay
+
+    def forget(self, key: K) -> None:
+        """A key is well: the next failure counts as the first."""
+        self._failures.pop(key, None)
+
+    # --- out -------------------------------------------------------------------------------------
+
+    def take(self, now: float) -> K | None:
+        """Return the key to work on next, or None; it is in work until `done`."""
+        self._move_due(now)
+        for lane, line in enumerate(self._lines):
+            while line:
+                key = line.popleft()
+                waiting = self._waiting.get(key)
+                if waiting is None or waiting[0] != lane:
+                    continue  # it moved to a better lane
+                del self._waiting[key]
+                self._in_work[key] = now
+                self.measures.waited_s += now - waiting[1]
+                self.measures.longest_wait_s = max(self.measures.longest_wait_s, now - waiting[1])
+                return key
+        return None
+
+    def done(self, key: K, *, now: float) -> None:
+        """Nobody works on a key any more."""
+        self.measures.worked_s += now - self._in_work.pop(key)
+        self.measures.done += 1
+        lane = self._again.pop(key, None)
+        if lane is not None:
+            self.add(key, now=now, lane=lane)
+
+    def next_due(self) -> float | None:
+        """Return when the next postponed key is due, or None if there is none."""
+        while self._later and self._due.get(self._later[0][2]) != self._later[0][0]:
+            heapq.heappop(self._later)  # an earlier wish replaced it
+        return self._later[0][0] if self._later else None
+
+    def _move_due(self, now: float) -> None:
+        while (due := self.next_due()) is not None and due <= now:
+            _, _, key, lane = heapq.heappop(self._later)
+            del self._due[key]
+            self.add(key, now=now, lane=lane)
+
+
+def _nothing() -> None:
+    """Tell nobody."""
+
+
+class Workers(Generic[K]):
+    """So many coroutines that work the queue off; the loop around a pure queue."""
+
+    def __init__(
+        self,
+        queue: WorkQueue[K],
+        work: Callable[[K], Awaitable[float | None]],
+        *,
+        clock: Clock,
+        count: int = 1,
+        retry_on: tuple[type[Exception], ...] = (),
+    ) -> None:
+        """Prepare; `work` may return after how many seconds it wants to see the key again.
+
+        An exception of `retry_on` puts the key back with a growing delay; any other ends `run`.
+        """
+        self._queue = queue
+        self._work = work
+        self._clock = clock
+        self._count = count
+        self._retry_on = retry_on
+        self._bell = asyncio.Event()
+        queue.on_change = self._bell.set
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._count):
+                group.create_task(self._worker())
+
+    async def _worker(self) -> None:
+        while True:
+            key = self._queue.take(self._clock.monotonic())
+            if key is None:
+                await self._wait()
+            else:
+                await self._one(key)
+
+    async def _one(self, key: K) -> None:
+        again: float | None = None
+        try:
+            again = await self._work(key)
+        except self._retry_on:
+            self._queue.retry(key, now=self._clock.monotonic())
+        else:
+            self._queue.forget(key)
+            if again is not None:
+                self._queue.add_after(key, again, now=self._clock.monotonic())
+        finally:
+            self._queue.done(key, now=self._clock.monotonic())
+
+    async def _wait(self) -> None:
+        """Wait until something is added, or due."""
+        self._bell.clear()
+        due = self._queue.next_due()
+        if due is None:
+            await self._bell.wait()
+            return
+        left = max(due - self._clock.monotonic(), 0.001)
+        await guarded(self._ring_after(left), self._rung())
+
+    async def _ring_after(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+        self._bell.set()
+
+    async def _rung(self) -> None:
+        await self._bell.wait()

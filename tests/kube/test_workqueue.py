@@ -1,0 +1,166 @@
+"""Keys that need work: once in line, one worker each, later when they fail."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.kube.virtual import VirtualClock, run, settle
+from unisono.kube.workqueue import Workers, WorkQueue
+
+
+def queue(*, lanes: int = 1) -> WorkQueue[str]:
+    return WorkQueue(lanes=lanes)
+
+
+def test_a_key_waits_once() -> None:
+    made = queue()
+    for key in "abab":
+        made.add(key, now=0.0)
+    assert len(made) == 2
+    assert [made.take(1.0), made.take(1.0), made.take(1.0)] == ["a", "b", None]
+
+
+def test_a_key_in_work_is_not_taken_twice_but_done_again() -> None:
+    made = queue()
+    made.add("a", now=0.0)
+    assert made.take(0.0) == "a"
+    made.add("a", now=1.0)
+    made.add("a", now=2.0)
+    assert made.take(2.0) is None
+    made.done("a", now=3.0)
+    assert made.take(3.0) == "a"
+    made.done("a", now=4.0)
+    assert made.take(4.0) is None
+
+
+def test_lanes_go_in_order_and_a_better_lane_wins() -> None:
+    made = queue(lanes=3)
+    made.add("slow", now=0.0, lane=2)
+    made.add("normal", now=0.0, lane=1)
+    made.add("late but urgent", now=0.0, lane=2)
+    made.add("late but urgent", now=1.0, lane=0)
+    made.add("normal", now=1.0, lane=2)  # a worse lane does not
+    assert len(made) == 3
+    taken = [made.take(2.0) for _ in range(4)]
+    assert taken == ["late but urgent", "normal", "slow", None]
+
+
+def test_a_postponed_key_comes_when_it_is_due_and_the_earliest_wish_counts() -> None:
+    made = queue()
+    made.add_after("a", 10, now=0.0)
+    made.add_after("a", 5, now=0.0)
+    made.add_after("a", 20, now=0.0)
+    assert made.postponed == 1
+    assert made.next_due() == 5.0
+    assert made.take(4.9) is None
+    assert made.take(5.0) == "a"
+    made.done("a", now=5.0)
+    assert made.take(100.0) is None
+    assert made.next_due() is None
+
+
+def test_failures_double_the_delay_from_5_ms_to_1000_s() -> None:
+    made = queue()
+    now, delays = 0.0, []
+    for _ in range(20):
+        made.add("a", now=now)
+        assert made.take(now) == "a"
+        delays.append(made.retry("a", now=now))
+        made.done("a", now=now)
+        now += delays[-1]
+        assert made.take(now) == "a"
+        made.done("a", now=now)
+    assert delays[:4] == pytest.approx([0.005, 0.01, 0.02, 0.04])
+    assert delays[-1] == 1000.0
+    assert made.failures("a") == 20
+    made.forget("a")
+    assert made.retry("a", now=now) == pytest.approx(0.005)
+
+
+def test_all_retries_together_pass_a_bucket() -> None:
+    made: WorkQueue[int] = WorkQueue()
+    delays = [made.retry(key, now=0.0) for key in range(120)]
+    assert all(delay == pytest.approx(0.005) for delay in delays[:100])
+    assert delays[100] == pytest.approx(0.1)
+    assert delays[119] == pytest.approx(2.0)
+
+
+def test_measures() -> None:
+    made = queue()
+    made.add("a", now=1.0)
+    made.add("b", now=2.0)
+    assert made.oldest_wait(3.0) == 2.0
+    made.take(4.0)
+    made.done("a", now=6.0)
+    assert (made.measures.added, made.measures.done) == (2, 1)
+    assert (made.measures.waited_s, made.measures.worked_s) == (3.0, 2.0)
+    assert made.measures.longest_wait_s == 3.0
+    assert (len(made), made.in_work) == (1, 0)
+
+
+# --- workers ------------------------------------------------------------------------------------
+
+
+class Trouble(Exception):
+    pass
+
+
+def test_workers_never_share_a_key_and_retry_what_fails() -> None:
+    clock = VirtualClock()
+    made = queue()
+    busy: set[str] = set()
+    log: list[tuple[float, str]] = []
+    failing = {"b": 2}
+
+    async def work(key: str) -> float | None:
+        assert key not in busy
+        busy.add(key)
+        log.append((round(clock.monotonic(), 3), key))
+        try:
+            await clock.sleep(1)
+            if failing.get(key, 0):
+                failing[key] -= 1
+                raise Trouble
+        finally:
+            busy.discard(key)
+        return 10 if key == "c" else None
+
+    async def main() -> None:
+        workers = Workers(made, work, clock=clock, count=2, retry_on=(Trouble,))
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(workers.run())
+            await settle()
+            for key in "abc":
+                made.add(key, now=clock.monotonic())
+            await clock.sleep(0.5)
+            made.add("a", now=clock.monotonic())
+            await clock.sleep(20)
+            running.cancel()
+
+    run(main())
+    assert log == [
+        (0.0, "a"),
+        (0.0, "b"),
+        (1.0, "c"),
+        (1.0, "a"),
+        (2.0, "b"),
+        (3.01, "b"),
+        (12.0, "c"),
+    ]
+    assert made.failures("b") == 0
+    assert made.measures.retries == 2
+
+
+def test_a_bug_in_the_work_ends_the_workers() -> None:
+    async def work(key: str) -> None:
+        raise ZeroDivisionError(key)
+
+    async def main() -> None:
+        made = queue()
+        made.add("a", now=0.0)
+        await Workers(made, work, clock=VirtualClock(), retry_on=(Trouble,)).run()
+
+    with pytest.RaisesGroup(ZeroDivisionError):
+        run(main())
