@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Literal, TypeVar, cast
 
 import msgspec
 from msgspec import inspect as shape
@@ -40,21 +40,32 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     is_open: ClassVar[bool] = False
 
 
+# In which way something is wrong, for programs: the words of Kubernetes without "FieldValue".
+Reason = Literal[
+    "Required", "Invalid", "NotSupported", "TypeInvalid", "TooLong", "TooMany", "Unknown"
+]
+
+
 class Problem(msgspec.Struct, frozen=True):
     """Something that is wrong with a manifest, and where."""
 
     path: str
     message: str
+    reason: Reason = "Invalid"
 
 
-def decode(cls: type[T], raw: object, *, path: str = "") -> tuple[T | None, list[Problem]]:
+def decode(
+    cls: type[T], raw: object, *, path: str = "", ignore_unknown: bool = False
+) -> tuple[T | None, list[Problem]]:
     """Build a `cls` from a parsed document, or say everything that is wrong with it.
 
-    The value is None exactly when there are problems.
+    The value is None exactly when there are problems. `ignore_unknown` drops unknown fields, for
+    documents whose fields were checked by a schema that knows more of them.
     """
-    problems: list[Problem] = []
+    problems = _Problems()
+    problems.ignore_unknown = ignore_unknown
     value = _reader(cls)(raw, (None, path), problems)
-    return (None, problems) if problems else (cast(T, value), problems)
+    return (None, list(problems)) if problems else (cast(T, value), [])
 
 
 def encode(manifest: msgspec.Struct) -> dict[str, Any]:
@@ -67,8 +78,14 @@ def encode(manifest: msgspec.Struct) -> dict[str, Any]:
 
 # A path is a chain (parent, part) that is only joined when there is something to report.
 _Path = tuple[Any, str]
-_Read = Callable[[Any, _Path, list[Problem]], Any]
+_Read = Callable[[Any, _Path, "_Problems"], Any]
 _MISSING = object()  # the reader found a problem and has no value
+
+
+class _Problems(list[Problem]):
+    """What was found so far, and whether unknown fields count."""
+
+    ignore_unknown = False
 
 
 def _join(path: _Path) -> str:
@@ -80,8 +97,8 @@ def _join(path: _Path) -> str:
     return "".join(reversed(parts)).removeprefix(".")
 
 
-def _report(problems: list[Problem], path: _Path, message: str) -> Any:
-    problems.append(Problem(_join(path), message))
+def _report(problems: _Problems, path: _Path, message: str, reason: Reason = "TypeInvalid") -> Any:
+    problems.append(Problem(_join(path), message, reason))
     return _MISSING
 
 
@@ -155,7 +172,7 @@ def _lazy_object_reader(info: shape.StructType) -> _Read:
     Describing a class means describing everything below it, so what is known of it is kept.
     """
 
-    def read(raw: Any, path: _Path, problems: list[Problem]) -> Any:
+    def read(raw: Any, path: _Path, problems: _Problems) -> Any:
         known = _READERS.get(info.cls)
         if known is None:
             known = _READERS[info.cls] = _object_reader(info)
@@ -171,7 +188,7 @@ def _object_reader(info: shape.StructType) -> _Read:
     required = tuple(field.encode_name for field in info.fields if field.required)
     is_open = bool(getattr(info.cls, "is_open", False))
 
-    def read(raw: Any, path: _Path, problems: list[Problem]) -> Any:
+    def read(raw: Any, path: _Path, problems: _Problems) -> Any:
         if not isinstance(raw, dict):
             return _report(problems, path, f"must be an object, not {describe(raw)}")
         before = len(problems)
@@ -179,14 +196,14 @@ def _object_reader(info: shape.StructType) -> _Read:
         for key, item in raw.items():
             reader = readers.get(key)
             if reader is None:
-                if not is_open:
+                if not is_open and not problems.ignore_unknown:
                     hint = did_you_mean(key, fields)
-                    _report(problems, (path, f".{key}"), f"unknown field{hint}")
+                    _report(problems, (path, f".{key}"), f"unknown field{hint}", "Unknown")
             elif item is not None:
                 values[names[key]] = reader(item, (path, f".{key}"), problems)
         for key in required:
             if raw.get(key) is None:
-                _report(problems, (path, f".{key}"), "is required")
+                _report(problems, (path, f".{key}"), "is required", "Required")
         return _MISSING if len(problems) > before else info.cls(**values)
 
     return read
@@ -199,13 +216,15 @@ def _list_reader(info: shape.VarTupleType) -> _Read:
     item_reader = _reader_for(info.item_type)
     least, most = info.min_length, info.max_length
 
-    def read(raw: Any, path: _Path, problems: list[Problem]) -> Any:
+    def read(raw: Any, path: _Path, problems: _Problems) -> Any:
         if not isinstance(raw, list):
             return _report(problems, path, f"must be a list, not {describe(raw)}")
         if least is not None and len(raw) < least:
-            _report(problems, path, f"has {len(raw)} items; at least {least} are needed")
+            message = f"has {len(raw)} items; at least {least} are needed"
+            _report(problems, path, message, "Invalid")
         if most is not None and len(raw) > most:
-            return _report(problems, path, f"has {len(raw)} items; at most {most} are allowed")
+            message = f"has {len(raw)} items; at most {most} are allowed"
+            return _report(problems, path, message, "TooMany")
         return tuple(
             [item_reader(item, (path, f"[{index}]"), problems) for index, item in enumerate(raw)]
         )
@@ -217,11 +236,12 @@ def _map_reader(info: shape.DictType) -> _Read:
     value_reader = _reader_for(info.value_type)
     most = info.max_length
 
-    def read(raw: Any, path: _Path, problems: list[Problem]) -> Any:
+    def read(raw: Any, path: _Path, problems: _Problems) -> Any:
         if not isinstance(raw, dict):
             return _report(problems, path, f"must be an object, not {describe(raw)}")
         if most is not None and len(raw) > most:
-            return _report(problems, path, f"has {len(raw)} entries; at most {most} are allowed")
+            message = f"has {len(raw)} entries; at most {most} are allowed"
+            return _report(problems, path, message, "TooMany")
         return {key: value_reader(item, (path, f"[{key}]"), problems) for key, item in raw.items()}
 
     return read
@@ -235,7 +255,7 @@ def _union_reader(info: shape.UnionType) -> _Read:
     readers = [(_takes(member), _reader_for(member)) for member in members]
     wanted = " or ".join(_noun(member) for member in members)
 
-    def read(raw: Any, path: _Path, problems: list[Problem]) -> Any:
+    def read(raw: Any, path: _Path, problems: _Problems) -> Any:
         for takes, reader in readers:
             if takes(raw):
                 return reader(raw, path, problems)
@@ -283,12 +303,14 @@ def _noun(info: shape.Type) -> str:
 
 
 def _scalar_reader(cls: type[ReadsRaw]) -> _Read:
-    def read(raw: Any, path: _Path, problems: list[Problem]) -> Any:
+    def read(raw: Any, path: _Path, problems: _Problems) -> Any:
         try:
             return cls.from_raw(raw)
         except ValueError as error:
             found = "" if isinstance(raw, str) else f", not {describe(raw)}"
-            return _report(problems, path, f"{error}{found}")
+            return _report(
+                problems, path, f"{error}{found}", "Invalid" if not found else "TypeInvalid"
+            )
 
     return read
 
@@ -297,22 +319,24 @@ def _text_reader(info: shape.StrType) -> _Read:
     least, most, pattern = info.min_length, info.max_length, info.pattern
     matcher = re.compile(pattern) if pattern else None
 
-    def read(raw: Any, path: _Path, problems: list[Problem]) -> Any:
+    def read(raw: Any, path: _Path, problems: _Problems) -> Any:
         if not isinstance(raw, str):
             hint = "; put it in quotes" if isinstance(raw, bool | int | float) else ""
             return _report(problems, path, f"must be a string, not {describe(raw)}{hint}")
         if least is not None and len(raw) < least:
-            return _report(problems, path, "must not be empty" if least == 1 else "is too short")
+            message = "must not be empty" if least == 1 else "is too short"
+            return _report(problems, path, message, "Invalid")
         if most is not None and len(raw) > most:
-            return _report(problems, path, f"has {len(raw)} characters; at most {most} are allowed")
+            message = f"has {len(raw)} characters; at most {most} are allowed"
+            return _report(problems, path, message, "TooLong")
         if matcher is not None and matcher.search(raw) is None:
-            return _report(problems, path, f'"{raw}" does not match {pattern}')
+            return _report(problems, path, f'"{raw}" does not match {pattern}', "Invalid")
         return raw
 
     return read
 
 
-def _bool_reader(raw: Any, path: _Path, problems: list[Problem]) -> Any:
+def _bool_reader(raw: Any, path: _Path, problems: _Problems) -> Any:
     if isinstance(raw, bool):
         return raw
     return _report(problems, path, f"must be true or false, not {describe(raw)}")
@@ -322,21 +346,21 @@ def _integer_reader(info: shape.IntType) -> _Read:
     low = info.ge if info.ge is not None else -(2**63) if info.gt is None else info.gt + 1
     high = info.le if info.le is not None else 2**63 - 1 if info.lt is None else info.lt - 1
 
-    def read(raw: Any, path: _Path, problems: list[Problem]) -> Any:
+    def read(raw: Any, path: _Path, problems: _Problems) -> Any:
         if isinstance(raw, float) and raw.is_integer():
             raw = int(raw)
         if not isinstance(raw, int) or isinstance(raw, bool):
             return _report(problems, path, f"must be an integer, not {describe(raw)}")
         if raw < low:
-            return _report(problems, path, f"is {raw}; it must be at least {low}")
+            return _report(problems, path, f"is {raw}; it must be at least {low}", "Invalid")
         if raw > high:
-            return _report(problems, path, f"is {raw}; it must be at most {high}")
+            return _report(problems, path, f"is {raw}; it must be at most {high}", "Invalid")
         return raw
 
     return read
 
 
-def _float_reader(raw: Any, path: _Path, problems: list[Problem]) -> Any:
+def _float_reader(raw: Any, path: _Path, problems: _Problems) -> Any:
     if isinstance(raw, int | float) and not isinstance(raw, bool) and abs(raw) < float("inf"):
         return float(raw)
     return _report(problems, path, f"must be a number, not {describe(raw)}")
@@ -347,10 +371,11 @@ def _literal_reader(values: tuple[Any, ...]) -> _Read:
     listed = ", ".join(f'"{value}"' for value in sorted(values))
     allowed = frozenset(values)
 
-    def read(raw: Any, path: _Path, problems: list[Problem]) -> Any:
+    def read(raw: Any, path: _Path, problems: _Problems) -> Any:
         if isinstance(raw, str) and raw in allowed:
             return raw
-        return _report(problems, path, f"must be one of {listed}, not {describe(raw)}")
+        reason: Reason = "NotSupported" if isinstance(raw, str) else "TypeInvalid"
+        return _report(problems, path, f"must be one of {listed}, not {describe(raw)}", reason)
 
     return read
 
