@@ -1,0 +1,298 @@
+"""Warnings at the moment of submission: what would otherwise wait in silence.
+
+    a job      its queue does not exist, is stopped, or does not take its namespace
+               it asks for more than the queue may ever use
+               its priority class does not exist
+               no node has the labels of any flavor that it could get
+    a queue    what it refers to does not exist
+
+All of it may be mended later, so nothing is refused. A job is looked at in two steps, since most
+jobs are small: one that fits into its queue's own quota needs no second look; for any other the
+engine is asked (`kinds.submission`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from unisono.apiserver.admission.holding import (
+    LOCAL_QUEUES,
+    POLICIES,
+    namespace_labels,
+    read_settings,
+)
+from unisono.apiserver.admission.job_kinds import PODS, job_kind, managed_owner
+from unisono.apiserver.admission.reading import StoredContext
+from unisono.apiserver.builtin.jobs import shape_of
+from unisono.apiserver.builtin.reach import Json, at, items, labels_of
+from unisono.apiserver.builtin.seen import Seen
+from unisono.apiserver.strategy import Surroundings
+from unisono.kinds.decode import decode
+from unisono.kinds.managing import QUEUE_LABEL, QUEUE_LABEL_PATH
+from unisono.kinds.nearest import did_you_mean
+from unisono.kinds.notes import Notes
+from unisono.kinds.priorities import PRIORITY_LABEL
+from unisono.kinds.quantity import Quantity
+from unisono.kinds.registry import Kind
+from unisono.kinds.shapes.served import Served
+from unisono.kinds.submission import is_managed, is_selected, total_requests, why_never
+
+CLUSTER_QUEUES = "kueue.x-k8s.io/clusterqueues"
+COHORTS = "kueue.x-k8s.io/cohorts"
+FLAVORS = "kueue.x-k8s.io/resourceflavors"
+PRIORITY_CLASSES = "kueue.x-k8s.io/workloadpriorityclasses"
+# Everything that the engine needs to know of a cluster in which nothing runs.
+_CONFIGURATION = (CLUSTER_QUEUES, COHORTS, FLAVORS, "kueue.x-k8s.io/topologies")
+
+
+def advise(served: Served, obj: Json, around: Surroundings) -> Iterator[str]:
+    """Yield warnings about a new object."""
+    if served.key == LOCAL_QUEUES:
+        yield from _about_local_queue(obj, around)
+    elif served.key == CLUSTER_QUEUES:
+        yield from _about_queue(obj, around)
+    elif served.key == FLAVORS:
+        yield from _about_flavor(obj, around)
+    elif served.key == PODS or job_kind(served) is not None:
+        yield from _about_job(served, obj, around)
+
+
+# ---- queues ------------------------------------------------------------------------------------
+
+
+def _about_local_queue(obj: Json, around: Surroundings) -> Iterator[str]:
+    name = str(at(obj, "spec").get("clusterQueue") or "")
+    if name and around.find(CLUSTER_QUEUES, "", name) is None:
+        yield f"spec.clusterQueue: {_missing('ClusterQueue', name, CLUSTER_QUEUES, around)}"
+
+
+def _about_queue(obj: Json, around: Surroundings) -> Iterator[str]:
+    for index, group in enumerate(items(at(obj, "spec"), "resourceGroups")):
+        for number, name in enumerate(flavor_names(group)):
+            if around.find(FLAVORS, "", name) is None:
+                path = f"spec.resourceGroups[{index}].flavors[{number}]"
+                yield f"{path}: {_missing('ResourceFlavor', name, FLAVORS, around)}"
+
+
+def _about_flavor(obj: Json, around: Surroundings) -> Iterator[str]:
+    if _is_somewhere(at(obj, "spec", "nodeLabels"), around) is False:
+        yield "spec.nodeLabels: no node has these labels yet"
+
+
+def flavor_names(group: Mapping[str, Any]) -> list[str]:
+    """Return the flavors of a raw resource group, whether it is pooled or not."""
+    names: list[str] = []
+    for flavor in group.get("flavors") or ():
+        name = flavor.get("name") if isinstance(flavor, dict) else flavor
+        names.append(str(name))
+    return names
+
+
+def _missing(
+    kind: str, name: str, key: str, around: Surroundings, namespace: str = "", *, then: str = ""
+) -> str:
+    known = [str(at(one, "metadata").get("name")) for one in around.every(key, namespace)]
+    where = f" in namespace {namespace}" if namespace else ""
+    return f'there is no {kind} "{name}"{where} yet{then}{did_you_mean(name, known)}'
+
+
+# ---- jobs --------------------------------------------------------------------------------------
+
+
+def _about_job(served: Served, obj: Json, around: Surroundings) -> Iterator[str]:
+    queue = labels_of(obj).get(QUEUE_LABEL, "")
+    if not queue or managed_owner(obj, around) is not None:
+        return
+    namespace = str(at(obj, "metadata").get("namespace") or "")
+    labels = namespace_labels(namespace, around)
+    if not is_managed(read_settings(around), labels):
+        yield f"{QUEUE_LABEL_PATH}: namespace {namespace} is not managed; it runs without a queue"
+        return
+    priority = labels_of(obj).get(PRIORITY_LABEL, "")
+    if priority and around.find(PRIORITY_CLASSES, "", priority) is None:
+        missing = _missing(
+            "WorkloadPriorityClass", priority, PRIORITY_CLASSES, around, then="; priority 0"
+        )
+        yield f"metadata.labels[{PRIORITY_LABEL}]: {missing}"
+    door = around.find(LOCAL_QUEUES, namespace, queue)
+    if door is None:
+        waits = "; it waits until there is one"
+        missing = _missing("LocalQueue", queue, LOCAL_QUEUES, around, namespace, then=waits)
+        yield f"{QUEUE_LABEL_PATH}: {missing}"
+        return
+    behind = str(at(door, "spec").get("clusterQueue"))
+    cluster_queue = around.find(CLUSTER_QUEUES, "", behind)
+    if cluster_queue is None:
+        yield f"LocalQueue {queue} leads to ClusterQueue {behind}, which does not exist; it waits"
+        return
+    for kind, one in (("LocalQueue", door), ("ClusterQueue", cluster_queue)):
+        stop = at(one, "spec").get("stopPolicy")
+        if stop in ("Hold", "HoldAndDrain"):
+            yield f"{kind} {at(one, 'metadata').get('name')} is stopped ({stop}); it waits"
+    selector = at(cluster_queue, "spec").get("namespaceSelector")
+    if isinstance(selector, dict) and selector and not is_selected(selector, labels):
+        yield f"ClusterQueue {behind} takes no jobs from namespace {namespace}; it waits"
+    kind_of_job = job_kind(served)
+    if kind_of_job is not None:
+        yield from _about_size(kind_of_job, obj, door, cluster_queue, around)
+
+
+def _about_size(
+    kind: Kind,
+    obj: Json,
+    door: Mapping[str, Any],
+    cluster_queue: Mapping[str, Any],
+    around: Surroundings,
+) -> Iterator[str]:
+    namespace = str(at(obj, "metadata").get("namespace"))
+    wanted, wrong = _wanted(kind, obj, namespace, around)
+    yield from wrong
+    if wrong:
+        return
+    spec = at(cluster_queue, "spec")
+    if _is_small(wanted, spec):
+        yield from _about_nodes(wanted, spec, around)
+        return
+    documents = [
+        dict(one)
+        for one in (
+            *(found for key in _CONFIGURATION for found in around.every(key)),
+            *_named(around, "/namespaces", "", namespace),
+            *_rendered_from(kind, around, namespace),
+            door,
+            _as_asked(obj),
+        )
+    ]
+    never = why_never(documents, now=_instant(around.now))
+    if never:
+        yield f"can never be admitted as the queues are now: {never}"
+
+
+_Wanted = tuple[Mapping[str, int], tuple[str, ...]]
+_WANTED: Seen[_Wanted] = Seen()
+
+
+def _wanted(kind: Kind, obj: Json, namespace: str, around: Surroundings) -> _Wanted:
+    """Return what all pods ask for together, and why there is no answer, if so."""
+    beside = [*_rendered_from(kind, around, namespace), *around.every(POLICIES)]
+    key = _WANTED.key(kind.api_version, kind.kind, *shape_of(obj), beside)
+    known = _WANTED.get(key)
+    if known is not None:
+        return known
+    manifest, problems = decode(kind.struct, obj, ignore_unknown=True)
+    if manifest is None:
+        return {}, tuple(f"{one.path}: {one.message}" for one in problems)
+    notes = Notes(file="", document=0)
+    rules = read_settings(around).rules
+    wanted = total_requests(kind, manifest, StoredContext(namespace, notes, around, rules))
+    wrong = (
+        *(f"{one.path}: {one.message}" for one in notes.problems),
+        *(f"can never run as written: {fault}" for fault in notes.faults),
+    )
+    if not wrong:
+        _WANTED.keep(key, (wanted, wrong))
+    return wanted, wrong
+
+
+def _is_small(wanted: Mapping[str, int], spec: Mapping[str, Any]) -> bool:
+    """Say whether one flavor of each group has quota for everything that is asked of the group."""
+    left = {resource for resource, amount in wanted.items() if amount}
+    for group in items(spec, "resourceGroups"):
+        asked = {resource for resource in left if resource in (group.get("coveredResources") or ())}
+        if asked and not any(
+            all(_nominal(quotas, resource) >= wanted[resource] for resource in asked)
+            for quotas in _quotas(group)
+        ):
+            return False
+        left -= asked
+    return not left
+
+
+def _quotas(group: Mapping[str, Any]) -> Iterator[list[Json]]:
+    """Yield the quotas of each flavor; those of a pool once."""
+    if group.get("resources"):
+        yield items(group, "resources")
+    for flavor in items(group, "flavors"):
+        yield items(flavor, "resources")
+
+
+def _nominal(quotas: list[Json], resource: str) -> int:
+    for quota in quotas:
+        if quota.get("name") == resource:
+            return Quantity.from_raw(quota.get("nominalQuota")).amount(resource)
+    return 2**63  # not metered in this flavor
+
+
+def _as_asked(obj: Json) -> Json:
+    """Return a job as its author wrote it, without what the server has added to its history."""
+    metadata = {
+        key: value
+        for key, value in at(obj, "metadata").items()
+        if key in ("name", "namespace", "labels", "annotations")
+    }
+    return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": metadata}
+
+
+def _named(
+    around: Surroundings, key: str, namespace: str, name: str
+) -> Iterator[Mapping[str, Any]]:
+    found = around.find(key, namespace, name)
+    if found is not None:
+        yield found
+
+
+def _rendered_from(kind: Kind, around: Surroundings, namespace: str) -> Iterator[Mapping[str, Any]]:
+    """Yield what besides itself decides what a job asks for."""
+    yield from around.every("/limitranges", namespace)
+    yield from around.every("node.k8s.io/runtimeclasses")
+    if kind.group == "trainer.kubeflow.org":
+        yield from around.every("trainer.kubeflow.org/clustertrainingruntimes")
+        yield from around.every("trainer.kubeflow.org/trainingruntimes", namespace)
+
+
+def _instant(now: float) -> Any:
+    return int(now * 1000)
+
+
+# ---- nodes -------------------------------------------------------------------------------------
+
+
+def _about_nodes(
+    wanted: Mapping[str, int], spec: Mapping[str, Any], around: Surroundings
+) -> Iterator[str]:
+    """Warn if none of the flavors that a job could get has a node."""
+    for group in items(spec, "resourceGroups"):
+        covered = [one for one in group.get("coveredResources") or () if wanted.get(one)]
+        names = flavor_names(group)
+        if covered and names and all(not _has_node(name, around) for name in names):
+            yield f"no node has the labels of flavor {' or '.join(names)}; it waits for nodes"
+
+
+def _has_node(flavor: str, around: Surroundings) -> bool:
+    found = around.find(FLAVORS, "", flavor)
+    return found is None or _is_somewhere(at(found, "spec", "nodeLabels"), around) is not False
+
+
+# Where nodes with certain labels were seen last; looked at first, and never trusted.
+_SEEN: dict[tuple[tuple[str, str], ...], str] = {}
+_MOST_SEEN = 1024  # far more than there are flavors
+
+
+def _is_somewhere(labels: Mapping[str, str], around: Surroundings) -> bool | None:
+    """Say whether a node has all of the labels; None if there are no nodes at all, or no labels."""
+    if not labels:
+        return None
+    key = tuple(sorted(labels.items()))
+    last = around.find("/nodes", "", _SEEN[key]) if key in _SEEN else None
+    if last is not None and labels.items() <= labels_of(last).items():
+        return True
+    any_node = None
+    for node in around.every("/nodes"):
+        any_node = False
+        if labels.items() <= labels_of(node).items():
+            if len(_SEEN) >= _MOST_SEEN:
+                _SEEN.clear()
+            _SEEN[key] = str(at(node, "metadata").get("name"))
+            return True
+    return any_node

@@ -1,0 +1,34 @@
+"""Who submitted a job: written down once, for shares and accounts.
+
+What a controller makes for a job was submitted by whoever submitted that job.
+"""
+
+from __future__ import annotations
+
+from unisono.apiserver.admission.job_kinds import PODS, job_kind, managed_owner
+from unisono.apiserver.builtin.reach import Json, annotations_of, child
+from unisono.apiserver.strategy import Surroundings
+from unisono.kinds.shapes.served import Served
+
+SUBMITTER = "unisono.dev/submitter"
+
+_ALSO = (PODS, "kueue.x-k8s.io/workloads")
+
+
+def record(served: Served, obj: Json, old: Json | None, around: Surroundings) -> None:
+    """Write down who submits a job, or put it back if an update says otherwise."""
+    if job_kind(served) is None and served.key not in _ALSO:
+        return
+    if old is not None:
+        name = annotations_of(old).get(SUBMITTER, "")
+        if not name and SUBMITTER not in annotations_of(obj):
+            return
+    else:
+        owner = managed_owner(obj, around)
+        above = annotations_of(owner).get(SUBMITTER, "") if owner is not None else ""
+        name = above or around.user.name
+    annotations = child(child(obj, "metadata"), "annotations")
+    if name:
+        annotations[SUBMITTER] = name
+    else:
+        annotations.pop(SUBMITTER, None)

@@ -1,0 +1,246 @@
+"""The embedded API as one object: a request in, an answer out, over HTTP or in the same process.
+
+    handle → authorise → route → read | watch | write | delete | below
+
+Handlers raise `ApiError`; it becomes a Status here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+import orjson
+
+from unisono.apiserver import definitions
+from unisono.apiserver.catalogue import Catalogue
+from unisono.apiserver.discovery import verbs_of
+from unisono.apiserver.disruptions import Disruptions
+from unisono.apiserver.errors import ApiError, method_not_allowed
+from unisono.apiserver.housekeeping import expire_events
+from unisono.apiserver.janitor import Janitor
+from unisono.apiserver.logs import LogFiles, LogWish
+from unisono.apiserver.request import Request, Response
+from unisono.apiserver.rest.answer import Answers
+from unisono.apiserver.rest.below import Below
+from unisono.apiserver.rest.body import parse_object
+from unisono.apiserver.rest.context import Tools
+from unisono.apiserver.rest.delete import Deleter
+from unisono.apiserver.rest.manner import Manner
+from unisono.apiserver.rest.patching import Patcher
+from unisono.apiserver.rest.read import Reader
+from unisono.apiserver.rest.route import Route, UnknownPath, route
+from unisono.apiserver.rest.watch import Watches
+from unisono.apiserver.rest.write import Outcome, Writer
+from unisono.apiserver.reviews import Reviews
+from unisono.apiserver.storage.store import Store, WriteFailed
+from unisono.apiserver.surface import Surface
+
+_NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+_MAX_WARNING_BYTES = 4096
+
+# Verbs as authorisation names them.
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """What comes from the world: time, chance, names, logs, and who may do what."""
+
+    clock: Callable[[], float]
+    new_uid: Callable[[], str]
+    chance: random.Random
+    version: str = "0.0.0"
+    logs: LogFiles | None = None
+    reviews: Reviews = field(default_factory=Reviews)
+
+
+class Api:
+    """Serves every kind that the catalogue has."""
+
+    def __init__(self, store: Store, outside: Outside) -> None:
+        """Put the parts together; call it inside the event loop that will serve."""
+        self.store = store
+        self.catalogue = Catalogue()
+        chance = outside.chance
+        self._tools = Tools(
+            store=store,
+            catalogue=self.catalogue,
+            clock=outside.clock,
+            new_uid=outside.new_uid,
+            letters=lambda count: "".join(chance.choices(_NAME_LETTERS, k=count)),
+            check_object=outside.reviews.check_object,
+        )
+        self._outside = outside
+        self._reader = Reader(self._tools)
+        self._writer = Writer(self._tools)
+        self._patcher = Patcher(self._tools, self._writer)
+        self._deleter = Deleter(self._tools, self._reader)
+        self._below = Below(self._tools, self._writer, self._patcher, self._deleter)
+        self.watches = Watches(self._tools, chance)
+        self.surface = Surface(self._tools, outside.version)
+        definitions.follow(self._tools)
+        self.janitor = Janitor(self._tools, self._deleter)
+        self.janitor.sweep()
+        self.disruptions = Disruptions(self._tools)
+
+    def tidy(self) -> None:
+        """Do what has to be done now and then."""
+        expire_events(self._tools)
+
+    async def handle(self, request: Request) -> Response:
+        """Answer one request; never raises for what a client may send."""
+        try:
+            response = await self._answer(request)
+        except ApiError as error:
+            response = refusal(error)
+        except UnknownPath:
+            response = Response(code=404, body=b"404 page not found\n", content_type="text/plain")
+        except WriteFailed as error:
+            response = refusal(ApiError(500, "InternalError", f"Internal error: {error}"))
+        if request.warnings:
+            response.headers["warning"] = warning_header(request.warnings)
+        return response
+
+    async def _answer(self, request: Request) -> Response:
+        surface = self.surface.answer(request)
+        if surface is not None:
+            self._outside.reviews.check_path(request)
+            return surface
+        where = route(request.path, self.catalogue)
+        self._outside.reviews.check(request, where, _verb(request, where))
+        if not where.subresource and _verb(request, where) not in verbs_of(where.resource.served):
+            raise method_not_allowed()
+        reviewed = self._outside.reviews.answer(request, where)
+        if reviewed is not None:
+            return Response(code=201, body=orjson.dumps(reviewed))
+        if where.resource.served.group == "metrics.k8s.io":
+            return self.surface.metrics(request, where)
+        if where.subresource:
+            return await self._answer_below(request, where)
+        if where.name:
+            return await self._answer_object(request, where)
+        return await self._answer_collection(request, where)
+
+    # ---- collections and objects -------------------------------------------------------------
+
+    async def _answer_collection(self, request: Request, where: Route) -> Response:
+        answers = self._answers(request, where)
+        match request.method:
+            case "GET" if request.flag("watch"):
+                stream = self.watches.open(request, where, answers.event)
+                return Response(chunks=stream)
+            case "GET":
+                return answers.page(self._reader.page(request, where))
+            case "POST":
+                if where.resource.key == "/bindings":
+                    return self._rendered(request, await self._below.bind(request, where))
+                if where.resource.served.namespaced and not where.namespace:
+                    raise method_not_allowed()
+                obj = parse_object(request, where.resource)
+                outcome = await self._writer.add(request, where, obj, Manner.of(request))
+                return answers.one(outcome.data, outcome.code)
+            case "DELETE":
+                outcome = await self._deleter.delete_collection(request, where)
+                return Response(body=outcome.data)
+            case _:
+                raise method_not_allowed()
+
+    async def _answer_object(self, request: Request, where: Route) -> Response:
+        answers = self._answers(request, where)
+        match request.method:
+            case "GET":
+                return answers.record(self._reader.get(where))
+            case "PUT":
+                outcome = await self._patcher.replace(request, where)
+            case "PATCH":
+                outcome = await self._patcher.patch(request, where)
+            case "DELETE":
+                outcome = await self._deleter.delete(request, where)
+            case _:
+                raise method_not_allowed()
+        return answers.one(outcome.data, outcome.code)
+
+    # ---- what hangs below a name -------------------------------------------------------------
+
+    async def _answer_below(self, request: Request, where: Route) -> Response:
+        known = where.resource.served.subresources
+        if where.subresource not in known:
+            raise ApiError(404, "NotFound", "the server could not find the requested resource")
+        match where.subresource, request.method:
+            case "status", "GET" | "PUT" | "PATCH":
+                return await self._answer_object(request, where)
+            case "scale", "GET":
+                record = self._reader.get(where)
+                scale = self._below.scale_of(where, record.load())
+                return Response(body=orjson.dumps(scale))
+            case "scale", "PUT" | "PATCH":
+                outcome = await self._below.set_scale(request, where)
+            case "binding", "POST":
+                outcome = await self._below.bind(request, where)
+            case "eviction", "POST":
+                outcome = await self._below.evict(request, where)
+            case "finalize", "PUT":
+                outcome = await self._below.finalize(request, where)
+            case "log", "GET":
+                return self._log(request, where)
+            case _:
+                raise method_not_allowed()
+        return self._rendered(request, outcome)
+
+    def _log(self, request: Request, where: Route) -> Response:
+        pod = self._reader.get(where).load()
+        wish = LogWish.of(request, pod, self._outside.clock())
+        uid = pod["metadata"]["uid"]
+
+        def is_over() -> bool:
+            record = self.store.get(where.key)
+            if record is None or record.uid != uid:
+                return True
+            return record.load().get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+        if self._outside.logs is None:
+            raise ApiError(404, "NotFound", "no runner keeps logs here")
+        chunks: AsyncIterator[bytes] = self._outside.logs.open(pod, wish, is_over=is_over)
+        return Response(chunks=chunks, content_type="text/plain")
+
+    def _answers(self, request: Request, where: Route) -> Answers:
+        return Answers(request, where.resource, self._outside.clock())
+
+    def _rendered(self, request: Request, outcome: Outcome) -> Response:
+        return Response(code=outcome.code, body=outcome.data)
+
+
+def _verb(request: Request, where: Route) -> str:
+    """Return what a request does, as a role names it."""
+    if request.method == "GET":
+        if where.name:
+            return "get"
+        return "watch" if request.flag("watch") else "list"
+    if request.method == "DELETE" and not where.name:
+        return "deletecollection"
+    return _VERBS.get(request.method, request.method.lower())
+
+
+def refusal(error: ApiError) -> Response:
+    """Return the Status of a refused request."""
+    response = Response(code=error.code, body=orjson.dumps(error.status()))
+    if error.retry_after:
+        response.headers["retry-after"] = str(error.retry_after)
+    return response
+
+
+def warning_header(warnings: list[str]) -> str:
+    """Return warnings as HTTP carries them: quoted, ASCII, not too long, none twice."""
+    parts: list[str] = []
+    size = 0
+    for text in dict.fromkeys(warnings):
+        plain = text.encode("ascii", "replace").decode().replace("\\", "\\\\").replace('"', '\\"')
+        plain = " ".join(plain.split())
+        part = f'299 - "{plain}"'
+        size += len(part) + 2
+        if size > _MAX_WARNING_BYTES:
+            break
+        parts.append(part)
+    return ", ".join(parts)

@@ -1,0 +1,93 @@
+"""What every cluster has from the beginning; created where it is missing, never overwritten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+from unisono.apiserver.access.roles import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
+from unisono.apiserver.api import Api
+from unisono.apiserver.request import Request, User
+from unisono.kinds.decode import encode
+from unisono.kinds.trainer.stock import STOCK_RUNTIMES
+
+# The server itself, to whom nothing is forbidden.
+SYSTEM = User(name="system:unisono", groups=("system:masters",))
+
+_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_RUNTIMES = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes"
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+_HIGHEST = 2_000_000_000
+
+
+class BootstrapFailed(Exception):
+    """The server refused one of its own objects, which is a bug."""
+
+
+async def bootstrap(api: Api, nodes: Iterable[dict[str, Any]] = ()) -> None:
+    """Create what is missing, and these nodes."""
+    for name in _NAMESPACES:
+        await create(api, "/api/v1/namespaces", _object("v1", "Namespace", name))
+    for name, value in (
+        ("system-cluster-critical", _HIGHEST),
+        ("system-node-critical", _HIGHEST + 1000),
+    ):
+        priority = _object("scheduling.k8s.io/v1", "PriorityClass", name)
+        priority["value"] = value
+        priority["description"] = "For pods that the cluster itself needs."
+        await create(api, "/apis/scheduling.k8s.io/v1/priorityclasses", priority)
+    for role in CLUSTER_ROLES:
+        await create(api, f"{_RBAC}/clusterroles", role)
+    for binding in CLUSTER_ROLE_BINDINGS:
+        await create(api, f"{_RBAC}/clusterrolebindings", binding)
+    for name, spec in STOCK_RUNTIMES.items():
+        runtime = _object("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", name)
+        runtime["metadata"]["labels"] = {"trainer.kubeflow.org/framework": name.partition("-")[0]}
+        runtime["spec"] = encode(spec)
+        await _install(api, f"{_RUNTIMES}/{name}", runtime)
+    for node in nodes:
+        await create(api, "/api/v1/nodes", node)
+
+
+async def create(api: Api, path: str, obj: dict[str, Any]) -> None:
+    """Create an object unless there is one of its name."""
+    request = Request(
+        method="POST",
+        path=path,
+        query={"fieldManager": "unisono"},
+        headers={"content-type": "application/json", "user-agent": "unisono"},
+        body=orjson.dumps(obj),
+        user=SYSTEM,
+    )
+    await _send(api, request, obj)
+
+
+async def _install(api: Api, path: str, obj: dict[str, Any]) -> None:
+    """Apply an object unless there is one of its name, as if a person had installed it.
+
+    Whoever then applies a newer one with kubectl simply takes over.
+    """
+    if (await api.handle(Request(method="GET", path=path, user=SYSTEM))).code == 200:
+        return
+    request = Request(
+        method="PATCH",
+        path=path,
+        query={"fieldManager": "kubectl"},
+        headers={"content-type": "application/apply-patch+yaml"},
+        body=orjson.dumps(obj),
+        user=SYSTEM,
+    )
+    await _send(api, request, obj)
+
+
+async def _send(api: Api, request: Request, obj: dict[str, Any]) -> None:
+    response = await api.handle(request)
+    if response.code not in (200, 201, 409):
+        message = orjson.loads(response.body).get("message")
+        raise BootstrapFailed(f"{obj['kind']} {obj['metadata']['name']}: {message}")
+
+
+def _object(api_version: str, kind: str, name: str) -> dict[str, Any]:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}

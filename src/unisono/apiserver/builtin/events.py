@@ -1,0 +1,57 @@
+"""Events: what happened to an object, stored in the form of `core/v1`.
+
+The newer face, `events.k8s.io/v1`, is a conversion of the same object (`conversion`). An object is
+checked under the face that it was written with, whose fields have their own names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unisono.apiserver.builtin.causes import invalid, required
+from unisono.apiserver.builtin.leases import to_micros
+from unisono.apiserver.builtin.reach import Json, at
+from unisono.apiserver.errors import Cause
+from unisono.apiserver.strategy import Strategy, Surroundings
+from unisono.kinds.overriding import override
+
+# Where events about objects without a namespace live; the newer face knows one more place.
+_FOR_CLUSTER = ("default",)
+_FOR_CLUSTER_NEW = ("default", "kube-system")
+
+
+class EventStrategy(Strategy):
+    """An Event, under either face."""
+
+    has_generation = False
+
+    @override
+    def default(self, obj: Json) -> None:
+        """Write times with microseconds where they have them."""
+        to_micros(obj, "eventTime")
+        to_micros(at(obj, "series"), "lastObservedTime")
+
+    @override
+    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:
+        """Yield an event in another namespace than its object, or without its author."""
+        is_new_style = obj.get("apiVersion") != "v1"
+        subject = "regarding" if is_new_style else "involvedObject"
+        homes = _FOR_CLUSTER_NEW if is_new_style else _FOR_CLUSTER
+        namespace = at(obj, "metadata").get("namespace")
+        about = at(obj, subject).get("namespace") or ""
+        if about != namespace if about else namespace not in homes:
+            yield invalid(f"{subject}.namespace", about, "does not match event.namespace")
+        if is_new_style and old is None:
+            yield from _check_author(obj)
+
+
+def _check_author(obj: Json) -> Iterator[Cause]:
+    if not obj.get("eventTime"):
+        yield required("eventTime")
+    else:
+        for field in ("reportingController", "reportingInstance", "action", "reason"):
+            if not obj.get(field):
+                yield required(field)
+    kind = obj.get("type")
+    if kind not in ("Normal", "Warning"):
+        yield invalid("type", kind, "must be Normal or Warning")

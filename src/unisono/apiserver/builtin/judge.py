@@ -1,0 +1,82 @@
+"""Our typed manifests as judges of what is written: their problems as causes, warnings as texts.
+
+`kinds` says what is wrong with a document in one sentence and a field path; programs that talk to
+an API also want a reason. The decoder gives one. Rules only give the sentence, but they word the
+few things that have a reason of their own alike everywhere, so it is read off the beginning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from unisono.apiserver.errors import Cause
+from unisono.kinds.decode import Problem, decode
+from unisono.kinds.known import KNOWN
+from unisono.kinds.notes import Finding, Notes
+from unisono.kinds.registry import Kind
+
+_WORDS = {
+    "Required": "Required value",
+    "Invalid": "Invalid value",
+    "NotSupported": "Unsupported value",
+    "TypeInvalid": "Invalid value",
+    "TooLong": "Too long",
+    "TooMany": "Too many",
+    "Duplicate": "Duplicate value",
+    "Forbidden": "Forbidden",
+}
+# How rules word what has a reason of its own.
+_SENTENCES = (
+    ("Required", re.compile(r"is required")),
+    (
+        "Duplicate",
+        re.compile(r".*(stands twice|is used twice|is there twice|stands at .* already)"),
+    ),
+    ("Required", re.compile(r".* needs at least one value")),
+    ("Forbidden", re.compile(r"must be empty for ")),
+    ("TooMany", re.compile(r"has [0-9]+ .*; at most [0-9]+ are allowed")),
+)
+
+
+def known_kind(api_version: str, kind: str) -> Kind | None:
+    """Return the typed manifest of a kind, if we have one."""
+    return KNOWN.kinds.get((api_version, kind))
+
+
+def judge(kind: Kind, obj: Mapping[str, Any]) -> tuple[list[Cause], list[str]]:
+    """Return what is wrong with an object, and what deserves a warning."""
+    manifest, problems = decode(kind.struct, obj, ignore_unknown=True)
+    if manifest is None:
+        return [cause_of(problem) for problem in problems], []
+    notes = Notes(file="", document=0)
+    if kind.check is not None:
+        kind.check(manifest, notes)
+    causes = [_cause(_reason(one.message), one.message, one.path) for one in notes.problems]
+    return causes, [_warning(one) for one in notes.warnings]
+
+
+def cause_of(problem: Problem) -> Cause:
+    """Return a problem of a typed manifest as a cause."""
+    reason: str = problem.reason
+    if reason == "Invalid":
+        reason = _reason(problem.message)
+    return _cause(reason, problem.message, problem.path)
+
+
+def causes_of(problems: Iterable[Problem]) -> list[Cause]:
+    """Return problems of typed manifests as causes."""
+    return [cause_of(problem) for problem in problems]
+
+
+def _reason(message: str) -> str:
+    return next((reason for reason, words in _SENTENCES if words.match(message)), "Invalid")
+
+
+def _cause(reason: str, message: str, path: str) -> Cause:
+    return Cause(f"FieldValue{reason}", f"{_WORDS.get(reason, 'Invalid value')}: {message}", path)
+
+
+def _warning(finding: Finding) -> str:
+    return f"{finding.path}: {finding.message}" if finding.path else finding.message

@@ -1,0 +1,169 @@
+"""What `metadata` may say: names, labels, annotations, finalizers, owners.
+
+Names have the shape that their kind asks for:
+
+    subdomain      most kinds           team-a.gpu
+    label          Namespace            team-a
+    DNS-1035       Service              like a label, but begins with a letter
+    path segment   RBAC kinds           system:node, anything that can stand in an address
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from unisono.apiserver.builtin.causes import about, forbidden, invalid, required, too_long
+from unisono.apiserver.builtin.reach import Json, at, numbered
+from unisono.apiserver.errors import Cause
+from unisono.kinds.meta import (
+    wrong_with_dns_label,
+    wrong_with_label_key,
+    wrong_with_label_value,
+    wrong_with_subdomain,
+)
+from unisono.kinds.shapes.served import Served
+
+MAX_ANNOTATION_BYTES = 262_144
+STANDARD_FINALIZERS = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
+
+_DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_MAX_CRON_JOB = 52  # the jobs' names get eleven characters more and must still be labels
+
+
+def check_metadata(obj: Json, served: Served) -> list[Cause]:
+    """Return everything that is wrong with an object's metadata."""
+    metadata = at(obj, "metadata")
+    return [
+        *_check_name(metadata, served),
+        *_check_namespace(metadata, served),
+        *check_labels(metadata.get("labels"), "metadata.labels"),
+        *check_annotations(metadata.get("annotations"), "metadata.annotations"),
+        *_check_finalizers(metadata, served),
+        *_check_owners(metadata),
+    ]
+
+
+# ---- names -------------------------------------------------------------------------------------
+
+
+def wrong_with_path_segment(name: str) -> str:
+    """Say why a text cannot stand alone in an address; empty if it can."""
+    if name in (".", ".."):
+        return f"may not be '{name}'"
+    for letter in "/%":
+        if letter in name:
+            return f"may not contain '{letter}'"
+    return ""
+
+
+def wrong_with_service_name(name: str) -> str:
+    """Say why a text is no name of a service; empty if it is one."""
+    if wrong := wrong_with_dns_label(name):
+        return wrong
+    return "" if _DNS_1035.fullmatch(name) else "must begin with a lower-case letter"
+
+
+def _wrong_with_cron_job(name: str) -> str:
+    if len(name) > _MAX_CRON_JOB:
+        return f"must be no more than {_MAX_CRON_JOB} characters"
+    return wrong_with_subdomain(name)
+
+
+_NAME_RULES: Mapping[str, Callable[[str], str]] = {
+    "/namespaces": wrong_with_dns_label,
+    "/services": wrong_with_service_name,
+    "batch/cronjobs": _wrong_with_cron_job,
+}
+
+
+def _name_rule(served: Served) -> Callable[[str], str]:
+    if served.group == "rbac.authorization.k8s.io":
+        return wrong_with_path_segment
+    return _NAME_RULES.get(served.key, wrong_with_subdomain)
+
+
+def _check_name(metadata: Json, served: Served) -> Iterator[Cause]:
+    name, base = metadata.get("name") or "", metadata.get("generateName") or ""
+    if name:
+        yield from about("metadata.name", name, _name_rule(served)(str(name)))
+    elif not base:
+        yield required("metadata.name", "name or generateName is required")
+    if base and not name:
+        # Five random characters follow, so an end that would be wrong alone is fine here.
+        yield from about("metadata.generateName", base, _name_rule(served)(f"{base}x"))
+
+
+def _check_namespace(metadata: Json, served: Served) -> Iterator[Cause]:
+    namespace = metadata.get("namespace") or ""
+    if not served.namespaced:
+        if namespace:
+            yield forbidden("metadata.namespace", "not allowed on this type")
+    elif not namespace:
+        yield required("metadata.namespace")
+    else:
+        yield from about("metadata.namespace", namespace, wrong_with_dns_label(namespace))
+
+
+# ---- labels and annotations --------------------------------------------------------------------
+
+
+def check_labels(labels: object, path: str) -> Iterator[Cause]:
+    """Yield what is wrong with labels that stand at `path`."""
+    for key, value in labels.items() if isinstance(labels, dict) else ():
+        yield from about(path, key, wrong_with_label_key(key))
+        yield from about(path, value, wrong_with_label_value(str(value)))
+
+
+def check_annotations(annotations: object, path: str) -> Iterator[Cause]:
+    """Yield what is wrong with annotations that stand at `path`."""
+    if not isinstance(annotations, dict):
+        return
+    for key in annotations:
+        # Keys of annotations may have upper-case letters in the part before the slash.
+        yield from about(path, key, wrong_with_label_key(key.lower()))
+    size = sum(len(key.encode()) + len(str(value).encode()) for key, value in annotations.items())
+    if size > MAX_ANNOTATION_BYTES:
+        yield too_long(path, MAX_ANNOTATION_BYTES)
+
+
+# ---- finalizers and owners ---------------------------------------------------------------------
+
+
+def _check_finalizers(metadata: Json, served: Served) -> Iterator[Cause]:
+    finalizers = metadata.get("finalizers")
+    path = "metadata.finalizers"
+    names = [str(one) for one in finalizers] if isinstance(finalizers, list) else []
+    for name in names:
+        if wrong := wrong_with_label_key(name):
+            yield invalid(path, name, wrong)
+        elif "/" not in name and name not in STANDARD_FINALIZERS and _is_core(served):
+            yield invalid(path, name, "is neither a standard finalizer nor of the form domain/name")
+    if "orphan" in names and "foregroundDeletion" in names:
+        yield invalid(path, names, "finalizers orphan and foregroundDeletion exclude each other")
+
+
+def _is_core(served: Served) -> bool:
+    """Custom kinds may have finalizers without a domain; upstream warns and accepts."""
+    return "." not in served.group or served.group.endswith(".k8s.io")
+
+
+def _check_owners(metadata: Json) -> Iterator[Cause]:
+    controllers: list[Json] = []
+    for path, owner in numbered(metadata, "ownerReferences", "metadata"):
+        for field in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(field):
+                yield required(f"{path}.{field}", "must not be empty")
+        if (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Event"):
+            yield invalid(path, _named(owner), "an event cannot own anything")
+        if owner.get("controller") is True:
+            controllers.append(owner)
+    if len(controllers) > 1:
+        named = " and ".join(_named(owner) for owner in controllers)
+        why = f"only one reference can have controller set to true; found {named}"
+        yield invalid("metadata.ownerReferences", len(controllers), why)
+
+
+def _named(owner: Mapping[str, Any]) -> str:
+    return f"{owner.get('kind')}/{owner.get('name')}"

@@ -1,0 +1,264 @@
+"""What Kubernetes refuses in a pod spec, wherever it stands.
+
+Parts have files of their own: volumes, variables, actions (probes and hooks), placement. Rules that
+only our decisions need (`kinds`) are asked when Kubernetes has nothing to say against it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from unisono.apiserver.builtin.action_checks import (
+    MAX_PORT,
+    check_lifecycle,
+    check_probes,
+    wrong_with_port_name,
+)
+from unisono.apiserver.builtin.causes import (
+    about,
+    duplicate,
+    forbidden,
+    invalid,
+    not_found,
+    not_supported,
+    required,
+)
+from unisono.apiserver.builtin.judge import cause_of
+from unisono.apiserver.builtin.metadata import check_annotations, check_labels
+from unisono.apiserver.builtin.placement_checks import check_placement_fields
+from unisono.apiserver.builtin.reach import Json, at, items, numbered
+from unisono.apiserver.builtin.resource_checks import check_resources
+from unisono.apiserver.builtin.variable_checks import check_variables
+from unisono.apiserver.builtin.volume_checks import check_volumes, wrong_with_relative_path
+from unisono.apiserver.errors import Cause
+from unisono.kinds.core.schema import PodTemplateSpec
+from unisono.kinds.core.validate import check_pod_template
+from unisono.kinds.decode import decode
+from unisono.kinds.meta import wrong_with_dns_label, wrong_with_subdomain
+
+_PULL = ("Always", "IfNotPresent", "Never")
+_RESTART = ("Always", "OnFailure", "Never")
+_PROTOCOLS = ("TCP", "UDP", "SCTP")
+_DNS = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
+_MESSAGES = ("FallbackToLogsOnError", "File")
+_PROPAGATION = ("Bidirectional", "HostToContainer", "None")
+_MAX_INT32 = 2**31 - 1
+_MAX_NAME_SERVERS = 3
+
+
+def check_template(template: Json, path: str, *, with_placement: bool = True) -> Iterator[Cause]:
+    """Yield the faults of a pod template that stands at `path`.
+
+    What decisions read is left out if the caller has a typed manifest look at it anyway.
+    """
+    metadata = at(template, "metadata")
+    yield from check_labels(metadata.get("labels"), f"{path}.metadata.labels")
+    yield from check_annotations(metadata.get("annotations"), f"{path}.metadata.annotations")
+    spec = at(template, "spec")
+    faults = list(_check_spec(spec, f"{path}.spec"))
+    yield from faults
+    if items(spec, "ephemeralContainers"):
+        yield forbidden(f"{path}.spec.ephemeralContainers", "not allowed in pod templates")
+    if with_placement and not faults:
+        yield from _check_reading(template, path)
+
+
+def check_pod_spec(pod: Json) -> Iterator[Cause]:
+    """Yield the faults of a pod's spec."""
+    spec = at(pod, "spec")
+    yield from _check_spec(spec, "spec")
+    gates = items(spec, "schedulingGates")
+    if gates and spec.get("nodeName"):
+        yield forbidden(
+            "spec.nodeName", "cannot be set until all schedulingGates have been cleared"
+        )
+
+
+def _check_reading(template: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    """Yield what is wrong with what decisions read of a template."""
+    manifest, problems = decode(PodTemplateSpec, template, path=path, ignore_unknown=True)
+    if manifest is not None:
+        problems = list(check_pod_template(manifest, path))
+    yield from (cause_of(problem) for problem in problems)
+
+
+# ---- the spec itself ---------------------------------------------------------------------------
+
+
+def _check_spec(spec: Json, path: str) -> Iterator[Cause]:
+    volumes = yield from check_volumes(spec, path)
+    if not items(spec, "containers"):
+        yield required(f"{path}.containers")
+    claims = {str(claim.get("name")) for claim in items(spec, "resourceClaims")}
+    grace = spec.get("terminationGracePeriodSeconds")
+    seen: set[str] = set()
+    for name in ("containers", "initContainers", "ephemeralContainers"):
+        for at_, container in numbered(spec, name, path):
+            yield from _check_container(container, at_, volumes, seen)
+            yield from _check_claims(container, at_, claims)
+            if name == "initContainers" and container.get("restartPolicy") != "Always":
+                yield from _check_short_lived(container, at_)
+            else:
+                yield from check_probes(container, at_)
+                yield from check_lifecycle(container, at_, grace)
+    yield from _check_host_ports(spec, path)
+    yield from _one_of(spec, "restartPolicy", _RESTART, path)
+    yield from _check_dns(spec, path)
+    yield from _check_numbers(spec, path)
+    yield from _check_names(spec, path)
+    yield from check_placement_fields(spec, path)
+    yield from _check_users(at(spec, "securityContext"), f"{path}.securityContext")
+
+
+def _check_numbers(spec: Json, path: str) -> Iterator[Cause]:
+    deadline = spec.get("activeDeadlineSeconds")
+    if isinstance(deadline, int) and not 1 <= deadline <= _MAX_INT32:
+        why = f"must be between 1 and {_MAX_INT32}, inclusive"
+        yield invalid(f"{path}.activeDeadlineSeconds", deadline, why)
+
+
+def _check_names(spec: Json, path: str) -> Iterator[Cause]:
+    for field in ("serviceAccountName", "nodeName", "priorityClassName", "runtimeClassName"):
+        if name := spec.get(field):
+            yield from about(f"{path}.{field}", name, wrong_with_subdomain(str(name)))
+    for field in ("hostname", "subdomain"):
+        if name := spec.get(field):
+            yield from about(f"{path}.{field}", name, wrong_with_dns_label(str(name)))
+    for at_, alias in numbered(spec, "hostAliases", path):
+        yield from about(f"{at_}.ip", alias.get("ip"), _wrong_with_address(alias.get("ip")))
+        for index, name in enumerate(alias.get("hostnames") or ()):
+            where = f"{at_}.hostnames[{index}]"
+            yield from about(where, name, wrong_with_subdomain(str(name)))
+
+
+def _check_dns(spec: Json, path: str) -> Iterator[Cause]:
+    yield from _one_of(spec, "dnsPolicy", _DNS, path)
+    servers = at(spec, "dnsConfig").get("nameservers") or []
+    at_ = f"{path}.dnsConfig"
+    if spec.get("dnsPolicy") == "None" and not isinstance(spec.get("dnsConfig"), dict):
+        yield required(at_, "must provide `dnsConfig` when `dnsPolicy` is None")
+    if len(servers) > _MAX_NAME_SERVERS:
+        why = f"must not have more than {_MAX_NAME_SERVERS} nameservers"
+        yield invalid(f"{at_}.nameservers", servers, why)
+    for index, server in enumerate(servers):
+        yield from about(f"{at_}.nameservers[{index}]", server, _wrong_with_address(server))
+
+
+def _wrong_with_address(address: object) -> str:
+    try:
+        ipaddress.ip_address(str(address or ""))
+    except ValueError:
+        return "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+    return ""
+
+
+def _check_users(context: Json, path: str) -> Iterator[Cause]:
+    """Numbers of users and groups; of the pod or of a container."""
+    why = f"must be between 0 and {_MAX_INT32}, inclusive"
+    for field in ("runAsUser", "runAsGroup", "fsGroup"):
+        number = context.get(field)
+        if isinstance(number, int) and not 0 <= number <= _MAX_INT32:
+            yield invalid(f"{path}.{field}", number, why)
+    for index, number in enumerate(context.get("supplementalGroups") or ()):
+        if isinstance(number, int) and not 0 <= number <= _MAX_INT32:
+            yield invalid(f"{path}.supplementalGroups[{index}]", number, why)
+
+
+# ---- containers --------------------------------------------------------------------------------
+
+
+def _check_container(
+    container: Json, path: str, volumes: set[str], seen: set[str]
+) -> Iterator[Cause]:
+    name = str(container.get("name") or "")
+    if not name:
+        yield required(f"{path}.name")
+    else:
+        yield from about(f"{path}.name", name, wrong_with_dns_label(name))
+    if name in seen:
+        yield duplicate(f"{path}.name", name)
+    seen.add(name)
+    if not container.get("image"):
+        yield required(f"{path}.image")
+    yield from _one_of(container, "imagePullPolicy", _PULL, path)
+    yield from _one_of(container, "restartPolicy", _RESTART, path)
+    yield from _one_of(container, "terminationMessagePolicy", _MESSAGES, path)
+    yield from _check_ports(container, path)
+    yield from check_variables(container, path)
+    yield from _check_mounts(container, path, volumes)
+    yield from check_resources(at(container, "resources"), f"{path}.resources")
+    yield from _check_users(at(container, "securityContext"), f"{path}.securityContext")
+
+
+def _check_short_lived(container: Json, path: str) -> Iterator[Cause]:
+    """What ends before the pod begins is neither probed nor stopped."""
+    for field in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
+        if container.get(field) is not None:
+            why = "may not be set for init containers without restartPolicy=Always"
+            yield forbidden(f"{path}.{field}", why)
+
+
+def _check_claims(container: Json, path: str, claims: set[str]) -> Iterator[Cause]:
+    for at_, claim in numbered(at(container, "resources"), "claims", f"{path}.resources"):
+        name = str(claim.get("name") or "")
+        if name not in claims:
+            yield not_found(at_, name)
+
+
+def _check_ports(container: Json, path: str) -> Iterator[Cause]:
+    names: set[str] = set()
+    for at_, port in numbered(container, "ports", path):
+        for field in ("containerPort", "hostPort"):
+            number = port.get(field)
+            if isinstance(number, int) and not 0 <= number <= MAX_PORT:
+                yield invalid(f"{at_}.{field}", number, f"must be between 1 and {MAX_PORT}")
+        if not port.get("containerPort"):
+            yield required(f"{at_}.containerPort")
+        yield from _one_of(port, "protocol", _PROTOCOLS, at_)
+        name = str(port.get("name") or "")
+        if name:
+            yield from about(f"{at_}.name", name, wrong_with_port_name(name))
+            if name in names:
+                yield duplicate(f"{at_}.name", name)
+        names.add(name)
+
+
+def _check_host_ports(spec: Json, path: str) -> Iterator[Cause]:
+    """No two containers that run at the same time can have one port of their node."""
+    taken: set[str] = set()
+    for name in ("containers", "initContainers"):
+        for at_, container in numbered(spec, name, path):
+            if name == "initContainers" and container.get("restartPolicy") != "Always":
+                continue
+            for where, port in numbered(container, "ports", at_):
+                number = port.get("hostPort")
+                key = f"{port.get('protocol')}/{port.get('hostIP') or ''}/{number}"
+                if number and key in taken:
+                    yield duplicate(f"{where}.hostPort", key)
+                taken.add(key)
+
+
+def _check_mounts(container: Json, path: str, volumes: set[str]) -> Iterator[Cause]:
+    points: set[str] = set()
+    for at_, mount in numbered(container, "volumeMounts", path):
+        name, point = str(mount.get("name") or ""), str(mount.get("mountPath") or "")
+        if not name:
+            yield required(f"{at_}.name")
+        elif name not in volumes:
+            yield not_found(f"{at_}.name", name)
+        if not point:
+            yield required(f"{at_}.mountPath")
+        elif point in points:
+            yield invalid(f"{at_}.mountPath", point, "must be unique")
+        points.add(point)
+        inner = str(mount.get("subPath") or "")
+        yield from about(f"{at_}.subPath", inner, wrong_with_relative_path(inner))
+        yield from _one_of(mount, "mountPropagation", _PROPAGATION, at_)
+
+
+def _one_of(obj: Json, field: str, allowed: tuple[str, ...], path: str) -> Iterator[Cause]:
+    value = obj.get(field)
+    if value is not None and value not in allowed:
+        yield not_supported(f"{path}.{field}", value, allowed)

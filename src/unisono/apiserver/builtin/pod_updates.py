@@ -1,0 +1,127 @@
+"""What may change in a pod that exists.
+
+image of a container         at any time
+activeDeadlineSeconds        may be set, and lowered
+tolerations                  may be added; of those that are there, only the seconds may change
+schedulingGates              may only be removed
+nodeSelector, affinity       may be narrowed while the pod has gates
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unisono.apiserver.builtin.causes import forbidden, invalid
+from unisono.apiserver.builtin.reach import Json, at, items
+from unisono.apiserver.errors import Cause
+
+_ALLOWED = (
+    "pod updates may not change fields other than `spec.containers[*].image`, "
+    "`spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, `spec.tolerations` (only "
+    "additions) and `spec.schedulingGates` (only removals)"
+)
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def check_pod_update(new: Json, old: Json) -> Iterator[Cause]:
+    """Yield what an update of a pod must not do; both are the whole pods."""
+    after, before = at(new, "spec"), at(old, "spec")
+    if after == before:
+        return
+    for field in ("containers", "initContainers"):
+        if len(items(after, field)) != len(items(before, field)):
+            yield forbidden(f"spec.{field}", "pod updates may not add or remove containers")
+            return
+    yield from _check_deadline(after, before)
+    yield from _check_gates(after, before)
+    if not _keeps_tolerations(after, before):
+        why = "existing tolerations can not be modified except their tolerationSeconds"
+        yield forbidden("spec.tolerations", why)
+    is_gated = bool(items(before, "schedulingGates"))
+    if is_gated:
+        yield from _check_narrowed(after, before)
+    if _frozen(after, is_gated=is_gated) != _frozen(before, is_gated=is_gated):
+        yield forbidden("spec", _ALLOWED)
+
+
+def _frozen(spec: Json, *, is_gated: bool) -> Json:
+    """Return a spec without what has rules of its own."""
+    free = {"activeDeadlineSeconds", "tolerations", "schedulingGates"}
+    if is_gated:
+        free |= {"nodeSelector", "affinity"}
+    rest = {
+        key: value for key, value in spec.items() if key not in free and value not in (None, [])
+    }
+    for name in ("containers", "initContainers"):
+        if name in rest:
+            rest[name] = [{**one, "image": ""} for one in items(spec, name)]
+    # A grace period below zero was let in by old servers and may be mended.
+    grace = rest.get("terminationGracePeriodSeconds")
+    if isinstance(grace, int) and grace < 0:
+        rest["terminationGracePeriodSeconds"] = 1
+    if is_gated:
+        affinity = at(spec, "affinity")
+        rest["affinity"] = {key: affinity[key] for key in affinity if key != "nodeAffinity"}
+    return rest
+
+
+def _check_deadline(after: Json, before: Json) -> Iterator[Cause]:
+    path = "spec.activeDeadlineSeconds"
+    new, old = after.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds")
+    if old is None or new == old:
+        return
+    if new is None:
+        yield invalid(path, new, "must not be removed once it is set")
+    elif new > old:
+        yield invalid(path, new, f"must be less than or equal to previous value {old}")
+
+
+def _check_gates(after: Json, before: Json) -> Iterator[Cause]:
+    known = {gate.get("name") for gate in items(before, "schedulingGates")}
+    for index, gate in enumerate(items(after, "schedulingGates")):
+        if gate.get("name") not in known:
+            why = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
+            yield forbidden(f"spec.schedulingGates[{index}].name", why)
+
+
+def _keeps_tolerations(after: Json, before: Json) -> bool:
+    kept = [_without_seconds(one) for one in items(after, "tolerations")]
+    return all(_without_seconds(one) in kept for one in items(before, "tolerations"))
+
+
+def _without_seconds(toleration: Json) -> Json:
+    return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+
+
+# ---- narrowing, while there are gates ----------------------------------------------------------
+
+
+def _check_narrowed(after: Json, before: Json) -> Iterator[Cause]:
+    """Only additions: a pod that somebody counted on must not become able to go elsewhere."""
+    old, new = at(before, "nodeSelector"), at(after, "nodeSelector")
+    if any(new.get(key) != value for key, value in old.items()):
+        yield invalid("spec.nodeSelector", new, "only additions are allowed")
+    path = f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
+    before_terms = _terms(before)
+    if before_terms is None:
+        return
+    after_terms = _terms(after) or []
+    # Terms are alternatives, so none may be added; inside a term all clauses must hold.
+    if len(after_terms) != len(before_terms):
+        yield invalid(path, after_terms, "no additions/deletions to non-empty list are allowed")
+        return
+    for index, (narrow, wide) in enumerate(zip(after_terms, before_terms, strict=True)):
+        if not _narrows(narrow, wide):
+            yield invalid(f"{path}[{index}]", narrow, "only additions are allowed")
+
+
+def _terms(spec: Json) -> list[Json] | None:
+    required = at(spec, "affinity", "nodeAffinity", _REQUIRED)
+    return items(required, "nodeSelectorTerms") if required else None
+
+
+def _narrows(narrow: Json, wide: Json) -> bool:
+    return all(
+        items(narrow, field)[: len(items(wide, field))] == items(wide, field)
+        for field in ("matchExpressions", "matchFields")
+    )

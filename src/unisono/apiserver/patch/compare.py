@@ -1,0 +1,224 @@
+"""Which paths differ between two objects, which an object has, and which it claims.
+
+Three walks over values and their grain, all ending in field sets:
+
+    differences   what a write changed or added, and what it removed
+    everything    all that a new value adds, interior nodes too
+    claims        what a configuration claims when it is applied: its leaves, the items of its
+                  lists, the keys of its maps, but not the objects around them
+
+A node counts as added if there was nothing before, not even null. A list whose items have the same
+key twice is looked at as a whole under that key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from unisono.apiserver.patch.copying import equal
+from unisono.apiserver.patch.field_set import SELF, Tree
+from unisono.apiserver.patch.grain import FIELDS, LEAF, UNOWNED, Grain
+from unisono.apiserver.patch.tracking import Tracked
+
+Json = dict[str, Any]
+
+
+def everything(grain: Grain, value: Any) -> Tree:
+    """Return the node of a value that was not there before: itself and all below."""
+    kind = grain.kind
+    if kind == LEAF or not value:
+        return {}
+    tree: Tree = {SELF: {}}
+    if kind == FIELDS:
+        if type(value) is not dict:
+            return {}
+        if grain.is_plain_map:
+            for name in value:
+                tree["f:" + name] = {}
+            return tree
+        leaf = grain.leaves.get
+        for name, child in value.items():
+            text = leaf(name)
+            if text is not None:
+                tree[text] = {}
+            else:
+                text, below, _ = grain.field(name)
+                tree[text] = everything(below, child)
+    else:
+        if type(value) is not list:
+            return {}
+        items = grain.items
+        for item in value:
+            text = grain.text(item)
+            tree[text] = {} if text in tree else everything(items, item)
+    return tree
+
+
+def differences(grain: Grain, old: Any, new: Any) -> tuple[Tree | None, Tree | None]:
+    """Return the nodes of what changed or came, and of what went; None for nothing.
+
+    Both values are there (perhaps as null), and they are not equal.
+    """
+    kind = grain.kind
+    if kind == LEAF:
+        return {}, None
+    container = dict if kind == FIELDS else list
+    old_fits = old is None or type(old) is container
+    new_fits = new is None or type(new) is container
+    if not old_fits or not new_fits:
+        # One becomes the other: an object a text, a list a number.
+        went = _below(grain, old) if old_fits else None
+        came = _below(grain, new) if new_fits else None
+        return {SELF: {}, **came} if came else {}, went
+    if not old and not new:
+        return {}, None  # null, {} and [] are values of their own
+    if kind == FIELDS:
+        return _fields_differ(grain, old or {}, new or {}, ())
+    return _items_differ(grain, old or [], new or [])
+
+
+def _below(grain: Grain, value: Any) -> Tree | None:
+    tree = everything(grain, value)
+    return {key: node for key, node in tree.items() if key != SELF} or None
+
+
+def _fields_differ(
+    grain: Grain, old: Json, new: Json, skipped: Collection[str]
+) -> tuple[Tree | None, Tree | None]:
+    came: Tree = {}
+    went: Tree = {}
+    known = grain.fields
+    for name, value in new.items():
+        if name in skipped:
+            continue
+        if name in old:
+            before = old[name]
+            if value == before and (value.__class__ is str or equal(value, before)):
+                continue
+            text, below, _ = known.get(name) or grain.field(name)
+            if below.kind == LEAF:
+                came[text] = {}
+                continue
+            changed, removed = differences(below, before, value)
+            if changed is not None:
+                came[text] = changed
+            if removed is not None:
+                went[text] = removed
+        else:
+            text, below, _ = known.get(name) or grain.field(name)
+            came[text] = {} if below.kind == LEAF else everything(below, value)
+    for name, value in old.items():
+        if name not in new and name not in skipped:
+            text, below, _ = grain.field(name)
+            went[text] = everything(below, value)
+    return came or None, went or None
+
+
+def _items_differ(grain: Grain, old: list[Any], new: list[Any]) -> tuple[Tree | None, Tree | None]:
+    came: Tree = {}
+    went: Tree = {}
+    before = _by_text(grain, old)
+    after = _by_text(grain, new)
+    items = grain.items
+    for text, now in after.items():
+        then = before.get(text, ())
+        if len(then) > 1 and len(now) > 1:
+            if not equal(now, then):
+                came[text] = {}
+        elif len(now) > 1:
+            came[text] = {}
+            if then:
+                went[text] = everything(items, then[0])
+        elif len(then) > 1:
+            came[text] = everything(items, now[0])
+            went[text] = {}
+        elif not then:
+            came[text] = everything(items, now[0])
+        elif not equal(now, then):
+            changed, removed = differences(items, then[0], now[0])
+            if changed is not None:
+                came[text] = changed
+            if removed is not None:
+                went[text] = removed
+    for text, then in before.items():
+        if text not in after:
+            went[text] = everything(items, then[0]) if len(then) == 1 else {}
+    return came or None, went or None
+
+
+def _by_text(grain: Grain, items: list[Any]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for item in items:
+        found.setdefault(grain.text(item), []).append(item)
+    return found
+
+
+def claims(grain: Grain, value: Any) -> Tree:
+    """Return what is below a value of a configuration that is applied; `{}` for nothing."""
+    tree: Tree = {}
+    if grain.kind == FIELDS and isinstance(value, dict):
+        for name, child in value.items():
+            text, below, is_declared = grain.field(name)
+            if below.kind == LEAF or child is None or child == {}:
+                tree[text] = {}
+                continue
+            claimed = claims(below, child)
+            is_whole = below.kind == FIELDS and not isinstance(child, dict)
+            if is_whole or not is_declared:
+                tree[text] = {SELF: {}, **claimed} if claimed else {}
+            elif claimed:
+                tree[text] = claimed
+    elif grain.kind not in (LEAF, FIELDS) and isinstance(value, list):
+        for item in value:
+            text = grain.text(item)
+            claimed = {} if text in tree else claims(grain.items, item)
+            tree[text] = {SELF: {}, **claimed} if claimed else {}
+    return tree
+
+
+# ---- whole objects -----------------------------------------------------------------------------
+
+
+def object_differences(
+    grain: Grain, old: Mapping[str, Any], new: Json, tracked: Tracked
+) -> tuple[Tree, Tree]:
+    """Return what changed or came, and what went, among what is tracked."""
+    came: Tree = {}
+    went: Tree = {}
+    for name in (*new, *(name for name in old if name not in new)):
+        if not tracked(name):
+            continue
+        text, below, _ = grain.field(name)
+        value, before = new.get(name, _ABSENT), old.get(name, _ABSENT)
+        changed: Tree | None = None
+        removed: Tree | None = None
+        if name == "metadata":
+            fields = value if isinstance(value, dict) else {}
+            fields_before = before if isinstance(before, dict) else {}
+            changed, removed = _fields_differ(below, fields_before, fields, UNOWNED)
+        elif before is _ABSENT:
+            changed = everything(below, value)
+        elif value is _ABSENT:
+            removed = everything(below, before)
+        elif not equal(value, before):
+            changed, removed = differences(below, before, value)
+        if changed is not None:
+            came[text] = changed
+        if removed is not None:
+            went[text] = removed
+    return came, went
+
+
+_ABSENT: Any = object()
+
+
+def object_claims(grain: Grain, config: Json, tracked: Tracked) -> Tree:
+    """Return the set that whoever applies a configuration owns afterwards."""
+    kept = {name: value for name, value in config.items() if tracked(name)}
+    metadata = kept.get("metadata")
+    if isinstance(metadata, dict):
+        kept["metadata"] = {name: value for name, value in metadata.items() if name not in UNOWNED}
+        if not kept["metadata"]:
+            del kept["metadata"]
+    return claims(grain, kept)

@@ -1,0 +1,115 @@
+"""Taking away what a manager no longer applies and nobody else owns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unisono.apiserver.patch.compare import claims
+from unisono.apiserver.patch.field_set import (
+    Tree,
+    difference,
+    holds,
+    intersection,
+    union,
+    with_parents,
+)
+from unisono.apiserver.patch.grain import FIELDS, LEAF, Grain
+
+Json = dict[str, Any]
+
+
+def pruned(
+    grain: Grain, value: Any, *, last: Tree, owned: Tree, claimed: Tree, keeps_empty: bool
+) -> tuple[Any, Any]:
+    """Return a merged object without what only the last configuration claimed.
+
+    `last` is what the manager claimed when it applied before, `claimed` what it claims now, and
+    `owned` what anybody owns now. `keeps_empty` is false for built-in kinds, which on a real
+    server lose what becomes empty even if the configuration has it so. The first result is for
+    comparing, the second for storing.
+    """
+    gone = _gone_since(grain, value, last, owned)
+    # An object with nothing but empty lists in it counts as nothing; it stays nevertheless if the
+    # configuration has it.
+    gone = difference(gone, with_parents(claimed, grain))
+    if not gone:
+        return value, value
+    return removed(grain, value, gone) or {}, remainder(
+        grain, value, gone, claimed if keeps_empty else {}
+    )
+
+
+def _gone_since(grain: Grain, value: Any, last: Tree, owned: Tree) -> Tree:
+    """Return the paths to take out of a merged object.
+
+    What nobody ever claimed (a default below a removed item, say) goes with the item that it
+    belongs to, and stays otherwise.
+    """
+    last = with_parents(last, grain)
+    owned = with_parents(owned, grain)
+    there = with_parents(claims(grain, value), grain)
+    without_last = with_parents(claims(grain, removed(grain, value, last)), grain)
+    without_unowned = removed(grain, value, difference(there, union(without_last, owned)))
+    gone = difference(there, with_parents(claims(grain, without_unowned), grain))
+    return intersection(gone, last)
+
+
+def removed(grain: Grain, value: Any, paths: Tree) -> Any:
+    """Return a value without the paths and all below them, for working out sets.
+
+    What becomes empty becomes null: its own path may be somebody's even if nothing is below it.
+    """
+    if grain.kind == FIELDS and isinstance(value, dict):
+        return _fields_left(grain, value, paths, None) or None
+    if grain.kind not in (FIELDS, LEAF) and isinstance(value, list):
+        return _items_left(grain, value, paths, None) or None
+    # Below a value that is owned as a whole there is nothing to take away.
+    return None if isinstance(value, (dict, list)) else value
+
+
+def remainder(grain: Grain, value: Any, paths: Tree, claimed: Tree) -> Any:
+    """Return a value without the paths and all below them, as it is to be stored.
+
+    A declared field that becomes empty is left out, because many kinds refuse it empty, unless
+    the configuration itself says that it shall be there; what stands in a map or a list stays.
+    """
+    if grain.kind == FIELDS and isinstance(value, dict):
+        return _fields_left(grain, value, paths, claimed)
+    if grain.kind not in (FIELDS, LEAF) and isinstance(value, list):
+        return _items_left(grain, value, paths, claimed)
+    return value
+
+
+def _fields_left(grain: Grain, value: Json, paths: Tree, claimed: Tree | None) -> Json:
+    fields = {}
+    for name, child in value.items():
+        text, below, is_declared = grain.field(name)
+        node = paths.get(text)
+        if node is None:
+            fields[name] = child
+        elif holds(node):
+            continue
+        elif claimed is None:
+            fields[name] = removed(below, child, node)
+        else:
+            claim = claimed.get(text)
+            rest = remainder(below, child, node, claim or {})
+            if not is_declared or rest not in ({}, []) or holds(claim):
+                fields[name] = rest
+    return fields
+
+
+def _items_left(grain: Grain, value: list[Any], paths: Tree, claimed: Tree | None) -> list[Any]:
+    items = []
+    for item in value:
+        text = grain.text(item)
+        node = paths.get(text)
+        if node is None:
+            items.append(item)
+        elif holds(node):
+            continue
+        elif claimed is None:
+            items.append(removed(grain.items, item, node))
+        else:
+            items.append(remainder(grain.items, item, node, claimed.get(text) or {}))
+    return items

@@ -1,0 +1,219 @@
+"""From a protobuf body to the object it means.
+
+    "k8s\\0"  Unknown {1 typeMeta {1 apiVersion, 2 kind}, 2 raw, 3 contentEncoding, 4 contentType}
+
+`raw` is the message of the kind. It is read field by field with the tables of `fields/`; a number
+that they do not have is refused by name of its place, never dropped: what the author wrote must
+not get lost on the way. Whatever the bytes are, the outcome is an object or an `ApiError`: no
+message contains itself, so the tables bound how deep a body can be nested.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import orjson
+
+from unisono.apiserver.errors import unsupported_media_type
+from unisono.apiserver.protobuf import wire
+from unisono.apiserver.protobuf.messages import Field, message, message_of
+from unisono.apiserver.protobuf.wire import broken, read_message
+
+Json = dict[str, Any]
+
+MAGIC = b"k8s\0"
+CONTENT_TYPE = "application/vnd.kubernetes.protobuf"
+
+_ADVICE = "send it as JSON or YAML instead, for example with kubectl apply -f"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def decode(body: bytes) -> Json:
+    """Return the object in a request body; raise 415 for what is not known, 400 for broken bytes.
+
+    >>> decode(b"k8s\\0\\x0a\\x0f\\x0a\\x02v1\\x12\\x09Namespace\\x12\\x05\\x0a\\x03\\x0a\\x01a")
+    {'apiVersion': 'v1', 'kind': 'Namespace', 'metadata': {'name': 'a'}}
+    """
+    if not body.startswith(MAGIC):
+        raise broken("does not start with k8s and a zero", "")
+    type_meta: dict[int, str] = {}
+    raw = b""
+    for number, kind, value in read_message(body[len(MAGIC) :], "its envelope"):
+        if kind != wire.BYTES or not isinstance(value, bytes):
+            raise broken(f"has no bytes in field {number}", "its envelope")
+        if number == 1:
+            type_meta = {
+                inner: _text(text, "its type") for inner, _, text in read_message(value, "its type")
+            }
+        elif number == 2:
+            raw = value
+        elif value:  # an encoding such as gzip, or another type of content than protobuf
+            text = _text(value, "its envelope")
+            raise unsupported_media_type(f"the protobuf body holds {text!r}; {_ADVICE}")
+    api_version, kind_name = type_meta.get(1, ""), type_meta.get(2, "")
+    name = message_of(api_version, kind_name)
+    if not name:
+        known = f"{api_version} {kind_name}".strip() or "an object without a kind"
+        raise unsupported_media_type(f"{known} is not known in its protobuf form; {_ADVICE}")
+    return {"apiVersion": api_version, "kind": kind_name, **_object(raw, name, kind_name, "")}
+
+
+def _object(raw: bytes, name: str, kind: str, where: str) -> Json:
+    """Read one message; `where` is the path so far, empty at the top."""
+    fields = message(name)
+    assert fields is not None, f"no message is named {name}"
+    result: Json = {}
+    for number, wire_type, value in read_message(raw, where):
+        field = fields.get(number)
+        if field is None:
+            place = f" in {where}" if where else ""
+            raise unsupported_media_type(
+                f"{kind}: field {number}{place} ({name}) is not known here in its protobuf form; "
+                f"{_ADVICE}"
+            )
+        here = f"{where}.{field.name}" if where and field.name != "." else where or field.name
+        if field.is_map:
+            key, item = _entry(field, wire_type, value, kind, here)
+            result.setdefault(field.name, {})[key] = item
+        elif field.is_list:
+            result.setdefault(field.name, []).extend(_items(field, wire_type, value, kind, here))
+        else:
+            item = _value(field, wire_type, value, kind, here)
+            if field.name == ".":
+                result.update(item)
+            elif item is not None and (item or field.stays_empty):
+                result[field.name] = item
+            else:
+                result.pop(field.name, None)  # the last value of a field is the one that counts
+    return result
+
+
+def _entry(
+    field: Field, wire_type: int, value: int | bytes, kind: str, where: str
+) -> tuple[str, Any]:
+    if wire_type != wire.BYTES or not isinstance(value, bytes):
+        raise broken("has no map entry", where)
+    key = ""
+    item_type = wire.BYTES
+    item_value: int | bytes = b""
+    for number, inner_type, inner in read_message(value, where):
+        if number == 1:
+            key = _text(inner, where)
+        elif number == 2:
+            item_type, item_value = inner_type, inner
+        else:
+            raise broken(f"has a map entry with field {number}", where)
+    return key, _value(field, item_type, item_value, kind, f"{where}[{key}]")
+
+
+def _items(field: Field, wire_type: int, value: int | bytes, kind: str, where: str) -> list[Any]:
+    if field.type == "int" and isinstance(value, bytes) and wire_type == wire.BYTES:
+        return [wire.signed(number) for number in wire.read_packed(value, where)]
+    return [_value(field, wire_type, value, kind, where)]
+
+
+def _value(field: Field, wire_type: int, value: int | bytes, kind: str, where: str) -> Any:
+    """Return one value as JSON has it; None stands for a time that is not set."""
+    if field.type in ("int", "bool"):
+        if wire_type != wire.VARINT or not isinstance(value, int):
+            raise broken("has no number", where)
+        return wire.signed(value) if field.type == "int" else value != 0
+    if wire_type != wire.BYTES or not isinstance(value, bytes):
+        raise broken("has a number instead of text or a message", where)
+    plain = _PLAIN.get(field.type)
+    if plain is not None:
+        return plain(value, where)
+    return _object(value, field.type, kind, where)
+
+
+# ---- types that JSON writes as one value ---------------------------------------------------------
+
+
+def _text(value: int | bytes, where: str) -> str:
+    if not isinstance(value, bytes):
+        raise broken("has a number instead of text", where)
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise broken("has text that is not UTF-8", where) from None
+
+
+def _base64(value: bytes, where: str) -> str:
+    return base64.b64encode(value).decode()
+
+
+def _quantity(value: bytes, where: str) -> str:
+    found = _one(value, where, 1)
+    return _text(found, where) if found is not None else "0"
+
+
+def _int_or_string(value: bytes, where: str) -> int | str:
+    parts = {number: part for number, _, part in read_message(value, where)}
+    if parts.get(1, 0) == 1:
+        return _text(parts.get(3, b""), where)
+    number = parts.get(2, 0)
+    if not isinstance(number, int):
+        raise broken("has no number", where)
+    return wire.signed(number)
+
+
+def _moment(value: bytes, where: str) -> datetime | None:
+    parts = {number: part for number, _, part in read_message(value, where)}
+    seconds, nanos = parts.get(1, 0), parts.get(2, 0)
+    if not isinstance(seconds, int) or not isinstance(nanos, int):
+        raise broken("has no time", where)
+    if not seconds and not nanos:
+        return None
+    try:
+        return _EPOCH + timedelta(seconds=wire.signed(seconds), microseconds=nanos // 1000)
+    except OverflowError:
+        raise broken("has a time before year 1 or after year 9999", where) from None
+
+
+def _time(value: bytes, where: str) -> str | None:
+    moment = _moment(value, where)
+    return None if moment is None else _written(moment, "seconds")
+
+
+def _microtime(value: bytes, where: str) -> str | None:
+    moment = _moment(value, where)
+    return None if moment is None else _written(moment, "microseconds")
+
+
+def _written(moment: datetime, precision: str) -> str:
+    return moment.replace(tzinfo=None).isoformat(timespec=precision) + "Z"
+
+
+def _json(value: bytes, where: str) -> Any:
+    content = _one(value, where, 1) or b"null"
+    try:
+        return orjson.loads(content if isinstance(content, bytes) else b"")
+    except orjson.JSONDecodeError:
+        raise broken("has something else than JSON", where) from None
+
+
+def _strings(value: bytes, where: str) -> list[str]:
+    return [_text(item, where) for _, _, item in read_message(value, where)]
+
+
+def _one(value: bytes, where: str, wanted: int) -> int | bytes | None:
+    found: int | bytes | None = None
+    for number, _, part in read_message(value, where):
+        if number == wanted:
+            found = part
+    return found
+
+
+_PLAIN: dict[str, Callable[[bytes, str], Any]] = {
+    "string": _text,
+    "bytes": _base64,
+    "quantity": _quantity,
+    "intOrString": _int_or_string,
+    "time": _time,
+    "microtime": _microtime,
+    "json": _json,
+    "strings": _strings,
+}

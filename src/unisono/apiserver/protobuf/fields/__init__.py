@@ -1,0 +1,1 @@
+"""Which number stands for which field, one module per area, in the notation of `messages`."""

@@ -1,0 +1,84 @@
+"""The protobuf wire format: a message is a run of numbered values that do not say what they mean.
+
+    tag = number << 3 | wire type
+    0   varint: seven bits a byte, least significant first, the top bit says "more"
+    1   eight bytes          2   a length and as many bytes          5   four bytes
+
+Types 3 and 4 (groups) are not used by anybody and count as broken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unisono.apiserver.errors import ApiError, bad_request
+
+VARINT = 0
+FIXED64 = 1
+BYTES = 2
+FIXED32 = 5
+
+_MOST_VARINT_BYTES = 10  # 64 bits in portions of seven
+_64_BITS = (1 << 64) - 1
+
+
+def broken(what: str, where: str) -> ApiError:
+    """Return the refusal of a body that no client can have meant."""
+    place = f" in {where}" if where else ""
+    return bad_request(f"the protobuf body {what}{place}")
+
+
+def read_message(message: bytes, where: str) -> Iterator[tuple[int, int, int | bytes]]:
+    """Yield number, wire type and raw value of each field; `where` is for refusals."""
+    at, end = 0, len(message)
+    while at < end:
+        tag, at = _varint(message, at, where)
+        number, kind = tag >> 3, tag & 7
+        if not number:
+            raise broken("has a field with the number 0", where)
+        if kind == VARINT:
+            value, at = _varint(message, at, where)
+            yield number, kind, value
+            continue
+        if kind == BYTES:
+            length, at = _varint(message, at, where)
+        elif kind == FIXED64:
+            length = 8
+        elif kind == FIXED32:
+            length = 4
+        else:
+            raise broken(f"has the unknown wire type {kind}", where)
+        if length > end - at:
+            raise broken("is cut off", where)
+        yield number, kind, message[at : at + length]
+        at += length
+
+
+def read_packed(values: bytes, where: str) -> Iterator[int]:
+    """Yield the numbers of a repeated field that stand together in one value."""
+    at = 0
+    while at < len(values):
+        value, at = _varint(values, at, where)
+        yield value
+
+
+def signed(value: int) -> int:
+    """Read 64 bits as a number that may be negative.
+
+    >>> signed(2**64 - 7)
+    -7
+    """
+    return value - (1 << 64) if value >> 63 else value
+
+
+def _varint(message: bytes, at: int, where: str) -> tuple[int, int]:
+    value = 0
+    for position in range(_MOST_VARINT_BYTES):
+        if at >= len(message):
+            raise broken("is cut off", where)
+        byte = message[at]
+        at += 1
+        value |= (byte & 0x7F) << 7 * position
+        if byte < 0x80:
+            return value & _64_BITS, at
+    raise broken("has a number of more than 64 bits", where)

@@ -1,0 +1,45 @@
+"""A request and its answer, whoever carries them: HTTP, or a caller in the same process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+
+# What an address means is worked out in `rest.route`; here are only its parts.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """Who asks, as authentication found out."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Request:
+    """One call of the API; header names are in lower case."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    user: User
+    warnings: list[str] = field(default_factory=list)  # sent back as `Warning` headers
+
+    def flag(self, name: str) -> bool:
+        """Return a boolean of the query string."""
+        return self.query.get(name, "").lower() in ("true", "1")
+
+
+@dataclass(slots=True, kw_only=True)
+class Response:
+    """An answer: bytes at once, or chunks as they come (watch, logs)."""
+
+    code: int = 200
+    body: bytes = b""
+    chunks: AsyncIterator[bytes] | None = None
+    content_type: str = "application/json"
+    headers: dict[str, str] = field(default_factory=dict)

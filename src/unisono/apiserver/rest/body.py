@@ -1,0 +1,145 @@
+"""What a client sent: JSON, YAML or kubectl's protobuf, turned into an object and inspected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import yaml
+
+from unisono.apiserver.catalogue import Resource
+from unisono.apiserver.errors import Cause, bad_request, invalid, unsupported_media_type
+from unisono.apiserver.protobuf.decode import decode as decode_protobuf
+from unisono.apiserver.request import Request
+from unisono.apiserver.schema.duplicates import duplicate_fields
+from unisono.apiserver.strategy import Json
+
+try:
+    from yaml import CSafeLoader as YamlLoader
+except ImportError:  # PyYAML was built without its C library
+    from yaml import SafeLoader as YamlLoader  # type: ignore[assignment]
+
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+_YAML = ("application/yaml", "application/x-yaml", "text/yaml")
+_JSON = ("application/json", "")
+
+# Objects nested deeper than any real one would only serve to exhaust a stack.
+_MAX_DEPTH = 200
+
+
+def media_type(request: Request) -> str:
+    """Return the type of the body without its parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def parse(request: Request) -> Any:
+    """Return what the body says, whatever it is."""
+    kind = media_type(request)
+    if kind == PROTOBUF:
+        return decode_protobuf(request.body)
+    if kind in _YAML:
+        return parse_yaml(request.body)
+    if kind in _JSON:
+        return parse_json(request.body)
+    raise unsupported_media_type(
+        f"the body has type {kind}; use application/json, application/yaml or {PROTOBUF}"
+    )
+
+
+def parse_json(body: bytes) -> Any:
+    """Return what a JSON text says."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise bad_request(f"the body is not valid JSON: {error}") from error
+
+
+def parse_yaml(body: bytes) -> Any:
+    """Return what a YAML text says; JSON, which is YAML too, is read much faster."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        value = yaml.load(body, Loader=YamlLoader)
+        return orjson.loads(orjson.dumps(value))  # dates and such become text, odd keys an error
+    except (yaml.YAMLError, ValueError, RecursionError, TypeError) as error:
+        raise bad_request(f"the body is not valid YAML: {error}") from error
+
+
+def parse_object(request: Request, resource: Resource) -> Json:
+    """Return the object in the body, which must be of the kind that the address names."""
+    obj = parse(request)
+    return of_kind(obj, resource)
+
+
+def of_kind(obj: Any, resource: Resource) -> Json:
+    """Return an object if it is of a kind and version, which it may leave unsaid."""
+    if not isinstance(obj, dict):
+        raise bad_request("the body is not an object")
+    served = resource.served
+    if not resource.strategy.is_typed and not (obj.get("apiVersion") and obj.get("kind")):
+        raise bad_request("the object has no apiVersion or no kind")
+    for key, wanted in (("apiVersion", served.api_version), ("kind", served.kind)):
+        given = obj.setdefault(key, wanted)
+        if given != wanted:
+            raise bad_request(
+                f"the {key} in the data ({given}) does not match the expected {key} ({wanted})"
+            )
+    metadata = obj.setdefault("metadata", {})
+    if metadata is None:
+        metadata = obj["metadata"] = {}
+    if not isinstance(metadata, dict):
+        raise bad_request("metadata is not an object")
+    check_depth(obj)
+    # The order in which people expect to read it; what is stored is shown as it is.
+    head = {key: obj.pop(key) for key in ("apiVersion", "kind", "metadata")}
+    return {**head, **obj}
+
+
+def check_depth(value: Any) -> None:
+    """Refuse what is nested deeper than any real object."""
+    stack = [(value, 0)]
+    while stack:
+        item, depth = stack.pop()
+        if depth > _MAX_DEPTH:
+            raise bad_request(f"the object is nested more than {_MAX_DEPTH} levels deep")
+        if isinstance(item, dict):
+            stack.extend((below, depth + 1) for below in item.values())
+        elif isinstance(item, list):
+            stack.extend((below, depth + 1) for below in item)
+
+
+def field_validation(request: Request) -> str:
+    """Return how strictly unknown fields are to be taken."""
+    chosen = request.query.get("fieldValidation") or "Warn"
+    if chosen not in ("Ignore", "Warn", "Strict"):
+        cause = Cause(
+            "FieldValueNotSupported",
+            f'Unsupported value: "{chosen}": supported values: "Ignore", "Warn", "Strict"',
+            "fieldValidation",
+        )
+        raise invalid("CreateOptions", "", [cause], group="meta.k8s.io")
+    return chosen
+
+
+def report_fields(
+    request: Request,
+    unknown: list[str],
+    *,
+    duplicates: bool = True,
+    hint: Callable[[str], str] = lambda path: "",
+) -> None:
+    """Refuse or warn about fields that are unknown, or given twice."""
+    chosen = field_validation(request)
+    if chosen == "Ignore":
+        return
+    found = [f'unknown field "{path}"{hint(path)}' for path in unknown]
+    if duplicates and media_type(request) in (*_JSON, *_YAML, "application/apply-patch+yaml"):
+        found += [f'duplicate field "{path}"' for path in duplicate_fields(request.body)]
+    if not found:
+        return
+    if chosen == "Strict":
+        raise bad_request(f"strict decoding error: {', '.join(found)}")
+    request.warnings.extend(found)

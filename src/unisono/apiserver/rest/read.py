@@ -1,0 +1,186 @@
+"""GET of one object, and lists: with selectors, in pages, as of a version."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import orjson
+
+from unisono.apiserver.errors import ApiError, Cause, bad_request, expired, invalid, not_found
+from unisono.apiserver.request import Request
+from unisono.apiserver.rest.context import Tools
+from unisono.apiserver.rest.route import Route
+from unisono.apiserver.rest.selection import Selection, number
+from unisono.apiserver.storage.record import Record
+
+# How long, and how many, half-read lists are kept for their readers.
+_PAGE_SECONDS = 300.0
+_MAX_OPEN_LISTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a list, and how to go on."""
+
+    records: Sequence[Record]
+    rv: int
+    token: str = ""
+    remaining: int | None = None
+
+    def metadata(self) -> dict[str, object]:
+        """Return the metadata of the list that the client gets."""
+        found: dict[str, object] = {"resourceVersion": str(self.rv)}
+        if self.token:
+            found["continue"] = self.token
+        if self.remaining is not None:
+            found["remainingItemCount"] = self.remaining
+        return found
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads committed objects."""
+
+    tools: Tools
+    # Lists that somebody reads page by page: every page shows the state of the first.
+    _open: dict[tuple[str, int], tuple[float, Sequence[Record]]] = field(default_factory=dict)
+
+    def get(self, route: Route) -> Record:
+        """Return one object."""
+        record = self.tools.store.get(route.key)
+        if record is None:
+            served = route.resource.served
+            raise not_found(served.plural, route.name, group=served.group)
+        return record
+
+    def page(self, request: Request, route: Route) -> Page:
+        """Return the part of a list that was asked for."""
+        selection = Selection(request, route)
+        limit = number(request, "limit")
+        token = request.query.get("continue", "")
+        if token:
+            records, rv, start = self._go_on(request, route, token)
+        else:
+            records, rv = self._begin(request, route)
+            start = ("", "")
+        chosen = _chosen(records, selection, start)
+        if not limit or len(chosen) <= limit:
+            return Page(chosen, rv)
+        kept = chosen[:limit]
+        self._keep(route.resource.key, rv, records)
+        following = _token(rv, kept[-1].key[1:])
+        remaining = len(chosen) - limit if selection.is_everything else None
+        return Page(kept, rv, following, remaining)
+
+    def _begin(self, request: Request, route: Route) -> tuple[Sequence[Record], int]:
+        store, key = self.tools.store, route.resource.key
+        text = request.query.get("resourceVersion", "")
+        match = request.query.get("resourceVersionMatch", "")
+        _check_versions(request, text, match)
+        wanted = int(text) if text else 0
+        if match == "Exact":
+            found = store.listing_at(key, wanted) if wanted <= store.rv else None
+            if wanted > store.rv:
+                raise _too_large(wanted, store.rv)
+            if found is None:
+                raise expired(f"The provided resource version {wanted} is too old")
+            return found, wanted
+        if wanted > store.rv:
+            raise _too_large(wanted, store.rv)
+        return store.listing(key), store.rv
+
+    def _go_on(
+        self, request: Request, route: Route, token: str
+    ) -> tuple[Sequence[Record], int, tuple[str, str]]:
+        if request.query.get("resourceVersionMatch"):
+            cause = Cause(
+                "FieldValueForbidden", "is forbidden for continue", "resourceVersionMatch"
+            )
+            raise invalid("ListOptions", "", [cause], group="meta.k8s.io")
+        if request.query.get("resourceVersion") not in (None, "", "0"):
+            raise bad_request("specifying resource version is not allowed when using continue")
+        rv, start = _parse_token(token)
+        store, key = self.tools.store, route.resource.key
+        self._drop_old()
+        if rv < 0:  # a fresh start in the middle, offered when the first state was forgotten
+            return store.listing(key), store.rv, start
+        held = self._open.get((key, rv))
+        if held is not None:
+            return held[1], rv, start
+        found = store.listing_at(key, rv)
+        if found is None:
+            fresh = _token(-1, start)
+            message = (
+                "The provided continue parameter is too old to display a consistent list result; "
+                "start again, or go on with the given token and accept a mixed view"
+            )
+            raise expired(message, continue_token=fresh)
+        return found, rv, start
+
+    def _keep(self, key: str, rv: int, records: Sequence[Record]) -> None:
+        self._drop_old()
+        while len(self._open) >= _MAX_OPEN_LISTS:
+            del self._open[next(iter(self._open))]
+        self._open[key, rv] = (self.tools.clock() + _PAGE_SECONDS, records)
+
+    def _drop_old(self) -> None:
+        now = self.tools.clock()
+        for key in [key for key, (end, _) in self._open.items() if end < now]:
+            del self._open[key]
+
+
+def _chosen(
+    records: Sequence[Record], selection: Selection, start: tuple[str, str]
+) -> Sequence[Record]:
+    if start != ("", ""):
+        records = [record for record in records if record.key[1:] > start]
+    if selection.is_everything and not selection.namespace:
+        return records
+    return [record for record in records if selection.matches(record)]
+
+
+def _token(rv: int, start: tuple[str, str]) -> str:
+    return base64.urlsafe_b64encode(orjson.dumps({"v": 1, "rv": rv, "start": start})).decode()
+
+
+def _parse_token(token: str) -> tuple[int, tuple[str, str]]:
+    try:
+        raw = orjson.loads(base64.urlsafe_b64decode(token))
+        namespace, name = raw["start"]
+        return int(raw["rv"]), (str(namespace), str(name))
+    except (binascii.Error, ValueError, KeyError, TypeError) as error:
+        raise bad_request("continue key is not valid") from error
+
+
+def _check_versions(request: Request, text: str, match: str) -> None:
+    causes = []
+    if match and match not in ("Exact", "NotOlderThan"):
+        message = f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan"'
+        causes.append(Cause("FieldValueNotSupported", message, "resourceVersionMatch"))
+    if match and not text:
+        message = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+        causes.append(Cause("FieldValueForbidden", message, "resourceVersionMatch"))
+    if match == "Exact" and text == "0":
+        message = 'resourceVersionMatch "Exact" is forbidden for resourceVersion "0"'
+        causes.append(Cause("FieldValueForbidden", message, "resourceVersionMatch"))
+    if "sendInitialEvents" in request.query:
+        message = "sendInitialEvents is forbidden for list"
+        causes.append(Cause("FieldValueForbidden", message, "sendInitialEvents"))
+    if causes:
+        raise invalid("ListOptions", "", causes, group="meta.k8s.io")
+    check_version(text)
+
+
+def check_version(text: str) -> None:
+    """Refuse a resource version that is not a number."""
+    if text and not text.isdecimal():
+        raise bad_request(f"resourceVersion: Invalid value: {text!r}: it is not a number")
+
+
+def _too_large(wanted: int, newest: int) -> ApiError:
+    cause = Cause("ResourceVersionTooLarge", "Too large resource version")
+    message = f"Too large resource version: {wanted}, current: {newest}"
+    return ApiError(504, "Timeout", message, causes=[cause], retry_after=1)

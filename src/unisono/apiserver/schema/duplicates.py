@@ -1,0 +1,61 @@
+"""Fields that a JSON document gives twice; every other reader keeps the last and says nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+# More would not help, and a hostile document could have millions.
+_MAX_REPORTED = 20
+
+
+class _Twice(dict[str, Any]):
+    """An object in which some keys were given more than once."""
+
+    __slots__ = ("keys_twice",)
+    keys_twice: list[str]
+
+
+def duplicate_fields(body: bytes) -> list[str]:
+    """Return the paths of keys that stand more than once in the same object.
+
+    >>> duplicate_fields(b'{"spec": {"a": 1, "a": 2, "b": [{"c": 1, "c": 1}]}}')
+    ['spec.a', 'spec.b[0].c']
+    """
+    found_any = False
+
+    def read(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal found_any
+        made = dict(pairs)
+        if len(made) == len(pairs):
+            return made
+        found_any = True
+        marked = _Twice(pairs)
+        seen: set[str] = set()
+        twice = [key for key, _ in pairs if key in seen or seen.add(key)]  # type: ignore[func-returns-value]  # add returns None, which is what makes it work
+        marked.keys_twice = list(dict.fromkeys(twice))
+        return marked
+
+    try:
+        root = json.loads(body, object_pairs_hook=read)
+    except (ValueError, RecursionError):
+        return []  # YAML, or nothing that anybody can read; decoding says so
+    found: list[str] = []
+    if found_any:
+        _collect(root, "", found)
+    return found
+
+
+def _collect(value: Any, path: str, found: list[str]) -> None:
+    if len(found) >= _MAX_REPORTED:
+        return
+    if isinstance(value, dict):
+        for key in value.keys_twice if isinstance(value, _Twice) else ():
+            found.append(f"{path}.{key}" if path else key)
+        for key, item in value.items():
+            if isinstance(item, dict | list):
+                _collect(item, f"{path}.{key}" if path else key, found)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            if isinstance(item, dict | list):
+                _collect(item, f"{path}[{index}]", found)

@@ -1,0 +1,239 @@
+"""Words to tree, by recursive descent.
+
+choice   = or ["?" or ":" choice]
+or       = and {"||" and}
+and      = relation {"&&" relation}
+relation = sum {("==" | "!=" | "<" | "<=" | ">" | ">=" | "in") sum}
+sum      = product {("+" | "-") product}
+product  = unary {("*" | "/" | "%") unary}
+unary    = ("!" | "-") unary | member
+member   = primary {"." name ["(" … ")"] | "[" choice "]"}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from unisono.apiserver.schema.expressions.syntax import (
+    Binary,
+    Call,
+    Choice,
+    Expression,
+    Has,
+    Index,
+    ListOf,
+    Literal,
+    Logic,
+    Loop,
+    MapOf,
+    Name,
+    Select,
+    Unary,
+)
+from unisono.apiserver.schema.expressions.tokens import Token, tokens
+
+# The longest rule in use has 600 characters; all of this recurses, and stacks are finite.
+MAX_LENGTH = 4096
+_MAX_NESTING = 40
+_MAX_CHAIN = 100
+_RELATIONS = frozenset(("==", "!=", "<", "<=", ">", ">=", "in"))
+_LOOPS = frozenset(("all", "exists", "exists_one", "filter", "map"))
+_CONSTANTS = {"true": True, "false": False, "null": None}
+_RESERVED = frozenset(
+    [
+        *("as", "break", "const", "continue", "else", "for", "function", "if", "import", "in"),
+        *("let", "loop", "package", "namespace", "return", "var", "void", "while"),
+    ]
+)
+
+
+def parse(expression: str) -> Expression:
+    """Return the tree of an expression; raise ValueError with what is wrong and where."""
+    if len(expression) > MAX_LENGTH:
+        raise ValueError(f"has {len(expression)} characters; at most {MAX_LENGTH} are allowed")
+    return _Parser(expression).whole()
+
+
+class _Parser:
+    def __init__(self, expression: str) -> None:
+        self._tokens = list(tokens(expression))
+        self._next = 0
+        self._nesting = 0
+
+    def whole(self) -> Expression:
+        made = self._choice()
+        if self._peek().kind != "end":
+            raise self._unexpected()
+        return made
+
+    # ---- operators, weakest first ----------------------------------------------------------
+
+    def _choice(self) -> Expression:
+        self._nesting += 1
+        if self._nesting > _MAX_NESTING:
+            raise ValueError(f"is nested more than {_MAX_NESTING} levels deep")
+        made = self._logic("||", lambda: self._logic("&&", self._relation))
+        if self._take("?"):
+            yes = self._logic("||", lambda: self._logic("&&", self._relation))
+            self._expect(":")
+            made = Choice(made, yes, self._choice())
+        self._nesting -= 1
+        return made
+
+    def _logic(self, sign: str, operand: Callable[[], Expression]) -> Expression:
+        operands = [operand()]
+        while self._take(sign):
+            operands.append(operand())
+        return operands[0] if len(operands) == 1 else Logic(sign, tuple(operands))
+
+    def _relation(self) -> Expression:
+        return self._chain(_RELATIONS, self._sum)
+
+    def _sum(self) -> Expression:
+        return self._chain(frozenset("+-"), lambda: self._chain(frozenset("*/%"), self._unary))
+
+    def _chain(self, signs: frozenset[str], operand: Callable[[], Expression]) -> Expression:
+        made = operand()
+        for _ in range(_MAX_CHAIN):
+            token = self._peek()
+            if token.kind not in ("sign", "name") or token.text not in signs:
+                return made
+            self._next += 1
+            made = Binary(token.text, made, operand())
+        raise ValueError(f"has more than {_MAX_CHAIN} operators in a row")
+
+    def _unary(self) -> Expression:
+        signs = []
+        while self._peek().kind == "sign" and self._peek().text in "!-":
+            signs.append(self._peek().text)
+            self._next += 1
+            if len(signs) > _MAX_NESTING:
+                raise self._unexpected()
+        made = self._member()
+        for sign in reversed(signs):
+            if sign == "-" and isinstance(made, Literal) and type(made.value) in (int, float):
+                made = Literal(-made.value)  # type: ignore[operator]  # a number, as just seen
+            else:
+                made = Unary(sign, made)
+        return made
+
+    # ---- values and what is read from them ---------------------------------------------------
+
+    def _member(self) -> Expression:
+        made = self._primary()
+        for _ in range(_MAX_CHAIN):
+            if self._take("."):
+                made = self._dotted(made)
+            elif self._take("["):
+                is_optional = self._take("?")
+                made = Index(made, self._choice(), is_optional)
+                self._expect("]")
+            else:
+                return made
+        raise ValueError(f"has more than {_MAX_CHAIN} fields in a row")
+
+    def _dotted(self, of: Expression) -> Expression:
+        is_optional = self._take("?")
+        token = self._peek()
+        if token.kind not in ("name", "quoted"):
+            raise self._unexpected()
+        self._next += 1
+        if is_optional or token.kind == "quoted" or not self._take("("):
+            return Select(of, token.text, is_optional)
+        if token.text in _LOOPS:
+            return self._loop(token.text, of)
+        if isinstance(of, Name) and of.name == "optional":
+            return Call(f"optional.{token.text}", self._list(")"))
+        return Call(token.text, (of, *self._list(")")))
+
+    def _loop(self, kind: str, over: Expression) -> Expression:
+        variable = self._peek()
+        if variable.kind != "name" or variable.text in _RESERVED:
+            raise self._unexpected()
+        self._next += 1
+        self._expect(",")
+        first, *more = self._list(")")
+        if not more:
+            return Loop(kind, over, variable.text, first)
+        if kind != "map" or len(more) != 1:
+            raise ValueError(f"{kind} takes a name and one expression")
+        return Loop(kind, over, variable.text, more[0], first)
+
+    def _primary(self) -> Expression:
+        token = self._peek()
+        if token.kind == "end":
+            raise self._unexpected()
+        self._next += 1
+        if token.kind == "value":
+            return Literal(token.value)
+        if token.kind == "name":
+            return self._named(token)
+        if token.text == "(":
+            made = self._choice()
+            self._expect(")")
+            return made
+        if token.text == "[":
+            return ListOf(self._list("]"))
+        if token.text == "{":
+            return MapOf(self._entries())
+        self._next -= 1
+        raise self._unexpected()
+
+    def _named(self, token: Token) -> Expression:
+        if token.text in _CONSTANTS:
+            return Literal(_CONSTANTS[token.text])
+        if token.text in _RESERVED:
+            self._next -= 1
+            raise self._unexpected()
+        if not self._take("("):
+            return Name(token.text)
+        arguments = self._list(")")
+        if token.text != "has":
+            return Call(token.text, arguments)
+        if len(arguments) != 1 or not isinstance(arguments[0], Select):
+            raise ValueError("has() takes one field, such as has(self.spec)")
+        return Has(arguments[0].of, arguments[0].field)
+
+    def _list(self, closing: str) -> tuple[Expression, ...]:
+        items: list[Expression] = []
+        while not self._take(closing):
+            if items:
+                self._expect(",")
+                if self._take(closing):
+                    break
+            items.append(self._choice())
+        return tuple(items)
+
+    def _entries(self) -> tuple[tuple[Expression, Expression], ...]:
+        entries: list[tuple[Expression, Expression]] = []
+        while not self._take("}"):
+            if entries:
+                self._expect(",")
+                if self._take("}"):
+                    break
+            key = self._choice()
+            self._expect(":")
+            entries.append((key, self._choice()))
+        return tuple(entries)
+
+    # ---- words -------------------------------------------------------------------------------
+
+    def _peek(self) -> Token:
+        return self._tokens[self._next]
+
+    def _take(self, sign: str) -> bool:
+        token = self._tokens[self._next]
+        if token.kind == "sign" and token.text == sign:
+            self._next += 1
+            return True
+        return False
+
+    def _expect(self, sign: str) -> None:
+        if not self._take(sign):
+            raise ValueError(f"expected {sign} instead of {self._peek().text} {self._place()}")
+
+    def _unexpected(self) -> ValueError:
+        return ValueError(f"unexpected {self._peek().text} {self._place()}")
+
+    def _place(self) -> str:
+        return f"at character {self._peek().at + 1}"

@@ -1,0 +1,204 @@
+"""The rules of a schema, written in the Common Expression Language.
+
+A rule sees its value as `self`. One that also names `oldSelf` is about the change: it runs on
+updates only, for values that have a counterpart in the old object. The others are skipped for
+values that an update left alone, so that a rule which is added later does not lock its objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from unisono.apiserver.schema import fault
+from unisono.apiserver.schema.counterpart import NOTHING, item_before
+from unisono.apiserver.schema.expressions.evaluate import FAILURES, Program
+from unisono.apiserver.schema.expressions.functions import MISSING, present
+from unisono.apiserver.schema.fault import Fault, below
+from unisono.apiserver.schema.node import Node, Pass
+from unisono.apiserver.schema.scan import says
+
+_REASONS = frozenset((fault.REQUIRED, fault.INVALID, fault.FORBIDDEN, fault.DUPLICATE))
+_MAX_REASON = 200  # what went wrong may contain a value of any length
+
+Faults = list[Fault] | None
+# Runs the rules at and below a place: the value, its counterpart or NOTHING.
+Visit = Callable[[Any, Any], Faults]
+
+
+def rule_problem(rule: str) -> str:
+    """Say why a schema must not have a rule; empty if it may."""
+    try:
+        program(rule)
+    except ValueError as problem:
+        return str(problem)
+    return ""
+
+
+@lru_cache(maxsize=1024)  # versions of a kind repeat each other's rules
+def program(rule: str) -> Program:
+    """Return a rule ready to run; raise ValueError with what is wrong and where."""
+    return Program(rule)
+
+
+def compile_rules(node: Node) -> Pass | None:
+    """Make the pass that runs all rules at and below a place; None if there are none."""
+    if node.typed or not says(node.raw, lambda raw: bool(raw.get("x-kubernetes-validations"))):
+        return None
+    rules = [
+        rule
+        for raw in node.raw.get("x-kubernetes-validations", ())
+        if (rule := _rule(raw)) is not None
+    ]
+    if node.shape.type == "array":
+        return _list(node, rules)
+    return _object(node, rules)
+
+
+def _object(node: Node, rules: Sequence[Rule]) -> Visit:
+    children = {
+        name: below_it
+        for name, child in node.fields.items()
+        if (below_it := _lazy(child)) is not None
+    }
+    values = _lazy(node.values) if node.values is not None else None
+
+    def visit(value: Any, old: Any) -> Faults:
+        if value is None:
+            return None
+        found = _broken(rules, value, old)
+        if type(value) is not dict:
+            return found or None
+        before = old if type(old) is dict else {}
+        for name, child in children.items():
+            if name in value:
+                faults = child(value[name], before.get(name, NOTHING))
+                if faults:
+                    found += below(faults, name)
+        if values is not None:
+            for key, item in value.items():
+                faults = None if key in children else values(item, before.get(key, NOTHING))
+                if faults:
+                    found += below(faults, key)
+        return found or None
+
+    return visit
+
+
+def _list(node: Node, rules: Sequence[Rule]) -> Visit:
+    each = _lazy(node.items) if node.items is not None else None
+    keys = node.shape.list_keys if node.shape.list_type == "map" else ()
+
+    def visit(value: Any, old: Any) -> Faults:
+        if value is None:
+            return None
+        found = _broken(rules, value, old)
+        if each is None or type(value) is not list:
+            return found or None
+        if not keys and old is not NOTHING and value == old:
+            return found or None  # the items have no counterparts, but did not change either
+        before = old if type(old) is list else []
+        for index, item in enumerate(value):
+            faults = each(item, item_before(before, keys, item))
+            if faults:
+                found += below(faults, index)
+        return found or None
+
+    return visit
+
+
+def _lazy(node: Node) -> Visit | None:
+    """Return a visit that is compiled at its first call; None if there is nothing to visit."""
+    if not says(node.raw, lambda raw: bool(raw.get("x-kubernetes-validations"))):
+        return None
+
+    def visit(value: Any, old: Any) -> Faults:
+        made = node.compiled(compile_rules)
+        return None if made is None else made(value, old)
+
+    return visit
+
+
+def _broken(rules: Sequence[Rule], value: Any, old: Any) -> list[Fault]:
+    if not rules:
+        return []
+    is_unchanged = old is not NOTHING and value == old
+    return [
+        wrong
+        for rule in rules
+        if (wrong := rule.judge(value, old, is_unchanged=is_unchanged)) is not None
+    ]
+
+
+# ---- one rule --------------------------------------------------------------------------------
+
+
+class Rule:
+    """One rule of one place."""
+
+    __slots__ = (
+        "_is_transition",
+        "_message",
+        "_old_is_optional",
+        "_phrase",
+        "_program",
+        "_reason",
+        "_suffix",
+    )
+
+    def __init__(self, raw: Mapping[str, Any], text: str) -> None:
+        """Read what a schema says about a rule."""
+        self._program = program(text)
+        self._phrase = _runnable(str(raw.get("messageExpression") or ""))
+        self._message = str(raw.get("message") or f"breaks the rule {' '.join(text.split())}")
+        reason = raw.get("reason")
+        self._reason = str(reason) if reason in _REASONS else fault.INVALID
+        self._suffix = str(raw.get("fieldPath") or "")
+        self._is_transition = "oldSelf" in self._program.names
+        self._old_is_optional = bool(raw.get("optionalOldSelf"))
+
+    def judge(self, value: Any, old: Any, *, is_unchanged: bool) -> Fault | None:
+        """Return what is wrong with a value, or None."""
+        if not self._is_transition:
+            if is_unchanged:
+                return None
+        elif self._old_is_optional:
+            old = MISSING if old is NOTHING else present(old)
+        elif old is NOTHING:
+            return None
+        try:
+            holds = self._program.run(value, old)
+        except FAILURES as problem:
+            text = f"{self._message} (the rule fails: {_short(problem)})"
+            return Fault(fault.INVALID, text, suffix=self._suffix)
+        if holds is True:
+            return None
+        return Fault(self._reason, self._say(value, old), suffix=self._suffix)
+
+    def _say(self, value: Any, old: Any) -> str:
+        if self._phrase is None:
+            return self._message
+        try:
+            said = self._phrase.run(value, old)
+        except FAILURES:
+            return self._message
+        return said.strip() if isinstance(said, str) and said.strip() else self._message
+
+
+def _rule(raw: Mapping[str, Any]) -> Rule | None:
+    """Return a rule, or None if it cannot run here and so is not enforced."""
+    text = str(raw.get("rule") or "")
+    return None if _runnable(text) is None else Rule(raw, text)
+
+
+def _runnable(text: str) -> Program | None:
+    if not text or rule_problem(text):
+        return None
+    made = program(text)
+    return None if made.missing else made
+
+
+def _short(problem: Exception) -> str:
+    text = f"no field {problem}" if isinstance(problem, KeyError) else str(problem)
+    return text if len(text) <= _MAX_REASON else text[: _MAX_REASON - 3] + "..."

@@ -1,0 +1,77 @@
+"""What a kind does beyond its schema when an object is written.
+
+The order of a write, for every kind (`rest.write`):
+
+    decode, alias normalisation → schema defaults → `default` → who wrote what is recorded
+    → `prepare_create` or `prepare_update` → defaults again → mutate (queues, gates)
+    → schema check → `check` → warnings → stored
+
+Functions change the object in place; objects are plain dictionaries that nobody else holds yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from unisono.apiserver.errors import Cause
+from unisono.apiserver.request import User
+
+Json = dict[str, Any]
+
+
+class Surroundings(Protocol):
+    """What a strategy may look at besides the object itself."""
+
+    @property
+    def now(self) -> float:
+        """The time in seconds since 1970."""
+
+    @property
+    def user(self) -> User:
+        """Who writes."""
+
+    def find(self, key: str, namespace: str, name: str) -> Mapping[str, Any] | None:
+        """Return a stored object in its stored version, by `group/plural`, or None."""
+
+    def every(self, key: str, namespace: str = "") -> Iterable[Mapping[str, Any]]:
+        """Return the stored objects of a kind, of one namespace or of all."""
+
+    def warn(self, text: str) -> None:
+        """Tell the client something that works, but perhaps not as its author thinks."""
+
+
+class Strategy:
+    """The behaviour of kinds that have none of their own; built-in kinds override it."""
+
+    # Whether metadata.generation counts changes of the object (false for ConfigMap and such).
+    has_generation = True
+    # PUT without a resourceVersion replaces whatever is there; custom resources must give one.
+    allows_unconditional_update = True
+    # A new object's status is the server's to write; nodes bring theirs along.
+    clears_status = True
+    # What the status address may change besides the status: built-in kinds let labels through.
+    is_metadata_in_status = True
+    # Typed kinds write amounts and times in their canonical form; custom resources keep the text.
+    is_typed = True
+
+    def prepare_create(self, obj: Json, around: Surroundings) -> None:
+        """Set what only the server sets on a new object (a phase, a finalizer, a label)."""
+
+    def prepare_update(self, obj: Json, old: Json, around: Surroundings) -> None:
+        """Put back what an update must not change silently (a status written to the main path)."""
+
+    def default(self, obj: Json) -> None:
+        """Fill in what depends on other fields; must change nothing the second time."""
+
+    def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterable[Cause]:
+        """Yield what breaks a rule of the kind; `old` is None for a new object."""
+        return ()
+
+    def generation_moves(self, obj: Json, old: Json) -> bool:
+        """Say whether a change counts as a new generation: anything but metadata and status."""
+        return any(
+            obj.get(key) != old.get(key)
+            for key in obj.keys() | old.keys()
+            if key not in ("metadata", "status", "apiVersion", "kind")
+        )

@@ -1,0 +1,6 @@
+"""What `kubectl get` shows: rows of cells, computed by the server for every kind.
+
+`table` puts them together. Built-in kinds have a printer each (`pods`, `nodes`, `jobs`, …, all in
+`printers`); the others get theirs from the columns that their definition declares (`custom`, with
+`jsonpath`).
+"""

@@ -1,0 +1,36 @@
+"""Times as the API writes them: UTC, whole seconds, or microseconds where a field says so."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def timestamp(now: float) -> str:
+    """Write a time of metadata and most statuses.
+
+    >>> timestamp(0.75)
+    '1970-01-01T00:00:00Z'
+    """
+    return datetime.fromtimestamp(int(now), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_timestamp(now: float) -> str:
+    """Write a time of Leases and Events.
+
+    >>> micro_timestamp(0.5)
+    '1970-01-01T00:00:00.500000Z'
+    """
+    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def seconds(text: str) -> float | None:
+    """Read a time that the API wrote; None if it is not one.
+
+    >>> seconds("1970-01-01T00:01:00Z")
+    60.0
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,176 @@
+"""What a submitter is told at once, instead of waiting in silence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.apiserver.admission.manifests import KUEUE, QUEUE, cluster, job, kueue, named
+from tests.apiserver.surroundings import Around, served_as
+from unisono.apiserver.admission import advise
+
+Json = dict[str, Any]
+
+
+def told(obj: Json, around: Around, key: str = "batch/jobs") -> list[str]:
+    return list(advise(served_as(key), obj, around))
+
+
+def test_a_job_that_fits_needs_no_advice() -> None:
+    assert told(job(pods=8), cluster()) == []
+
+
+def test_a_job_without_a_queue_gets_none() -> None:
+    assert told(job(queue=""), Around()) == []
+
+
+def test_a_queue_that_does_not_exist() -> None:
+    around = cluster()
+    around.add(f"{KUEUE}/localqueues", named("research", "team", spec={}))
+    assert told(job(queue="reserach"), around) == [
+        f'metadata.labels[{QUEUE}]: there is no LocalQueue "reserach" in namespace team yet; '
+        'it waits until there is one; did you mean "research"?'
+    ]
+
+
+def test_a_door_that_leads_nowhere() -> None:
+    around = cluster()
+    del around.stored[f"{KUEUE}/clusterqueues", "", "cq"]
+    assert told(job(), around) == [
+        "LocalQueue lq leads to ClusterQueue cq, which does not exist; it waits"
+    ]
+
+
+def test_more_than_the_queue_may_ever_use() -> None:
+    [text] = told(job(pods=9), cluster())
+    assert text.startswith("can never be admitted as the queues are now:")
+    assert "9" in text
+    assert "8" in text
+
+
+def test_what_can_be_borrowed_counts() -> None:
+    around = cluster(cohortName="all")
+    quota = {"name": "nvidia.com/gpu", "nominalQuota": 8}
+    group = {
+        "coveredResources": ["nvidia.com/gpu"],
+        "flavors": [{"name": "h100", "resources": [quota]}],
+    }
+    rich = named("rich", spec={"cohortName": "all", "resourceGroups": [group]})
+    around.add(f"{KUEUE}/clusterqueues", kueue("ClusterQueue", rich))
+    assert told(job(pods=16), around) == []
+    assert len(told(job(pods=17), around)) == 1
+
+
+def test_a_resource_that_the_queue_does_not_cover() -> None:
+    obj = job()
+    container = obj["spec"]["template"]["spec"]["containers"][0]
+    container["resources"]["requests"]["cpu"] = "1"
+    [text] = told(obj, cluster())
+    assert "cpu" in text
+
+
+def test_one_quota_for_several_flavors() -> None:
+    around = cluster()
+    queue = around.stored[f"{KUEUE}/clusterqueues", "", "cq"]
+    queue["spec"]["resourceGroups"] = [
+        {
+            "coveredResources": ["nvidia.com/gpu"],
+            "flavors": ["h100", "a100"],
+            "resources": [{"name": "nvidia.com/gpu", "nominalQuota": 4}],
+        }
+    ]
+    a100 = named("a100", spec={"nodeLabels": {"gpu": "a100"}})
+    around.add(f"{KUEUE}/resourceflavors", kueue("ResourceFlavor", a100))
+    assert told(job(pods=4), around) == []
+    assert len(told(job(pods=5), around)) == 1
+
+
+def test_a_namespace_that_the_queue_does_not_take() -> None:
+    around = cluster(namespaceSelector={"matchLabels": {"gpu": "yes"}})
+    assert told(job(), around) == ["ClusterQueue cq takes no jobs from namespace team; it waits"]
+
+
+def test_a_queue_that_is_stopped() -> None:
+    assert told(job(), cluster(stopPolicy="Hold")) == [
+        "ClusterQueue cq is stopped (Hold); it waits"
+    ]
+
+
+def test_no_node_of_the_flavor() -> None:
+    around = cluster()
+    around.stored["/nodes", "", "n1"]["metadata"]["labels"] = {"gpu": "a100"}
+    [text] = told(job(), around)
+    assert text == "no node has the labels of flavor h100; it waits for nodes"
+    del around.stored["/nodes", "", "n1"]
+    assert told(job(), around) == [], "a cluster without any nodes is only being set up"
+
+
+def test_a_priority_class_that_does_not_exist() -> None:
+    obj = job()
+    obj["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "high"
+    [text] = told(obj, cluster())
+    assert text.endswith("; priority 0")
+
+
+def test_a_namespace_that_is_not_managed() -> None:
+    obj = job()
+    obj["metadata"]["namespace"] = "kube-system"
+    [text] = told(obj, cluster())
+    assert "is not managed" in text
+
+
+def test_a_train_job_of_an_unknown_runtime() -> None:
+    obj = named(
+        "t",
+        "team",
+        apiVersion="trainer.kubeflow.org/v1alpha1",
+        kind="TrainJob",
+        spec={"runtimeRef": {"name": "no-such-runtime"}},
+    )
+    obj["metadata"]["labels"] = {QUEUE: "lq"}
+    [text] = told(obj, cluster(), "trainer.kubeflow.org/trainjobs")
+    assert "no-such-runtime" in text
+
+
+# ---- queues and flavors ------------------------------------------------------------------------
+
+
+def test_references_to_what_does_not_exist() -> None:
+    door = named("d", "team", spec={"clusterQueue": "qc"})
+    [text] = told(door, cluster(), f"{KUEUE}/localqueues")
+    assert 'there is no ClusterQueue "qc" yet' in text
+    queue = named("q", spec={"resourceGroups": [{"flavors": ["h100", "x"]}]})
+    [text] = told(queue, cluster(), f"{KUEUE}/clusterqueues")
+    assert text.startswith("spec.resourceGroups[0].flavors[1]")
+
+
+def test_a_flavor_without_nodes() -> None:
+    flavor = named("f", spec={"nodeLabels": {"gpu": "b200"}})
+    assert told(flavor, cluster(), f"{KUEUE}/resourceflavors") == [
+        "spec.nodeLabels: no node has these labels yet"
+    ]
+
+
+# ---- what is only stored -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "image", "expected"),
+    [
+        ("kueue-controller-manager", "x", "Kueue is built in, not started"),
+        ("manager", "registry.k8s.io/jobset/jobset-controller-manager:v1", "JobSet is built in"),
+        ("my-volcano-scheduler", "x", "Volcano is built in"),
+        ("web", "nginx:1", "is stored, but nothing runs its pods here"),
+    ],
+)
+def test_deployments(name: str, image: str, expected: str) -> None:
+    template = {"spec": {"containers": [{"name": "c", "image": image}]}}
+    obj = named(name, "team", spec={"template": template})
+    [text] = told(obj, Around(), "apps/deployments")
+    assert expected in text
+
+
+def test_kinds_that_are_what_they_seem() -> None:
+    assert told(named("c", "team"), Around(), "/configmaps") == []
+    assert told(named("s", "team"), Around(), "/services") == []

@@ -1,0 +1,158 @@
+"""Who is held back when it is created, and who is left alone."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from tests.apiserver.admission.manifests import KUEUE, QUEUE, cluster, job, kueue, named
+from tests.apiserver.surroundings import Around, served_as
+from unisono.apiserver.admission import mutate
+from unisono.apiserver.errors import ApiError
+
+Json = dict[str, Any]
+
+
+def submitted(key: str, obj: Json, around: Around) -> Json:
+    mutate(served_as(key), obj, None, around)
+    return obj
+
+
+@pytest.mark.parametrize(
+    ("key", "path"),
+    [
+        ("batch/jobs", ["spec", "suspend"]),
+        ("jobset.x-k8s.io/jobsets", ["spec", "suspend"]),
+        ("trainer.kubeflow.org/trainjobs", ["spec", "suspend"]),
+        ("ray.io/rayclusters", ["spec", "suspend"]),
+        ("ray.io/rayjobs", ["spec", "suspend"]),
+        ("kubeflow.org/pytorchjobs", ["spec", "runPolicy", "suspend"]),
+        ("kubeflow.org/mpijobs", ["spec", "runPolicy", "suspend"]),
+    ],
+)
+def test_a_job_with_a_queue_is_created_suspended(key: str, path: list[str]) -> None:
+    obj = named("j", "team", spec={"suspend": False})
+    obj["metadata"]["labels"] = {QUEUE: "lq"}
+    found: Any = submitted(key, obj, cluster())
+    for name in path:
+        found = found[name]
+    assert found is True
+
+
+def test_a_job_without_a_queue_is_left_alone() -> None:
+    obj = job(queue="")
+    before = deepcopy(obj["spec"])
+    assert submitted("batch/jobs", obj, cluster())["spec"] == before
+
+
+def test_a_queue_called_default_is_for_everybody() -> None:
+    around = cluster()
+    door = named("default", "team", spec={"clusterQueue": "cq"})
+    around.add(f"{KUEUE}/localqueues", kueue("LocalQueue", door))
+    made = submitted("batch/jobs", job(queue=""), around)
+    assert made["metadata"]["labels"][QUEUE] == "default"
+    assert made["spec"]["suspend"] is True
+    pod = submitted("/pods", named("p", "team", spec={}), around)
+    assert "labels" not in pod["metadata"], "pods by themselves must ask for a queue"
+
+
+def test_with_the_policy_jobs_without_a_queue_wait_too() -> None:
+    around = cluster()
+    policy = {"apiVersion": "unisono.dev/v1", "kind": "Policy", "metadata": {"name": "p"}}
+    around.add("unisono.dev/policies", {**policy, "manageJobsWithoutQueueName": True})
+    assert submitted("batch/jobs", job(queue=""), around)["spec"]["suspend"] is True
+
+
+def test_nothing_is_touched_where_nothing_is_managed() -> None:
+    obj = job()
+    obj["metadata"]["namespace"] = "kube-system"
+    assert "suspend" not in submitted("batch/jobs", obj, cluster())["spec"]
+
+
+def test_what_belongs_to_a_managed_job_is_left_alone() -> None:
+    around = cluster()
+    around.add("batch/jobs", job())
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u"}
+    pod = named("p", "team", spec={})
+    pod["metadata"].update(labels={QUEUE: "lq"}, ownerReferences=[{**owner, "controller": True}])
+    assert "schedulingGates" not in submitted("/pods", pod, around)["spec"]
+    pod["metadata"]["ownerReferences"][0]["name"] = "somebody-else"
+    assert "schedulingGates" in submitted("/pods", pod, around)["spec"]
+
+
+def test_a_pod_with_a_queue_gets_a_gate() -> None:
+    pod = named("p", "team", spec={"schedulingGates": [{"name": "other"}]}, status={})
+    pod["metadata"]["labels"] = {QUEUE: "lq"}
+    made = submitted("/pods", pod, cluster())
+    gates = [gate["name"] for gate in made["spec"]["schedulingGates"]]
+    assert gates == ["other", "kueue.x-k8s.io/admission"]
+    assert made["metadata"]["labels"]["kueue.x-k8s.io/managed"] == "true"
+    assert made["status"]["conditions"][0]["reason"] == "SchedulingGated"
+    assert "finalizers" not in made["metadata"]
+
+
+def test_pods_of_a_group_are_counted_even_when_they_are_over() -> None:
+    pod = named("p", "team", spec={}, status={})
+    pod["metadata"]["labels"] = {QUEUE: "lq", "kueue.x-k8s.io/pod-group-name": "g"}
+    made = submitted("/pods", pod, cluster())
+    assert made["metadata"]["finalizers"] == ["kueue.x-k8s.io/managed"]
+
+
+def test_a_name_that_no_queue_can_have() -> None:
+    with pytest.raises(ApiError) as refused:
+        submitted("batch/jobs", job(queue="Not_A_Queue"), cluster())
+    assert refused.value.code == 422
+    [cause] = refused.value.causes
+    assert cause.field == f"metadata.labels[{QUEUE}]"
+
+
+@pytest.mark.parametrize(("held", "allowed"), [(True, True), (False, False)])
+def test_only_who_is_held_back_may_change_the_queue(*, held: bool, allowed: bool) -> None:
+    old = job()
+    old["spec"]["suspend"] = held
+    new = deepcopy(old)
+    new["metadata"]["labels"][QUEUE] = "other"
+    if allowed:
+        mutate(served_as("batch/jobs"), new, old, cluster())
+    else:
+        with pytest.raises(ApiError) as refused:
+            mutate(served_as("batch/jobs"), new, old, cluster())
+        assert refused.value.code == 422
+
+
+# ---- who submitted it --------------------------------------------------------------------------
+
+SUBMITTER = "unisono.dev/submitter"
+
+
+def test_who_submits_is_written_down() -> None:
+    obj = job()
+    obj["metadata"]["annotations"] = {SUBMITTER: "somebody else"}
+    made = submitted("batch/jobs", obj, cluster())
+    assert made["metadata"]["annotations"] == {SUBMITTER: "ada"}
+
+
+def test_what_a_controller_makes_was_submitted_by_whoever_submitted_the_job() -> None:
+    around = cluster()
+    owned = around.add("batch/jobs", job())
+    owned["metadata"]["annotations"] = {SUBMITTER: "grace"}
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u"}
+    pod = named("p", "team", spec={})
+    pod["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+    assert submitted("/pods", pod, around)["metadata"]["annotations"] == {SUBMITTER: "grace"}
+
+
+@pytest.mark.parametrize("given", [{}, {SUBMITTER: "mallory"}, None])
+def test_nobody_changes_that_later(given: Json | None) -> None:
+    old = submitted("batch/jobs", job(), cluster())
+    new = deepcopy(old)
+    new["metadata"]["annotations"] = given
+    mutate(served_as("batch/jobs"), new, old, cluster())
+    assert new["metadata"]["annotations"] == {SUBMITTER: "ada"}
+
+
+def test_other_kinds_have_no_submitter() -> None:
+    made = submitted("/configmaps", named("c", "team"), cluster())
+    assert "annotations" not in made["metadata"]
