@@ -1,0 +1,24 @@
+"""What every test can ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.real.control_plane import ControlPlane
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """Run one real control plane for the whole session; for tests that are marked `real`."""
+    from tests.real.binaries import NoControlPlane
+    from tests.real.control_plane import running
+
+    try:
+        with running(tmp_path_factory.mktemp("control-plane")) as plane:
+            yield plane
+    except NoControlPlane as problem:
+        pytest.skip(f"no real control plane: {problem}")

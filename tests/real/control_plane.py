@@ -1,0 +1,226 @@
+"""A real control plane on loopback: etcd, kube-apiserver, kube-controller-manager.
+
+Ready in seconds, on free ports, with everything it writes in one directory, and gone with the
+process that started it. There is no kubelet: pods never run, and who wants a pod's status to change
+patches it. There is no scheduler either: tests bind.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.real import binaries
+from tests.real.certificates import write_certificates, write_key
+
+TOKEN = "admin-token-of-one-test-run"
+GUEST_TOKEN = "guest-token-of-one-test-run"
+
+# What a conformance test can see the effect of, and nothing that would act on a test's pods, jobs
+# and nodes by itself.
+CONTROLLERS = (
+    "disruption-controller",
+    "garbage-collector-controller",
+    "namespace-controller",
+)
+
+# Ready after 5 to 8 seconds on two busy cores; the rest is for machines that swap.
+_SECONDS_TO_READY = 90
+_SECONDS_TO_STOP = 10
+
+
+class DidNotStart(Exception):
+    """A server ended or was not ready in time; the text has the end of its log."""
+
+
+@dataclass(frozen=True)
+class ControlPlane:
+    """Where it listens and how to log in."""
+
+    url: str
+    ca_file: Path
+    token: str
+    guest_token: str  # a user who is authenticated and may do nothing
+    kubeconfig: Path
+    etcd_url: str
+    has_controllers: bool
+
+
+@contextmanager
+def running(directory: Path, *, controllers: Sequence[str] = CONTROLLERS) -> Iterator[ControlPlane]:
+    """Start a control plane in an empty directory and stop it at the end."""
+    programs = binaries.find()
+    write_certificates(directory)
+    write_key(directory / "service-account.key")
+    (directory / "tokens.csv").write_text(
+        f'{TOKEN},admin,admin,"system:masters"\n{GUEST_TOKEN},guest,guest,""\n'
+    )
+    client_port, peer_port, secure_port = _free_ports(3)
+    etcd_url = f"http://127.0.0.1:{client_port}"
+    url = f"https://127.0.0.1:{secure_port}"
+    plane = ControlPlane(
+        url=url,
+        ca_file=directory / "ca.crt",
+        token=TOKEN,
+        guest_token=GUEST_TOKEN,
+        kubeconfig=directory / "kubeconfig",
+        etcd_url=etcd_url,
+        has_controllers=bool(controllers)
+        and os.access(programs / "kube-controller-manager", os.X_OK),
+    )
+    _write_kubeconfig(plane)
+    with ExitStack() as stack:
+        etcd = stack.enter_context(
+            _process(
+                programs / "etcd",
+                directory,
+                f"--data-dir={directory / 'etcd'}",
+                f"--listen-client-urls={etcd_url}",
+                f"--advertise-client-urls={etcd_url}",
+                f"--listen-peer-urls=http://127.0.0.1:{peer_port}",
+                "--unsafe-no-fsync",  # nothing here outlives the test run
+                "--log-level=warn",
+            )
+        )
+        _wait_until_ready(etcd, directory / "etcd.log", etcd_url, "/readyz", context=None)
+        api = stack.enter_context(
+            _process(
+                programs / "kube-apiserver",
+                directory,
+                f"--etcd-servers={etcd_url}",
+                "--bind-address=127.0.0.1",
+                "--advertise-address=127.0.0.1",
+                f"--secure-port={secure_port}",
+                f"--tls-cert-file={directory / 'server.crt'}",
+                f"--tls-private-key-file={directory / 'server.key'}",
+                f"--client-ca-file={directory / 'ca.crt'}",
+                f"--token-auth-file={directory / 'tokens.csv'}",
+                "--service-account-issuer=https://kubernetes.default.svc",
+                f"--service-account-key-file={directory / 'service-account.key'}",
+                f"--service-account-signing-key-file={directory / 'service-account.key'}",
+                "--service-cluster-ip-range=10.0.0.0/16",  # tests create thousands of services
+                "--authorization-mode=RBAC",
+                "--anonymous-auth=false",
+                "--endpoint-reconciler-type=none",
+                # No controller makes service accounts here, and pods must not wait for one.
+                "--disable-admission-plugins=ServiceAccount",
+                # Else old versions are answered from memory long after etcd forgot them, and no
+                # test could see how a list of a forgotten version is refused.
+                "--feature-gates=ListFromCacheSnapshot=false",
+            )
+        )
+        context = ssl.create_default_context(cafile=str(plane.ca_file))
+        _wait_until_ready(api, directory / "kube-apiserver.log", url, "/readyz", context=context)
+        if plane.has_controllers:
+            stack.enter_context(
+                _process(
+                    programs / "kube-controller-manager",
+                    directory,
+                    f"--kubeconfig={plane.kubeconfig}",
+                    f"--controllers={','.join(controllers)}",
+                    f"--service-account-private-key-file={directory / 'service-account.key'}",
+                    f"--root-ca-file={plane.ca_file}",
+                    "--leader-elect=false",
+                    "--secure-port=0",
+                    "--kube-api-qps=300",
+                    "--kube-api-burst=500",
+                )
+            )
+        yield plane
+
+
+@contextmanager
+def _process(program: Path, directory: Path, *flags: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program with its log in the directory; it ends with the block, or with this process."""
+    tether = [sys.executable, "-S", str(Path(__file__).with_name("tether.py")), str(os.getpid())]
+    with (directory / f"{program.name}.log").open("wb") as log:
+        process = subprocess.Popen(
+            [*tether, str(program), *flags],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=directory,
+        )
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGKILL)  # nothing here is worth an orderly end
+        process.wait(timeout=_SECONDS_TO_STOP)
+
+
+def _wait_until_ready(
+    process: subprocess.Popen[bytes],
+    log: Path,
+    url: str,
+    path: str,
+    *,
+    context: ssl.SSLContext | None,
+) -> None:
+    host = url.partition("://")[2]
+    deadline = time.monotonic() + _SECONDS_TO_READY
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise DidNotStart(f"{log.stem} ended with code {process.returncode}: {_end_of(log)}")
+        if _answers_ok(host, path, context):
+            return
+        time.sleep(0.05)
+    raise DidNotStart(f"{log.stem} was not ready after {_SECONDS_TO_READY} s: {_end_of(log)}")
+
+
+def _answers_ok(host: str, path: str, context: ssl.SSLContext | None) -> bool:
+    connection = (
+        http.client.HTTPConnection(host, timeout=5)
+        if context is None
+        else http.client.HTTPSConnection(host, timeout=5, context=context)
+    )
+    try:
+        connection.request("GET", path, headers={"Authorization": f"Bearer {TOKEN}"})
+        return connection.getresponse().status == http.client.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _end_of(log: Path) -> str:
+    return log.read_text(errors="replace")[-2000:].strip() or "its log is empty"
+
+
+def _free_ports(count: int) -> list[int]:
+    """Return ports that were free a moment ago; all are held until the last is found."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in sockets]
+
+
+def _write_kubeconfig(plane: ControlPlane) -> None:
+    authority = base64.b64encode(plane.ca_file.read_bytes()).decode()
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {
+                "name": "real",
+                "cluster": {"server": plane.url, "certificate-authority-data": authority},
+            }
+        ],
+        "users": [{"name": "admin", "user": {"token": plane.token}}],
+        "contexts": [{"name": "real", "context": {"cluster": "real", "user": "admin"}}],
+        "current-context": "real",
+    }
+    plane.kubeconfig.touch(mode=0o600)
+    plane.kubeconfig.write_text(json.dumps(config, indent=1))  # JSON is YAML
