@@ -1,0 +1,1 @@
+"""Machines: what types there are, and nodes made from them."""

@@ -1,0 +1,138 @@
+"""Node objects for machines that exist only here: ready, labelled and sized like real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from unisono.provision.machines import MachineType, region_of
+from unisono.provision.shapes import NodeGroup
+
+_OS_IMAGE = "Unisono simulated node"
+# Neighbours in the network: four nodes under a switch, four switches under the next.
+_FAN_OUT = 4
+
+
+def nodes_of(groups: Sequence[NodeGroup], *, now: str) -> Iterator[dict[str, Any]]:
+    """Yield a Node for every machine; names count up per group name."""
+    counts: dict[str, int] = {}
+    place = 0
+    for group in groups:
+        for _ in range(group.count):
+            number = counts[group.name] = counts.get(group.name, 0) + 1
+            yield _node(group, f"{group.name}-{number}", place, now)
+            place += 1
+
+
+def _node(group: NodeGroup, name: str, place: int, now: str) -> dict[str, Any]:
+    machine = group.machine
+    region = region_of(group.zone)
+    labels = {
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": machine.arch if machine else "amd64",
+        "topology.kubernetes.io/region": region,
+        "topology.kubernetes.io/zone": group.zone,
+        "topology.k8s.aws/network-node-layer-1": f"nn-1-{place // _FAN_OUT**3}",
+        "topology.k8s.aws/network-node-layer-2": f"nn-2-{place // _FAN_OUT**2}",
+        "topology.k8s.aws/network-node-layer-3": f"nn-3-{place // _FAN_OUT}",
+        "karpenter.sh/capacity-type": "on-demand",
+        **(_machine_labels(machine) if machine else _plain_labels(group)),
+        **group.labels,
+    }
+    annotations = {}
+    if machine is not None and region in machine.price and machine.price[region].on_demand:
+        annotations["unisono.dev/price-usd-hour"] = str(machine.price[region].on_demand)
+    allocatable = dict(machine.allocatable if machine else group.resources)
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels, "annotations": annotations},
+        "spec": {"providerID": f"unisono:///{group.zone}/{name}"},
+        "status": {
+            "capacity": _capacity(machine, allocatable),
+            "allocatable": allocatable,
+            "conditions": _conditions(now),
+            "addresses": [
+                {"type": "InternalIP", "address": _address(place)},
+                {"type": "Hostname", "address": name},
+            ],
+            "nodeInfo": {
+                "machineID": name,
+                "systemUUID": name,
+                "bootID": name,
+                "kernelVersion": "simulated",
+                "osImage": _OS_IMAGE,
+                "containerRuntimeVersion": "unisono://1",
+                "kubeletVersion": "v1.34.0",
+                "kubeProxyVersion": "",
+                "operatingSystem": "linux",
+                "architecture": machine.arch if machine else "amd64",
+            },
+        },
+    }
+
+
+def _machine_labels(machine: MachineType) -> dict[str, str]:
+    labels = {"node.kubernetes.io/instance-type": machine.name}
+    device = machine.accelerator
+    if machine.provider == "aws":
+        family, _, size = machine.name.partition(".")
+        prefix = "karpenter.k8s.aws/instance"
+        labels |= {
+            f"{prefix}-category": machine.category,
+            f"{prefix}-family": family,
+            f"{prefix}-size": size,
+            f"{prefix}-cpu": str(machine.vcpu),
+            f"{prefix}-memory": str(machine.memory_mi_b),
+        }
+        if device is not None and device.kind == "gpu":
+            labels |= {
+                f"{prefix}-gpu-count": str(device.count),
+                f"{prefix}-gpu-name": device.model,
+                f"{prefix}-gpu-manufacturer": device.manufacturer,
+            }
+    if device is not None and device.manufacturer == "nvidia":
+        labels |= {
+            "nvidia.com/gpu.present": "true",
+            "nvidia.com/gpu.count": str(device.count),
+            "nvidia.com/gpu.memory": str(device.memory_mi_b),
+        }
+        if device.product:
+            labels["nvidia.com/gpu.product"] = device.product
+    return labels
+
+
+def _plain_labels(group: NodeGroup) -> dict[str, str]:
+    gpus = group.resources.get("nvidia.com/gpu", "0")
+    return {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": gpus} if gpus != "0" else {}
+
+
+def _capacity(machine: MachineType | None, allocatable: dict[str, str]) -> dict[str, str]:
+    if machine is None:
+        return allocatable
+    return {**allocatable, "cpu": str(machine.vcpu), "memory": f"{machine.memory_mi_b}Mi"}
+
+
+def _address(place: int) -> str:
+    """Return an address in 10.0.0.0/8 that no other node has."""
+    return f"10.{place >> 16 & 255}.{place >> 8 & 255}.{place & 255}"
+
+
+def _conditions(now: str) -> list[dict[str, str]]:
+    def condition(kind: str, status: str, reason: str, message: str) -> dict[str, str]:
+        return {
+            "type": kind,
+            "status": status,
+            "reason": reason,
+            "message": message,
+            "lastHeartbeatTime": now,
+            "lastTransitionTime": now,
+        }
+
+    return [
+        condition("MemoryPressure", "False", "KubeletHasSufficientMemory", "memory is sufficient"),
+        condition("DiskPressure", "False", "KubeletHasNoDiskPressure", "disk space is sufficient"),
+        condition("PIDPressure", "False", "KubeletHasSufficientPID", "process ids are sufficient"),
+        condition("Ready", "True", "KubeletReady", "the simulated kubelet is ready"),
+    ]
