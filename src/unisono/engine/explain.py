@@ -12,6 +12,13 @@ from unisono.engine.model import explanation as facts
 from unisono.engine.model.explanation import Blocker, Explanation, Reason, Stage
 from unisono.engine.model.names import CPU, Instant, ResourceName
 
+# What to do if all nodes refuse a pod for one of these reasons.
+_SHUT = {
+    "selector": "add a node that the pods' nodeSelector and affinity allow, or change those",
+    "taint": "let the pods tolerate the taints of the nodes, or add a node without",
+    "not ready": "see why no node is ready",
+}
+
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
@@ -151,8 +158,48 @@ def remedy(blocker: Blocker) -> str | None:  # one line a fact
             return f"label the namespace, or widen spec.namespaceSelector of ClusterQueue {queue}"
         case facts.Deactivated():
             return "set spec.active to true"
+        case facts.QueueInactive(why="CohortCycle"):
+            return "break the cycle of cohorts"
+        case facts.QueueInactive(why="Terminating"):
+            return "use another queue"
+        case facts.QueueInactive():
+            return "create what is missing, or take it out of the queue"
+        case facts.GangDoesNotFit() as fact:
+            return _more_room(fact)
         case _:
             return None
+
+
+def outlook(blocker: Blocker) -> str:  # one line a fact
+    """Say what would change a fact: what somebody can do, else what will happen by itself."""
+    match blocker:
+        case facts.QuotaExhausted() as fact:
+            short = _amount(fact.wanted - fact.available, fact.resource)
+            return f"{short} freed in flavor {fact.flavor}, or that much more quota"
+        case facts.GangDoesNotFit() as fact:
+            lacking = fact.pods - fact.pods_placeable
+            room = f"room for {lacking} more pod{'s' if lacking != 1 else ''}"
+            return remedy(fact) or f"{room}: nodes that join, or others that end"
+        case facts.WaitingForVictims():
+            return "nothing to do: it starts when their pods are gone"
+        case facts.PreemptionBackoff():
+            return "time, or enough quota freed"
+        case facts.ClaimedThisCycle():
+            return "nothing to do: it is looked at again"
+        case facts.BehindInQueue():
+            return "its turn; a higher priority moves it forward"
+        case facts.Misconfigured():
+            return "correct the manifest"
+        case facts.CheckFailed(check=check):
+            return f"whoever keeps admission check {check} changes its state"
+        case facts.Gated(by=by):
+            return f"{by} releases it"
+        case facts.OnHold():
+            return "time, or whoever put it on hold"
+        case facts.PodsNotReady(waiting_for=key):
+            return f"the pods of {key} become ready, or it leaves"
+        case _:
+            return remedy(blocker) or "room in the flavor that it is on"
 
 
 def at(instant: Instant) -> str:
@@ -190,6 +237,17 @@ def _gang_does_not_fit(fact: facts.GangDoesNotFit) -> str:
     if fact.tried_preemption:
         text += ", even if everybody left who may be displaced"
     return text
+
+
+def _more_room(fact: facts.GangDoesNotFit) -> str | None:
+    """Say what to do if no node takes even one pod; else nodes only have to become free."""
+    shut = next((why for why, count in fact.refusals if count == fact.nodes), "")
+    if shut in _SHUT:
+        return _SHUT[shut]
+    if fact.resource:
+        amount = _amount(fact.wanted_of_node, fact.resource)
+        return f"add a node with {amount}, or ask for less in one pod"
+    return None
 
 
 def _flavor_mismatch(fact: facts.FlavorMismatch) -> str:

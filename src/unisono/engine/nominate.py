@@ -237,7 +237,14 @@ class _Judge:
         return _Outcome(assignment, spots=spots)
 
     def _with_victims(self, assignment: Assignment) -> _Outcome:
-        return _Outcome(assignment, self.search.victims_for(assignment))
+        """Others have to leave for the quota; perhaps there is no place even then."""
+        targets = self.search.victims_for(assignment)
+        no_place = self.seeker.last_no if self.seeker is not None else None
+        if targets or no_place is None:
+            return _Outcome(assignment, targets)
+        blocker = msgspec.structs.replace(no_place, tried_preemption=True)
+        assignment.blockers = [*assignment.blockers, blocker]
+        return _Outcome(assignment, lacks_nodes=True)
 
     def _without_place(self, assignments: list[Assignment], misfits: list[Blocker]) -> _Outcome:
         """There is quota but no place: others may leave for that, if the rules let them."""

@@ -30,14 +30,14 @@ def charges_of(
         count = max(0, assigned.count - done.get(assigned.name, 0))
         for resource, flavor in assigned.flavors:
             amount = wanted.get(resource, 0) * count
-            account = _account(flavor, resource, group_of.get(resource))
+            account = account_of(flavor, resource, group_of.get(resource))
             if amount and account is not None:
                 cell = node.cell(account)
                 totals[cell] = totals.get(cell, 0) + amount
     return tuple(totals.items())
 
 
-def _account(
+def account_of(
     flavor: FlavorName, resource: ResourceName, group: ResourceGroup | None
 ) -> Account | None:
     """Return the account of a flavor's resource; None if the queue does not meter it."""
