@@ -1,0 +1,119 @@
+"""What a controller may do: small writes, each of which can be repeated without harm.
+
+A controller never calls the API. It yields actions; the driver carries each out and hands back the
+object that came of it. Between any two of them the process may die, so every controller has to
+find its way from what is stored alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from unisono.kube.mapping import Kind
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """An object as it was seen: which one, and in which state."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    uid: str = ""
+    version: str = ""  # resourceVersion
+
+    @staticmethod
+    def to(obj: Json) -> Ref:
+        """Return the reference to an object."""
+        metadata = obj["metadata"]
+        return Ref(
+            Kind(obj["apiVersion"], obj["kind"]),
+            metadata.get("namespace", ""),
+            metadata["name"],
+            metadata.get("uid", ""),
+            metadata.get("resourceVersion", ""),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Make an object. Its name follows from why it exists, so twice is the same as once.
+
+    Found there already, it counts as made if it has the same owner; else the key is tried again.
+    """
+
+    obj: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Change fields by a JSON merge patch, of the state that was seen or not at all."""
+
+    ref: Ref
+    changes: Json
+    subresource: str = ""
+    # False: whatever its state is now. Only for changes that are right in every state.
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete the object of this uid; gone already is as good."""
+
+    ref: Ref
+    grace: int | None = None
+    policy: Literal["Background", "Foreground", "Orphan"] = "Background"
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Give a pod its node."""
+
+    pod: Ref
+    node: str
+    annotations: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Tell people what happened: an Event about an object."""
+
+    about: Ref
+    reason: str
+    message: str
+    type: Literal["Normal", "Warning"] = "Normal"
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Look at this key again at a time (seconds since 1970)."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Have another controller look at a key."""
+
+    controller: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Independent actions, carried out at the same time; the key fails if one of them does."""
+
+    actions: Sequence[Create | Patch | Delete | Bind]
+
+
+Write = Create | Patch | Delete | Bind
+Action = Write | Note | Again | Wake | Together
+
+# What a controller's step is: it yields actions and gets back what became of each (None for notes
+# and deletions).
+Steps = Generator[Action, Any, None]

@@ -1,0 +1,193 @@
+"""All controllers of a mode, put together, and what they need to watch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from unisono.control import gangs, names
+from unisono.control.actions import Json
+from unisono.control.controller import Controller
+from unisono.control.gangs import GangController
+from unisono.control.jobs.adapter import JobAdapter
+from unisono.control.jobs.batch import BatchJobs
+from unisono.control.jobs.framework import JobController
+from unisono.control.jobs.jobset import JobSets
+from unisono.control.jobs.kubeflow import KubeflowJobs
+from unisono.control.jobs.queues import Queues
+from unisono.control.jobs.ray import RayClusters, RayJobs
+from unisono.control.jobs.trainjob import TrainJobs
+from unisono.control.jobs.volcano import VolcanoJobs, queue_named_by
+from unisono.control.nodes import NodeKeeper
+from unisono.control.operators.batch_job import JobOperator
+from unisono.control.operators.jobset import JobSetOperator
+from unisono.control.operators.kubeflow import words as kubeflow
+from unisono.control.operators.kubeflow.job import KubeflowOperator
+from unisono.control.operators.ray import words as ray
+from unisono.control.operators.ray.cluster import RayClusterOperator
+from unisono.control.operators.ray.job import RayJobOperator
+from unisono.control.operators.training_runtimes import BY_RUNTIME, RuntimeKeeper, runtimes_used
+from unisono.control.operators.trainjob import TrainJobOperator
+from unisono.control.operators.volcano import words as volcano
+from unisono.control.operators.volcano.group import VolcanoGroups
+from unisono.control.operators.volcano.job import VolcanoJobOperator
+from unisono.control.operators.volcano.queue import (
+    BY_QUEUE,
+    VolcanoQueues,
+    queue_of_group,
+    queue_of_job,
+)
+from unisono.control.pod_gangs.controller import PodGangs
+from unisono.control.pod_gangs.links import (
+    BY_GANG,
+    COSCHEDULING,
+    GROUPS,
+    UPSTREAM_GROUP,
+    UPSTREAM_WORKLOAD,
+    gangs_of,
+)
+from unisono.control.pod_gangs.status import PodGroupStatus
+from unisono.control.queue_status.cluster_queue import (
+    BY_REFERENCE,
+    ClusterQueueStatus,
+    referred_to,
+)
+from unisono.control.queue_status.local_queue import BY_CLUSTER_QUEUE, LocalQueueStatus, leads_to
+from unisono.control.queue_status.shares import FairShares
+from unisono.control.queue_status.tally import Tally
+from unisono.control.scheduler.explainer import Explainer
+from unisono.control.scheduler.loop import Scheduler
+from unisono.control.scheduler.reading import Manifests
+from unisono.control.view import Index, View
+from unisono.kinds.settings import Settings
+from unisono.kube.mapping import Kind
+
+# Repair goes before new admissions, and both before sentences about them.
+LANES: Mapping[str, int] = {
+    "gangs": 0,
+    "scheduler": 1,
+    "explainer": 2,
+    "cluster-queues": 2,
+    "local-queues": 2,
+    "fair-shares": 2,
+}
+
+# Every kind that some controller looks at, whether it watches it or only looks things up in it.
+KINDS: Sequence[Kind] = (
+    names.NAMESPACE,
+    names.NODE,
+    names.POD,
+    names.SERVICE,
+    names.CONFIG_MAP,
+    names.SECRET,
+    names.LIMIT_RANGE,
+    names.PRIORITY_CLASS,
+    names.RUNTIME_CLASS,
+    names.JOB,
+    names.JOB_SET,
+    names.TRAIN_JOB,
+    names.TRAINING_RUNTIME,
+    names.CLUSTER_TRAINING_RUNTIME,
+    names.FLAVOR,
+    names.TOPOLOGY,
+    names.ADMISSION_CHECK,
+    names.COHORT,
+    names.CLUSTER_QUEUE,
+    names.LOCAL_QUEUE,
+    names.WORKLOAD_PRIORITY_CLASS,
+    names.VOLCANO_QUEUE,
+    names.HYPER_NODE,
+    *(sort.kind for sort in kubeflow.SORTS),
+    ray.CLUSTER,
+    ray.JOB,
+    volcano.JOB,
+    volcano.POD_GROUP,
+    volcano.COMMAND,
+    COSCHEDULING,
+    UPSTREAM_GROUP,
+    UPSTREAM_WORKLOAD,
+    names.WORKLOAD,
+)
+
+# Kinds whose pods have to start together: without a queue of their own they are in one without
+# limits, so that they get their nodes all at once.
+ALWAYS_QUEUED: Mapping[Kind, Callable[[Json], str]] = {
+    names.JOB_SET: lambda job: "",
+    names.TRAIN_JOB: lambda job: "",
+    ray.CLUSTER: lambda job: "",
+    ray.JOB: lambda job: "",
+    **{sort.kind: lambda job: "" for sort in kubeflow.SORTS},
+    **{kind: lambda group: "" for kind in GROUPS},
+    volcano.POD_GROUP: lambda group: next(iter(queue_of_group(group))),
+}
+
+
+def _hostname(node: Json) -> Iterable[str]:
+    host = (node["metadata"].get("labels") or {}).get(names.HOSTNAME)
+    return (host,) if host else ()
+
+
+INDEXES: Mapping[Kind, Mapping[str, Index]] = {
+    names.POD: {
+        "node": lambda pod: [node] if (node := pod["spec"].get("nodeName")) else [],
+        gangs.BY_WORKLOAD: gangs.workload_of,
+        BY_GANG: gangs_of,
+    },
+    names.NODE: {"hostname": _hostname},
+    names.TRAIN_JOB: {BY_RUNTIME: runtimes_used},
+    volcano.JOB: {BY_QUEUE: queue_of_job},
+    volcano.POD_GROUP: {BY_QUEUE: queue_of_group},
+    names.CLUSTER_QUEUE: {BY_REFERENCE: referred_to},
+    names.LOCAL_QUEUE: {BY_CLUSTER_QUEUE: leads_to},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """The controllers, and the one among them that decides."""
+
+    scheduler: Scheduler
+    controllers: Sequence[Controller]
+
+
+def embedded(view: View, settings: Settings) -> Assembly:
+    """Return the controllers of an embedded cluster: we schedule everything and run every kind."""
+    scheduler = Scheduler(view, settings, places_strays=True)
+    adapters: Sequence[JobAdapter] = (
+        BatchJobs(),
+        JobSets(),
+        TrainJobs(),
+        VolcanoJobs(),
+        RayClusters(),
+        RayJobs(),
+        *(KubeflowJobs(sort) for sort in kubeflow.SORTS),
+    )
+    job_kinds = frozenset(adapter.kind for adapter in adapters)
+    queues = Queues(
+        settings, lambda: job_kinds, names_queue={**ALWAYS_QUEUED, volcano.JOB: queue_named_by}
+    )
+    tally, manifests = Tally(view), Manifests(view)
+    statuses = (ClusterQueueStatus, LocalQueueStatus, FairShares)
+    return Assembly(
+        scheduler,
+        (
+            scheduler,
+            Explainer(scheduler),
+            GangController(),
+            *(JobController(adapter, queues) for adapter in adapters),
+            JobOperator(),
+            JobSetOperator(queues),
+            TrainJobOperator(queues),
+            RuntimeKeeper(),
+            VolcanoJobOperator(queues),
+            VolcanoGroups(),
+            VolcanoQueues(),
+            RayClusterOperator(queues),
+            RayJobOperator(queues),
+            *(KubeflowOperator(sort, queues) for sort in kubeflow.SORTS),
+            PodGangs(view, settings, queues),
+            *(PodGroupStatus(kind) for kind in GROUPS if kind != UPSTREAM_WORKLOAD),
+            NodeKeeper(),
+            *(keeps(tally, manifests, settings.policy) for keeps in statuses),
+        ),
+    )

@@ -1,0 +1,51 @@
+"""What a controller is: which changes concern which of its keys, and what to do about a key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from unisono.control.actions import Json, Steps
+from unisono.control.view import View
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+
+Indexes = Mapping[Kind, Mapping[str, Callable[[Json], Iterable[str]]]]
+
+
+class Controller(Protocol):
+    """A pure function from what is seen to what is to be done, and when to look.
+
+    `reconcile` is called with the key of an object that may be gone by now. It reads the view and
+    yields actions until the object is as it should be; it keeps nothing in memory that it could
+    not find again in the view. A failed action ends it, and the key comes back later.
+    """
+
+    @property
+    def name(self) -> str:
+        """How logs and metrics call it."""
+
+    @property
+    def watches(self) -> Sequence[Kind]:
+        """The kinds whose changes it wants to hear of."""
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """Yield the keys that a change of an object concerns."""
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Do what is to be done about a key."""
+
+
+def owner_key(obj: Json, kind: Kind) -> Iterable[Key]:
+    """Yield the key of the controller owner of an object if it is of a kind."""
+    group = kind.api_version.rpartition("/")[0]
+    for owner in obj["metadata"].get("ownerReferences") or ():
+        same_group = owner["apiVersion"].rpartition("/")[0] == group
+        if owner.get("controller") and owner["kind"] == kind.kind and same_group:
+            yield Key(obj["metadata"].get("namespace", ""), owner["name"])
+
+
+def own_key(obj: Json) -> Key:
+    """Return the key of an object itself."""
+    metadata = obj["metadata"]
+    return Key(metadata.get("namespace", ""), metadata["name"])

@@ -1,0 +1,274 @@
+"""Runs controllers: changes go in, keys come out, and every action is one call of the API.
+
+    informers ──▶ changed ──▶ line of (controller, key) ──▶ step ──▶ API
+                                   ▲                          │ what it returned
+                                   └────────── view ◀─────────┘
+
+The driver has no opinion about what is right; it only makes sure that a key is worked on by one
+worker at a time, that a failed key comes back later, and that the view shows own writes at once.
+Tests call `step` by hand and stop between any two actions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from unisono.control.actions import (
+    Action,
+    Again,
+    Bind,
+    Create,
+    Delete,
+    Json,
+    Note,
+    Patch,
+    Ref,
+    Together,
+    Wake,
+    Write,
+)
+from unisono.control.controller import Controller
+from unisono.control.view import Difference, View
+from unisono.kube.client import Client
+from unisono.kube.clock import Clock
+from unisono.kube.form import Key
+from unisono.kube.mapping import POD, Kind
+from unisono.kube.trouble import AlreadyExists, Conflict, KubeTrouble, NotFound
+from unisono.kube.workqueue import WorkQueue
+
+# Trouble that goes away by itself: the view was behind, or the API busy.
+PASSING = (KubeTrouble,)
+
+
+class Task(NamedTuple):
+    """One controller's look at one key."""
+
+    controller: str
+    key: Key
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a task, for logs and tests."""
+
+    task: Task
+    actions: int = 0
+    trouble: KubeTrouble | None = None
+
+
+class Driver:
+    """Owns the line of tasks."""
+
+    def __init__(
+        self,
+        controllers: Sequence[Controller],
+        view: View,
+        client: Client,
+        *,
+        clock: Clock,
+        notes: Callable[[Note], None] = lambda note: None,
+        lanes: Mapping[str, int] | None = None,
+    ) -> None:
+        """Take the controllers; `lanes` says whose tasks go first (0 before 1)."""
+        self._controllers = {one.name: one for one in controllers}
+        self._interested: dict[Kind, list[Controller]] = {}
+        for controller in controllers:
+            for kind in controller.watches:
+                self._interested.setdefault(kind, []).append(controller)
+        self._view = view
+        self._client = client
+        self._clock = clock
+        self._notes = notes
+        self._lanes = lanes or {}
+        self.queue: WorkQueue[Task] = WorkQueue(lanes=3)
+        self.on_outcome: Callable[[Outcome], None] = lambda outcome: None
+
+    # ---- in ----------------------------------------------------------------------------------
+
+    def changed(self, kind: Kind, differences: Iterable[Difference]) -> None:
+        """Hear what became different in the view."""
+        for difference in differences:
+            for controller in self._interested.get(kind, ()):
+                for obj in (difference.old, difference.new):
+                    if obj is not None:
+                        for key in controller.touched(kind, obj, self._view):
+                            self.want(controller.name, key)
+
+    def want(self, controller: str, key: Key) -> None:
+        """Have a controller look at a key."""
+        lane = self._lanes.get(controller, 1)
+        self.queue.add(Task(controller, key), now=self._clock.monotonic(), lane=lane)
+
+    # ---- one task ----------------------------------------------------------------------------
+
+    async def step(self) -> Outcome | None:
+        """Work on the next task; None if there is none now."""
+        task = self.queue.take(self._clock.monotonic())
+        return await self.work(task) if task is not None else None
+
+    async def work(self, task: Task) -> Outcome:
+        """Work on a task that was taken from the line."""
+        outcome = Outcome(task)
+        try:
+            await self.attend(task, outcome)
+        except PASSING as trouble:
+            outcome.trouble = trouble
+            self.queue.retry(task, now=self._clock.monotonic())
+        else:
+            self.queue.forget(task)
+        finally:
+            self.queue.done(task, now=self._clock.monotonic())
+        self.on_outcome(outcome)
+        return outcome
+
+    async def attend(self, task: Task, outcome: Outcome) -> None:
+        """Carry out what a controller wants done about a key; raise what stops it."""
+        controller = self._controllers[task.controller]
+        steps = controller.reconcile(task.key, self._view, self._clock.now())
+        with contextlib.closing(steps):
+            result: Any = None
+            while True:
+                try:
+                    action = steps.send(result)
+                except StopIteration:
+                    return
+                outcome.actions += 1
+                result = await self._act(action, task)
+
+    async def _act(self, action: Action, task: Task) -> Any:
+        match action:
+            case Note():
+                self._notes(action)
+                return None
+            case Again(at):
+                wait = at - self._clock.now()
+                self.queue.add_after(task, wait, now=self._clock.monotonic())
+                return None
+            case Wake(controller, namespace, name):
+                self.want(controller, Key(namespace, name))
+                return None
+            case Together(actions):
+                return await self._all(actions)
+            case _:
+                return await self._write(action)
+
+    async def _all(self, actions: Sequence[Write]) -> list[Any]:
+        """Carry out several actions at once; wait for all before saying that one failed."""
+        results = await asyncio.gather(
+            *(self._write(action) for action in actions), return_exceptions=True
+        )
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return list(results)
+
+    # ---- writing -----------------------------------------------------------------------------
+
+    async def _write(self, action: Write) -> Json | None:
+        match action:
+            case Create(obj):
+                return self._saw(await self._create(obj))
+            case Patch(ref, changes, subresource, exact):
+                return self._saw(await self._patch(ref, changes, subresource, exact=exact))
+            case Delete():
+                return await self._delete(action)
+            case Bind():
+                return await self._bind(action)
+
+    async def _create(self, obj: Json) -> Json:
+        try:
+            return await self._client.create(obj)
+        except AlreadyExists:
+            ref = Ref.to(obj)
+            there = await self._client.get(ref.kind, ref.name, ref.namespace)
+            if _owner(there) != _owner(obj) or _owner(obj) is None:
+                raise
+            return there
+
+    async def _patch(self, ref: Ref, changes: Json, subresource: str, *, exact: bool) -> Json:
+        if exact and ref.version:
+            metadata = {**changes.get("metadata", {}), "resourceVersion": ref.version}
+            changes = {**changes, "metadata": metadata}
+        return await self._client.patch(
+            ref.kind, ref.name, ref.namespace, changes, subresource=subresource
+        )
+
+    async def _delete(self, action: Delete) -> Json | None:
+        ref = action.ref
+        try:
+            left = await self._client.delete(
+                ref.kind,
+                ref.name,
+                ref.namespace,
+                uid=ref.uid,
+                grace_s=action.grace,
+                propagation=action.policy,
+            )
+        except NotFound:
+            left = {}
+        except Conflict:
+            return None  # another object of that name: the one that was meant is gone
+        if _is_left(left.get("metadata", {})):
+            return self._saw(left)
+        if self._view.has(ref.kind):
+            key = Key(ref.namespace, ref.name)
+            self.changed(ref.kind, self._view.assume_gone(ref.kind, key, ref.uid))
+        return None
+
+    async def _bind(self, action: Bind) -> Json | None:
+        ref = action.pod
+        metadata: Json = {"name": ref.name, "namespace": ref.namespace, "uid": ref.uid}
+        if action.annotations:
+            metadata["annotations"] = action.annotations
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": metadata,
+            "target": {"apiVersion": "v1", "kind": "Node", "name": action.node},
+        }
+        try:
+            await self._client.submit(POD, ref.name, ref.namespace, "binding", binding)
+        except Conflict:
+            # Perhaps it was us, before a crash or before the view caught up.
+            pod = await self._client.get(POD, ref.name, ref.namespace)
+            if pod["metadata"]["uid"] != ref.uid or pod["spec"].get("nodeName") != action.node:
+                raise
+            self._saw(pod)
+        return None
+
+    def _saw(self, obj: Json) -> Json:
+        """Let the view show what a write returned."""
+        kind = Kind(obj["apiVersion"], obj["kind"])
+        if self._view.has(kind):
+            self.changed(kind, self._view.assume(kind, obj))
+        return obj
+
+    # ---- the loop ----------------------------------------------------------------------------
+
+    async def settle(self, most: int = 10_000) -> int:
+        """Work until nothing is left to do now; return how many tasks that took."""
+        for count in range(most):
+            if await self.step() is None:
+                return count
+        raise RuntimeError(f"the controllers do not come to rest after {most} tasks")
+
+
+def _is_left(metadata: Json) -> bool:
+    """Say whether an object that was deleted is still there, going by what the API answered.
+
+    Pods are answered with even when they are gone: nothing holds such a one back any more.
+    """
+    if "deletionTimestamp" not in metadata:
+        return False
+    return bool(metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds"))
+
+
+def _owner(obj: Json) -> str | None:
+    for owner in obj["metadata"].get("ownerReferences") or ():
+        if owner.get("controller"):
+            return str(owner["uid"])
+    return None

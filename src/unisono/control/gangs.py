@@ -1,0 +1,278 @@
+"""From a decision to pods on nodes, all of a gang or none (placement §10).
+
+    Planned ──every slot has a pod──▶ Committing ──all bound──▶ Committed
+       │                                  │
+       └──── too late, a node is gone ────┴──▶ evicted, back in the queue
+
+The phase stands on the Workload, next to the nodes. No pod is bound before Committing is stored;
+from then on everything follows from what is stored, so that whoever comes after a crash finishes
+the work. A gang that cannot become whole in time is evicted as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from unisono.control import names
+from unisono.control.actions import Again, Bind, Json, Note, Patch, Ref, Steps, Together
+from unisono.control.conditions import find, is_true, seconds, timestamp, with_condition
+from unisono.control.controller import own_key
+from unisono.control.jobs.workload import IN_USE
+from unisono.control.scheduler.record import placement, placement_of, with_eviction
+from unisono.control.view import View
+from unisono.kinds.kueue.topology_assignment import pods_per_host
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+
+BY_WORKLOAD = "workload"
+BIND_SECONDS = 60
+# The wait before a gang that failed to start is tried again: 1 s, 2 s, … five minutes.
+_FIRST_RETRY_SECONDS = 1
+_LONGEST_RETRY_SECONDS = 300
+# Labels and annotations that number the pods of a set.
+_INDEXES = (
+    "batch.kubernetes.io/job-completion-index",
+    "jobset.sigs.k8s.io/job-index",
+    "volcano.sh/task-index",
+    "training.kubeflow.org/replica-index",
+)
+
+
+def workload_of(pod: Json) -> Iterable[str]:
+    """Index pods by the workload they are of, as `namespace/name`."""
+    metadata = pod["metadata"]
+    name = (metadata.get("annotations") or {}).get(names.WORKLOAD_ANNOTATION)
+    return (f"{metadata['namespace']}/{name}",) if name else ()
+
+
+@dataclass(slots=True)
+class Slots:
+    """The places of a gang, and which pod has which."""
+
+    free: dict[str, list[str]] = field(default_factory=dict)  # by pod set: nodes with a free place
+    bound: int = 0
+    unbound: list[tuple[Json, str]] = field(default_factory=list)  # a pod and its node
+    extra: list[Json] = field(default_factory=list)  # pods without a place
+    later: frozenset[str] = frozenset()  # sets that the gang starts without
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every place has a pod."""
+        return not any(places for name, places in self.free.items() if name not in self.later)
+
+
+class GangController:
+    """Brings the pods of admitted workloads to their nodes."""
+
+    name = "gangs"
+    watches: Sequence[Kind] = (names.WORKLOAD, names.POD, names.NODE)
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """A workload, one of its pods, or a node that some of them are on."""
+        if kind == names.WORKLOAD:
+            yield own_key(obj)
+        elif kind == names.POD:
+            for full in workload_of(obj):
+                namespace, _, name = full.partition("/")
+                yield Key(namespace, name)
+        elif not _is_usable(obj):
+            for pod in view.by(names.POD, "node", obj["metadata"]["name"]):
+                yield from self.touched(names.POD, pod, view)
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Take one gang a step further."""
+        workload = view.get(names.WORKLOAD, key.name, key.namespace)
+        if workload is None:
+            return
+        if "deletionTimestamp" in workload["metadata"]:
+            yield from self._let_go(workload, view)
+            return
+        if not (workload.get("status") or {}).get("admission"):
+            return
+        conditions = workload["status"].get("conditions") or []
+        phase, about = placement_of(conditions)
+        if not phase or is_true(conditions, "Evicted") or not is_true(conditions, "Admitted"):
+            return
+        slots = self._slots(workload, view)
+        lost = [node for node in _nodes(workload) if not _is_there(node, view)]
+        if lost and (phase != "Committed" or _is_crippled(slots, lost)):
+            yield from _roll_back(workload, f"node {lost[0]} is gone or not ready", now)
+            return
+        deadline = seconds(about.get("deadline", ""))
+        if phase == "Planned":
+            if not slots.is_full:
+                yield from _wait(
+                    workload, "not all of its pods were created in time", deadline, now
+                )
+                return
+            workload = yield Patch(
+                Ref.to(workload), _phase(workload, "Committing", now + BIND_SECONDS, now), "status"
+            )
+            phase, deadline = "Committing", now + BIND_SECONDS
+        yield from self._bind(workload, slots, phase, about.get("gen", "1"))
+        if phase == "Committing":
+            if slots.is_full and not slots.unbound:
+                yield Patch(
+                    Ref.to(workload), _phase(workload, "Committed", deadline, now), "status"
+                )
+                yield Note(
+                    Ref.to(workload), "GangCommitted", f"{slots.bound} pods are on their nodes"
+                )
+            else:
+                yield from _wait(workload, "not all of its pods were bound in time", deadline, now)
+
+    def _bind(self, workload: Json, slots: Slots, phase: str, gen: str) -> Steps:
+        """Bind pods to their places: the first time all of them, later whoever comes back.
+
+        A gang that starts over binds only when it is whole again.
+        """
+        starts_over = phase == "Committed" and slots.bound == 0
+        if not slots.unbound or (starts_over and not slots.is_full):
+            return
+        yield Together(
+            [
+                Bind(Ref.to(pod), node, {names.SLOT: f"{_set_of(pod)}/{node}@{gen}"})
+                for pod, node in slots.unbound
+            ]
+        )
+
+    def _let_go(self, workload: Json, view: View) -> Steps:
+        """Let a deleted Workload go once none of its pods is left: until then it holds nodes."""
+        metadata = workload["metadata"]
+        full = f"{metadata['namespace']}/{metadata['name']}"
+        if any(not _is_over(pod) for pod in view.by(names.POD, BY_WORKLOAD, full)):
+            return
+        finalizers = metadata.get("finalizers") or []
+        if IN_USE in finalizers:
+            left = [one for one in finalizers if one != IN_USE]
+            yield Patch(Ref.to(workload), {"metadata": {"finalizers": left}}, exact=False)
+
+    def _slots(self, workload: Json, view: View) -> Slots:
+        """Give every living pod of the gang a place: bound ones theirs, the others in order."""
+        annotations = workload["metadata"].get("annotations") or {}
+        slots = Slots(later=frozenset(annotations.get(names.LATER_SETS, "").split(",")))
+        for one in workload["status"]["admission"].get("podSetAssignments") or ():
+            places: list[str] = []
+            for host, count in pods_per_host(one.get("topologyAssignment")):
+                places += [_node_name(host, view)] * count
+            slots.free[one["name"]] = places
+        metadata = workload["metadata"]
+        full = f"{metadata['namespace']}/{metadata['name']}"
+        waiting = []
+        for pod in sorted(view.by(names.POD, BY_WORKLOAD, full), key=_rank):
+            node = pod["spec"].get("nodeName")
+            places = slots.free.get(_set_of(pod), [])
+            is_living = _is_living(pod)
+            if is_living and not node:
+                waiting.append(pod)
+            elif node in places and (is_living or _is_through(pod)):
+                places.remove(node)
+                slots.bound += is_living
+        for pod in waiting:
+            places = slots.free.get(_set_of(pod), [])
+            if places:
+                slots.unbound.append((pod, places.pop(0)))
+            else:
+                slots.extra.append(pod)
+        return slots
+
+
+def _wait(workload: Json, why: str, deadline: float, now: float) -> Steps:
+    if now >= deadline > 0:
+        yield from _roll_back(workload, why, now)
+    else:
+        yield Again(deadline)
+
+
+def _roll_back(workload: Json, why: str, now: float) -> Steps:
+    """Evict a gang that cannot become whole; its job is stopped and all of its pods go."""
+    status = workload["status"]
+    count = ((status.get("requeueState") or {}).get("count") or 0) + 1
+    wait = min(_FIRST_RETRY_SECONDS << min(count - 1, 20), _LONGEST_RETRY_SECONDS)
+    conditions = with_condition(
+        status.get("conditions"), "Evicted", "True", "NodeFailures", f"Rolled back: {why}", now=now
+    )
+    changes = {
+        "status": {
+            "conditions": conditions,
+            "schedulingStats": with_eviction(status, "NodeFailures"),
+            "requeueState": {"count": count, "requeueAt": timestamp(now + wait)},
+        }
+    }
+    yield Patch(Ref.to(workload), changes, "status")
+    yield Note(Ref.to(workload), "GangRolledBack", why, "Warning")
+
+
+def _phase(workload: Json, phase: str, deadline: float, now: float) -> Json:
+    conditions = workload["status"].get("conditions") or []
+    _, about = placement_of(conditions)
+    changed = placement(
+        conditions,
+        phase,
+        gen=int(about.get("gen", "1")),
+        epoch=int(about.get("epoch", "1")),
+        deadline=deadline,
+        now=now,
+    )
+    return {"status": {"conditions": changed}}
+
+
+def _nodes(workload: Json) -> list[str]:
+    return [
+        host
+        for one in workload["status"]["admission"].get("podSetAssignments") or ()
+        for host, _ in pods_per_host(one.get("topologyAssignment"))
+    ]
+
+
+def _node_name(host: str, view: View) -> str:
+    if view.get(names.NODE, host) is not None:
+        return host
+    found = view.by(names.NODE, "hostname", host)
+    return found[0]["metadata"]["name"] if found else host
+
+
+def _is_there(host: str, view: View) -> bool:
+    node = view.get(names.NODE, _node_name(host, view))
+    return node is not None and _is_usable(node)
+
+
+def _is_usable(node: Json) -> bool:
+    if "deletionTimestamp" in node["metadata"]:
+        return False
+    ready = find((node.get("status") or {}).get("conditions"), "Ready")
+    return ready is None or ready["status"] == "True"
+
+
+def _is_crippled(slots: Slots, lost: Sequence[str]) -> bool:
+    """Say whether a running gang lacks a pod that only a lost node has a place for."""
+    free = [node for places in slots.free.values() for node in places]
+    return any(node in lost for node in (*free, *(node for _, node in slots.unbound)))
+
+
+def _is_over(pod: Json) -> bool:
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def _is_living(pod: Json) -> bool:
+    return "deletionTimestamp" not in pod["metadata"] and not _is_over(pod)
+
+
+def _is_through(pod: Json) -> bool:
+    """Say whether a pod has done its part: nobody comes after it."""
+    return bool(pod["status"].get("phase") == "Succeeded")
+
+
+def _set_of(pod: Json) -> str:
+    return str((pod["metadata"].get("labels") or {}).get(names.POD_SET_LABEL, "main"))
+
+
+def _rank(pod: Json) -> tuple[int, ...] | tuple[int | str, ...]:
+    """Order the pods of a gang by their numbers, then by name."""
+    metadata = pod["metadata"]
+    texts = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}
+    numbers = [
+        int(texts.get(key, "0")) if texts.get(key, "0").isdecimal() else 0 for key in _INDEXES
+    ]
+    return (*numbers, metadata["name"])

@@ -1,0 +1,91 @@
+"""What a kind of job must be able to do to be queued: one small adapter per kind.
+
+An adapter is pure. It reads a job as it is stored (a dictionary) and the view, and says what the
+framework needs to know; to start and stop a job it yields patches of that job, in order. What the
+job's own operator then does (make pods, count failures) is not its business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from unisono.control.actions import Json, Patch
+from unisono.control.view import View
+from unisono.kube.mapping import Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSetOfJob:
+    """Pods of one template, as a Workload lists them."""
+
+    name: str
+    count: int
+    template: Json  # {"metadata": …, "spec": …}: what its pods are made from, nothing injected
+    min_count: int | None = None
+    # Its pods are made only when the others run: a place is kept, but the gang starts without them.
+    comes_later: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Injection:
+    """What the pods of one set get besides what their template says, when they are let go."""
+
+    count: int
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    tolerations: Sequence[Json] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    gates: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a job ended."""
+
+    succeeded: bool
+    message: str = ""
+
+
+class JobAdapter(Protocol):
+    """One kind of job, as the framework sees it (jobs §7.1)."""
+
+    @property
+    def kind(self) -> Kind:
+        """The kind in the version that is stored."""
+
+    @property
+    def watches(self) -> Sequence[Kind]:
+        """Kinds of objects that belong to such a job and tell how it is doing."""
+
+    def pod_sets(self, job: Json, view: View) -> Sequence[PodSetOfJob]:
+        """Return the gang; empty while it cannot be said (a runtime is missing)."""
+
+    def is_suspended(self, job: Json) -> bool:
+        """Say whether the job is told not to run."""
+
+    def is_active(self, job: Json, view: View) -> bool:
+        """Say whether anything of it runs, or may: quota is given back only when nothing does."""
+
+    def are_pods_ready(self, job: Json, view: View) -> bool:
+        """Say whether all of the gang is ready or already through."""
+
+    def end(self, job: Json) -> End | None:
+        """Return how it ended; None while it has not."""
+
+    def reclaimable(self, job: Json, view: View) -> Mapping[str, int]:
+        """Return how many pods of each set are done for good."""
+
+    def start(self, job: Json, sets: Mapping[str, Injection]) -> Iterator[Patch]:
+        """Yield the patches that let the job go; what is injected comes before the release.
+
+        The driver hands back the job as each patch left it (`job = yield …`), so that the next one
+        can name its state.
+        """
+
+    def stop(self, job: Json, sets: Sequence[PodSetOfJob]) -> Iterator[Patch]:
+        """Yield the patches that hold the job back and undo what was injected.
+
+        `sets` are the templates as they were before the job was let go.
+        """

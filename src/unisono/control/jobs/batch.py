@@ -1,0 +1,93 @@
+"""batch/v1 Job in a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import Any
+
+from unisono.control import names
+from unisono.control.actions import Json, Patch, Ref
+from unisono.control.conditions import find
+from unisono.control.jobs.adapter import End, Injection, PodSetOfJob
+from unisono.control.jobs.templates import injected, restored
+from unisono.control.view import View
+from unisono.kube.mapping import Kind
+
+MIN_PARALLELISM = "kueue.x-k8s.io/job-min-parallelism"
+
+
+class BatchJobs:
+    """How a Job waits, starts and stops."""
+
+    kind: Kind = names.JOB
+    watches: Sequence[Kind] = ()
+
+    def pod_sets(self, job: Json, view: View) -> Sequence[PodSetOfJob]:
+        """One set: as many pods as run at once."""
+        spec = job["spec"]
+        parallelism = spec.get("parallelism", 1)
+        completions = spec.get("completions")
+        count = parallelism if completions is None else min(parallelism, completions)
+        least = (job["metadata"].get("annotations") or {}).get(MIN_PARALLELISM, "")
+        return (
+            PodSetOfJob(
+                name="main",
+                count=count,
+                template=spec["template"],
+                min_count=int(least) if least.isdecimal() and int(least) < count else None,
+            ),
+        )
+
+    def is_suspended(self, job: Json) -> bool:
+        """Say whether the job is told not to run."""
+        return bool(job["spec"].get("suspend"))
+
+    def is_active(self, job: Json, view: View) -> bool:
+        """Say whether pods of it are there."""
+        status = job.get("status") or {}
+        return bool(status.get("active") or status.get("terminating"))
+
+    def are_pods_ready(self, job: Json, view: View) -> bool:
+        """Say whether as many pods are ready or through as run at once."""
+        status = job.get("status") or {}
+        done = status.get("succeeded", 0) + (status.get("ready") or 0)
+        return bool(done >= self.pod_sets(job, view)[0].count)
+
+    def end(self, job: Json) -> End | None:
+        """Return how it ended."""
+        conditions = (job.get("status") or {}).get("conditions")
+        for kind, succeeded in (("Complete", True), ("Failed", False)):
+            found = find(conditions, kind)
+            if found is not None and found["status"] == "True":
+                return End(succeeded, found.get("message", ""))
+        return None
+
+    def reclaimable(self, job: Json, view: View) -> Mapping[str, int]:
+        """Return how many pods less than before will run from now on."""
+        spec, status = job["spec"], job.get("status") or {}
+        parallelism, completions = spec.get("parallelism", 1), spec.get("completions")
+        succeeded = status.get("succeeded", 0)
+        if parallelism == 1 or completions is None or not succeeded:
+            return {}
+        return {"main": max(0, parallelism - (completions - succeeded))}
+
+    def start(self, job: Json, sets: Mapping[str, Injection]) -> Generator[Patch, Any, None]:
+        """Inject while suspended, then release; both in the state that was seen."""
+        template = injected(job["spec"]["template"], sets["main"])
+        changes: Json = {"template": template}
+        count = sets["main"].count
+        if count and count < job["spec"].get("parallelism", 1):
+            changes["parallelism"] = count
+        job = yield Patch(Ref.to(job), {"spec": changes})
+        yield Patch(Ref.to(job), {"spec": {"suspend": False}})
+
+    def stop(self, job: Json, sets: Sequence[PodSetOfJob]) -> Iterator[Patch]:
+        """Suspend, then put the template back as it was.
+
+        The template can only be changed once the job has no start time, which its operator clears;
+        until then the next start writes over what was injected.
+        """
+        changes: Json = {"suspend": True}
+        if not (job.get("status") or {}).get("startTime") and sets:
+            changes["template"] = restored(job["spec"]["template"], sets[0].template)
+        yield Patch(Ref.to(job), {"spec": changes})

@@ -1,0 +1,282 @@
+"""Any kind of job and its Workload, kept in step (jobs §7.1).
+
+    the job is managed         it has a Workload; without admission it is suspended
+    admitted                   injected and let go
+    evicted                    suspended; when nothing of it runs any more, its quota is given back
+    ended                      so is its Workload
+
+The framework knows nothing about kinds; an adapter does. It decides from what is stored alone, so
+it may be interrupted anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from unisono.control import names
+from unisono.control.actions import Create, Delete, Json, Note, Patch, Ref, Steps
+from unisono.control.conditions import find, is_true, seconds, with_condition
+from unisono.control.controller import own_key, owner_key
+from unisono.control.jobs.adapter import End, Injection, JobAdapter, PodSetOfJob
+from unisono.control.jobs.queues import Queues
+from unisono.control.jobs.workload import (
+    IN_USE,
+    new_workload,
+    priority_of,
+    same_sets,
+    workload_name,
+)
+from unisono.control.view import View
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+
+# Evictions after which a workload queues again at once; the others wait to be told.
+_REQUEUED_AT_ONCE = ("Preempted", "NodeFailures")
+
+
+class JobController:
+    """Holds jobs of one kind back and lets them go."""
+
+    def __init__(self, adapter: JobAdapter, queues: Queues) -> None:
+        """Take what knows the kind, and what knows which queue a job is in."""
+        self._adapter = adapter
+        self._queues = queues
+        self.name = (
+            f"queued-{adapter.kind.kind.lower()}.{adapter.kind.api_version.partition('/')[0]}"
+        )
+        self.watches: Sequence[Kind] = (
+            adapter.kind,
+            names.WORKLOAD,
+            *(kind for kind in adapter.watches if kind not in (adapter.kind, names.WORKLOAD)),
+        )
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """A job itself, its Workload, or something that belongs to it."""
+        if kind == self._adapter.kind:
+            return (own_key(obj),)
+        return owner_key(obj, self._adapter.kind)
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Bring a job and its Workload in step."""
+        adapter = self._adapter
+        job = view.get(adapter.kind, key.name, key.namespace)
+        if job is None:
+            return
+        workload = self._workload(job, view)
+        if "deletionTimestamp" in job["metadata"]:
+            if workload is not None and not adapter.is_active(job, view):
+                yield from _let_go(workload)
+            return
+        end = adapter.end(job)
+        if end is not None:
+            if workload is not None:
+                yield from _finish(workload, end, now)
+            return
+        queue = self._queues.queue_of(job, view)
+        if queue is None:
+            return  # not ours to hold back
+        if workload is None:
+            yield from self._begin(job, queue, view)
+            return
+        if is_true(_conditions(workload), "Finished"):
+            # It was over and is to run again (a Volcano job that was resumed): queue anew.
+            yield from _let_go(workload)
+            yield Delete(Ref.to(workload))
+            return
+        yield from self._keep_in_step(job, workload, queue, view, now)
+
+    def _workload(self, job: Json, view: View) -> Json | None:
+        metadata = job["metadata"]
+        name = workload_name(self._adapter.kind, metadata["name"], metadata["uid"])
+        return view.get(names.WORKLOAD, name, metadata["namespace"])
+
+    # ---- waiting -----------------------------------------------------------------------------
+
+    def _begin(self, job: Json, queue: str, view: View) -> Steps:
+        """Suspend a job that nobody admitted, and give it a Workload."""
+        adapter = self._adapter
+        sets = adapter.pod_sets(job, view)
+        if not adapter.is_suspended(job):
+            yield from adapter.stop(job, sets)
+        if sets:
+            workload = yield Create(new_workload(job, adapter.kind, queue, sets, view))
+            about = Ref.to(job)
+            message = f"Created Workload: {workload['metadata']['namespace']}/"
+            yield Note(about, "CreatedWorkload", message + workload["metadata"]["name"])
+
+    def _keep_in_step(self, job: Json, workload: Json, queue: str, view: View, now: float) -> Steps:
+        adapter = self._adapter
+        conditions = _conditions(workload)
+        is_admitted = is_true(conditions, "Admitted") and not is_true(conditions, "Evicted")
+        if is_true(conditions, "Evicted") and (workload.get("status") or {}).get("admission"):
+            yield from self._leave(job, workload, view, now)
+        elif is_admitted and adapter.is_suspended(job):
+            yield from self._start(job, workload, view)
+        elif is_admitted:
+            yield from self._running(job, workload, view, now)
+        else:
+            if not adapter.is_suspended(job):
+                yield from adapter.stop(job, _sets_of(workload))
+            yield from self._follow_edits(job, workload, queue, view)
+
+    def _follow_edits(self, job: Json, workload: Json, queue: str, view: View) -> Steps:
+        """Let the Workload ask for what the job asks for now; while it waits that is allowed."""
+        sets = self._adapter.pod_sets(job, view)
+        reserved = is_true(_conditions(workload), "QuotaReserved")
+        if sets and not same_sets(workload, sets) and not reserved:
+            yield Delete(Ref.to(workload))
+            yield from _let_go(workload)
+            return
+        changes: Json = {}
+        if workload["spec"].get("queueName") != queue and not reserved:
+            changes["queueName"] = queue
+        _, _, priority = priority_of(job, sets, view)
+        if workload["spec"].get("priority", 0) != priority:
+            changes["priority"] = priority
+        if changes:
+            yield Patch(Ref.to(workload), {"spec": changes})
+
+    # ---- running -----------------------------------------------------------------------------
+
+    def _start(self, job: Json, workload: Json, view: View) -> Steps:
+        if self._adapter.is_active(job, view):
+            return  # something of the last run is still there; its end brings us back
+        yield from self._adapter.start(job, injections(workload, view))
+        message = f"Admitted by clusterQueue {workload['status']['admission']['clusterQueue']}"
+        yield Note(Ref.to(job), "Started", message)
+
+    def _running(self, job: Json, workload: Json, view: View, now: float) -> Steps:
+        """Say whether the pods are ready, and which of them are done for good."""
+        adapter = self._adapter
+        conditions = _conditions(workload)
+        ready = find(conditions, "PodsReady")
+        are_ready = adapter.are_pods_ready(job, view)
+        was_ready = ready is not None and ready["status"] == "True"
+        status: Json = {}
+        if are_ready and not was_ready:
+            recovered = ready is not None and ready["reason"] == "WaitForRecovery"
+            reason = "Recovered" if recovered else "Started"
+            status["conditions"] = with_condition(
+                conditions, "PodsReady", "True", reason, "All pods are ready", now=now
+            )
+        elif not are_ready and (was_ready or ready is None):
+            reason = "WaitForRecovery" if was_ready else "WaitForStart"
+            status["conditions"] = with_condition(
+                conditions, "PodsReady", "False", reason, "Not all pods are ready", now=now
+            )
+        done = [
+            {"name": name, "count": count}
+            for name, count in adapter.reclaimable(job, view).items()
+            if count > 0
+        ]
+        if done != ((workload.get("status") or {}).get("reclaimablePods") or []):
+            status["reclaimablePods"] = done
+        if status:
+            yield Patch(Ref.to(workload), {"status": status}, "status")
+        _, _, priority = priority_of(job, _sets_of(workload), view)
+        if workload["spec"].get("priority", 0) != priority:
+            yield Patch(Ref.to(workload), {"spec": {"priority": priority}}, exact=False)
+
+    def _leave(self, job: Json, workload: Json, view: View, now: float) -> Steps:
+        """Stop an evicted job; once nothing of it runs, give its quota back."""
+        adapter = self._adapter
+        if not adapter.is_suspended(job):
+            yield from adapter.stop(job, _sets_of(workload))
+            evicted = find(_conditions(workload), "Evicted")
+            message = evicted["message"] if evicted is not None else "Evicted"
+            yield Note(Ref.to(job), "Stopped", message)
+            return  # the job's own pods tell when they are gone
+        if not adapter.is_active(job, view):
+            yield Patch(Ref.to(workload), {"status": released(workload, now)}, "status")
+
+
+def released(workload: Json, now: float) -> Json:
+    """Return the status of a workload that has left: its quota is free, and it queues again."""
+    status = workload.get("status") or {}
+    conditions = list(status.get("conditions") or ())
+    evicted = find(conditions, "Evicted")
+    reason = evicted["reason"] if evicted is not None else "Preempted"
+    message = evicted["message"] if evicted is not None else ""
+    admitted = find(conditions, "Admitted")
+    past = status.get("accumulatedPastExecutionTimeSeconds") or 0
+    if admitted is not None and admitted["status"] == "True":
+        past += max(0, int(now - seconds(admitted["lastTransitionTime"])))
+    conditions = with_condition(
+        conditions, "QuotaReserved", "False", "PendingEvaluation", message, now=now
+    )
+    conditions = with_condition(
+        conditions, "Admitted", "False", "NoReservation", "The workload has no reservation", now=now
+    )
+    is_free = reason in _REQUEUED_AT_ONCE or bool(
+        (status.get("requeueState") or {}).get("requeueAt")
+    )
+    conditions = with_condition(
+        conditions, "Requeued", "True" if is_free else "False", reason, message, now=now
+    )
+    conditions = [one for one in conditions if one["type"] not in ("PodsReady", names.PLACEMENT)]
+    return {
+        "admission": None,
+        "admissionChecks": None,
+        "conditions": conditions,
+        "reclaimablePods": None,
+        "accumulatedPastExecutionTimeSeconds": past,
+    }
+
+
+def injections(workload: Json, view: View) -> Mapping[str, Injection]:
+    """Return what the pods of each set get: their flavors' labels and tolerations, and a name."""
+    found: dict[str, Injection] = {}
+    for one in workload["status"]["admission"].get("podSetAssignments") or ():
+        selector: dict[str, str] = {}
+        tolerations: list[Json] = []
+        for name in dict.fromkeys((one.get("flavors") or {}).values()):
+            flavor = view.get(names.FLAVOR, name)
+            spec = (flavor.get("spec") or {}) if flavor is not None else {}
+            selector |= spec.get("nodeLabels") or {}
+            tolerations += [
+                extra for extra in spec.get("tolerations") or () if extra not in tolerations
+            ]
+        found[one["name"]] = Injection(
+            count=one.get("count", 0),
+            node_selector=selector,
+            tolerations=tolerations,
+            labels={names.POD_SET_LABEL: one["name"]},
+            annotations={names.WORKLOAD_ANNOTATION: workload["metadata"]["name"]},
+        )
+    return found
+
+
+def _conditions(workload: Json) -> list[Json]:
+    return (workload.get("status") or {}).get("conditions") or []
+
+
+def _sets_of(workload: Json) -> list[PodSetOfJob]:
+    """Return the pod sets as they were when the job was first seen: without what we injected."""
+    return [
+        PodSetOfJob(
+            name=one["name"],
+            count=one["count"],
+            template=one["template"],
+            min_count=one.get("minCount"),
+        )
+        for one in workload["spec"].get("podSets") or ()
+    ]
+
+
+def _finish(workload: Json, end: End, now: float) -> Steps:
+    """Write that a workload is over; its quota is free from then on."""
+    if not is_true(_conditions(workload), "Finished"):
+        reason = "Succeeded" if end.succeeded else "Failed"
+        conditions = with_condition(
+            _conditions(workload), "Finished", "True", reason, end.message, now=now
+        )
+        workload = yield Patch(Ref.to(workload), {"status": {"conditions": conditions}}, "status")
+    yield from _let_go(workload)
+
+
+def _let_go(workload: Json) -> Steps:
+    """Take our finalizer off, so that the Workload may go when its job does."""
+    finalizers = workload["metadata"].get("finalizers") or []
+    if IN_USE in finalizers:
+        left = [one for one in finalizers if one != IN_USE]
+        yield Patch(Ref.to(workload), {"metadata": {"finalizers": left}}, exact=False)

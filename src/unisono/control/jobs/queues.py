@@ -1,0 +1,76 @@
+"""Which queue a job is in; None if it runs without us (quota §16, `kinds.doors`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from unisono.control import names
+from unisono.control.actions import Json
+from unisono.control.view import View
+from unisono.engine.model.selection import selects
+from unisono.kinds.doors import UNLIMITED_DOOR
+from unisono.kinds.meta import NAMESPACE_LABEL
+from unisono.kinds.settings import Settings
+from unisono.kube.mapping import Kind
+
+DEFAULT_QUEUE = "default"
+_MOST_OWNERS = 8
+
+
+class Queues:
+    """Knows which kinds are jobs, so that a job of a job is left to the one at the top."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        job_kinds: Callable[[], frozenset[Kind]],
+        *,
+        names_queue: Mapping[Kind, Callable[[Json], str]] | None = None,
+    ) -> None:
+        """Take the operator's choices; `names_queue` reads a queue that a kind names itself."""
+        self._settings = settings
+        self._job_kinds = job_kinds
+        self._names_queue = names_queue or {}
+
+    def queue_of(self, job: Json, view: View) -> str | None:
+        """Return the queue that a job's Workload is to name."""
+        metadata = job["metadata"]
+        namespace = metadata["namespace"]
+        if self._has_managed_owner(job, view) or not self._is_managed(namespace, view):
+            return None
+        label = (metadata.get("labels") or {}).get(names.QUEUE_LABEL, "")
+        if label:
+            return str(label)
+        own = self._own_queue(job, view)
+        if own is not None:
+            return own
+        if view.get(names.LOCAL_QUEUE, DEFAULT_QUEUE, namespace) is not None:
+            return DEFAULT_QUEUE
+        return "" if self._settings.manages_unqueued else None
+
+    def _own_queue(self, job: Json, view: View) -> str | None:
+        """Return the queue of kinds that always are in one, such as Volcano's."""
+        kind = Kind(job["apiVersion"], job["kind"])
+        reads = self._names_queue.get(kind)
+        if reads is None:
+            return None
+        name = reads(job)
+        if name and view.get(names.LOCAL_QUEUE, name, job["metadata"]["namespace"]) is not None:
+            return name
+        if name and view.has(names.VOLCANO_QUEUE) and view.get(names.VOLCANO_QUEUE, name):
+            return f"volcano.{name}"
+        if view.get(names.LOCAL_QUEUE, DEFAULT_QUEUE, job["metadata"]["namespace"]) is not None:
+            return DEFAULT_QUEUE
+        return UNLIMITED_DOOR
+
+    def _is_managed(self, namespace: str, view: View) -> bool:
+        found = view.get(names.NAMESPACE, namespace)
+        labels = (found["metadata"].get("labels") or {}) if found is not None else {}
+        return selects(self._settings.managed_namespaces, {**labels, NAMESPACE_LABEL: namespace})
+
+    def _has_managed_owner(self, job: Json, view: View) -> bool:
+        for owner in job["metadata"].get("ownerReferences") or ():
+            kind = Kind(owner["apiVersion"], owner["kind"])
+            if owner.get("controller") and kind in self._job_kinds():
+                return True
+        return False

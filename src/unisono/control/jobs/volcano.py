@@ -1,0 +1,106 @@
+"""Volcano jobs in a queue.
+
+They have no field to suspend them with, so an annotation lets them go: it names the Workload that
+was admitted, and the operator makes no pods without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from unisono.control import names
+from unisono.control.actions import Json, Patch, Ref
+from unisono.control.jobs.adapter import End, Injection, PodSetOfJob
+from unisono.control.operators.pods import is_ready, is_terminal, phase_of
+from unisono.control.operators.volcano import words
+from unisono.control.operators.volcano.phases import phase_of as phase_of_job
+from unisono.control.operators.volcano.tasks import least_pods, task_minima, tasks_of
+from unisono.control.view import View
+from unisono.kube.mapping import Kind
+
+_ENDS = {"Completed": True, "Failed": False, "Terminated": False, "Aborted": False}
+
+
+class VolcanoJobs:
+    """How a Volcano job waits, starts and stops."""
+
+    kind: Kind = words.JOB
+    watches: Sequence[Kind] = (names.POD,)
+
+    def pod_sets(self, job: Json, view: View) -> Sequence[PodSetOfJob]:
+        """One set per task; fewer pods may start if the job says so."""
+        return [
+            PodSetOfJob(
+                name=task.name,
+                count=task.replicas,
+                template=task.template,
+                min_count=max(1, least) if least < task.replicas else None,
+            )
+            for task, least in zip(tasks_of(job), task_minima(job), strict=True)
+            if task.replicas
+        ]
+
+    def is_suspended(self, job: Json) -> bool:
+        """Say whether it is held back."""
+        return not (job["metadata"].get("annotations") or {}).get(words.ADMITTED)
+
+    def is_active(self, job: Json, view: View) -> bool:
+        """Say whether pods of it run, or may."""
+        pods = view.owned(names.POD, job["metadata"]["uid"])
+        return any(not is_terminal(pod) for pod in pods)
+
+    def are_pods_ready(self, job: Json, view: View) -> bool:
+        """Say whether as many pods are ready or through as must start together."""
+        pods = view.owned(names.POD, job["metadata"]["uid"])
+        version = str((job.get("status") or {}).get("version", 0))
+        there = sum(
+            is_ready(pod) or phase_of(pod) == "Succeeded"
+            for pod in pods
+            if (pod["metadata"].get("annotations") or {}).get(words.VERSION) == version
+        )
+        return there >= least_pods(job)
+
+    def end(self, job: Json) -> End | None:
+        """Return how it ended."""
+        phase = phase_of_job(job)
+        if phase not in _ENDS:
+            return None
+        state = job["status"]["state"]
+        return End(_ENDS[phase], state.get("message") or f"Job is {phase}")
+
+    def reclaimable(self, job: Json, view: View) -> Mapping[str, int]:
+        """Return how many pods of each task succeeded, if nothing can make them run again."""
+        if phase_of_job(job) not in ("Pending", "Running") or _may_restart(job):
+            return {}
+        counts = (job.get("status") or {}).get("taskStatusCount") or {}
+        return {
+            task.name: min(done, task.replicas)
+            for task in tasks_of(job)
+            if (done := (counts.get(task.name) or {}).get("phase", {}).get("Succeeded", 0))
+        }
+
+    def start(self, job: Json, sets: Mapping[str, Injection]) -> Iterator[Patch]:
+        """Name the Workload on the job; what its pods get is read from there."""
+        name = next(iter(sets.values())).annotations[names.WORKLOAD_ANNOTATION]
+        yield _annotated(job, name)
+
+    def stop(self, job: Json, sets: Sequence[PodSetOfJob]) -> Iterator[Patch]:
+        """Take the Workload's name away."""
+        yield _annotated(job, None)
+
+
+def _may_restart(job: Json) -> bool:
+    """Say whether a policy starts pods over that have succeeded."""
+    policies = [*(job["spec"].get("policies") or ())]
+    for task in tasks_of(job):
+        policies += task.policies
+    return any(str(one.get("action", "")).startswith("Restart") for one in policies)
+
+
+def _annotated(job: Json, value: str | None) -> Patch:
+    return Patch(Ref.to(job), {"metadata": {"annotations": {words.ADMITTED: value}}})
+
+
+def queue_named_by(job: Json) -> str:
+    """Return the Volcano queue that a job is in."""
+    return str(job["spec"].get("queue") or words.DEFAULT_QUEUE)

@@ -1,0 +1,116 @@
+"""Controllers at work on a living API: informers fill the view, workers empty the line."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from unisono.control.actions import Note
+from unisono.control.controller import Controller
+from unisono.control.driver import PASSING, Driver, Outcome, Task
+from unisono.control.packed import Packed, Packing
+from unisono.control.view import Index, Shelf, View, wrapped
+from unisono.kube.client import Client
+from unisono.kube.clock import Clock
+from unisono.kube.informer import Informer
+from unisono.kube.mapping import Kind
+from unisono.kube.recorder import Recorder
+from unisono.kube.store import Delta
+from unisono.kube.workqueue import Workers
+
+# So many keys are worked on at once; writes of different keys then share a commit.
+WORKERS = 16
+
+
+class Live:
+    """Owns the informers, the view and the driver."""
+
+    def __init__(
+        self,
+        client: Client,
+        kinds: Iterable[Kind],
+        *,
+        clock: Clock,
+        chance: random.Random,
+        indexes: Mapping[Kind, Mapping[str, Index]],
+        report: Callable[[Task, Exception], None],
+    ) -> None:
+        """Watch these kinds; `indexes` are those beyond the common ones.
+
+        `report` is told when a controller fails in a way that it should not.
+        """
+        self._report = report
+        self._client = client
+        self._clock = clock
+        self._informers: dict[Kind, Informer[Packed]] = {}
+        shelves: dict[Kind, Shelf] = {}
+        for kind in dict.fromkeys(kinds):
+            packing = Packing(*kind)
+            informer = Informer(
+                client,
+                kind,
+                packing,
+                clock=clock,
+                chance=chance,
+                indexes=wrapped(packing, indexes.get(kind, {})),
+            )
+            self._informers[kind] = informer
+            shelves[kind] = Shelf(packing, informer.store)
+        self.view = View(shelves)
+        self._recorder = Recorder(client, clock=clock)
+
+    def driver(self, controllers: Sequence[Controller], lanes: Mapping[str, int]) -> Driver:
+        """Return what runs the controllers; they hear of changes from now on."""
+        driver = Driver(
+            controllers,
+            self.view,
+            self._client,
+            clock=self._clock,
+            notes=self._note,
+            lanes=lanes,
+        )
+        for kind, informer in self._informers.items():
+            informer.on_change(self._to(driver, kind))
+        return driver
+
+    async def run(self, driver: Driver) -> None:
+        """Follow the API and work until cancelled; nobody works before the view is whole."""
+        async with asyncio.TaskGroup() as tasks:
+            for informer in self._informers.values():
+                tasks.create_task(informer.run())
+            tasks.create_task(self._recorder.run())
+            for informer in self._informers.values():
+                await informer.synced()
+            await work(driver, self._clock, WORKERS, self._report)
+
+    def _to(self, driver: Driver, kind: Kind) -> Callable[[Delta[Packed]], None]:
+        return lambda delta: driver.changed(kind, self.view.unpacked(kind, (delta,)))
+
+    def _note(self, note: Note) -> None:
+        about = self.view.get(note.about.kind, note.about.name, note.about.namespace)
+        if about is not None:
+            self._recorder.record(about, note.type, note.reason, note.message)
+
+
+class Crashed(Exception):
+    """A controller has a bug; its key is tried again later, and everybody else goes on."""
+
+
+async def work(
+    driver: Driver, clock: Clock, count: int, report: Callable[[Task, Exception], None]
+) -> None:
+    """Work the line off with several workers, until cancelled."""
+
+    async def attend(task: Task) -> None:
+        try:
+            await driver.attend(task, Outcome(task))
+        except PASSING:
+            raise
+        except Exception as error:
+            report(task, error)
+            raise Crashed(str(task)) from error
+
+    again = (*PASSING, Crashed)
+    workers = Workers(driver.queue, attend, clock=clock, count=count, retry_on=again)
+    await workers.run()

@@ -1,0 +1,47 @@
+"""Kinds and keys that several controllers speak of."""
+
+from __future__ import annotations
+
+from unisono.kube.mapping import POD, Kind
+
+__all__ = ["POD"]
+
+KUEUE = "kueue.x-k8s.io/v1beta2"
+
+NODE = Kind("v1", "Node")
+NAMESPACE = Kind("v1", "Namespace")
+SERVICE = Kind("v1", "Service")
+CONFIG_MAP = Kind("v1", "ConfigMap")
+SECRET = Kind("v1", "Secret")
+LIMIT_RANGE = Kind("v1", "LimitRange")
+PRIORITY_CLASS = Kind("scheduling.k8s.io/v1", "PriorityClass")
+RUNTIME_CLASS = Kind("node.k8s.io/v1", "RuntimeClass")
+JOB = Kind("batch/v1", "Job")
+JOB_SET = Kind("jobset.x-k8s.io/v1alpha2", "JobSet")
+TRAIN_JOB = Kind("trainer.kubeflow.org/v1alpha1", "TrainJob")
+TRAINING_RUNTIME = Kind("trainer.kubeflow.org/v1alpha1", "TrainingRuntime")
+CLUSTER_TRAINING_RUNTIME = Kind("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime")
+WORKLOAD = Kind(KUEUE, "Workload")
+CLUSTER_QUEUE = Kind(KUEUE, "ClusterQueue")
+LOCAL_QUEUE = Kind(KUEUE, "LocalQueue")
+COHORT = Kind(KUEUE, "Cohort")
+FLAVOR = Kind(KUEUE, "ResourceFlavor")
+ADMISSION_CHECK = Kind(KUEUE, "AdmissionCheck")
+TOPOLOGY = Kind(KUEUE, "Topology")
+WORKLOAD_PRIORITY_CLASS = Kind(KUEUE, "WorkloadPriorityClass")
+VOLCANO_QUEUE = Kind("scheduling.volcano.sh/v1beta1", "Queue")
+HYPER_NODE = Kind("topology.volcano.sh/v1alpha1", "HyperNode")
+
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+# Which workload, and which of its pod sets, a pod is of; injected when a job is let go.
+WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
+POD_SET_LABEL = "kueue.x-k8s.io/podset"
+# Where a gang stands on its way to its nodes (placement §10).
+PLACEMENT = "unisono.dev/Placement"
+SLOT = "unisono.dev/slot"
+# Why a workload waits, as facts for programs; QuotaReserved says the same in words.
+EXPLANATION = "unisono.dev/Explanation"
+# On a Workload: pod sets whose pods come when the others run; places are kept for them.
+LATER_SETS = "unisono.dev/later-sets"
+HOSTNAME = "kubernetes.io/hostname"

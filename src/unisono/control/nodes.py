@@ -1,0 +1,55 @@
+"""Nodes of an embedded cluster: taints that follow from their conditions.
+
+A new node carries the taint `not-ready`, as on any Kubernetes, until it says that it is ready; a
+node that stops being ready gets it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from unisono.control import names
+from unisono.control.actions import Json, Patch, Ref, Steps
+from unisono.control.conditions import find
+from unisono.control.controller import own_key
+from unisono.control.view import View
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+
+_NOT_READY = "node.kubernetes.io/not-ready"
+_UNREACHABLE = "node.kubernetes.io/unreachable"
+
+
+class NodeKeeper:
+    """Keeps taints in step with readiness."""
+
+    name = "nodes"
+    watches: Sequence[Kind] = (names.NODE,)
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """A node."""
+        return (own_key(obj),)
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Set or take the taints that readiness means."""
+        node = view.get(names.NODE, key.name)
+        if node is None or "deletionTimestamp" in node["metadata"]:
+            return
+        taints = node["spec"].get("taints") or []
+        wanted = _wanted(node)
+        kept = [one for one in taints if one["key"] not in (_NOT_READY, _UNREACHABLE)]
+        for key_ in wanted:
+            kept += [{"key": key_, "effect": "NoSchedule"}, {"key": key_, "effect": "NoExecute"}]
+        if _plain(kept) != _plain(taints):
+            yield Patch(Ref.to(node), {"spec": {"taints": kept or None}})
+
+
+def _wanted(node: Json) -> tuple[str, ...]:
+    ready = find((node.get("status") or {}).get("conditions"), "Ready")
+    if ready is None or ready["status"] == "True":
+        return ()
+    return (_UNREACHABLE,) if ready["status"] == "Unknown" else (_NOT_READY,)
+
+
+def _plain(taints: Sequence[Json]) -> list[tuple[str, str]]:
+    return sorted((one["key"], one["effect"]) for one in taints)

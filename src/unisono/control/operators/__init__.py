@@ -1,0 +1,1 @@
+"""Operators: what makes pods of jobs where no upstream operator does (embedded mode)."""

@@ -1,0 +1,302 @@
+"""The operator of batch/v1 Job: makes its pods, counts them, ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from typing import Any
+
+from unisono.control import names
+from unisono.control.actions import (
+    Action,
+    Again,
+    Create,
+    Delete,
+    Json,
+    Note,
+    Patch,
+    Ref,
+    Steps,
+    Together,
+)
+from unisono.control.conditions import find, is_true, seconds, timestamp, with_condition
+from unisono.control.controller import own_key, owner_key
+from unisono.control.operators.indexes import format_indexes
+from unisono.control.operators.job_counts import INDEX, TRACKING, Counts, count, index_of
+from unisono.control.operators.job_rules import Verdict, free_indexes, ignored, verdict
+from unisono.control.operators.pods import is_deleting, is_ready, pod_from, pod_name
+from unisono.control.view import View
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+
+_OURS = ("", None, "kubernetes.io/job-controller")
+_JOB_NAME = "batch.kubernetes.io/job-name"
+_FIRST_BACKOFF = 10.0
+_LONGEST_BACKOFF = 600.0
+_MOST_AT_ONCE = 500
+
+
+class JobOperator:
+    """Runs Jobs."""
+
+    name = "job"
+    watches: Sequence[Kind] = (names.JOB, names.POD)
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """A Job, or a pod of one."""
+        return (own_key(obj),) if kind == names.JOB else owner_key(obj, names.JOB)
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Take one Job a step further."""
+        job = view.get(names.JOB, key.name, key.namespace)
+        if job is None or is_deleting(job):
+            # Nobody will count its pods any more, so nothing may hold them back.
+            yield from _release(_pods_of(key, view))
+            return
+        if job["spec"].get("managedBy") not in _OURS:
+            return
+        pods = view.owned(names.POD, job["metadata"]["uid"])
+        conditions = (job.get("status") or {}).get("conditions") or []
+        if is_true(conditions, "Complete") or is_true(conditions, "Failed"):
+            yield from _release(pods)
+            if (job["status"].get("uncountedTerminatedPods") or {}) != {}:
+                cleared = {"status": {"uncountedTerminatedPods": None}}
+                job = yield Patch(Ref.to(job), cleared, "status")
+            yield from _expire(job, now)
+            return
+        counts = count(job, pods, ignored(job, pods))
+        if job["spec"].get("suspend"):
+            yield from self._suspend(job, counts, now)
+            return
+        yield from self._run(job, pods, counts, now)
+
+    # ---- suspended ---------------------------------------------------------------------------
+
+    def _suspend(self, job: Json, counts: Counts, now: float) -> Steps:
+        """Send the pods away without counting them, and say that the Job is suspended."""
+        if counts.active:
+            yield from _release(counts.active)
+            yield Together([Delete(Ref.to(pod)) for pod in counts.active])
+        gone = [pod for pod in counts.terminating if TRACKING in _finalizers(pod)]
+        yield from _release(gone)
+        status = _status(job, counts, now)
+        status["active"] = 0
+        status["conditions"] = with_condition(
+            status["conditions"], "Suspended", "True", "JobSuspended", "Job suspended", now=now
+        )
+        status["startTime"] = None
+        yield from _write(job, status)
+
+    # ---- running -----------------------------------------------------------------------------
+
+    def _run(self, job: Json, pods: Sequence[Json], counts: Counts, now: float) -> Steps:
+        status = _status(job, counts, now)
+        if is_true(status["conditions"], "Suspended"):
+            status["conditions"] = with_condition(
+                status["conditions"], "Suspended", "False", "JobResumed", "Job resumed", now=now
+            )
+        if not status.get("startTime"):
+            status["startTime"] = timestamp(now)
+        end = _ending(status["conditions"]) or verdict(
+            job, counts, now, seconds(status["startTime"])
+        )
+        if end is not None:
+            yield from self._end(job, counts, end, status, now)
+            return
+        job = yield from _write(job, status)
+        yield from _release([*counts.to_release, *counts.new_succeeded, *counts.new_failed])
+        yield from _release(counts.ignored)
+        yield from self._pods(job, counts, now)
+        deadline = job["spec"].get("activeDeadlineSeconds")
+        if deadline is not None:
+            yield Again(seconds(job["status"]["startTime"]) + deadline)
+
+    def _pods(self, job: Json, counts: Counts, now: float) -> Steps:
+        spec = job["spec"]
+        wanted = _wanted(spec, counts)
+        surplus = len(counts.active) - wanted
+        if surplus > 0:
+            going = sorted(counts.active, key=lambda pod: (is_ready(pod), -index_of(pod)))[:surplus]
+            yield Together([Delete(Ref.to(pod)) for pod in going])
+            return
+        missing = -surplus
+        if spec.get("podReplacementPolicy") == "Failed":
+            missing -= len(counts.terminating)
+        if missing <= 0:
+            return
+        wait = _backoff_until(job, counts)
+        if wait > now:
+            yield Again(wait)
+            return
+        yield Together([Create(pod) for pod in _new_pods(job, counts, min(missing, _MOST_AT_ONCE))])
+
+    def _end(self, job: Json, counts: Counts, end: Verdict, status: Json, now: float) -> Steps:
+        """Stop what runs; once nothing does, say how it ended."""
+        target = "SuccessCriteriaMet" if end.succeeded else "FailureTarget"
+        status["conditions"] = with_condition(
+            status["conditions"], target, "True", end.reason, end.message, now=now
+        )
+        if counts.active or counts.terminating:
+            yield from _write(job, status)
+            if counts.active:
+                yield Together([Delete(Ref.to(pod)) for pod in counts.active])
+            yield from _release(
+                [*counts.to_release, *counts.new_succeeded, *counts.new_failed, *counts.ignored]
+            )
+            return
+        final = "Complete" if end.succeeded else "Failed"
+        status["conditions"] = with_condition(
+            status["conditions"], final, "True", end.reason, end.message, now=now
+        )
+        if end.succeeded:
+            status["completionTime"] = timestamp(now)
+        written = yield from _write(job, status)
+        yield from _release(
+            [*counts.to_release, *counts.new_succeeded, *counts.new_failed, *counts.ignored]
+        )
+        reason = "Completed" if end.succeeded else end.reason
+        kind = "Normal" if end.succeeded else "Warning"
+        message = "Job completed" if end.succeeded else end.message
+        yield Note(Ref.to(written), reason, message, kind)  # type: ignore[arg-type]
+        yield from _expire(written, now)
+
+
+def _ending(conditions: Sequence[Json]) -> Verdict | None:
+    """Return the end that was decided before, and not carried out to the end."""
+    for kind, succeeded in (("SuccessCriteriaMet", True), ("FailureTarget", False)):
+        found = find(conditions, kind)
+        if found is not None and found["status"] == "True":
+            return Verdict(succeeded, found["reason"], found["message"])
+    return None
+
+
+def _status(job: Json, counts: Counts, now: float) -> Json:
+    """Return the status as the pods say it is."""
+    old = job.get("status") or {}
+    uncounted = {
+        "succeeded": [pod["metadata"]["uid"] for pod in counts.new_succeeded],
+        "failed": [pod["metadata"]["uid"] for pod in counts.new_failed],
+    }
+    kept = {pod["metadata"]["uid"] for pod in counts.to_release}
+    before = old.get("uncountedTerminatedPods") or {}
+    for part, uids in uncounted.items():
+        uids[:0] = [uid for uid in before.get(part) or () if uid in kept]
+    status: Json = {
+        **old,
+        "active": len(counts.active),
+        "ready": sum(1 for pod in counts.active if is_ready(pod)),
+        "terminating": len(counts.terminating),
+        "succeeded": counts.succeeded,
+        "failed": counts.failed,
+        "conditions": list(old.get("conditions") or ()),
+        "uncountedTerminatedPods": {part: uids for part, uids in uncounted.items() if uids},
+    }
+    if job["spec"].get("completionMode") == "Indexed":
+        status["completedIndexes"] = format_indexes(counts.completed_indexes)
+    return status
+
+
+def _write(job: Json, status: Json) -> Generator[Action, Any, Json]:
+    """Write a status if it is another one; return the job as it then is."""
+    old = job.get("status") or {}
+    if {key: value for key, value in status.items() if value not in (None, 0, {}, [], "")} == {
+        key: value for key, value in old.items() if value not in (None, 0, {}, [], "")
+    }:
+        return job
+    written: Json = yield Patch(Ref.to(job), {"status": status}, "status")
+    return written
+
+
+def _finalizers(pod: Json) -> list[str]:
+    return pod["metadata"].get("finalizers") or []
+
+
+def _release(pods: Sequence[Json]) -> Steps:
+    """Take the tracking finalizer off pods that are accounted for."""
+    held = [pod for pod in pods if TRACKING in _finalizers(pod)]
+    if held:
+        yield Together(
+            [
+                Patch(
+                    Ref.to(pod),
+                    {"metadata": {"finalizers": [x for x in _finalizers(pod) if x != TRACKING]}},
+                    exact=False,
+                )
+                for pod in held
+            ]
+        )
+
+
+def _pods_of(key: Key, view: View) -> list[Json]:
+    """Return the pods that name a Job of this name, whether it exists or not."""
+    return [
+        pod
+        for pod in view.within(names.POD, key.namespace)
+        if (pod["metadata"].get("labels") or {}).get(_JOB_NAME) == key.name
+    ]
+
+
+def _wanted(spec: Json, counts: Counts) -> int:
+    parallelism = int(spec.get("parallelism", 1))
+    completions = spec.get("completions")
+    if completions is None:
+        return len(counts.active) if counts.succeeded else parallelism
+    return min(parallelism, max(0, int(completions) - counts.succeeded))
+
+
+def _backoff_until(job: Json, counts: Counts) -> float:
+    """Return when the next pod may be made, after failures in a row."""
+    if not counts.failed or not counts.last_failure:
+        return 0.0
+    wait = min(_FIRST_BACKOFF * (1 << min(counts.failed - 1, 10)), _LONGEST_BACKOFF)
+    return counts.last_failure + wait
+
+
+def _new_pods(job: Json, counts: Counts, missing: int) -> list[Json]:
+    """Return pods to make. A name follows from the job, the number and how many went before."""
+    spec, metadata = job["spec"], job["metadata"]
+    is_indexed = spec.get("completionMode") == "Indexed"
+    numbers: Sequence[int] = free_indexes(spec, counts) if is_indexed else range(missing)
+    made: list[Json] = []
+    round_ = counts.failed + counts.succeeded + len(counts.terminating)
+    for number in numbers[:missing]:
+        place = number if is_indexed else len(counts.active) + number
+        base = f"{metadata['name']}-{number}" if is_indexed else metadata["name"]
+        name = pod_name(base, metadata["uid"], metadata.get("generation"), place, round_)
+        pod = pod_from(spec["template"], job, name, finalizers=[TRACKING])
+        if is_indexed:
+            _number(pod, metadata["name"], number)
+        made.append(pod)
+    return made
+
+
+def _number(pod: Json, job_name: str, number: int) -> None:
+    pod["metadata"]["annotations"][INDEX] = str(number)
+    pod["metadata"]["labels"][INDEX] = str(number)
+    pod["spec"].setdefault("hostname", f"{job_name}-{number}")
+    variable = {
+        "name": "JOB_COMPLETION_INDEX",
+        "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}},
+    }
+    for part in ("containers", "initContainers"):
+        containers = pod["spec"].get(part)
+        if containers:
+            pod["spec"][part] = [
+                {**one, "env": [*(one.get("env") or ()), variable]} for one in containers
+            ]
+
+
+def _expire(job: Json, now: float) -> Steps:
+    """Delete a Job that ended, when its time is up."""
+    ttl = job["spec"].get("ttlSecondsAfterFinished")
+    if ttl is None:
+        return
+    conditions = (job.get("status") or {}).get("conditions") or ()
+    ended = next(
+        seconds(one["lastTransitionTime"])
+        for one in conditions
+        if one["type"] in ("Complete", "Failed") and one["status"] == "True"
+    )
+    if now >= ended + ttl:
+        yield Delete(Ref.to(job), policy="Foreground")
+    else:
+        yield Again(ended + ttl)

@@ -1,0 +1,1 @@
+"""Ray clusters and the jobs that bring one along (jobs §5)."""

@@ -1,0 +1,1 @@
+"""Volcano's jobs, pod groups and queues (jobs §4)."""

@@ -1,0 +1,146 @@
+"""What PodGroups say of their pods; those of a Volcano job are kept by its own operator.
+
+coscheduling        Pending, PreScheduling, Scheduling, Scheduled, Running, Finished, Failed
+Volcano             Pending, Inqueue, Running, Completed
+scheduling.k8s.io   the condition PodGroupScheduled
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from unisono.control import names
+from unisono.control.actions import Json, Patch, Ref, Steps
+from unisono.control.conditions import find, with_condition
+from unisono.control.controller import own_key
+from unisono.control.operators.pods import is_deleting, phase_of
+from unisono.control.pod_gangs.links import (
+    BY_GANG,
+    COSCHEDULING,
+    UPSTREAM_GROUP,
+    VOLCANO,
+    Gang,
+    gang_of,
+    groups_named,
+)
+from unisono.control.view import View
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many pods of a group are in each phase."""
+
+    there: int
+    bound: int
+    running: int
+    succeeded: int
+    failed: int
+
+
+class PodGroupStatus:
+    """Keeps the status of one kind of PodGroups."""
+
+    def __init__(self, kind: Kind) -> None:
+        """Take the kind."""
+        self._kind = kind
+        self.name = f"podgroups.{kind.api_version.partition('/')[0]}"
+        self.watches: Sequence[Kind] = (kind, names.POD)
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """A group, or a pod that names it."""
+        if kind == self._kind:
+            yield own_key(obj)
+            return
+        gang = gang_of(obj)
+        if gang is not None and gang.kind == self._kind:
+            yield Key(obj["metadata"]["namespace"], gang.name)
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Count, and write the status if it is another one."""
+        group = view.get(self._kind, key.name, key.namespace)
+        if group is None or is_deleting(group) or group["metadata"].get("ownerReferences"):
+            return
+        (text,) = groups_named(self._kind, group, ())
+        assert Gang.read(text).name == key.name
+        counts = _counted(view.by(names.POD, BY_GANG, f"{key.namespace}/{text}"))
+        old = group.get("status") or {}
+        status = _STATUSES[self._kind](group, counts, now)
+        if any((old.get(name) or None) != (value or None) for name, value in status.items()):
+            is_apart = self._kind != VOLCANO  # Volcano's has no subresource
+            yield Patch(Ref.to(group), {"status": status}, "status" if is_apart else "")
+
+
+def _counted(pods: Sequence[Json]) -> Counts:
+    phases = [phase_of(pod) for pod in pods if not is_deleting(pod)]
+    return Counts(
+        there=len(phases),
+        bound=sum(bool(pod["spec"].get("nodeName")) for pod in pods if not is_deleting(pod)),
+        running=phases.count("Running"),
+        succeeded=phases.count("Succeeded"),
+        failed=phases.count("Failed"),
+    )
+
+
+def _coscheduling(group: Json, counts: Counts, now: float) -> Json:
+    least = group["spec"].get("minMember", 1)
+    active = counts.running + counts.succeeded
+    if counts.there and counts.succeeded + counts.failed == counts.there >= least:
+        phase = "Failed" if counts.failed else "Finished"
+    elif active >= least:
+        phase = "Running"
+    elif counts.bound >= least:
+        phase = "Scheduled"
+    elif counts.bound:
+        phase = "Scheduling"
+    else:
+        phase = "PreScheduling" if counts.there >= least else "Pending"
+    return {
+        "phase": phase,
+        "running": counts.running,
+        "succeeded": counts.succeeded,
+        "failed": counts.failed,
+    }
+
+
+def _volcano(group: Json, counts: Counts, now: float) -> Json:
+    least = max(1, (group.get("spec") or {}).get("minMember", 1))
+    if counts.there and counts.succeeded + counts.failed == counts.there:
+        phase = "Completed"
+    elif counts.running + counts.succeeded >= least:
+        phase = "Running"
+    else:
+        phase = "Inqueue" if counts.bound else "Pending"
+    return {
+        "phase": phase,
+        "running": counts.running,
+        "succeeded": counts.succeeded,
+        "failed": counts.failed,
+    }
+
+
+def _upstream(group: Json, counts: Counts, now: float) -> Json:
+    gang = (group["spec"].get("schedulingPolicy") or {}).get("gang") or {}
+    least = gang.get("minCount", 1)
+    conditions = (group.get("status") or {}).get("conditions")
+    is_placed = counts.bound >= least
+    message = f"{counts.bound} of {least} pods have a node"
+    old = find(conditions, "PodGroupScheduled")
+    if old is not None and old["status"] == ("True" if is_placed else "False"):
+        if old["message"] == message or is_placed:
+            return {"conditions": conditions}
+    return {
+        "conditions": with_condition(
+            conditions,
+            "PodGroupScheduled",
+            "True" if is_placed else "False",
+            "Scheduled" if is_placed else "Unschedulable",
+            message,
+            now=now,
+        )
+    }
+
+
+_STATUSES = {COSCHEDULING: _coscheduling, VOLCANO: _volcano, UPSTREAM_GROUP: _upstream}

@@ -1,0 +1,7 @@
+"""What queues say about themselves: who waits, who runs, how much is used, and whether it is open.
+
+tally           counts of stored Workloads, kept up to date change by change
+cluster_queue   the status of a ClusterQueue
+local_queue     the status of a LocalQueue
+shares          fair shares of queues and cohorts, when the operator wants them
+"""

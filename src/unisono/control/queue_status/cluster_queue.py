@@ -1,0 +1,165 @@
+"""The status of a ClusterQueue: how many wait and run, what they use, whether it admits anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from unisono.control import names
+from unisono.control.actions import Json, Steps
+from unisono.control.conditions import with_condition
+from unisono.control.controller import own_key
+from unisono.control.queue_status.tally import Tally
+from unisono.control.queue_status.usage import flavors_usage
+from unisono.control.queue_status.writing import Pace
+from unisono.control.scheduler.reading import Manifests
+from unisono.control.view import View
+from unisono.engine.explain import remedy, sentence
+from unisono.engine.model.explanation import QueueInactive, QueueStopped
+from unisono.engine.model.names import CohortName
+from unisono.engine.model.policy import Policy
+from unisono.engine.model.queue import ClusterQueue
+from unisono.engine.state.config import Config
+from unisono.kinds.kueue.flavors import check_of, flavor_of
+from unisono.kinds.kueue.queue_rules import cohort_of, queue_of
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+
+BY_REFERENCE = "reference"
+
+
+def referred_to(queue: Json) -> Iterable[str]:
+    """Index ClusterQueues by what they name: `flavor/x`, `check/y`."""
+    spec = queue.get("spec") or {}
+    for group in spec.get("resourceGroups") or ():
+        for flavor in group.get("flavors") or ():
+            yield f"flavor/{flavor['name'] if isinstance(flavor, dict) else flavor}"
+    checks = (spec.get("admissionChecksStrategy") or {}).get("admissionChecks") or ()
+    for check in checks:
+        yield f"check/{check['name']}"
+
+
+class ClusterQueueStatus:
+    """Keeps the statuses of ClusterQueues up to date."""
+
+    name = "cluster-queues"
+    watches: Sequence[Kind] = (
+        names.CLUSTER_QUEUE,
+        names.LOCAL_QUEUE,
+        names.WORKLOAD,
+        names.FLAVOR,
+        names.TOPOLOGY,
+        names.ADMISSION_CHECK,
+        names.COHORT,
+    )
+
+    def __init__(self, tally: Tally, manifests: Manifests, policy: Policy) -> None:
+        """Take who counts, who reads objects, and how queues are read."""
+        self._tally = tally
+        self._manifests = manifests
+        self._policy = policy
+        self._pace = Pace()
+        # What was last seen of a cohort; a change of its status concerns nobody.
+        self._cohorts: dict[str, object] = {}
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """A queue, a workload that counts in it, or something that it needs to be open."""
+        name = obj["metadata"]["name"]
+        match kind:
+            case names.CLUSTER_QUEUE:
+                yield own_key(obj)
+            case names.LOCAL_QUEUE:
+                self._tally.mark(kind, obj)
+                yield Key("", obj["spec"]["clusterQueue"])
+            case names.WORKLOAD:
+                self._tally.mark(kind, obj)
+                yield from (Key("", queue) for queue in self._tally.queues_of(obj))
+            case names.FLAVOR:
+                yield from _naming(f"flavor/{name}", view)
+            case names.ADMISSION_CHECK:
+                yield from _naming(f"check/{name}", view)
+            case names.TOPOLOGY:
+                for flavor in view.all(names.FLAVOR):
+                    if (flavor.get("spec") or {}).get("topologyName") == name:
+                        yield from _naming(f"flavor/{flavor['metadata']['name']}", view)
+            case _:  # a cohort: its place in the tree may close every queue below it
+                cohort = view.get(names.COHORT, name)
+                spec = cohort.get("spec") if cohort is not None else None
+                if name not in self._cohorts or self._cohorts[name] != spec:
+                    self._cohorts[name] = spec
+                    yield from (own_key(queue) for queue in view.all(names.CLUSTER_QUEUE))
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Write the status of one queue if it is another now."""
+        obj = view.get(names.CLUSTER_QUEUE, key.name)
+        if obj is None:
+            self._pace.forget(key)
+            self._manifests.forget(names.CLUSTER_QUEUE, "", key.name)
+            return
+        written = self._manifests.of(obj)
+        if written is None:
+            return
+        queue = queue_of(written, strict=self._policy.strict)
+        sums = self._tally.of_queue(key.name)
+        status: Json = {
+            "pendingWorkloads": sums.pending,
+            "reservingWorkloads": sums.reserving,
+            "admittedWorkloads": sums.admitted,
+            "flavorsReservation": flavors_usage(queue, sums.reserved, tells_borrowed=True),
+            "flavorsUsage": flavors_usage(queue, sums.used, tells_borrowed=True),
+            "conditions": self._conditions(obj, queue, now),
+        }
+        yield from self._pace.write(key, obj, status, now)
+
+    def _conditions(self, obj: Json, queue: ClusterQueue, now: float) -> list[Json]:
+        config = self._surroundings(queue)
+        blocker = config.queue_blocker(queue, config.cyclic_cohorts())
+        state: Literal["True", "False"] = "True" if blocker is None else "False"
+        reason, message = _words(blocker)
+        return with_condition(
+            (obj.get("status") or {}).get("conditions"),
+            "Active",
+            state,
+            reason,
+            message,
+            now=now,
+            generation=obj["metadata"].get("generation"),
+        )
+
+    def _surroundings(self, queue: ClusterQueue) -> Config:
+        """Return what is there of all that a queue refers to."""
+        find = self._manifests.find
+        config = Config(self._policy)
+        for group in queue.groups:
+            for quota in group.flavors:
+                flavor = find(names.FLAVOR, quota.flavor)
+                if flavor is not None:
+                    made = config.flavors[quota.flavor] = flavor_of(flavor)
+                    topology = find(names.TOPOLOGY, made.topology) if made.topology else None
+                    if topology is not None:
+                        config.topologies[made.topology] = topology
+        for rule in queue.checks:
+            check = find(names.ADMISSION_CHECK, rule.name)
+            if check is not None:
+                config.checks[rule.name] = check_of(check).active
+        name: CohortName | None = queue.cohort
+        while name is not None and name not in config.cohorts:
+            cohort = find(names.COHORT, name)
+            if cohort is None:
+                break
+            made_cohort = config.cohorts[name] = cohort_of(cohort)
+            name = made_cohort.parent
+        return config
+
+
+def _naming(reference: str, view: View) -> Iterable[Key]:
+    return [own_key(queue) for queue in view.by(names.CLUSTER_QUEUE, BY_REFERENCE, reference)]
+
+
+def _words(blocker: QueueInactive | QueueStopped | None) -> tuple[str, str]:
+    """Return reason and message of the condition Active."""
+    if blocker is None:
+        return "Ready", "Can admit new workloads"
+    helps = remedy(blocker)
+    message = sentence(blocker) + (f". To change that: {helps}" if helps else "")
+    return ("Stopped" if isinstance(blocker, QueueStopped) else blocker.why), message

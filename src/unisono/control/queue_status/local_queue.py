@@ -1,0 +1,120 @@
+"""The status of a LocalQueue: how many of its workloads wait and run, and whether it is open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from unisono.control import names
+from unisono.control.actions import Json, Steps
+from unisono.control.conditions import find, with_condition
+from unisono.control.controller import own_key
+from unisono.control.queue_status.tally import Tally
+from unisono.control.queue_status.usage import flavors_usage
+from unisono.control.queue_status.writing import Pace
+from unisono.control.scheduler.reading import Manifests
+from unisono.control.view import View
+from unisono.engine.model.policy import Policy
+from unisono.engine.model.queue import ClusterQueue
+from unisono.kinds.kueue.queue_rules import queue_of
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+
+BY_CLUSTER_QUEUE = "cluster-queue"
+
+
+def leads_to(local_queue: Json) -> Iterable[str]:
+    """Index LocalQueues by the ClusterQueue behind them."""
+    return (local_queue["spec"]["clusterQueue"],)
+
+
+class LocalQueueStatus:
+    """Keeps the statuses of LocalQueues up to date."""
+
+    name = "local-queues"
+    watches: Sequence[Kind] = (names.LOCAL_QUEUE, names.CLUSTER_QUEUE, names.WORKLOAD)
+
+    def __init__(self, tally: Tally, manifests: Manifests, policy: Policy) -> None:
+        """Take who counts, who reads objects, and how queues are read."""
+        self._tally = tally
+        self._manifests = manifests
+        self._policy = policy
+        self._pace = Pace()
+        # What was last seen of a ClusterQueue that matters here. Its counts change all the time,
+        # and ten thousand LocalQueues need not hear of it.
+        self._seen: dict[str, object] = {}
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """A queue, a workload in it, or the ClusterQueue behind it."""
+        match kind:
+            case names.LOCAL_QUEUE:
+                self._tally.mark(kind, obj)
+                yield own_key(obj)
+            case names.WORKLOAD:
+                self._tally.mark(kind, obj)
+                yield Key(obj["metadata"]["namespace"], obj["spec"].get("queueName", ""))
+            case _:
+                name = obj["metadata"]["name"]
+                now = view.get(names.CLUSTER_QUEUE, name)
+                seen = (now.get("spec"), _is_active(now)) if now is not None else None
+                if name not in self._seen or self._seen[name] != seen:
+                    self._seen[name] = seen
+                    for local in view.by(names.LOCAL_QUEUE, BY_CLUSTER_QUEUE, name):
+                        yield own_key(local)
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Write the status of one queue if it is another now."""
+        obj = view.get(names.LOCAL_QUEUE, key.name, key.namespace)
+        if obj is None:
+            self._pace.forget(key)
+            return
+        behind = view.get(names.CLUSTER_QUEUE, obj["spec"]["clusterQueue"])
+        written = self._manifests.of(behind) if behind is not None else None
+        queue = (
+            queue_of(written, strict=self._policy.strict)
+            if written is not None
+            else ClusterQueue(name=obj["spec"]["clusterQueue"])
+        )
+        sums = self._tally.of_local(key)
+        status: Json = {
+            "pendingWorkloads": sums.pending,
+            "reservingWorkloads": sums.reserving,
+            "admittedWorkloads": sums.admitted,
+            "flavorsReservation": flavors_usage(queue, sums.reserved, tells_borrowed=False),
+            "flavorsUsage": flavors_usage(queue, sums.used, tells_borrowed=False),
+            "conditions": _conditions(obj, behind, now),
+        }
+        yield from self._pace.write(key, obj, status, now)
+
+
+def _is_active(queue: Json) -> bool:
+    """Say whether a ClusterQueue admits; one that nobody has looked at yet counts as open."""
+    active = find((queue.get("status") or {}).get("conditions"), "Active")
+    return active is None or active["status"] == "True"
+
+
+def _conditions(obj: Json, behind: Json | None, now: float) -> list[Json]:
+    name = obj["spec"]["clusterQueue"]
+    state: Literal["True", "False"] = "False"
+    policy = obj["spec"].get("stopPolicy", "None")
+    if policy != "None":
+        reason = "Stopped"
+        message = f"LocalQueue is stopped (stopPolicy {policy}). To change that: set it to None"
+    elif behind is None:
+        reason = "ClusterQueueDoesNotExist"
+        message = f"ClusterQueue {name} does not exist. To change that: create it"
+    elif not _is_active(behind):
+        reason = "ClusterQueueIsInactive"
+        active = find(behind["status"]["conditions"], "Active") or {}
+        message = active.get("message") or f"ClusterQueue {name} is inactive"
+    else:
+        state, reason, message = "True", "Ready", "Can submit new workloads to localQueue"
+    return with_condition(
+        (obj.get("status") or {}).get("conditions"),
+        "Active",
+        state,
+        reason,
+        message,
+        now=now,
+        generation=obj["metadata"].get("generation"),
+    )

@@ -1,0 +1,107 @@
+"""Fair shares: how far each queue and cohort is above what it owns, as statuses show it.
+
+A share depends on a whole tree, so all of them are worked out together, at most once a second, and
+from the stored Workloads. Without fair sharing nobody has a share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from unisono.control import names
+from unisono.control.actions import Again, Json, Patch, Ref, Steps, Together
+from unisono.control.queue_status.tally import Tally
+from unisono.control.queue_status.writing import REST_SECONDS
+from unisono.control.scheduler.reading import Manifests
+from unisono.control.view import View
+from unisono.engine.model.names import FlavorName, ResourceName
+from unisono.engine.model.policy import Policy
+from unisono.engine.model.queue import ClusterQueue
+from unisono.engine.quota.charges import account_of
+from unisono.engine.quota.share import dominant_share, weighted_share
+from unisono.engine.quota.tree import Node, charge
+from unisono.engine.state.config import Config
+from unisono.engine.state.forest import Forest
+from unisono.kinds.kueue.queue_rules import cohort_of, queue_of
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+
+_ALL = Key("", "shares")
+
+
+class FairShares:
+    """Writes `fairSharing.weightedShare` of ClusterQueues and Cohorts."""
+
+    name = "fair-shares"
+    watches: Sequence[Kind] = (names.CLUSTER_QUEUE, names.COHORT, names.LOCAL_QUEUE, names.WORKLOAD)
+
+    def __init__(self, tally: Tally, manifests: Manifests, policy: Policy) -> None:
+        """Take who counts and who reads objects."""
+        self._tally = tally
+        self._manifests = manifests
+        self._policy = policy
+        self._last = float("-inf")
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """Any change may move every share of its tree."""
+        if kind in (names.WORKLOAD, names.LOCAL_QUEUE):
+            self._tally.mark(kind, obj)
+        return (_ALL,)
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Write the shares that are others now."""
+        if self._policy.fair_sharing is None:
+            return
+        if now < self._last + REST_SECONDS:
+            yield Again(self._last + REST_SECONDS)
+            return
+        self._last = now
+        patches = list(self._patches(view))
+        if patches:
+            yield Together(patches)
+
+    def _patches(self, view: View) -> Iterator[Patch]:
+        forest = self._forest(view)
+        for kind in (names.CLUSTER_QUEUE, names.COHORT):
+            for obj in view.all(kind):
+                node = self._node(forest, kind, obj)
+                if node is None:
+                    continue
+                share = {"weightedShare": weighted_share(dominant_share(node))}
+                if (obj.get("status") or {}).get("fairSharing") != share:
+                    changes = {"status": {"fairSharing": share}}
+                    # Right in every state of the object: nobody else writes this field.
+                    yield Patch(Ref.to(obj), changes, "status", exact=False)
+
+    def _node(self, forest: Forest, kind: Kind, obj: Json) -> Node | None:
+        name = obj["metadata"]["name"]
+        if kind == names.COHORT:
+            return forest.cohort(name)
+        book = forest.books.get(name)
+        return book.node if book is not None else None
+
+    def _forest(self, view: View) -> Forest:
+        """Build the trees of all queues, with what is held in each."""
+        config = Config(self._policy)
+        forest = Forest(config)
+        for cohort in self._manifests.every(names.COHORT):
+            made = cohort_of(cohort)
+            config.cohorts[made.name] = made
+            forest.set_cohort(made)
+        for written in self._manifests.every(names.CLUSTER_QUEUE):
+            queue = queue_of(written, strict=self._policy.strict)
+            config.queues[queue.name] = queue
+            forest.set_queue(queue)
+        for _ in forest.relink():
+            pass
+        for queue in config.queues.values():
+            self._charge(queue, forest.books[queue.name].node)
+        return forest
+
+    def _charge(self, queue: ClusterQueue, node: Node) -> None:
+        group_of = {resource: group for group in queue.groups for resource in group.covered}
+        for use, amount in self._tally.of_queue(queue.name).reserved.items():
+            flavor, resource = FlavorName(use.flavor), ResourceName(use.resource)
+            account = account_of(flavor, resource, group_of.get(resource))
+            if account is not None:
+                charge(node.cell(account), amount)

@@ -1,0 +1,182 @@
+"""How many workloads each queue has and what they hold, counted from stored Workloads.
+
+Whatever changed is marked, and counted again before the next question: a change costs the same
+whether a queue has ten workloads or ten thousand. Nothing here comes from the engine's memory, so a
+restart finds the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from unisono.control import names
+from unisono.control.actions import Json
+from unisono.control.conditions import is_true
+from unisono.control.controller import own_key
+from unisono.control.view import View
+from unisono.kinds.quantity import Quantity
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+
+State = Literal["pending", "reserving", "admitted"]
+_PODS = "pods"
+
+
+class Use(NamedTuple):
+    """What usage is counted by."""
+
+    flavor: str
+    resource: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one workload adds to the counts of its queues."""
+
+    local: Key
+    state: State
+    queue: str = ""  # the ClusterQueue whose quota it holds
+    holds: Mapping[Use, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Sums:
+    """The counts of one queue. Who is admitted also reserves."""
+
+    pending: int = 0
+    reserving: int = 0
+    admitted: int = 0
+    reserved: dict[Use, int] = field(default_factory=dict)
+    used: dict[Use, int] = field(default_factory=dict)
+
+    def add(self, part: Part, sign: Literal[1, -1]) -> None:
+        """Count a workload, or no longer count it."""
+        if part.state == "pending":
+            self.pending += sign
+            return
+        self.reserving += sign
+        _add(self.reserved, part.holds, sign)
+        if part.state == "admitted":
+            self.admitted += sign
+            _add(self.used, part.holds, sign)
+
+
+class Tally:
+    """The counts of all queues. It has to hear of every Workload and LocalQueue by `mark`."""
+
+    def __init__(self, view: View) -> None:
+        """Begin with nothing counted."""
+        self._view = view
+        self._marked: dict[tuple[Kind, Key], None] = {}
+        self._parts: dict[Key, Part] = {}
+        self._leads_to: dict[Key, str] = {}  # the ClusterQueue of a LocalQueue
+        self._queues: dict[str, Sums] = {}
+        self._locals: dict[Key, Sums] = {}
+
+    def mark(self, kind: Kind, obj: Json) -> None:
+        """Count an object again before the next question."""
+        self._marked[kind, own_key(obj)] = None
+
+    def of_queue(self, name: str) -> Sums:
+        """Return the counts of a ClusterQueue."""
+        self._refresh()
+        return self._queues.get(name) or Sums()
+
+    def of_local(self, key: Key) -> Sums:
+        """Return the counts of a LocalQueue."""
+        self._refresh()
+        return self._locals.get(key) or Sums()
+
+    def queues_of(self, workload: Json) -> Iterable[str]:
+        """Yield the ClusterQueues that a workload concerns: where it waits, and where it holds."""
+        part = part_of(workload)
+        if part is None:
+            local = Key(own_key(workload).namespace, workload["spec"].get("queueName", ""))
+            part = Part(local, "pending")
+        local_queue = self._view.get(names.LOCAL_QUEUE, part.local.name, part.local.namespace)
+        if local_queue is not None:
+            yield local_queue["spec"]["clusterQueue"]
+        held_in = ((workload.get("status") or {}).get("admission") or {}).get("clusterQueue")
+        if held_in:
+            yield held_in
+
+    def _refresh(self) -> None:
+        marked, self._marked = self._marked, {}
+        for kind, key in marked:
+            obj = self._view.get(kind, key.name, key.namespace)
+            if kind == names.WORKLOAD:
+                self._count(key, part_of(obj) if obj is not None else None)
+            else:
+                self._lead(key, obj["spec"]["clusterQueue"] if obj is not None else "")
+
+    def _count(self, key: Key, part: Part | None) -> None:
+        old = self._parts.pop(key, None)
+        if old is not None:
+            self._add(old, -1)
+        if part is not None:
+            self._parts[key] = part
+            self._add(part, 1)
+
+    def _add(self, part: Part, sign: Literal[1, -1]) -> None:
+        self._locals.setdefault(part.local, Sums()).add(part, sign)
+        queue = part.queue or self._leads_to.get(part.local, "")
+        if queue:
+            self._queues.setdefault(queue, Sums()).add(part, sign)
+
+    def _lead(self, local: Key, queue: str) -> None:
+        """Let those who wait in a LocalQueue count for the ClusterQueue that it leads to."""
+        old = self._leads_to.pop(local, "")
+        waiting = self._locals[local].pending if local in self._locals else 0
+        if queue:
+            self._leads_to[local] = queue
+        for name, sign in ((old, -1), (queue, 1)):
+            if name:
+                self._queues.setdefault(name, Sums()).pending += sign * waiting
+
+
+def part_of(workload: Json) -> Part | None:
+    """Return what a Workload counts as; None if it is over, leaving or set aside."""
+    metadata, spec = workload["metadata"], workload["spec"]
+    status = workload.get("status") or {}
+    conditions = status.get("conditions")
+    if "deletionTimestamp" in metadata or is_true(conditions, "Finished"):
+        return None
+    local = Key(metadata["namespace"], spec.get("queueName", ""))
+    admission = status.get("admission")
+    if not admission or not is_true(conditions, "QuotaReserved"):
+        return Part(local, "pending") if spec.get("active", True) else None
+    return Part(
+        local,
+        "admitted" if is_true(conditions, "Admitted") else "reserving",
+        admission["clusterQueue"],
+        _holds(admission, status.get("reclaimablePods") or ()),
+    )
+
+
+def _holds(admission: Json, reclaimable: Iterable[Json]) -> dict[Use, int]:
+    """Return what an admission holds; pods that are done have given their part back."""
+    done = {one["name"]: one["count"] for one in reclaimable}
+    found: dict[Use, int] = {}
+    for one in admission.get("podSetAssignments") or ():
+        usage, pods = one.get("resourceUsage") or {}, one.get("count") or 0
+        left = max(0, pods - done.get(one["name"], 0))
+        for resource, flavor in (one.get("flavors") or {}).items():
+            if resource in usage:
+                whole = Quantity.from_raw(usage[resource]).amount(resource)
+            else:
+                whole = pods if resource == _PODS else 0
+            amount = whole * left // pods if pods else 0
+            use = Use(flavor, resource)
+            found[use] = found.get(use, 0) + amount
+    return found
+
+
+def _add(sums: dict[Use, int], holds: Mapping[Use, int], sign: Literal[1, -1]) -> None:
+    for use, amount in holds.items():
+        total = sums.get(use, 0) + sign * amount
+        if total:
+            sums[use] = total
+        else:
+            sums.pop(use, None)

@@ -1,0 +1,319 @@
+"""What to do about a gang of which something failed (jobs §7.3).
+
+    pods that failed or were taken away ──first_cause──▶ Incident ──decide──▶ Restart | GiveUp
+
+An incident is everything that happens to a gang until it is down: one cause, one restart, one
+count. Its class says what that means:
+
+| class      | first cause                                          | counts | delay            |
+| ---------- | ---------------------------------------------------- | ------ | ---------------- |
+| app        | a container ended with an error, or out of memory    | yes    | 10 s, 20 s, …    |
+| config     | it could not even be started                         | yes    | 10 s, 20 s, …    |
+| disruption | the pod was deleted, evicted or preempted            | no     | none             |
+| infra      | its node is gone, not ready, or has a broken device  | no     | none             |
+
+Pure: dictionaries in, values out; shared by every kind of job that restarts as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Literal
+
+from unisono.control.actions import Json
+from unisono.control.conditions import find, seconds, timestamp
+
+ATTEMPT = "unisono.dev/attempt"
+LAST_INCIDENT = "unisono.dev/last-incident"
+MAX_RESTARTS = "unisono.dev/max-restarts"
+ACCOUNTING = "unisono.dev/restart-accounting"
+FIRST_DELAY = "unisono.dev/restart-delay-seconds"
+
+# What people expect who never set a limit (jobs §2.1).
+DEFAULT_LIMIT = 6
+_FIRST_DELAY_SECONDS = 10.0
+_LONGEST_DELAY_SECONDS = 600.0
+# Whoever ran so long has got over what was wrong before.
+_SOUND_SECONDS = 600.0
+# A gang that cannot even start will not start the fourth time either.
+_MOST_BAD_STARTS = 3
+
+Class = Literal["app", "config", "disruption", "infra"]
+_COUNTED: tuple[Class, ...] = ("app", "config")
+
+_NODE_REASONS = ("NodeLost", "NodeShutdown", "NodeAffinity", "Terminated", "Shutdown")
+_NODE_DISRUPTIONS = ("DeletionByTaintManager", "DeletionByPodGC", "TerminationByKubelet")
+_START_ERRORS = (
+    "StartError",
+    "ContainerCannotRun",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "InvalidImageName",
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "ErrImageNeverPull",
+)
+# Conditions of a node that say that its devices are broken, and the status that means so.
+_BROKEN_DEVICES = (("GPUProblem", "True"), ("AcceleratedHardwareReady", "False"))
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """Why a gang is down: the first of all that happened."""
+
+    cause: Class
+    reason: str
+    message: str
+    pod: str = ""
+    node: str = ""
+    at: float = 0.0
+
+    @property
+    def counts(self) -> bool:
+        """Whether the job itself is to blame, so that its limit counts it."""
+        return self.cause in _COUNTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How often a job may be restarted, and how often it was for reasons of its own."""
+
+    limit: int
+    used: int
+    first_delay: float = _FIRST_DELAY_SECONDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """The last incident, as the job's annotation tells it."""
+
+    attempt: int  # the attempt that follows it
+    cause: str
+    reason: str
+    message: str
+    pod: str = ""
+    node: str = ""
+    at: str = ""
+    row: int = 0  # how many of its sort came in a row
+    restart_at: str = ""
+    lost_seconds: int = 0  # from the incident until all pods were ready again
+
+    def text(self) -> str:
+        """Write it as an annotation."""
+        names = {"cause": "class", "restart_at": "restartAt", "lost_seconds": "lostSeconds"}
+        written = {names.get(key, key): value for key, value in asdict(self).items() if value}
+        return json.dumps(written, separators=(",", ":"))
+
+    @staticmethod
+    def of(annotations: Mapping[str, str] | None) -> Record | None:
+        """Read it; None if there is none that can be read."""
+        try:
+            read = json.loads((annotations or {}).get(LAST_INCIDENT, ""))
+            return Record(
+                attempt=int(read["attempt"]),
+                cause=str(read["class"]),
+                reason=str(read["reason"]),
+                message=str(read.get("message", "")),
+                pod=str(read.get("pod", "")),
+                node=str(read.get("node", "")),
+                at=str(read.get("at", "")),
+                row=int(read.get("row", 0)),
+                restart_at=str(read.get("restartAt", "")),
+                lost_seconds=int(read.get("lostSeconds", 0)),
+            )
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Start the whole gang again, not before a time."""
+
+    at: float
+    row: int
+    counts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """It has failed."""
+
+    reason: str
+    message: str
+
+
+Decision = Restart | GiveUp
+
+
+def decide(
+    incident: Incident, budget: Budget, before: Record | None, *, ready_at: float, now: float
+) -> Decision:
+    """Say what follows from an incident.
+
+    `before` is the incident before this one; `ready_at` says since when the gang had been ready,
+    0 if it never was since then.
+    """
+    was_sound = 0 < ready_at <= incident.at - _SOUND_SECONDS
+    follows = before is not None and not was_sound
+    if not incident.counts:
+        # It tells nothing about the job, so a row of failures goes on after it.
+        return Restart(now, before.row if follows and before is not None else 0, counts=False)
+    row = before.row + 1 if follows and before is not None else 1
+    if incident.cause == "config" and row >= _MOST_BAD_STARTS and not ready_at:
+        message = f"could not be started {row} times in a row: {incident.message}"
+        return GiveUp("CrashLoop", message)
+    if budget.used >= budget.limit:
+        message = f"failed after {budget.used} of at most {budget.limit} restarts: "
+        return GiveUp("ReachedMaxRestarts", message + incident.message)
+    delay = min(budget.first_delay * (1 << min(row - 1, 16)), _LONGEST_DELAY_SECONDS)
+    return Restart(max(now, incident.at + delay), row, counts=True)
+
+
+def record_of(incident: Incident, restart: Restart, attempt: int) -> Record:
+    """Return what is written down about an incident."""
+    return Record(
+        attempt=attempt,
+        cause=incident.cause,
+        reason=incident.reason,
+        message=incident.message,
+        pod=incident.pod,
+        node=incident.node,
+        at=timestamp(incident.at),
+        row=restart.row,
+        restart_at=timestamp(restart.at),
+    )
+
+
+def recovered(record: Record, now: float) -> Record:
+    """Return a record that says how long it took to be ready again."""
+    return replace(record, lost_seconds=max(1, int(now - seconds(record.at))))
+
+
+def is_upstream(annotations: Mapping[str, str] | None) -> bool:
+    """Say whether restarts are to be counted as upstream does, container by container."""
+    return (annotations or {}).get(ACCOUNTING) == "upstream"
+
+
+def limit_of(annotations: Mapping[str, str] | None, *written: int | None) -> int:
+    """Return how often a job may restart: its annotation, else the first limit that is written."""
+    text = (annotations or {}).get(MAX_RESTARTS, "")
+    if text.isdecimal():
+        return int(text)
+    return next((one for one in written if one is not None), DEFAULT_LIMIT)
+
+
+def first_delay_of(annotations: Mapping[str, str] | None) -> float:
+    """Return how long to wait after the first failure in a row, in seconds."""
+    text = (annotations or {}).get(FIRST_DELAY, "")
+    return float(text) if text.isdecimal() else _FIRST_DELAY_SECONDS
+
+
+# ---- causes ------------------------------------------------------------------------------------
+
+
+def first_cause(
+    pods: Sequence[Json], node: Callable[[str], Json | None], *, now: float
+) -> Incident:
+    """Return why a gang is down, from its pods that failed or are on their way out.
+
+    What happened first counts. Pods that we take away afterwards end with errors, too; those are
+    consequences. Within the same second a pod that failed by itself is the cause.
+    """
+    causes = [cause for pod in pods if (cause := cause_of(pod, node)) is not None]
+    if not causes:
+        return Incident("disruption", "PodsGone", "pods of the gang are gone", at=now)
+    return min(causes, key=lambda one: (one.at, _PRECEDENCE[one.cause], one.pod))
+
+
+_PRECEDENCE: Mapping[Class, int] = {"infra": 0, "app": 1, "config": 1, "disruption": 2}
+
+
+def cause_of(pod: Json, node: Callable[[str], Json | None]) -> Incident | None:
+    """Return what happened to a pod; None if it lives, or ended well."""
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    name, on = metadata["name"], pod["spec"].get("nodeName", "")
+    told_to_go = deleted_at(pod)
+    ended = list(_ends(status))
+    failed_at = min((at for at, _, _, _ in ended), default=0.0)
+    has_failed = status.get("phase") == "Failed"
+    if not has_failed and told_to_go is None:
+        return None
+    if status.get("phase") == "Succeeded":
+        return None
+    at = failed_at or told_to_go or _disrupted_at(status)
+    infra = _node_trouble(status, on, node)
+    if infra:
+        message = f"pod {name}: {infra}"
+        return Incident("infra", "NodeFailure", message, name, on, at)
+    by_itself = has_failed and (told_to_go is None or 0 < failed_at < told_to_go)
+    disruption = find(status.get("conditions"), "DisruptionTarget")
+    if disruption is not None and disruption["status"] == "True":
+        message = f"pod {name}: {disruption.get('message') or disruption['reason']}"
+        return Incident("disruption", disruption["reason"], message, name, on, at)
+    if not by_itself:
+        gone_at = told_to_go or at
+        return Incident("disruption", "PodDeleted", f"pod {name} was deleted", name, on, gone_at)
+    return _own_failure(name, on, status, ended, at)
+
+
+def _own_failure(
+    name: str, on: str, status: Json, ended: Sequence[tuple[float, str, str, int]], at: float
+) -> Incident:
+    if not ended:
+        reason = status.get("reason") or "Failed"
+        message = f"pod {name} failed: {status.get('message') or reason}"
+        return Incident("app", reason, message, name, on, at)
+    at, container, reason, code = min(ended)
+    if reason in _START_ERRORS:
+        message = f"container {container} of pod {name} could not be started ({reason})"
+        return Incident("config", reason, message, name, on, at)
+    why = "ran out of memory" if reason == "OOMKilled" else f"ended with exit code {code}"
+    return Incident("app", reason, f"container {container} of pod {name} {why}", name, on, at)
+
+
+def _ends(status: Json) -> Iterator[tuple[float, str, str, int]]:
+    """Yield when, which container, why and with which code containers ended in error."""
+    for part in ("initContainerStatuses", "containerStatuses"):
+        for one in status.get(part) or ():
+            over = (one.get("state") or {}).get("terminated")
+            if over and over.get("exitCode"):
+                at = seconds(over.get("finishedAt") or "")
+                yield at, one["name"], over.get("reason") or "Error", over["exitCode"]
+
+
+def deleted_at(pod: Json) -> float | None:
+    """Return when somebody told a pod to go; None if nobody did."""
+    metadata = pod["metadata"]
+    if "deletionTimestamp" not in metadata:
+        return None
+    grace = metadata.get("deletionGracePeriodSeconds") or 0
+    return seconds(metadata["deletionTimestamp"]) - grace
+
+
+def _disrupted_at(status: Json) -> float:
+    disruption = find(status.get("conditions"), "DisruptionTarget")
+    return seconds(disruption["lastTransitionTime"]) if disruption is not None else 0.0
+
+
+def _node_trouble(status: Json, on: str, node: Callable[[str], Json | None]) -> str:
+    """Return what is wrong with a pod's node; empty if nothing is."""
+    disruption = find(status.get("conditions"), "DisruptionTarget")
+    told = disruption is not None and disruption["reason"] in _NODE_DISRUPTIONS
+    if status.get("reason") in _NODE_REASONS or told:
+        return status.get("message") or f"node {on} was lost"
+    if not on:
+        return ""
+    found = node(on)
+    if found is None:
+        return f"node {on} is gone"
+    conditions = (found.get("status") or {}).get("conditions")
+    ready = find(conditions, "Ready")
+    if ready is not None and ready["status"] != "True":
+        return f"node {on} is not ready"
+    for kind, means_broken in _BROKEN_DEVICES:
+        condition = find(conditions, kind)
+        if condition is not None and condition["status"] == means_broken:
+            return f"a device of node {on} is broken: {condition.get('message') or kind}"
+    return ""

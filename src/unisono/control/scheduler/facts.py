@@ -1,0 +1,41 @@
+"""An explanation as a Workload's condition has it: every fact with its numbers, as JSON.
+
+The condition QuotaReserved says the same in one line for people. Programs, and `unisono why`, read
+the facts here: they are where every client of every Kubernetes can see them, and they are written
+together with that line, so the two never disagree.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import orjson
+
+from unisono.control.actions import Json
+from unisono.engine.explain import outlook, sentence, stage_of
+from unisono.engine.model.explanation import Explanation
+
+# Half of what a condition's message may have. Only a workload of many pod sets and flavors comes
+# near it; then the facts at the end, which matter least, are left out and counted.
+_MOST_CHARACTERS = 16_384
+
+
+def facts_of(explanation: Explanation) -> list[Json]:
+    """Return the facts, each with its sentence and what would change it."""
+    return [
+        {**msgspec.to_builtins(fact), "says": sentence(fact), "changes": outlook(fact)}
+        for fact in explanation.blockers
+    ]
+
+
+def written(explanation: Explanation) -> str:
+    """Return an explanation as text; `left_off` says how many facts did not fit."""
+    facts = facts_of(explanation)
+    for kept in range(len(facts), 0, -1):
+        record: Json = {"stage": stage_of(explanation), "facts": facts[:kept]}
+        if kept < len(facts):
+            record["left_off"] = len(facts) - kept
+        text = orjson.dumps(record).decode()
+        if len(text) <= _MOST_CHARACTERS:
+            return text
+    nothing: Json = {"stage": stage_of(explanation), "facts": [], "left_off": len(facts)}
+    return orjson.dumps(nothing).decode()

@@ -1,0 +1,192 @@
+"""The scheduler: keeps the engine's state up to date, decides, and writes the intent down.
+
+It is a controller with a single key. Whatever changed since the last look is told to the engine;
+then cycles are made until one changes nothing. Every plan passes the auditor before it counts, and
+every admission and eviction is one status patch of a Workload in the state that the plan knew.
+
+A patch that fails means that the engine believes something that is not so. Those workloads are
+read again from the view before the next decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from unisono.control import names
+from unisono.control.actions import Again, Bind, Json, Note, Patch, Ref, Steps, Together, Wake
+from unisono.control.scheduler import record
+from unisono.control.scheduler.implicit import written_queue
+from unisono.control.scheduler.translate import Translator
+from unisono.control.view import View
+from unisono.engine.cycle import plan
+from unisono.engine.model.explanation import Explanation
+from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.plan import Plan, evictions
+from unisono.engine.model.workload import Workload
+from unisono.engine.rehearsal import refuse_if_broken
+from unisono.engine.state.changes import PolicySet, TimePassed
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.filing import carry_out
+from unisono.kinds.settings import Settings
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+
+CYCLE = Key("", "cycle")
+# So many cycles in one go; then others get a turn and what changed meanwhile is heard.
+_MOST_CYCLES = 50
+
+
+class Scheduler:
+    """Decides. `explanations` holds why each workload waits, for those who tell people."""
+
+    name = "scheduler"
+
+    def __init__(
+        self, view: View, settings: Settings, *, epoch: int = 1, places_strays: bool = False
+    ) -> None:
+        """Begin with an empty state; everything in the view has to be told by `changed`.
+
+        With `places_strays` we are the only scheduler: pods that are in no queue get nodes, too.
+        """
+        self._translator = Translator(view, settings, places_strays=places_strays)
+        self.watches: Sequence[Kind] = self._translator.watches
+        self.state = ClusterState(settings.policy)
+        self.state.apply(PolicySet(settings.policy))
+        self._dirty: dict[tuple[Kind, Key], None] = {}
+        self._epoch = epoch
+        self.explanations: dict[WorkloadKey, Explanation] = {}
+        self.cycles = 0
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """Remember what changed; one look will do for all of it."""
+        metadata = obj["metadata"]
+        self._dirty[kind, Key(metadata.get("namespace", ""), metadata["name"])] = None
+        yield CYCLE
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Hear what changed, and decide until nothing changes."""
+        instant = Instant(int(now) * 1000)  # conditions have whole seconds
+        self._hear(instant)
+        for _ in range(_MOST_CYCLES):
+            made = plan(self.state, instant)
+            self.cycles += 1
+            refuse_if_broken(self.state, made)
+            asked = {
+                admit.workload: self.state.waiting[admit.workload].workload
+                for admit in made.admissions
+            }
+            changed = carry_out(self.state, made)
+            yield from self._explain(made)
+            if not changed:
+                break
+            yield from self._write(made, asked, view, now)
+            self._hear(instant)
+        else:
+            yield Again(now)
+            return
+        due = self._next_due()
+        if due is not None:
+            yield Again(due / 1000)
+
+    def _hear(self, now: Instant) -> None:
+        """Tell the engine what is different, configuration before what depends on it."""
+        dirty, self._dirty = self._dirty, {}
+        order = {kind: place for place, kind in enumerate(self.watches)}
+        for kind, key in sorted(dirty, key=lambda pair: order[pair[0]]):
+            for change in self._translator.translate(kind, key):
+                self.state.apply(change)
+        if now > self.state.now:
+            self.state.apply(TimePassed(now))
+
+    def _write(
+        self, made: Plan, asked: Mapping[WorkloadKey, Workload], view: View, now: float
+    ) -> Steps:
+        """Write a plan down; whatever does not come back as written is looked at again."""
+        writes = list(self._writes(made, asked, view, now))
+        for write in writes:
+            ref = write.ref if isinstance(write, Patch) else write.pod
+            self._dirty[ref.kind, Key(ref.namespace, ref.name)] = None
+        yield Together(writes)
+        yield from _notes(made, view)
+
+    def _writes(
+        self, made: Plan, asked: Mapping[WorkloadKey, Workload], view: View, now: float
+    ) -> Iterator[Patch | Bind]:
+        hosts = _host_names(view)
+        for admit in made.admissions:
+            pod = self._translator.stray(admit.workload)
+            if pod is not None:
+                yield Bind(Ref.to(pod), admit.admission.pod_sets[0].nodes[0][0])
+                continue
+            workload = _get(view, admit.workload)
+            if workload is not None:
+                self.explanations.pop(admit.workload, None)
+                changes = record.admitted(
+                    workload,
+                    admit,
+                    asked[admit.workload],
+                    hosts,
+                    now=now,
+                    epoch=self._epoch,
+                )
+                yield Patch(Ref.to(workload), changes, "status")
+        stops = {stop.workload: stop for stop in made.stops}
+        for eviction in evictions(made):
+            workload = _get(view, eviction.workload)
+            if workload is not None:
+                stop = stops.get(eviction.workload)
+                by = _described(view, eviction.by)
+                changes = record.evicted(workload, eviction, stop, by, now=now)
+                yield Patch(Ref.to(workload), changes, "status")
+
+    def _explain(self, made: Plan) -> Steps:
+        for wait in made.waits:
+            key = wait.explanation.workload
+            if self.explanations.get(key) != wait.explanation:
+                self.explanations[key] = wait.explanation
+                namespace, _, name = key.partition("/")
+                yield Wake("explainer", namespace, name)
+
+    def _next_due(self) -> Instant | None:
+        """Return when time alone may change something."""
+        return self.state.timers.next()
+
+
+def _host_names(view: View) -> Callable[[str], str]:
+    """Return what tells the host name of a node; assignments know nodes by that."""
+
+    def host(node: str) -> str:
+        found = view.get(names.NODE, node)
+        labels = (found["metadata"].get("labels") or {}) if found is not None else {}
+        return str(labels.get(names.HOSTNAME, node))
+
+    return host
+
+
+def _get(view: View, key: WorkloadKey) -> Json | None:
+    namespace, _, name = key.partition("/")
+    return view.get(names.WORKLOAD, name, namespace)
+
+
+def _described(view: View, key: WorkloadKey | None) -> str:
+    """Name a preemptor so that its owner can be found."""
+    workload = _get(view, key) if key is not None else None
+    if workload is None:
+        return str(key or "")
+    metadata = workload["metadata"]
+    job = (metadata.get("labels") or {}).get("kueue.x-k8s.io/job-uid", "unknown")
+    return f"{key} (UID: {metadata.get('uid', '')}, JobUID: {job})"
+
+
+def _notes(made: Plan, view: View) -> Iterator[Note]:
+    for admit in made.admissions:
+        workload = _get(view, admit.workload)
+        if workload is not None:
+            queue = written_queue(admit.admission.queue)
+            yield Note(Ref.to(workload), "QuotaReserved", f"Quota reserved in ClusterQueue {queue}")
+    for eviction in evictions(made):
+        workload = _get(view, eviction.workload)
+        if workload is not None:
+            who = f" for {_described(view, eviction.by)}" if eviction.by is not None else ""
+            message = f"Evicted: {eviction.reason}{who}"
+            yield Note(Ref.to(workload), "Evicted", message, "Warning")

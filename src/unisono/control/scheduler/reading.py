@@ -1,0 +1,92 @@
+"""Objects of the API as typed manifests, decoded once for every version of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unisono.control.actions import Json
+from unisono.control.view import View
+from unisono.kinds.decode import decode
+from unisono.kinds.known import KNOWN
+from unisono.kinds.notes import Notes
+from unisono.kinds.registry import Kind as KnownKind
+from unisono.kinds.resource_rules import NO_RULES, ResourceRules
+from unisono.kube.mapping import Kind
+
+
+class Manifests:
+    """Decodes what the view holds, and remembers it as long as the object does not change."""
+
+    def __init__(self, view: View) -> None:
+        """Begin with nothing decoded."""
+        self._view = view
+        self._decoded: dict[tuple[Kind, str, str], tuple[str, Any]] = {}
+        # By name, and by name and group, as kinds ask for each other.
+        self.kinds = {kind.kind: kind for kind in view.kinds()} | {
+            f"{kind.kind}.{kind.api_version.rpartition('/')[0]}": kind for kind in view.kinds()
+        }
+
+    def of(self, obj: Json) -> Any | None:
+        """Return the manifest of an object; None if it cannot be read."""
+        metadata = obj["metadata"]
+        kind = Kind(obj["apiVersion"], obj["kind"])
+        key = (kind, metadata.get("namespace", ""), metadata["name"])
+        version = metadata.get("resourceVersion", "")
+        known = self._decoded.get(key)
+        if known is not None and version and known[0] == version:
+            return known[1]
+        made = self.read(obj)
+        self._decoded[key] = (version, made)
+        return made
+
+    def read(self, obj: Json) -> Any | None:
+        """Return the manifest of an object without remembering it: for kinds of many objects."""
+        found = KNOWN.look_up(obj["apiVersion"], obj["kind"])
+        if not isinstance(found, KnownKind):
+            return None
+        manifest, problems = decode(found.struct, obj)
+        if problems:
+            return None
+        made: Any = manifest
+        return found.upgrade(made) if found.upgrade is not None else made
+
+    def forget(self, kind: Kind, namespace: str, name: str) -> None:
+        """Let go of an object that is gone."""
+        self._decoded.pop((kind, namespace, name), None)
+
+    def find(self, kind: Kind, name: str, namespace: str = "") -> Any | None:
+        """Return an object by name."""
+        if not self._view.has(kind):
+            return None
+        obj = self._view.get(kind, name, namespace)
+        return self.of(obj) if obj is not None else None
+
+    def every(self, kind: Kind, namespace: str = "") -> tuple[Any, ...]:
+        """Return all objects of a kind (in a namespace) that can be read."""
+        if not self._view.has(kind):
+            return ()
+        objects = self._view.within(kind, namespace) if namespace else self._view.all(kind)
+        return tuple(made for obj in objects if (made := self.of(obj)) is not None)
+
+
+class LiveContext:
+    """What a kind may look at while one of its objects is read (`kinds.registry.Context`)."""
+
+    def __init__(
+        self, manifests: Manifests, namespace: str, rules: ResourceRules = NO_RULES
+    ) -> None:
+        """Read in a namespace."""
+        self.namespace = namespace
+        self.notes = Notes("", 0)
+        self.rules = rules
+        self._manifests = manifests
+
+    def find(self, kind: str, name: str, *, namespace: str = "") -> Any | None:
+        """Return a decoded object by kind and name."""
+        found = self._manifests.kinds.get(kind)
+        return self._manifests.find(found, name, namespace) if found is not None else None
+
+    def every(self, kind: str, *, namespace: str = "") -> tuple[Any, ...]:
+        """Return all decoded objects of a kind."""
+        found = self._manifests.kinds.get(kind)
+        return self._manifests.every(found, namespace) if found is not None else ()

@@ -1,0 +1,213 @@
+"""What a decision looks like on a Workload: its status, as one patch.
+
+Writing this status *is* the decision: quota and nodes count from here, also after a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from unisono.control import names
+from unisono.control.actions import Json
+from unisono.control.conditions import find, is_true, timestamp, with_condition
+from unisono.control.scheduler import facts
+from unisono.control.scheduler.implicit import written_flavor, written_queue
+from unisono.engine.explain import message_of, reason_of, stage_of
+from unisono.engine.model.explanation import Explanation
+from unisono.engine.model.plan import Admit, Eviction, Stop
+from unisono.engine.model.workload import PodSet, PodSetAssignment, Workload
+from unisono.kinds.kueue.topology_assignment import compressed
+from unisono.kinds.quantity import format_amount
+
+PLANNED = "Planned"
+# How long a planned gang may wait for its pods to exist (placement §10.2).
+PODS_CREATED_SECONDS = 120
+
+_EVICTED_TEXTS = {
+    "ClusterQueueStopped": "the ClusterQueue is stopped",
+    "LocalQueueStopped": "the LocalQueue is stopped",
+    "PodsReadyTimeout": "the pods were not ready in time",
+    "AdmissionCheck": "an admission check failed",
+    "MaximumExecutionTimeExceeded": "the workload ran as long as it may",
+    "Deactivated": "the workload was deactivated",
+}
+
+
+def admitted(
+    workload: Json,
+    admit: Admit,
+    asked: Workload,
+    hosts: Callable[[str], str],
+    *,
+    now: float,
+    epoch: int,
+) -> Json:
+    """Return the status patch that admits a workload; `hosts` tells a node's host name."""
+    generation = workload["metadata"].get("generation")
+    status = workload.get("status") or {}
+    queue = written_queue(admit.admission.queue)
+    conditions = with_condition(
+        status.get("conditions"),
+        "QuotaReserved",
+        "True",
+        "QuotaReserved",
+        f"Quota reserved in ClusterQueue {queue}",
+        now=now,
+        generation=generation,
+    )
+    for kind in ("Evicted", "Preempted"):
+        old = find(conditions, kind)
+        if old is not None and old["status"] == "True":
+            message = f"Previously: {old['message']}"
+            conditions = with_condition(
+                conditions,
+                kind,
+                "False",
+                "QuotaReserved",
+                message,
+                now=now,
+            )
+    if admit.checks_pass:
+        conditions = with_condition(
+            conditions,
+            "Admitted",
+            "True",
+            "Admitted",
+            f"The workload is admitted by ClusterQueue {queue}",
+            now=now,
+            generation=generation,
+        )
+    if any(one.nodes for one in admit.admission.pod_sets):
+        conditions = placement(
+            conditions,
+            PLANNED,
+            gen=next_gen(conditions),
+            epoch=epoch,
+            deadline=now + PODS_CREATED_SECONDS,
+            now=now,
+        )
+    conditions = [one for one in conditions if one["type"] != names.EXPLANATION]
+    sets = {one.name: one for one in asked.pod_sets}
+    assignments = [_assignment(one, sets[one.name], hosts) for one in admit.admission.pod_sets]
+    return {
+        "status": {
+            "admission": {"clusterQueue": queue, "podSetAssignments": assignments},
+            "conditions": conditions,
+        }
+    }
+
+
+def _assignment(one: PodSetAssignment, asked: PodSet, hosts: Callable[[str], str]) -> Json:
+    written: Json = {
+        "name": one.name,
+        "count": one.count,
+        "flavors": {name: written_flavor(flavor) for name, flavor in one.flavors},
+        "resourceUsage": {
+            name: format_amount(amount * one.count, name) for name, amount in asked.requests
+        },
+    }
+    if one.nodes:
+        domains = [{"values": [hosts(node)], "count": pods} for node, pods in one.nodes]
+        written["topologyAssignment"] = compressed({"levels": [names.HOSTNAME], "domains": domains})
+    return written
+
+
+def placement(
+    conditions: list[Json], phase: str, *, gen: int, epoch: int, deadline: float, now: float
+) -> list[Json]:
+    """Set how far a gang is on its way to its nodes."""
+    message = f"gen={gen} epoch={epoch} deadline={timestamp(deadline)} mode=bind"
+    return with_condition(
+        conditions,
+        names.PLACEMENT,
+        "True" if phase == "Committed" else "False",
+        phase,
+        message,
+        now=now,
+    )
+
+
+def placement_of(conditions: list[Json] | None) -> tuple[str, dict[str, str]]:
+    """Return the phase of a gang's placement and what its message says; empty if there is none."""
+    found = find(conditions, names.PLACEMENT)
+    if found is None:
+        return "", {}
+    parts = dict(part.partition("=")[::2] for part in found["message"].split())
+    return found["reason"], parts
+
+
+def next_gen(conditions: list[Json] | None) -> int:
+    """Return the number of the next placement of a gang; they only grow."""
+    _, parts = placement_of(conditions)
+    return int(parts.get("gen", "0")) + 1
+
+
+def evicted(workload: Json, eviction: Eviction, stop: Stop | None, by: str, *, now: float) -> Json:
+    """Return the status patch that tells a workload to leave."""
+    status = workload.get("status") or {}
+    conditions = list(status.get("conditions") or ())
+    if eviction.by is not None:
+        message = f"Preempted to accommodate {by} due to {eviction.reason}"
+        conditions = with_condition(
+            conditions,
+            "Preempted",
+            "True",
+            eviction.reason,
+            message,
+            now=now,
+        )
+        reason = "Preempted"
+    else:
+        reason = str(eviction.reason)
+        message = _EVICTED_TEXTS.get(reason, reason)
+    conditions = with_condition(conditions, "Evicted", "True", reason, message, now=now)
+    patch: Json = {
+        "status": {"conditions": conditions, "schedulingStats": with_eviction(status, reason)}
+    }
+    if stop is not None and stop.requeue_at is not None:
+        count = ((status.get("requeueState") or {}).get("count") or 0) + 1
+        at = timestamp(stop.requeue_at / 1000)
+        patch["status"]["requeueState"] = {"count": count, "requeueAt": at}
+    return patch
+
+
+def with_eviction(status: Json, reason: str) -> Json:
+    """Return the history of a workload with one eviction more."""
+    old = (status.get("schedulingStats") or {}).get("evictions") or []
+    counts = {one["reason"]: one["count"] for one in old}
+    counts[reason] = counts.get(reason, 0) + 1
+    return {
+        "evictions": [
+            {"reason": name, "underlyingCause": "", "count": count}
+            for name, count in counts.items()
+        ]
+    }
+
+
+def waiting(workload: Json, explanation: Explanation, *, now: float) -> Json | None:
+    """Return the status patch that says why a workload waits; None if it says so already."""
+    status = workload.get("status") or {}
+    old = find(status.get("conditions"), "QuotaReserved")
+    reason, message = reason_of(explanation), message_of(explanation)
+    if old is not None and (old["status"], old["reason"], old["message"]) == (
+        "False",
+        reason,
+        message,
+    ):
+        return None
+    if is_true(status.get("conditions"), "QuotaReserved"):
+        return None  # it is being let go; that is said elsewhere
+    conditions = with_condition(
+        status.get("conditions"),
+        "QuotaReserved",
+        "False",
+        reason,
+        message,
+        now=now,
+        generation=workload["metadata"].get("generation"),
+    )
+    stage = stage_of(explanation).capitalize()
+    conditions = with_condition(
+        conditions, names.EXPLANATION, "True", stage, facts.written(explanation), now=now
+    )
+    return {"status": {"conditions": conditions}}

@@ -1,0 +1,328 @@
+"""Objects of the API to changes of the engine's state, one object at a time.
+
+An object that cannot be read is as good as absent; the API refuses such objects, so this happens
+only with objects from before a rule was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from unisono.control import names
+from unisono.control.actions import Json
+from unisono.control.pod_gangs.links import gang_of, is_solo
+from unisono.control.scheduler.implicit import VOLCANO_DOOR, read_flavor, read_queue
+from unisono.control.scheduler.reading import LiveContext, Manifests
+from unisono.control.view import View
+from unisono.engine.model.names import (
+    CohortName,
+    FlavorName,
+    Instant,
+    LocalQueueKey,
+    NodeName,
+    QueueName,
+    WorkloadKey,
+)
+from unisono.engine.model.node import NodePod, Topology
+from unisono.engine.model.queue import LocalQueue
+from unisono.engine.model.snapshot import Namespace
+from unisono.engine.model.workload import Holding, Workload
+from unisono.engine.state import changes
+from unisono.kinds.core.neighbours import neighbourhood
+from unisono.kinds.core.nodes import node_of
+from unisono.kinds.core.pod_sets import costing_of, pod_sets
+from unisono.kinds.core.requests import pod_cost
+from unisono.kinds.core.roles import set_of_pods
+from unisono.kinds.core.selection import labels_of
+from unisono.kinds.doors import UNLIMITED, UNLIMITED_DOOR
+from unisono.kinds.kueue.flavors import check_of, flavor_of
+from unisono.kinds.kueue.queue_rules import cohort_of, local_queue_of, queue_of
+from unisono.kinds.kueue.topology_assignment import pods_per_host
+from unisono.kinds.kueue.workload_rules import holding_of, is_finished, workload_of
+from unisono.kinds.meta import NAMESPACE_LABEL
+from unisono.kinds.settings import Settings
+from unisono.kinds.volcano.hypernodes import hypernode_labels, hypernode_topology
+from unisono.kinds.volcano.queues import ANY_NODE, cluster_queue_of
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+
+# Before the key of a pod that is a workload only for the engine.
+STRAY = "pod:"
+
+Changes = Iterator[changes.Change]
+
+
+class Translator:
+    """Knows the view and the operator's settings; keeps nothing that is not in them."""
+
+    def __init__(self, view: View, settings: Settings, *, places_strays: bool) -> None:
+        """Read objects from a view; strays are pods that nobody else finds a node for."""
+        self._places_strays = places_strays
+        self._view = view
+        self._settings = settings
+        self.manifests = Manifests(view)
+        self._readers: dict[Kind, Callable[[Json], Changes]] = {
+            names.NODE: self._node,
+            names.POD: self._pod,
+            names.NAMESPACE: self._namespace,
+            names.FLAVOR: self._flavor,
+            names.CLUSTER_QUEUE: self._queue,
+            names.LOCAL_QUEUE: self._local_queue,
+            names.COHORT: self._cohort,
+            names.ADMISSION_CHECK: self._check,
+            names.TOPOLOGY: self._topology,
+            names.VOLCANO_QUEUE: self._volcano_queue,
+            names.HYPER_NODE: self._hypernodes,
+            names.WORKLOAD: self._workload,
+        }
+        self.watches = tuple(kind for kind in self._readers if view.has(kind))
+
+    def translate(self, kind: Kind, key: Key) -> Changes:
+        """Yield what the engine has to hear about an object as it is now."""
+        obj = self._view.get(kind, key.name, key.namespace)
+        if obj is None:
+            self.manifests.forget(kind, key.namespace, key.name)
+            yield from self._gone(kind, key)
+        else:
+            yield from self._readers[kind](obj)
+
+    def _gone(self, kind: Kind, key: Key) -> Changes:
+        full = f"{key.namespace}/{key.name}"
+        match kind:
+            case names.NODE:
+                yield changes.NodeGone(NodeName(key.name))
+            case names.POD:
+                yield changes.PodGone(full)
+            case names.NAMESPACE:
+                yield changes.NamespaceGone(key.name)
+            case names.FLAVOR:
+                yield changes.FlavorGone(FlavorName(key.name))
+            case names.CLUSTER_QUEUE:
+                yield changes.QueueGone(QueueName(key.name))
+            case names.LOCAL_QUEUE:
+                yield changes.LocalQueueGone(LocalQueueKey(full))
+            case names.COHORT:
+                yield changes.CohortGone(CohortName(key.name))
+            case names.ADMISSION_CHECK:
+                yield changes.CheckGone(key.name)
+            case names.TOPOLOGY:
+                yield changes.TopologyGone(key.name)
+            case names.VOLCANO_QUEUE:
+                yield changes.QueueGone(QueueName(f"volcano/{key.name}"))
+            case names.HYPER_NODE:
+                yield from self._hypernodes()
+            case _:
+                yield changes.WorkloadGone(WorkloadKey(full))
+
+    # ---- configuration -----------------------------------------------------------------------
+
+    def _namespace(self, obj: Json) -> Changes:
+        name = obj["metadata"]["name"]
+        labels = {**(obj["metadata"].get("labels") or {}), NAMESPACE_LABEL: name}
+        yield changes.NamespaceSet(Namespace(name, labels_of(labels)))
+
+    def _flavor(self, obj: Json) -> Changes:
+        made = self.manifests.of(obj)
+        if made is not None:
+            yield changes.FlavorSet(flavor_of(made))
+
+    def _queue(self, obj: Json) -> Changes:
+        made = self.manifests.of(obj)
+        if made is not None:
+            yield changes.QueueSet(queue_of(made, strict=self._settings.policy.strict))
+
+    def _local_queue(self, obj: Json) -> Changes:
+        made = self.manifests.of(obj)
+        if made is not None:
+            yield changes.LocalQueueSet(local_queue_of(made, obj["metadata"]["namespace"]))
+
+    def _cohort(self, obj: Json) -> Changes:
+        made = self.manifests.of(obj)
+        if made is not None:
+            yield changes.CohortSet(cohort_of(made))
+
+    def _check(self, obj: Json) -> Changes:
+        made = self.manifests.of(obj)
+        if made is not None:
+            yield changes.CheckSet(check_of(made))
+
+    def _topology(self, obj: Json) -> Changes:
+        made = self.manifests.of(obj)
+        if made is not None:
+            levels = tuple(level.node_label for level in made.spec.levels)
+            yield changes.TopologySet(Topology(obj["metadata"]["name"], levels))
+
+    def _volcano_queue(self, obj: Json) -> Changes:
+        made = self.manifests.of(obj)
+        if made is not None:
+            queue = cluster_queue_of(made)
+            if queue.groups:
+                yield changes.FlavorSet(ANY_NODE)
+            yield changes.QueueSet(queue)
+
+    # ---- nodes -------------------------------------------------------------------------------
+
+    def _node(self, obj: Json) -> Changes:
+        made = self.manifests.of(obj)
+        if made is None:
+            return
+        hypernodes = self.manifests.every(names.HYPER_NODE)
+        more = (
+            hypernode_labels(hypernodes, [made]).get(made.metadata.name, {}) if hypernodes else {}
+        )
+        yield changes.NodeSet(node_of(made, more))
+
+    def _hypernodes(self, _: Json | None = None) -> Changes:
+        """HyperNodes show as labels of nodes, so a change of one concerns them all."""
+        topology = hypernode_topology(self.manifests.every(names.HYPER_NODE))
+        if topology is not None:
+            yield changes.TopologySet(topology)
+        for node in self._view.all(names.NODE):
+            yield from self._node(node)
+
+    def _pod(self, obj: Json) -> Changes:
+        """A bound pod that is none of a workload's takes its place on the node from everybody."""
+        metadata = obj["metadata"]
+        full = f"{metadata['namespace']}/{metadata['name']}"
+        node = obj["spec"].get("nodeName")
+        is_over = (obj.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+        if node or is_over or not self._is_stray(obj):
+            yield changes.WorkloadGone(WorkloadKey(f"{STRAY}{full}"))
+        else:
+            yield from self._stray(obj)
+        if not node or is_over or self.is_of_workload(obj):
+            yield changes.PodGone(full)
+            return
+        made = self.manifests.read(obj)
+        if made is None:
+            return
+        context = self.context(metadata["namespace"])
+        near = neighbourhood(made.spec, made.metadata.labels, context)
+        yield changes.PodOnNode(
+            NodePod(
+                key=full,
+                node=NodeName(node),
+                requests=pod_cost(made.spec, costing_of(context)).requests,
+                labels=labels_of(made.metadata.labels),
+                host_ports=near.host_ports,
+                anti_affinity=near.anti_affinity,
+            )
+        )
+
+    def _is_stray(self, pod: Json) -> bool:
+        """Say whether a pod waits for a node and no workload will find it one."""
+        if not self._places_strays or "deletionTimestamp" in pod["metadata"]:
+            return False
+        annotations = pod["metadata"].get("annotations") or {}
+        if names.WORKLOAD_ANNOTATION in annotations or pod["spec"].get("schedulingGates"):
+            return False
+        return gang_of(pod) is None or is_solo(pod)
+
+    def _stray(self, pod: Json) -> Changes:
+        """A pod by itself is a gang of one, in a queue without limits."""
+        made = self.manifests.read(pod)
+        if made is None:
+            return
+        metadata = pod["metadata"]
+        context = self.context(metadata["namespace"])
+        sets = pod_sets((set_of_pods((made,), "main", 1),), context)
+        yield from self._door(metadata["namespace"], UNLIMITED_DOOR)
+        created = made.metadata.creation_timestamp
+        yield changes.WorkloadWaits(
+            Workload(
+                key=WorkloadKey(f"{STRAY}{metadata['namespace']}/{metadata['name']}"),
+                uid=metadata["uid"],
+                queue=LocalQueueKey(f"{metadata['namespace']}/{UNLIMITED_DOOR}"),
+                pod_sets=sets,
+                priority=made.spec.priority or 0,
+                created_at=created.instant if created is not None else Instant(0),
+            )
+        )
+
+    def stray(self, key: WorkloadKey) -> Json | None:
+        """Return the pod that a workload of the engine is; None if it is a real one."""
+        if not key.startswith(STRAY):
+            return None
+        namespace, _, name = key.removeprefix(STRAY).partition("/")
+        return self._view.get(names.POD, name, namespace)
+
+    def is_of_workload(self, pod: Json) -> bool:
+        """Say whether a pod's place is counted with a workload that holds it."""
+        annotations = pod["metadata"].get("annotations") or {}
+        name = annotations.get(names.WORKLOAD_ANNOTATION)
+        if not name:
+            return False
+        workload = self._view.get(names.WORKLOAD, name, pod["metadata"]["namespace"])
+        return workload is not None and bool((workload.get("status") or {}).get("admission"))
+
+    # ---- workloads ---------------------------------------------------------------------------
+
+    def _workload(self, obj: Json) -> Changes:
+        metadata = obj["metadata"]
+        key = WorkloadKey(f"{metadata['namespace']}/{metadata['name']}")
+        written = self.manifests.read(obj)
+        if written is None or is_finished(written) or "deletionTimestamp" in metadata:
+            yield changes.WorkloadGone(key)
+            return
+        yield from self._door(metadata["namespace"], written.spec.queue_name)
+        created = written.metadata.creation_timestamp
+        made = workload_of(
+            written,
+            self.context(metadata["namespace"]),
+            uid=metadata.get("uid", ""),
+            priority=written.spec.priority or 0,
+            created_at=created.instant if created is not None else Instant(0),
+            policy=self._settings.policy,
+        )
+        holding = holding_of(written, made)
+        if holding is None:
+            yield changes.WorkloadWaits(made)
+        else:
+            yield changes.WorkloadHolds(self._seated(holding, written))
+
+    def _seated(self, holding: Holding, written: Any) -> Holding:
+        """Put a holding on the nodes that its record names."""
+        record = {
+            one.name: one.topology_assignment
+            for one in written.status.admission.pod_set_assignments
+        }
+        placed = tuple(
+            msgspec.structs.replace(
+                one,
+                flavors=tuple((name, read_flavor(flavor)) for name, flavor in one.flavors),
+                nodes=tuple(
+                    sorted(
+                        (self._node_of_host(host), pods)
+                        for host, pods in pods_per_host(record.get(one.name))
+                    )
+                ),
+            )
+            for one in holding.admission.pod_sets
+        )
+        queue = read_queue(holding.admission.queue, written.spec.queue_name)
+        admission = msgspec.structs.replace(holding.admission, queue=queue, pod_sets=placed)
+        return msgspec.structs.replace(holding, admission=admission)
+
+    def _node_of_host(self, host: str) -> NodeName:
+        if self._view.get(names.NODE, host) is not None:
+            return NodeName(host)
+        for node in self._view.by(names.NODE, "hostname", host):
+            return NodeName(node["metadata"]["name"])
+        return NodeName(host)
+
+    def _door(self, namespace: str, queue: str) -> Changes:
+        """Open the doors that nobody writes: to Volcano's queues, and to no queue at all."""
+        key = LocalQueueKey(f"{namespace}/{queue}")
+        if queue == UNLIMITED_DOOR:
+            yield changes.QueueSet(UNLIMITED)
+            yield changes.LocalQueueSet(LocalQueue(key=key, queue=UNLIMITED.name))
+        elif queue.startswith(VOLCANO_DOOR):
+            name = QueueName(f"volcano/{queue.removeprefix(VOLCANO_DOOR)}")
+            yield changes.LocalQueueSet(LocalQueue(key=key, queue=name))
+
+    def context(self, namespace: str) -> LiveContext:
+        """Return what may be looked at while an object of a namespace is read."""
+        return LiveContext(self.manifests, namespace, self._settings.rules)

@@ -1,0 +1,139 @@
+"""What controllers look at: the objects of the cluster as far as we know them.
+
+The view may be late, but never behind our own writes: what a write returned is in it at once. The
+objects belong to everybody, so nobody changes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from unisono.control.actions import Json
+from unisono.control.packed import Packed, Packing
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+from unisono.kube.store import Delta, Remove, Store, Upsert
+
+BY_OWNER = "owner"
+BY_NAMESPACE = "namespace"
+
+Index = Callable[[Json], Iterable[str]]
+
+
+def owners(obj: Json) -> list[str]:
+    """Return the uids of the objects that an object belongs to."""
+    return [one["uid"] for one in obj["metadata"].get("ownerReferences") or ()]
+
+
+def _namespace(obj: Json) -> list[str]:
+    return [obj["metadata"].get("namespace", "")]
+
+
+# Indexes that every kind has; a controller may bring more for the kinds it watches.
+COMMON: Mapping[str, Index] = {BY_OWNER: owners, BY_NAMESPACE: _namespace}
+
+
+def wrapped(
+    packing: Packing, indexes: Mapping[str, Index]
+) -> dict[str, Callable[[Packed], Iterable[str]]]:
+    """Return these indexes and the common ones, over packed objects."""
+    return {name: packing.index(one) for name, one in {**COMMON, **indexes}.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """The objects of one kind, packed."""
+
+    packing: Packing
+    store: Store[Packed]
+
+    @staticmethod
+    def of(kind: Kind, indexes: Mapping[str, Index]) -> Shelf:
+        """Make an empty one."""
+        packing = Packing(*kind)
+        return Shelf(packing, Store(packing, wrapped(packing, indexes)))
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What became different in the view: how an object was, and how it is."""
+
+    old: Json | None
+    new: Json | None
+
+
+class View:
+    """All caches together."""
+
+    def __init__(self, shelves: Mapping[Kind, Shelf]) -> None:
+        """Take one shelf per kind that anybody watches."""
+        self._shelves = shelves
+
+    # ---- looking -----------------------------------------------------------------------------
+
+    def get(self, kind: Kind, name: str, namespace: str = "") -> Json | None:
+        """Return one object, or None."""
+        shelf = self._shelves[kind]
+        packed = shelf.store.get(name, namespace)
+        return shelf.packing.unpack(packed) if packed is not None else None
+
+    def all(self, kind: Kind) -> Iterator[Json]:
+        """Yield every object of a kind, in order of arrival."""
+        shelf = self._shelves[kind]
+        return map(shelf.packing.unpack, list(shelf.store))
+
+    def within(self, kind: Kind, namespace: str) -> list[Json]:
+        """Return the objects of a kind in a namespace."""
+        return self.by(kind, BY_NAMESPACE, namespace)
+
+    def owned(self, kind: Kind, uid: str) -> list[Json]:
+        """Return the objects of a kind that belong to another, in order of arrival."""
+        return self.by(kind, BY_OWNER, uid)
+
+    def by(self, kind: Kind, index: str, value: str) -> list[Json]:
+        """Return the objects that an index of a kind has under a value."""
+        shelf = self._shelves[kind]
+        return [shelf.packing.unpack(one) for one in shelf.store.by(index, value)]
+
+    def has(self, kind: Kind) -> bool:
+        """Say whether anybody watches a kind."""
+        return kind in self._shelves
+
+    def kinds(self) -> Iterable[Kind]:
+        """Return the kinds that somebody watches."""
+        return self._shelves.keys()
+
+    # ---- hearing -----------------------------------------------------------------------------
+
+    def unpacked(self, kind: Kind, deltas: Iterable[Delta[Packed]]) -> Iterator[Difference]:
+        """Yield what deltas of a kind's store mean."""
+        unpack = self._shelves[kind].packing.unpack
+        for delta in deltas:
+            yield Difference(
+                unpack(delta.old) if delta.old is not None else None,
+                unpack(delta.new) if delta.new is not None else None,
+            )
+
+    def upsert(self, kind: Kind, obj: Json) -> Iterator[Difference]:
+        """Take an object as it is now."""
+        shelf = self._shelves[kind]
+        return self.unpacked(kind, shelf.store.apply(Upsert(shelf.packing.pack(obj))))
+
+    def remove(self, kind: Kind, obj: Json) -> Iterator[Difference]:
+        """Take an object as it last was."""
+        shelf = self._shelves[kind]
+        return self.unpacked(kind, shelf.store.apply(Remove(shelf.packing.pack(obj))))
+
+    def assume(self, kind: Kind, obj: Json) -> Iterator[Difference]:
+        """Show what an own write returned."""
+        shelf = self._shelves[kind]
+        return self.unpacked(kind, shelf.store.assume(shelf.packing.pack(obj)))
+
+    def assume_gone(self, kind: Kind, key: Key, uid: str) -> Iterator[Difference]:
+        """Show that an own call deleted an object for good."""
+        shelf = self._shelves[kind]
+        packed = shelf.store.get(key.name, key.namespace)
+        if packed is None or packed.identity.uid != uid:
+            return iter(())
+        return self.unpacked(kind, shelf.store.assume_deleted(packed))

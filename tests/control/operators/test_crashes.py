@@ -1,0 +1,112 @@
+"""Operators die before or after any of their writes, and what is stored still leads to the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+import pytest
+
+from tests.control.operators.test_ray_clusters import dev, prod, row, surroundings
+from tests.control.operators.test_ray_jobs import ray_job
+from tests.control.operators.test_volcano_policies import on, task, vcjob
+from tests.control.stories import gpu_node, phases
+from tests.control.test_crash_sweep import Crash, Mortal, check
+from tests.runner.simulated_world import simulated_world
+from tests.support.control_world import World
+from unisono.control.names import POD
+from unisono.control.operators.ray import words as ray
+from unisono.control.operators.volcano import words as volcano
+from unisono.kube.transport import Transport
+
+Pass = Callable[[float], Awaitable[None]]
+
+
+async def a_volcano_job_restarts_and_completes(world: World, go_on: Pass) -> None:
+    """One worker fails once, the job starts over, its master ends it."""
+    job = vcjob(
+        task("m", 1, run_seconds="20", policies=[on("TaskCompleted", "CompleteJob")]),
+        task("w", 2, fail_after="5", fail_times="1", fail_index="1"),
+        policies=[on("PodFailed", "RestartJob")],
+        plugins={"svc": [], "ssh": [], "env": []},
+    )
+    await world.create(gpu_node("n1", 3), job)
+    await go_on(120)
+    status = world.get(volcano.JOB, "j")["status"]
+    assert (status["state"]["phase"], status["retryCount"]) == ("Completed", 1)
+    assert phases(world) == {"j-m-0": "Succeeded"}
+
+
+async def a_ray_cluster_makes_room(world: World, go_on: Pass) -> None:
+    """The story of seed 003."""
+    await world.create(*surroundings(), dev())
+    await go_on(5)
+    await world.create(prod())
+    await go_on(60)
+    assert row(world, "raycluster-prod", "team-a") == (2, 2, "10", "24G", "4", "ready")
+    assert row(world, "raycluster-dev", "team-b") == (2, "", "6", "16G", "0", "suspended")
+
+
+async def a_ray_job_runs_through(world: World, go_on: Pass) -> None:
+    """A cluster comes, a program runs, the cluster goes."""
+    await world.create(gpu_node("n1", 4), ray_job("sleep 10"))
+    await go_on(120)
+    status = world.get(ray.JOB, "train")["status"]
+    assert (status["jobStatus"], status["jobDeploymentStatus"]) == ("SUCCEEDED", "Complete")
+    assert world.every(ray.CLUSTER) == []
+
+
+Story = Callable[[World, Pass], Awaitable[None]]
+STORIES: Mapping[str, Story] = {
+    "vcjob": a_volcano_job_restarts_and_completes,
+    "raycluster": a_ray_cluster_makes_room,
+    "rayjob": a_ray_job_runs_through,
+}
+
+
+def play(story: Story, at: int, *, after: bool) -> int:
+    """Tell a story with one crash; return how many writes it took."""
+    mortals: list[Mortal] = []
+
+    def wrap(inner: Transport) -> Transport:
+        mortals.append(Mortal(inner, at, after=after))
+        return mortals[0]
+
+    async def run() -> None:
+        async with simulated_world(wrap=wrap).running() as world:
+
+            async def go_on(seconds: float) -> None:
+                end = world.clock.time + seconds
+                while True:
+                    try:
+                        await world.pass_time(max(0.0, end - world.clock.time))
+                    except Crash:
+                        world.restart()
+                    else:
+                        break
+                check_places(world)
+
+            await story(world, go_on)
+
+    asyncio.run(run())
+    return mortals[0].writes
+
+
+def check_places(world: World) -> None:
+    """Check that no GPU is given twice, if all pods want some."""
+    if all("resources" in pod["spec"]["containers"][0] for pod in world.every(POD)):
+        check(world)
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_without_a_crash(name: str) -> None:
+    assert play(STORIES[name], 0, after=False) > 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("name", STORIES)
+def test_a_crash_at_every_write(name: str, after: bool) -> None:
+    writes = play(STORIES[name], 0, after=False)
+    for at in range(1, writes + 1):
+        play(STORIES[name], at, after=after)

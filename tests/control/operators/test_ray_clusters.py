@@ -1,0 +1,141 @@
+"""Ray clusters: started, suspended, repaired (jobs §5, scenarios 17 and 18)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.control.stories import (
+    EXAMPLES,
+    delete,
+    documents,
+    env_of,
+    gpu_node,
+    pods,
+    told,
+)
+from tests.support.control_world import World
+from unisono.control.names import POD, SERVICE, WORKLOAD
+from unisono.control.operators.ray import words
+
+Json = dict[str, Any]
+SEED = EXAMPLES / "seed-003-preemption"
+
+
+def surroundings() -> list[Json]:
+    """Return the queues of the seed, and a node with as much as the teams share."""
+    gpus = gpu_node("n1", 4, cpu="16", memory="64G")
+    gpus["metadata"]["labels"]["nvidia.com/gpu.present"] = "true"
+    return [*documents(SEED / "00-kueue.yaml"), gpus]
+
+
+async def set_up(world: World) -> None:
+    """Begin as the seed does."""
+    await world.create(*surroundings())
+    await world.settle()
+
+
+def dev() -> Json:
+    """Return the cluster of team B."""
+    return documents(SEED / "10-team-b-ray-cluster-dev.yaml")[0]
+
+
+def prod() -> Json:
+    """Return the cluster of team A."""
+    return documents(SEED / "20-team-a-ray-cluster-prod.yaml")[0]
+
+
+def row(world: World, name: str, space: str) -> tuple[Any, ...]:
+    """Return what `kubectl get rayclusters` shows of a cluster."""
+    status = world.get(words.CLUSTER, name, space).get("status") or {}
+    columns = (
+        "desiredWorkerReplicas",
+        "availableWorkerReplicas",
+        "desiredCPU",
+        "desiredMemory",
+        "desiredGPU",
+        "state",
+    )
+    return tuple(status.get(column, "") for column in columns)
+
+
+def test_the_tables_of_the_seed() -> None:
+    async def story(world: World) -> None:
+        await set_up(world)
+        await world.create(dev())
+        await world.settle()
+        assert row(world, "raycluster-dev", "team-b") == (2, 2, "6", "16G", "0", "ready")
+        await world.create(prod())
+        seen: set[tuple[str, ...]] = set()
+        world.driver.on_outcome = lambda outcome: seen.add(
+            tuple(sorted({pod["metadata"]["namespace"] for pod in world.every(POD)}))
+        )
+        await world.settle()
+        assert row(world, "raycluster-prod", "team-a") == (2, 2, "10", "24G", "4", "ready")
+        assert row(world, "raycluster-dev", "team-b") == (2, "", "6", "16G", "0", "suspended")
+        assert {pod["metadata"]["namespace"] for pod in world.every(POD)} == {"team-a"}
+        assert ("team-a", "team-b") not in seen
+
+        await delete(world, words.CLUSTER, "raycluster-prod", "team-a")
+        assert row(world, "raycluster-dev", "team-b") == (2, 2, "6", "16G", "0", "ready")
+
+    told(story)
+
+
+def test_what_the_pods_know() -> None:
+    async def story(world: World) -> None:
+        await set_up(world)
+        await world.create(prod())
+        await world.settle()
+        found = pods(world)
+        (head,) = (pod for name, pod in found.items() if "-head-" in name)
+        worker = next(pod for name, pod in found.items() if "-worker-" in name)
+        assert head["metadata"]["labels"]["ray.io/node-type"] == "head"
+        line = head["spec"]["containers"][0]["args"][0]
+        assert "ray start --head" in line
+        assert "--num-cpus=2" in line
+        line = worker["spec"]["containers"][0]["args"][0]
+        address = "raycluster-prod-head-svc.team-a.svc.cluster.local"
+        assert f"--address={address}:6379" in line
+        assert "--num-gpus=2" in line
+        assert "--block" in line
+        env = env_of(worker)
+        assert (env["FQ_RAY_IP"], env["RAY_IP"]) == (address, "raycluster-prod-head-svc")
+        assert env_of(head)["RAY_ADDRESS"] == "127.0.0.1:6379"
+        assert worker["spec"]["initContainers"][0]["name"] == "wait-gcs-ready"
+        service = world.get(SERVICE, "raycluster-prod-head-svc", "team-a")["spec"]
+        assert {one["port"] for one in service["ports"]} == {6379, 10001, 8265, 8080, 8000}
+        head_status = world.get(words.CLUSTER, "raycluster-prod", "team-a")["status"]["head"]
+        assert head_status["podName"] == head["metadata"]["name"]
+        assert head_status["podIP"] == head["status"]["podIP"]
+
+    told(story)
+
+
+def test_a_worker_is_replaced_alone_and_with_the_head_everybody() -> None:
+    async def story(world: World) -> None:
+        await set_up(world)
+        await world.create(dev())
+        await world.settle()
+        before = uids(world)
+        worker = next(name for name in before if "-worker-" in name)
+        head = next(name for name in before if "-head-" in name)
+        await delete(world, POD, worker, "team-b")
+        after = uids(world)
+        changed = {name for name in after if after[name] != before[name]}
+        assert changed == {worker}
+        assert row(world, "raycluster-dev", "team-b")[-1] == "ready"
+        (workload,) = world.every(WORKLOAD)
+        assert workload["status"]["admission"]["clusterQueue"] == "team-b-cq"
+
+        await delete(world, POD, head, "team-b")
+        last = uids(world)
+        assert not set(last.values()) & set(after.values())
+        assert len(last) == 3
+        assert row(world, "raycluster-dev", "team-b") == (2, 2, "6", "16G", "0", "ready")
+
+    told(story)
+
+
+def uids(world: World) -> dict[str, str]:
+    """Return the uids of all pods by name."""
+    return {name: pod["metadata"]["uid"] for name, pod in pods(world).items()}
