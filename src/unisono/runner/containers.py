@@ -1,0 +1,236 @@
+"""What a container of a pod went through, as a value: how it stands now and how it ended before.
+
+    Waiting ──▶ Running ──▶ Ended ──▶ Running …      (restarts + 1 each time)
+
+`read` takes it from a pod's status, `written` puts it there. Statuses know whole seconds only, so
+whoever has seen the exact times keeps its own value (`is_same_but_sharper`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from unisono.control.actions import Json
+from unisono.control.conditions import seconds, timestamp
+
+CREATING = "ContainerCreating"
+INITIALIZING = "PodInitializing"
+CRASH_LOOP = "CrashLoopBackOff"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """It does not run yet, or not again yet."""
+
+    reason: str = CREATING
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """It runs."""
+
+    since: float
+    is_ready: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """It has run."""
+
+    since: float
+    at: float
+    code: int
+    reason: str = ""
+    message: str = ""
+
+    @property
+    def word(self) -> str:
+        """Why it ended, in one word."""
+        return self.reason or ("Completed" if self.code == 0 else "Error")
+
+
+State = Waiting | Running | Ended
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """One container of a pod: what it is, how it stands, and how its last run ended."""
+
+    name: str
+    state: State = Waiting()
+    restarts: int = 0
+    last: Ended | None = None
+
+    def started(self, now: float, *, is_ready: bool = True) -> Container:
+        """Return it running; a second start is a restart, and what ended is remembered."""
+        ended = self.state if isinstance(self.state, Ended) else self.last
+        again = self.restarts + 1 if ended is not None else 0
+        return replace(self, state=Running(now, is_ready), restarts=again, last=ended)
+
+    def ended(self, at: float, code: int, reason: str = "", message: str = "") -> Container:
+        """Return it ended."""
+        since = self.state.since if isinstance(self.state, Running) else at
+        return replace(self, state=Ended(since, at, code, reason, message))
+
+    def waiting(self, reason: str, message: str) -> Container:
+        """Return it waiting; how it ended stays known."""
+        last = self.state if isinstance(self.state, Ended) else self.last
+        return replace(self, state=Waiting(reason, message), last=last)
+
+    @property
+    def last_end(self) -> Ended | None:
+        """How it ended the last time, if it does not run now."""
+        if isinstance(self.state, Ended):
+            return self.state
+        return self.last if isinstance(self.state, Waiting) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Containers:
+    """All containers of a pod, by name, in the order in which the spec has them."""
+
+    init: Mapping[str, Container]
+    main: Mapping[str, Container]
+
+    def __iter__(self) -> Iterator[Container]:
+        """Every container, init containers first."""
+        yield from self.init.values()
+        yield from self.main.values()
+
+    def get(self, name: str) -> Container:
+        """Return a container by name."""
+        return self.init[name] if name in self.init else self.main[name]
+
+    def put(self, *changed: Container) -> Containers:
+        """Return them with some replaced."""
+        if not changed:
+            return self
+        new = {one.name: one for one in changed}
+        return Containers(
+            {name: new.get(name, old) for name, old in self.init.items()},
+            {name: new.get(name, old) for name, old in self.main.items()},
+        )
+
+
+def read(pod: Json) -> Containers:
+    """Return what the status of a pod says of its containers; unknown ones wait."""
+    spec, status = pod["spec"], pod.get("status") or {}
+    first = INITIALIZING if spec.get("initContainers") else CREATING
+    return Containers(
+        _read(spec.get("initContainers") or (), status.get("initContainerStatuses"), INITIALIZING),
+        _read(spec["containers"], status.get("containerStatuses"), first),
+    )
+
+
+def _read(
+    specs: Sequence[Json], statuses: Sequence[Json] | None, first: str
+) -> dict[str, Container]:
+    found = {one["name"]: one for one in statuses or ()}
+    return {
+        spec["name"]: _container(found[spec["name"]])
+        if spec["name"] in found
+        else Container(spec["name"], Waiting(first))
+        for spec in specs
+    }
+
+
+def _container(status: Json) -> Container:
+    before = (status.get("lastState") or {}).get("terminated")
+    return Container(
+        status["name"],
+        _state(status),
+        int(status.get("restartCount", 0)),
+        _ended(before) if before is not None else None,
+    )
+
+
+def _state(status: Json) -> State:
+    state = status.get("state") or {}
+    if "running" in state:
+        return Running(
+            seconds(state["running"].get("startedAt") or ""), bool(status.get("ready", True))
+        )
+    if "terminated" in state:
+        return _ended(state["terminated"])
+    waiting = state.get("waiting") or {}
+    return Waiting(waiting.get("reason", CREATING), waiting.get("message", ""))
+
+
+def _ended(raw: Json) -> Ended:
+    return Ended(
+        seconds(raw.get("startedAt") or ""),
+        seconds(raw.get("finishedAt") or ""),
+        int(raw.get("exitCode", 0)),
+        raw.get("reason", ""),
+        raw.get("message", ""),
+    )
+
+
+def written(containers: Mapping[str, Container], specs: Sequence[Json]) -> list[Json]:
+    """Return the container statuses of a pod."""
+    return [_written(containers[spec["name"]], spec) for spec in specs]
+
+
+def _written(container: Container, spec: Json) -> Json:
+    state = container.state
+    image = spec.get("image", "")
+    status: Json = {
+        "name": container.name,
+        "image": image,
+        "imageID": f"unisono://{image}",
+        "restartCount": container.restarts,
+        "ready": isinstance(state, Running) and state.is_ready,
+        "started": isinstance(state, Running),
+        "state": {},
+    }
+    match state:
+        case Running(since):
+            status["state"] = {"running": {"startedAt": timestamp(since)}}
+        case Ended():
+            status["state"] = {"terminated": _end(state)}
+        case Waiting(reason, message):
+            waiting = {"reason": reason}
+            if message:
+                waiting["message"] = message
+            status["state"] = {"waiting": waiting}
+    if container.last is not None:
+        status["lastState"] = {"terminated": _end(container.last)}
+    return status
+
+
+def _end(ended: Ended) -> Json:
+    found: Json = {
+        "exitCode": ended.code,
+        "reason": ended.word,
+        "startedAt": timestamp(ended.since),
+        "finishedAt": timestamp(ended.at),
+    }
+    if ended.message:
+        found["message"] = ended.message
+    return found
+
+
+def is_same_but_sharper(sharp: Containers, stored: Containers) -> bool:
+    """Say whether exact times tell the same story as the whole seconds of a status."""
+    return [_blunt(one) for one in sharp] == [_blunt(one) for one in stored]
+
+
+def _blunt(container: Container) -> tuple[object, ...]:
+    return (
+        container.name,
+        container.restarts,
+        _blunt_state(container.state),
+        _blunt_state(container.last) if container.last is not None else None,
+    )
+
+
+def _blunt_state(state: State) -> tuple[object, ...]:
+    match state:
+        case Running(since, is_ready):
+            return ("running", int(since), is_ready)
+        case Ended(since, at, code):
+            return ("ended", int(since), int(at), code, state.word)
+        case Waiting(reason, message):
+            return ("waiting", reason, message)

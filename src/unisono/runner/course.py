@@ -1,0 +1,160 @@
+"""Which containers of a pod are to start, to wait and to stop: the rules of a kubelet.
+
+    init containers     one after another, each to a good end
+      with Always       (sidecars) start in their turn, run on, stop when the others have ended
+    containers          all at once, when the init containers are through
+    restartPolicy       Always, OnFailure or Never: who starts again, after which pause
+
+A pause begins with the second restart: none, 10 s, 20 s … five minutes, and starts over after ten
+minutes that went well. Pure, and the same for simulated pods and for processes. Spec jobs §8.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from unisono.control.actions import Json
+from unisono.runner.containers import CRASH_LOOP, Container, Containers, Ended, Running, Waiting
+
+FIRST_PAUSE_SECONDS = 10.0
+LONGEST_PAUSE_SECONDS = 300.0
+# A run of this length was a good one: the next pause is as short as the first.
+GOOD_RUN_SECONDS = 600.0
+
+Phase = Literal["Pending", "Running", "Succeeded", "Failed"]
+
+
+@dataclass(slots=True)
+class Course:
+    """What is to happen to the containers of a pod now."""
+
+    start: list[str] = field(default_factory=list)
+    stop: list[str] = field(default_factory=list)  # sidecars that nobody needs any more
+    waits: list[Container] = field(default_factory=list)  # with the reason why they wait
+    again_at: float | None = None  # when the next pause is over
+
+
+def course(pod: Json, containers: Containers, now: float, *, speed: float = 1.0) -> Course:
+    """Say what is to be done about a living pod's containers."""
+    found = Course()
+    policy = restart_policy(pod)
+    if phase_of(pod, containers) in ("Succeeded", "Failed"):
+        found.stop = [one.name for one in containers if isinstance(one.state, Running)]
+        return found
+    for spec in pod["spec"].get("initContainers") or ():
+        container = containers.init[spec["name"]]
+        sidecar = is_sidecar(spec)
+        if isinstance(container.state, Ended) and container.state.code == 0 and not sidecar:
+            continue
+        _run(container, "Always" if sidecar else _of_init(policy), found, now, pod, speed)
+        if not (sidecar and _has_begun(container)):
+            return found
+    for container in containers.main.values():
+        _run(container, policy, found, now, pod, speed)
+    return found
+
+
+def phase_of(pod: Json, containers: Containers) -> Phase:
+    """Return the phase that follows from how the containers stand."""
+    policy = restart_policy(pod)
+    for spec in pod["spec"].get("initContainers") or ():
+        container = containers.init[spec["name"]]
+        if is_sidecar(spec):
+            if not _has_begun(container):
+                return "Pending"
+        elif not isinstance(container.state, Ended) or container.state.code != 0:
+            has_failed = isinstance(container.state, Ended) and policy == "Never"
+            return "Failed" if has_failed else "Pending"
+    main = list(containers.main.values())
+    if any(isinstance(one.state, Waiting) and one.last is None for one in main):
+        return "Pending"
+    if policy == "Always" or any(not isinstance(one.state, Ended) for one in main):
+        return "Running"
+    has_failed = any(isinstance(one.state, Ended) and one.state.code != 0 for one in main)
+    if not has_failed:
+        return "Succeeded"
+    return "Failed" if policy == "Never" else "Running"
+
+
+def is_initialized(pod: Json, containers: Containers) -> bool:
+    """Say whether the init containers are through."""
+    for spec in pod["spec"].get("initContainers") or ():
+        container = containers.init[spec["name"]]
+        if is_sidecar(spec):
+            if not _has_begun(container):
+                return False
+        elif not isinstance(container.state, Ended) or container.state.code != 0:
+            return False
+    return True
+
+
+def restart_policy(pod: Json) -> str:
+    """Return the pod's rule for containers that ended."""
+    return str(pod["spec"].get("restartPolicy") or "Always")
+
+
+def is_sidecar(spec: Json) -> bool:
+    """Say whether an init container runs on beside the others."""
+    return spec.get("restartPolicy") == "Always"
+
+
+def sidecars(pod: Json) -> Iterator[str]:
+    """Yield the names of init containers that run on."""
+    for spec in pod["spec"].get("initContainers") or ():
+        if is_sidecar(spec):
+            yield str(spec["name"])
+
+
+def pause(container: Container, *, speed: float = 1.0) -> float:
+    """Return how long a container that ended waits before it starts again, in seconds.
+
+    >>> from unisono.runner.containers import Container, Ended
+    >>> [pause(Container("c", Ended(0, 1, 1), restarts)) for restarts in (0, 1, 2, 9)]
+    [0.0, 10.0, 20.0, 300.0]
+    """
+    ended = container.last_end
+    if ended is None or container.restarts == 0:
+        return 0.0
+    if (ended.at - ended.since) * speed >= GOOD_RUN_SECONDS:
+        return 0.0
+    doubled = FIRST_PAUSE_SECONDS * (1 << min(container.restarts - 1, 10))
+    return float(min(doubled, LONGEST_PAUSE_SECONDS) / speed)
+
+
+def _run(
+    container: Container, policy: str, found: Course, now: float, pod: Json, speed: float
+) -> None:
+    """Start a container if it is to run; let it wait if its pause is not over."""
+    ended = container.last_end
+    if isinstance(container.state, Running) or (
+        isinstance(container.state, Ended) and not _starts_again(container.state, policy)
+    ):
+        return
+    if ended is None:
+        found.start.append(container.name)
+        return
+    wait = pause(container, speed=speed)
+    due = ended.at + wait
+    if due <= now:
+        found.start.append(container.name)
+        return
+    found.again_at = due if found.again_at is None else min(due, found.again_at)
+    if isinstance(container.state, Ended):
+        name = f"{container.name} pod={pod['metadata']['name']}"
+        message = f"back-off {wait:g}s restarting failed container={name}"
+        found.waits.append(container.waiting(CRASH_LOOP, message))
+
+
+def _starts_again(ended: Ended, policy: str) -> bool:
+    return policy == "Always" or (policy == "OnFailure" and ended.code != 0)
+
+
+def _of_init(policy: str) -> str:
+    """An init container that ended well is through, whatever the pod's rule is."""
+    return "OnFailure" if policy == "Always" else policy
+
+
+def _has_begun(container: Container) -> bool:
+    return container.last is not None or not isinstance(container.state, Waiting)

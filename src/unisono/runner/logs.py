@@ -1,0 +1,113 @@
+"""Where containers' output is kept, in the form that the API reads.
+
+    DIRECTORY/NAMESPACE/POD-UID/CONTAINER.log            the present run
+    DIRECTORY/NAMESPACE/POD-UID/CONTAINER.previous.log   the one before
+
+Every line begins with a time (RFC 3339, nanoseconds, UTC) and a space.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+_NANO = 1_000_000_000
+
+
+def stamped(now: float, text: str) -> str:
+    """Return a line as logs have it.
+
+    >>> stamped(1.5, "hello")
+    '1970-01-01T00:00:01.500000000Z hello\\n'
+    """
+    whole, fraction = divmod(round(now * _NANO), _NANO)
+    time = datetime.fromtimestamp(whole, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{time}.{fraction:09d}Z {text}\n"
+
+
+class Logs(Protocol):
+    """Who keeps what containers write."""
+
+    def begin(self, namespace: str, uid: str, container: str, *, is_restart: bool) -> None:
+        """Begin the log of a run; that of the run before stays as the previous one."""
+
+    def append(self, namespace: str, uid: str, container: str, lines: str) -> None:
+        """Add lines that have their times already."""
+
+    def remove(self, namespace: str, uid: str) -> None:
+        """Forget a pod that is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFolder:
+    """Logs as files."""
+
+    directory: Path
+
+    def path(self, namespace: str, uid: str, container: str) -> Path:
+        """Return the file of the present run."""
+        return self.directory / namespace / uid / f"{container}.log"
+
+    def begin(self, namespace: str, uid: str, container: str, *, is_restart: bool) -> None:
+        """Begin the log of a run; that of the run before stays as the previous one."""
+        path = self.path(namespace, uid, container)
+        if is_restart:
+            with contextlib.suppress(FileNotFoundError):
+                path.replace(path.with_name(f"{container}.previous.log"))
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+
+    def append(self, namespace: str, uid: str, container: str, lines: str) -> None:
+        """Add lines that have their times already."""
+        path = self.path(namespace, uid, container)
+        try:
+            file = path.open("a", encoding="utf-8")
+        except FileNotFoundError:  # somebody tidied up while we were away
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = path.open("a", encoding="utf-8")
+        with file:
+            file.write(lines)
+
+    def remove(self, namespace: str, uid: str) -> None:
+        """Forget a pod that is gone."""
+        shutil.rmtree(self.directory / namespace / uid, ignore_errors=True)
+        with contextlib.suppress(OSError):  # others of the namespace are there
+            (self.directory / namespace).rmdir()
+
+    def sweep(self, living: Iterable[str]) -> int:
+        """Remove the logs of pods that went while nobody looked; return how many."""
+        kept = frozenset(living)
+        gone = [
+            folder
+            for namespace in _folders(self.directory)
+            for folder in _folders(namespace)
+            if folder.name not in kept
+        ]
+        for folder in gone:
+            self.remove(folder.parent.name, folder.name)
+        return len(gone)
+
+
+def _folders(path: Path) -> list[Path]:
+    try:
+        return sorted(one for one in path.iterdir() if one.is_dir())
+    except FileNotFoundError:
+        return []
+
+
+class NoLogs:
+    """Keeps nothing."""
+
+    def begin(self, namespace: str, uid: str, container: str, *, is_restart: bool) -> None:
+        """Keep nothing."""
+
+    def append(self, namespace: str, uid: str, container: str, lines: str) -> None:
+        """Keep nothing."""
+
+    def remove(self, namespace: str, uid: str) -> None:
+        """Keep nothing."""

@@ -1,0 +1,135 @@
+"""What process pods share on this machine: addresses, ports, devices, names, files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from unisono.control import names
+from unisono.control.actions import Json
+from unisono.control.view import View
+from unisono.runner.addresses import Addresses
+from unisono.runner.process.devices import Devices
+from unisono.runner.process.health import Check
+from unisono.runner.process.hosts import Host, hosts_text, neighbours
+from unisono.runner.process.launch import Around, Ground, Plan, Record, plan
+from unisono.runner.process.mounts import Places, Volume, volumes_of
+from unisono.runner.process.observed import Seen, Up
+from unisono.runner.process.ports import Ports
+from unisono.runner.process.sources import NotYet, Sources
+from unisono.runner.status import Where, host_ip
+
+
+class Processes(Protocol):
+    """The machine, as far as a kubelet knows it."""
+
+    @property
+    def ground(self) -> Ground:
+        """What it offers."""
+
+    def look(self, uid: str, container: str) -> Seen | None:
+        """Return how the last run of a container stands."""
+
+    def records(self) -> Iterator[Record]:
+        """Yield what every known run was given."""
+
+    def start(self, plan: Plan) -> Up:
+        """Start a run."""
+
+    def stop(self, uid: str, container: str, first: Sequence[str] = ()) -> None:
+        """Ask a container to stop, once; before that, a command may run in it."""
+
+    def ask(self, uid: str, container: str, which: str, check: Check) -> None:
+        """Ask a container something."""
+
+    def answer(self, uid: str, container: str, which: str) -> bool | None:
+        """Return an answer that came, once; None if none has come."""
+
+    def kill(self, uid: str, container: str) -> None:
+        """End a container and everything that came of it."""
+
+    def refresh(self, volumes: list[Volume]) -> None:
+        """Bring files of volumes up to date."""
+
+    def write_hosts(self, uid: str, text: str) -> None:
+        """Tell a pod who is where."""
+
+    def forget(self, uid: str) -> None:
+        """End everything of a pod and remove what it had."""
+
+
+@dataclass(frozen=True, slots=True)
+class Household:
+    """Who has what; all of it is found again in the pods' statuses and in the machine's records."""
+
+    machine: Processes
+    addresses: Addresses
+    ports: Ports
+    devices: Devices = field(default_factory=Devices)
+
+    def learn(self, view: View) -> None:
+        """Learn what is there from an earlier life; end what belongs to nobody."""
+        pods = {pod["metadata"]["uid"]: pod for pod in view.all(names.POD)}
+        for uid, pod in pods.items():
+            if address := (pod.get("status") or {}).get("podIP"):
+                self.addresses.learn(uid, address)
+        for record in list(self.machine.records()):
+            if record.uid not in pods:
+                self.machine.forget(record.uid)
+                continue
+            self.addresses.learn(record.uid, record.address)
+            self.devices.learn(record.node, record.uid, record.container, record.devices)
+            self.ports.learn(record.uid, record.given_ports, record.held_ports)
+
+    def release(self, uid: str) -> None:
+        """Take back what a pod had that has ended; its address stays until it is gone."""
+        self.devices.release(uid)
+        self.ports.release(uid)
+
+    def start(self, pod: Json, container: Json, run: int, view: View) -> Up:
+        """Start a run; raise NotYet if something is missing."""
+        node = view.get(names.NODE, pod["spec"]["nodeName"])
+        around = Around(
+            self.machine.ground,
+            Sources(pod, view, self.where(pod, view)),
+            list(self._neighbours(view, pod["metadata"].get("namespace", ""))),
+            self.devices.of(node, pod["metadata"]["uid"], container),
+            self.ports,
+        )
+        return self.machine.start(plan(pod, container, run, around))
+
+    def where(self, pod: Json, view: View) -> Where:
+        """Return where a pod is."""
+        node = view.get(names.NODE, pod["spec"]["nodeName"])
+        return Where(self.addresses.of(pod["metadata"]["uid"]), host_ip(node))
+
+    def refresh(self, pod: Json, view: View) -> None:
+        """Bring files of config maps and secrets up to date; what is gone stays as it was."""
+        if not pod["spec"].get("volumes"):
+            return
+        ground = self.machine.ground
+        places = Places(
+            pod=ground.directory(pod), claims=ground.claims, host_paths=ground.host_paths
+        )
+        try:
+            volumes = volumes_of(pod, places, Sources(pod, view, self.where(pod, view)))
+        except NotYet:
+            return
+        self.machine.refresh([one for one in volumes.values() if one.files is not None])
+
+    def write_names(self, namespace: str, pods: list[Json], view: View) -> None:
+        """Tell pods of a namespace who is where."""
+        if self.machine.ground.tier:
+            others = list(self._neighbours(view, namespace))
+            for pod in pods:
+                uid = pod["metadata"]["uid"]
+                self.machine.write_hosts(uid, hosts_text(pod, self.addresses.of(uid), others))
+
+    def _neighbours(self, view: View, namespace: str) -> Iterator[Host]:
+        return neighbours(
+            view,
+            namespace,
+            lambda pod: self.addresses.expected(pod["metadata"]["uid"]),
+            hides_unready=self.machine.ground.tier > 0,
+        )

@@ -1,0 +1,360 @@
+"""The kubelet of process pods: which containers run, which stop, and what their pods' statuses say.
+
+Decides from the pod, what the machine sees of its processes, and the time; asks the machine to
+start and to stop; writes the status. Whatever it forgets it finds again: runs on disk, the rest in
+the API.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from unisono.control import names
+from unisono.control.actions import Action, Again, Delete, Json, Note, Patch, Ref, Steps
+from unisono.control.conditions import seconds
+from unisono.control.controller import own_key
+from unisono.control.view import View
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+from unisono.runner.choice import Manner, is_our_node, manner_of
+from unisono.runner.containers import Container, Containers, Running, is_same_but_sharper, read
+from unisono.runner.course import course, phase_of
+from unisono.runner.loss import loss_of, lost, unready_since
+from unisono.runner.process.health import Health, is_probed
+from unisono.runner.process.household import Household
+from unisono.runner.process.observed import Starting, next_run, observed
+from unisono.runner.process.sources import NotYet
+from unisono.runner.status import TERMINAL, Failure, status_of
+
+# A start that could not be is tried again this soon.
+_RETRY_SECONDS = 2.0
+# Shorter graces than this are lengthened: a process needs a moment to end well.
+_LEAST_GRACE_SECONDS = 2.0
+_DEFAULT_GRACE_SECONDS = 30.0
+# While killed processes are on their way out.
+_LOOK_SECONDS = 0.5
+TIER = "unisono.dev/runner-tier"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manners:
+    """Which pods are run as processes, and when they are lost."""
+
+    default: Manner = "process"
+    is_every_node_ours: bool = True
+    lost_after_s: float = 10.0
+
+
+@dataclass(slots=True)
+class _Memory:
+    uid: str
+    containers: Containers | None = None
+    missing_since: float | None = None
+    has_left: bool = False  # its devices and ports are free again
+
+
+@dataclass(slots=True)
+class _Next:
+    containers: Containers
+    again_at: float = math.inf
+    failure: Failure | None = None
+    is_over: bool = False
+    is_stopping: bool = False
+    notes: list[tuple[str, str, bool]] = field(default_factory=list)  # reason, message, is warning
+
+
+class ProcessKubelet:
+    """Runs pods as processes of this machine."""
+
+    name = "process-kubelet"
+    watches: Sequence[Kind] = (
+        names.POD,
+        names.NODE,
+        names.CONFIG_MAP,
+        names.SECRET,
+        names.SERVICE,
+    )
+
+    def __init__(self, household: Household, manners: Manners = Manners()) -> None:  # noqa: B008
+        """Share the household's addresses with whoever else runs pods here."""
+        self._household = household
+        self._machine = household.machine
+        self._health = Health(household.machine)
+        self._manners = manners
+        self._memory: dict[Key, _Memory] = {}
+        self._has_begun = False
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """A pod, its node, what its files are made of, and names in its namespace."""
+        namespace = obj["metadata"].get("namespace", "")
+        if kind == names.POD:
+            yield own_key(obj)
+            if self._runs_in(namespace) and _has_names(obj, view):
+                yield Key(namespace, "")
+        elif kind == names.NODE:
+            yield Key("", obj["metadata"]["name"])
+            for pod in view.by(names.POD, "node", obj["metadata"]["name"]):
+                yield own_key(pod)
+        elif self._runs_in(namespace):
+            yield from (key for key in self._memory if key.namespace == namespace)
+            if kind == names.SERVICE:
+                yield Key(namespace, "")
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Take a pod where it is to be; or write the names of a namespace, or a node's tier."""
+        if not self._has_begun:
+            self._has_begun = True
+            self._household.learn(view)
+        if not key.namespace:
+            yield from self._mark(view.get(names.NODE, key.name))
+            return
+        if not key.name:
+            pods = [view.get(names.POD, one.name, one.namespace) for one in self._living(key)]
+            self._household.write_names(key.namespace, [pod for pod in pods if pod], view)
+            return
+        pod = view.get(names.POD, key.name, key.namespace)
+        self._forget_if_gone(key, pod)
+        if pod is not None and self._is_ours(pod, view):
+            memory = self._memory.setdefault(key, _Memory(pod["metadata"]["uid"]))
+            yield from self._run(pod, memory, view, now)
+
+    # ---- a pod --------------------------------------------------------------------------------
+
+    def _run(self, pod: Json, memory: _Memory, view: View, now: float) -> Steps:
+        metadata = pod["metadata"]
+        is_deleted = "deletionTimestamp" in metadata
+        if (pod.get("status") or {}).get("phase") in TERMINAL:
+            self._leave(memory)
+            if is_deleted and metadata.get("deletionGracePeriodSeconds"):
+                yield Delete(Ref.to(pod), grace=0)
+            return
+        stored = read(pod)
+        known = memory.containers
+        known = known if known is not None and is_same_but_sharper(known, stored) else stored
+        containers = observed(known, lambda name: self._machine.look(memory.uid, name), now)
+        found = self._next(pod, containers, memory, view, now)
+        is_first = not (pod.get("status") or {}).get("podIP")
+        if found.containers != known or is_first or found.failure or found.is_over:
+            pod = yield from self._write(pod, found, view, now)
+            memory.containers = found.containers
+        for reason, message, is_warning in found.notes:
+            yield Note(Ref.to(pod), reason, message, "Warning" if is_warning else "Normal")
+        if (pod.get("status") or {}).get("phase") in TERMINAL:
+            self._leave(memory)
+            if is_deleted:
+                yield Delete(Ref.to(pod), grace=0)
+        elif found.again_at < math.inf:
+            yield Again(found.again_at)
+
+    def _next(
+        self, pod: Json, containers: Containers, memory: _Memory, view: View, now: float
+    ) -> _Next:
+        node = pod["spec"]["nodeName"]
+        lost_at = self._lost_at(view.get(names.NODE, node), memory, now)
+        if lost_at is not None and now >= lost_at:
+            self._kill(memory.uid, containers)
+            return _Next(lost(containers, now), failure=loss_of(node))
+        found = self._go_on(pod, containers, memory, view, now)
+        if lost_at is not None:
+            found.again_at = min(found.again_at, lost_at)
+        return found
+
+    def _go_on(
+        self, pod: Json, containers: Containers, memory: _Memory, view: View, now: float
+    ) -> _Next:
+        metadata, spec = pod["metadata"], pod["spec"]
+        if "deletionTimestamp" in metadata:
+            grace = float(metadata.get("deletionGracePeriodSeconds") or 0)
+            ends = seconds(metadata["deletionTimestamp"])
+            until = max(ends, ends - grace + _LEAST_GRACE_SECONDS)
+            found = self._stop(pod, containers, until, now)
+            found.is_over = not found.is_stopping
+            return found
+        expires = math.inf
+        if spec.get("activeDeadlineSeconds") and (pod.get("status") or {}).get("startTime"):
+            expires = seconds(pod["status"]["startTime"]) + float(spec["activeDeadlineSeconds"])
+        if now >= expires:
+            found = self._stop(pod, containers, expires + _grace(pod), now)
+            if not found.is_stopping:
+                message = "Pod was active on the node longer than the specified deadline"
+                found.failure = Failure("DeadlineExceeded", message)
+            return found
+        found = self._live(pod, containers, view, now)
+        found.again_at = min(found.again_at, expires)
+        return found
+
+    def _live(self, pod: Json, containers: Containers, view: View, now: float) -> _Next:
+        """Start what is to run now, and stop what nobody needs any more."""
+        found = _Next(containers)
+        for _ in range(len(list(containers)) + 1):
+            todo = course(pod, found.containers, now)
+            found.again_at = min(found.again_at, todo.again_at or math.inf)
+            changed = [*todo.waits]
+            is_held_up = False
+            for name in todo.start:
+                if isinstance(self._machine.look(pod["metadata"]["uid"], name), Starting):
+                    is_held_up = True
+                    continue
+                one = self._start(pod, found.containers.get(name), view, found)
+                is_held_up = is_held_up or not isinstance(one.state, Running)
+                changed.append(one)
+            found.containers = found.containers.put(*changed)
+            if is_held_up:
+                found.again_at = min(found.again_at, now + _RETRY_SECONDS)
+            if is_held_up or not changed:
+                break
+        if phase_of(pod, found.containers) in TERMINAL:
+            until = _last_end(found.containers) + _grace(pod)
+            beside = self._stop(pod, found.containers, until, now)
+            found.is_stopping, found.again_at = beside.is_stopping, beside.again_at
+        elif any(isinstance(one.state, Running) for one in found.containers):
+            self._household.refresh(pod, view)
+            self._examine(pod, found, now)
+        return found
+
+    def _examine(self, pod: Json, found: _Next, now: float) -> None:
+        """Look after the health of what runs."""
+        uid = pod["metadata"]["uid"]
+        address = self._household.addresses.of(uid)
+        health = self._health.examine(pod, found.containers, address, now)
+        found.containers = health.containers
+        found.again_at = min(found.again_at, health.again_at)
+        for name, why in health.ill.items():
+            self._machine.stop(uid, name)
+            self._machine.kill(uid, name)
+            found.notes.append(("Unhealthy", f"Container {name}: {why}; it is killed", True))
+
+    def _start(self, pod: Json, one: Container, view: View, found: _Next) -> Container:
+        """Start a container; if that cannot be now, return it waiting, with the reason."""
+        spec = _spec(pod, one.name)
+        try:
+            up = self._household.start(pod, spec, next_run(one), view)
+        except NotYet as trouble:
+            waits = one.waiting(trouble.reason, trouble.message)
+            if waits != one:
+                found.notes.append((trouble.reason, trouble.message, True))
+            return waits
+        except OSError as error:
+            message = f"{error.strerror or error} {error.filename or ''}".strip()
+            return one.waiting("CreateContainerError", message)
+        found.notes.append(("Started", f"Started container {one.name}", False))
+        has_to_prove = bool(spec.get("readinessProbe") or spec.get("startupProbe"))
+        is_asked = has_to_prove and is_probed(spec)
+        return one.started(up.since, is_ready=not is_asked)
+
+    def _stop(self, pod: Json, containers: Containers, until: float, now: float) -> _Next:
+        """Ask everybody to stop, and insist when the time is over."""
+        uid = pod["metadata"]["uid"]
+        running = [one.name for one in containers if isinstance(one.state, Running)]
+        for name in running:
+            self._machine.stop(uid, name, _hook(_spec(pod, name)))
+            if now >= until:
+                self._machine.kill(uid, name)
+        again = until if now < until else now + _LOOK_SECONDS
+        return _Next(containers, again if running else math.inf, is_stopping=bool(running))
+
+    def _kill(self, uid: str, containers: Containers) -> None:
+        for one in containers:
+            if isinstance(one.state, Running):
+                self._machine.kill(uid, one.name)
+
+    def _write(
+        self, pod: Json, found: _Next, view: View, now: float
+    ) -> Generator[Action, Any, Json]:
+        status = status_of(
+            pod,
+            found.containers,
+            self._household.where(pod, view),
+            now,
+            failure=found.failure,
+            is_over=found.is_over,
+            is_stopping=found.is_stopping,
+        )
+        written: Json = yield Patch(Ref.to(pod), {"status": status}, "status")
+        if found.failure is not None:
+            yield Note(Ref.to(written), found.failure.reason, found.failure.message, "Warning")
+        return written
+
+    def _mark(self, node: Json | None) -> Steps:
+        """Say on a node how well its pods are kept apart."""
+        if node is None or self._manners.default != "process" or not self._is_our_node(node):
+            return
+        tier = f"T{self._machine.ground.tier}"
+        if (node["metadata"].get("annotations") or {}).get(TIER) != tier:
+            yield Patch(Ref.to(node), {"metadata": {"annotations": {TIER: tier}}}, exact=False)
+
+    def _forget_if_gone(self, key: Key, pod: Json | None) -> None:
+        memory = self._memory.get(key)
+        if memory is not None and (pod is None or pod["metadata"]["uid"] != memory.uid):
+            del self._memory[key]
+            self._leave(memory)
+            self._machine.forget(memory.uid)
+            self._household.addresses.release(memory.uid)
+
+    def _leave(self, memory: _Memory) -> None:
+        if not memory.has_left:
+            memory.has_left = True
+            self._household.release(memory.uid)
+            self._health.forget(memory.uid)
+
+    def _living(self, key: Key) -> Iterator[Key]:
+        for one, memory in self._memory.items():
+            if one.namespace == key.namespace and not memory.has_left:
+                yield one
+
+    def _is_ours(self, pod: Json, view: View) -> bool:
+        node = (
+            view.get(names.NODE, pod["spec"]["nodeName"]) if pod["spec"].get("nodeName") else None
+        )
+        if not pod["spec"].get("nodeName") or not self._is_our_node(node):
+            return False
+        return manner_of(pod, node, self._manners.default) == "process"
+
+    def _is_our_node(self, node: Json | None) -> bool:
+        return self._manners.is_every_node_ours or (node is not None and is_our_node(node))
+
+    def _runs_in(self, namespace: str) -> bool:
+        return any(key.namespace == namespace for key in self._memory)
+
+    def _lost_at(self, node: Json | None, memory: _Memory, now: float) -> float | None:
+        """Return when the pods of a node are lost; None if the node is well."""
+        if node is None:
+            memory.missing_since = memory.missing_since if memory.missing_since is not None else now
+            return memory.missing_since + self._manners.lost_after_s
+        memory.missing_since = None
+        unready = unready_since(node)
+        return unready + self._manners.lost_after_s if unready is not None else None
+
+
+def _has_names(pod: Json, view: View) -> bool:
+    """Say whether others may call a pod by a name."""
+    namespace = pod["metadata"].get("namespace", "")
+    return bool(pod["spec"].get("subdomain")) or bool(view.within(names.SERVICE, namespace))
+
+
+def _spec(pod: Json, name: str) -> Json:
+    spec = pod["spec"]
+    every: list[Json] = [*(spec.get("initContainers") or ()), *spec["containers"]]
+    return next(one for one in every if one["name"] == name)
+
+
+def _hook(container: Json) -> Sequence[str]:
+    """Return what a container wants to run before it is stopped."""
+    before = (container.get("lifecycle") or {}).get("preStop") or {}
+    if command := (before.get("exec") or {}).get("command"):
+        return [str(word) for word in command]
+    if rest := (before.get("sleep") or {}).get("seconds"):
+        return ["sleep", str(rest)]
+    return ()
+
+
+def _grace(pod: Json) -> float:
+    given = pod["spec"].get("terminationGracePeriodSeconds")
+    return max(_DEFAULT_GRACE_SECONDS if given is None else float(given), _LEAST_GRACE_SECONDS)
+
+
+def _last_end(containers: Containers) -> float:
+    return max((one.last_end.at for one in containers if one.last_end is not None), default=0.0)

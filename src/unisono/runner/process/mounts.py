@@ -1,0 +1,177 @@
+"""Where the volumes of a pod are on this machine, and where its containers see them.
+
+| volume                                   | directory                               | lives until |
+| ---------------------------------------- | --------------------------------------- | ----------- |
+| emptyDir, configMap, secret, downwardAPI | PODS/uid/volumes/name                   | the pod     |
+| persistentVolumeClaim, ephemeral         | CLAIMS/namespace/claim                  | the claim   |
+| hostPath                                 | itself, if the instance allows it       | for ever    |
+
+With namespaces a container sees a volume at its mountPath. Without, paths in its command and its
+environment are rewritten to where the volume is (`Rewriting`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
+
+import msgspec
+
+from unisono.control.actions import Json
+from unisono.kinds.quantity import Quantity
+from unisono.runner.process.expand import expand
+from unisono.runner.process.files import Files, files_of
+from unisono.runner.process.sources import NotYet, Sources
+
+_FAILED = "FailedMount"
+
+
+class Mount(msgspec.Struct, frozen=True, kw_only=True):
+    """A directory or file of this machine at a path of a container."""
+
+    source: str
+    target: str
+    read_only: bool = False
+    # In memory, of this size, and of this container alone (0: as large as it gets).
+    memory_bytes: int | None = None
+
+
+class Volume(msgspec.Struct, frozen=True, kw_only=True):
+    """A volume of a pod as it is on this machine."""
+
+    path: str
+    files: Files | None = None  # what is to stand in it; None if that is the pod's affair
+    creates: bool = True
+    memory_bytes: int | None = None
+    read_only: bool = False
+
+
+class Places(msgspec.Struct, frozen=True, kw_only=True):
+    """Directories of this instance that volumes live in."""
+
+    pod: str  # of this pod
+    claims: str
+    host_paths: tuple[str, ...] = ()  # what hostPath volumes may lead to
+
+
+def volumes_of(pod: Json, places: Places, sources: Sources) -> dict[str, Volume]:
+    """Return the volumes of a pod by name; raise NotYet if one cannot be had."""
+    return {
+        volume["name"]: _volume(volume, pod, places, sources)
+        for volume in pod["spec"].get("volumes") or ()
+    }
+
+
+def _volume(volume: Json, pod: Json, places: Places, sources: Sources) -> Volume:
+    name = volume["name"]
+    own = f"{places.pod}/volumes/{name}"
+    files = files_of(volume, sources)
+    if files is not None:
+        return Volume(path=own, files=files, read_only=True)
+    namespace = pod["metadata"].get("namespace", "")
+    if (claim := volume.get("persistentVolumeClaim")) is not None:
+        path = f"{places.claims}/{namespace}/{claim['claimName']}"
+        return Volume(path=path, read_only=bool(claim.get("readOnly")))
+    if volume.get("ephemeral") is not None:
+        return Volume(path=f"{places.claims}/{namespace}/{pod['metadata']['name']}-{name}")
+    if (host := volume.get("hostPath")) is not None:
+        return _host_path(host, places)
+    others = [key for key in volume if key not in ("name", "emptyDir")]
+    if others:
+        raise NotYet(f'volume "{name}": {others[0]} is not supported here', _FAILED)
+    empty = volume.get("emptyDir") or {}
+    limit = None
+    if empty.get("medium") == "Memory":
+        size = empty.get("sizeLimit")
+        limit = Quantity.from_raw(size).units if size is not None else 0
+    return Volume(path=own, memory_bytes=limit)
+
+
+def _host_path(host: Json, places: Places) -> Volume:
+    path = str(PurePosixPath(host["path"]))
+    is_allowed = ".." not in PurePosixPath(path).parts and any(
+        PurePosixPath(path).is_relative_to(allowed) for allowed in places.host_paths
+    )
+    if not is_allowed:
+        allowed = ", ".join(places.host_paths) or "none"
+        raise NotYet(f"hostPath {path} is not allowed here (allowed: {allowed})", _FAILED)
+    creates = str(host.get("type") or "") == "DirectoryOrCreate"
+    return Volume(path=path, creates=creates)
+
+
+def mounts_of(
+    container: Json, pod: Json, volumes: Mapping[str, Volume], known: Mapping[str, str]
+) -> list[Mount]:
+    """Return what a container sees where; outer paths come before inner ones."""
+    shared = _shared_memory(pod)
+    found = []
+    for mount in container.get("volumeMounts") or ():
+        volume = volumes.get(mount["name"])
+        if volume is None:
+            raise NotYet(f'volume "{mount["name"]}" is not in the pod', _FAILED)
+        below = mount.get("subPath") or expand(mount.get("subPathExpr") or "", known)
+        parts = PurePosixPath(below).parts
+        if ".." in parts or below.startswith("/"):
+            raise NotYet(f"subPath {below!r} leads out of its volume", _FAILED)
+        is_private = volume.memory_bytes is not None and mount["name"] not in shared and not below
+        found.append(
+            Mount(
+                source="/".join((volume.path, *parts)),
+                target=str(PurePosixPath("/", mount["mountPath"])),
+                read_only=bool(mount.get("readOnly")) or volume.read_only,
+                memory_bytes=volume.memory_bytes if is_private else None,
+            )
+        )
+    return sorted(found, key=lambda mount: (mount.target.count("/"), mount.target))
+
+
+def _shared_memory(pod: Json) -> set[str]:
+    """Return the volumes that more than one container mounts."""
+    spec = pod["spec"]
+    seen: set[str] = set()
+    shared: set[str] = set()
+    for container in (*(spec.get("initContainers") or ()), *spec["containers"]):
+        mine = {mount["name"] for mount in container.get("volumeMounts") or ()}
+        shared |= mine & seen
+        seen |= mine
+    return shared
+
+
+class Rewriting:
+    """Texts that speak of one place, said of another: paths of volumes, names of pods."""
+
+    def __init__(self, instead: Mapping[str, str], *, inside: str = r"\w./-") -> None:
+        """Take what to put in the place of what; a word is whole if no `inside` adjoins it."""
+        self._instead = instead
+        words = sorted(instead, key=lambda word: (-len(word), word))
+        whole = "|".join(map(re.escape, words))
+        after = inside.replace("/", "")  # a path goes on below a volume
+        self._pattern = re.compile(rf"(?<![{inside}])(?:{whole})(?![{after}])") if words else None
+
+    def __call__(self, text: str) -> str:
+        """Return a text as it is to be said here."""
+        if self._pattern is None:
+            return text
+        return self._pattern.sub(lambda found: self._instead[found[0]], text)
+
+
+def path_rewriting(mounts: Sequence[Mount]) -> Rewriting:
+    """Say paths of volumes as they are on this machine.
+
+    >>> seen = Mount(source="/here/v", target="/data")
+    >>> path_rewriting([seen])("--in=/data/x:/data --not=/my/data,/data2,s3://b/data")
+    '--in=/here/v/x:/here/v --not=/my/data,/data2,s3://b/data'
+    """
+    return Rewriting({mount.target: mount.source for mount in mounts if mount.target != "/"})
+
+
+def wanted_directories(volumes: Iterable[Volume], mounts: Iterable[Mount]) -> list[str]:
+    """Return the directories that have to be there before a container starts."""
+    made = [volume.path for volume in volumes if volume.creates]
+    plain = [volume.path for volume in volumes if volume.creates and volume.files is None]
+    for mount in mounts:
+        for path in plain:
+            if mount.source.startswith(f"{path}/"):
+                made.append(mount.source)  # a subPath that nobody has made yet
+    return list(dict.fromkeys(made))

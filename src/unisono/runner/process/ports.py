@@ -1,0 +1,134 @@
+"""Ports on a machine that all pods share: none belongs to two gangs (spec jobs §8.1).
+
+Programs bind the wildcard address, so two jobs that say 29500 would meet and train together. A gang
+therefore gets a free port of its own wherever the port is a variable, the same for all of its pods;
+and where the port is written into the command, the first gang holds it and the next one waits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from unisono.control import names
+from unisono.control.actions import Json
+from unisono.runner.process.sources import NotYet
+from unisono.runner.simulated.script import index_of
+
+# Variables that name the port of a gang's rank 0.
+VARIABLES = ("PET_MASTER_PORT", "MASTER_PORT")
+# Others whose value may have that port in it.
+ENDPOINTS = ("PET_RDZV_ENDPOINT",)
+# Below the range from which systems take ports for outgoing connections.
+_FIRST, _LAST = 20_000, 29_399
+_ATTEMPTS = (
+    "unisono.dev/attempt",
+    "jobset.sigs.k8s.io/restart-attempt",
+    "volcano.sh/job-retry-count",
+)
+_GROUPS = ("jobset.sigs.k8s.io/jobset-name", "ray.io/cluster")
+_WRITTEN = re.compile(r"--master[_-]port[= ](\d{2,5})\b|--port[= ](\d{2,5})\b")
+
+
+class Ports:
+    """Which gang has which ports."""
+
+    def __init__(self, is_free: Callable[[int], bool]) -> None:
+        """Take who knows whether anybody on this machine listens on a port."""
+        self._is_free = is_free
+        self._given: dict[str, int] = {}  # gang and attempt → its port
+        self._held: dict[int, str] = {}  # port → gang
+        self._users: dict[str, set[str]] = {}  # gang (and attempt) → uids of its pods
+
+    def learn(self, uid: str, given: Mapping[str, int], held: Mapping[int, str]) -> None:
+        """Hear what a pod that runs already has."""
+        for key, port in given.items():
+            self._given[key] = port
+            self._users.setdefault(key, set()).add(uid)
+        for port, gang in held.items():
+            self._held[port] = gang
+            self._users.setdefault(gang, set()).add(uid)
+
+    def of(self, key: str, uid: str) -> int:
+        """Return the port of a gang in one of its attempts; a free one if it has none."""
+        self._users.setdefault(key, set()).add(uid)
+        if key not in self._given:
+            self._given[key] = self._choose(key)
+        return self._given[key]
+
+    def hold(self, gang: str, uid: str, wanted: Iterable[int]) -> None:
+        """Take ports for a gang; raise NotYet if another has one of them."""
+        ports = list(wanted)
+        for port in ports:
+            holder = self._held.get(port, gang)
+            if holder != gang:
+                raise NotYet(f"port {port} is taken by {holder} on this machine", "PortConflict")
+        for port in ports:
+            self._held[port] = gang
+            self._users.setdefault(gang, set()).add(uid)
+
+    def release(self, uid: str) -> None:
+        """Forget a pod; what its gang had is free when its last pod is gone."""
+        for key in [key for key, uids in self._users.items() if uid in uids]:
+            self._users[key].discard(uid)
+            if not self._users[key]:
+                del self._users[key]
+                self._given.pop(key, None)
+                for port in [port for port, gang in self._held.items() if gang == key]:
+                    del self._held[port]
+
+    def _choose(self, key: str) -> int:
+        size = _LAST - _FIRST + 1
+        digest = hashlib.blake2b(key.encode(), digest_size=8).digest()
+        start = int.from_bytes(digest, "big") % size
+        taken = {*self._given.values(), *self._held}
+        for step in range(size):
+            port = _FIRST + (start + step) % size
+            if port not in taken and self._is_free(port):
+                return port
+        raise NotYet("no port is free on this machine", "PortConflict")
+
+
+def gang_of(pod: Json) -> str:
+    """Return what a pod belongs to: its workload, its job, its owner, or itself."""
+    metadata = pod["metadata"]
+    namespace = metadata.get("namespace", "")
+    workload = (metadata.get("annotations") or {}).get(names.WORKLOAD_ANNOTATION)
+    if workload:
+        return f"{namespace}/{workload}"
+    labels = metadata.get("labels") or {}
+    for key in _GROUPS:
+        if key in labels:
+            return f"{namespace}/{labels[key]}"
+    for owner in metadata.get("ownerReferences") or ():
+        if owner.get("controller"):
+            return f"{namespace}/{owner['kind']}/{owner['name']}"
+    return f"{namespace}/{metadata['name']}"
+
+
+def attempt_of(pod: Json) -> str:
+    """Return which attempt of its gang a pod is of."""
+    metadata = pod["metadata"]
+    texts = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}
+    return next((str(texts[key]) for key in _ATTEMPTS if key in texts), "0")
+
+
+def written_ports(pod: Json, argv: Sequence[str], hosts: Iterable[str], replaced: str) -> set[int]:
+    """Return the ports that a gang needs because they stand in its command or among its ports.
+
+    That is a port behind a pod's name, the value of --master_port, and what rank 0 serves;
+    `replaced` is the port that a variable had before the gang got its own.
+    """
+    text = "\n".join(argv)
+    found = {number for groups in _WRITTEN.findall(text) for number in groups if number}
+    for host in hosts:
+        found |= set(re.findall(rf"{re.escape(host)}:(\d{{2,5}})\b", text))
+    if index_of(pod) in ("", "0"):
+        found |= {
+            str(port["containerPort"])
+            for container in pod["spec"]["containers"]
+            for port in container.get("ports") or ()
+        }
+        found.discard(replaced)
+    return {int(number) for number in found if 0 < int(number) < 65_536}

@@ -1,0 +1,88 @@
+"""Process pods put together: the machine and its kubelet, ready to be given to a driver.
+
+runner = process_runner(directory, logs, now=clock.now, env=…, addresses=…)
+driver = live.driver((*controllers, runner.kubelet), lanes)
+runner.begin(lambda namespace, pod: driver.want(runner.kubelet.name, Key(namespace, pod)))
+…
+await runner.close()          # or not: containers outlive us, and are found again
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from unisono.runner.addresses import Addresses
+from unisono.runner.process.household import Household
+from unisono.runner.process.kubelet import Manners, ProcessKubelet
+from unisono.runner.process.launch import Alias, Ground, Tier
+from unisono.runner.process.machine import Machine, has_rooms, is_port_free
+from unisono.runner.process.ports import Ports
+from unisono.runner.process.remote_shell import install
+
+# What of our own environment every container gets; everything else is its own affair.
+_PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
+# Open MPI refuses to run as root unless told twice; in a container, root is the usual user.
+_ROOT_IS_FINE = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRunner:
+    """Everything that runs pods as processes."""
+
+    machine: Machine
+    kubelet: ProcessKubelet
+
+    def begin(self, on_change: Callable[[str, str], None]) -> int:
+        """Find the containers of an earlier life; return how many still run.
+
+        `on_change` hears the namespace and name of a pod of which a container ended.
+        """
+        self.machine.on_change = on_change
+        return self.machine.recover()
+
+    async def close(self, grace_s: float = 5.0) -> None:
+        """Stop every container."""
+        await self.machine.close(grace_s)
+
+
+def process_runner(
+    directory: Path,
+    logs: Path,
+    *,
+    now: Callable[[], float],
+    env: Mapping[str, str],
+    addresses: Addresses,
+    manners: Manners = Manners(),  # noqa: B008  (frozen)
+    api: tuple[str, int] | None = None,
+    host_paths: Sequence[str] = (),
+    aliases: Sequence[Alias] = (),
+    tier: Tier | None = None,
+    is_root: bool = False,
+) -> ProcessRunner:
+    """Make a runner that keeps its pods in a directory; without a tier, the best there is.
+
+    `env` is our own environment, `api` where pods find the API, `is_root` whether we are.
+    """
+    given = {name: env[name] for name in _PASSED_ON if name in env}
+    if is_root:
+        given |= dict.fromkeys(_ROOT_IS_FINE, "1")
+    if api is not None:
+        given |= {"KUBERNETES_SERVICE_HOST": api[0], "KUBERNETES_SERVICE_PORT": str(api[1])}
+    best: Tier = 1 if has_rooms() else 0
+    tools = directory / "tools" / "bin"
+    install(tools)
+    ground = Ground(
+        tier=tier if tier is not None else best,
+        pods=str(directory / "pods"),
+        claims=str(directory / "claims"),
+        logs=str(logs),
+        env=given,
+        host_paths=tuple(host_paths),
+        aliases=tuple(aliases),
+        tools=str(tools),
+    )
+    machine = Machine(ground, now)
+    household = Household(machine, addresses, Ports(is_port_free))
+    return ProcessRunner(machine, ProcessKubelet(household, manners))

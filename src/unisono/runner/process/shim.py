@@ -1,0 +1,377 @@
+"""The program that watches over one run of a container: starts it, writes its log, ends it.
+
+    unisono ──launch (JSON on stdin)──▶ shim ──▶ the container's process (and all its children)
+       │  SIGTERM: pass it on              │
+       └─ SIGUSR2: end everything now      ├─▶ state.json  who I am, so that I can be found again
+                                           ├─▶ NAME.log    what it says, line by line with times
+                                           └─▶ exit.json   how it ended
+
+It is a process of its own so that a container outlives a restart of whoever started it, and its
+exit is never lost. Only the standard library, in a bare interpreter: it is up within 30 ms.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+if __name__ == "__main__":  # a bare interpreter knows nothing of this package yet
+    sys.path.insert(0, os.path.abspath(f"{__file__}/../../../.."))
+
+from unisono.runner.process import rooms
+from unisono.runner.process.errands import Errands
+from unisono.runner.process.shim_log import LogFile
+from unisono.runner.process.tree import descendants, memory_of, start_of
+
+STOP, KILL = signal.SIGTERM, signal.SIGUSR2
+_QUIETED = (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
+# How often memory is measured. Slower than the kernel would be, but it never misses a leak.
+_WATCH_SECONDS = 1.0
+# Whoever still holds the log after everybody was killed is not waited for longer than this.
+_DRAIN_SECONDS = 1.0
+_NOT_FOUND, _NOT_EXECUTABLE, _NOT_STARTED = 127, 126, 128
+_MESSAGE_BYTES = 4096
+
+Launch = Mapping[str, Any]
+
+
+class Shim:
+    """One run."""
+
+    def __init__(self, launch: Launch) -> None:
+        """Take what to start."""
+        self._launch = launch
+        self._log = LogFile(launch["log"], launch["log_bytes"], launch["log_files"])
+        self._main = 0
+        self._status: int | None = None
+        self._trouble = b""
+        self._is_out_of_memory = False
+        self._errands = Errands(launch["errands"], self._run_errand)
+
+    def run(self) -> None:
+        """Run it to its end."""
+        launch = self._launch
+        wake, bell = os.pipe()
+        os.set_blocking(bell, False)
+        signal.set_wakeup_fd(bell, warn_on_full_buffer=False)
+        for number in (STOP, KILL, signal.SIGCHLD):
+            signal.signal(number, _hear)
+        for number in _QUIETED:
+            signal.signal(number, signal.SIG_IGN)
+        with contextlib.suppress(OSError, AttributeError):
+            rooms.become_subreaper()
+        started = time.time_ns() / 1e9
+        _put(launch["directory"], "state.json", {**_me(), "run": launch["run"], "since": started})
+        for note in launch["notes"]:
+            self._log.line(note.encode())
+        output, trouble = self._start()
+        self._watch(wake, output, trouble)
+        self._log.close()
+        code, reason, message = self._end()
+        exit_: dict[str, Any] = {"run": launch["run"], "since": started, "code": code}
+        exit_ |= {"at": time.time_ns() / 1e9, "reason": reason, "message": message}
+        _put(launch["directory"], "exit.json", exit_)
+
+    # ---- starting -----------------------------------------------------------------------------
+
+    def _start(self) -> tuple[int, int]:
+        """Start the container's process; return where it writes, and where its trouble shows."""
+        output, its_output = os.pipe()
+        trouble, its_trouble = os.pipe()
+        # What comes before the container can hear waits until it does.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {STOP})
+        try:
+            if self._launch["tier"]:
+                rooms.leave()
+            self._main = os.fork()
+        except OSError as error:
+            os.write(its_trouble, f"{_NOT_STARTED} {error}".encode())
+            self._status = 0
+        if self._main == 0 and self._status is None:
+            self._begin(its_output, its_trouble)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {STOP})
+        os.close(its_output)
+        os.close(its_trouble)
+        return output, trouble
+
+    def _begin(self, output: int, trouble: int) -> NoReturn:
+        """Become the container, in a new process."""
+        launch = self._launch
+        code = _NOT_STARTED
+        try:
+            with contextlib.suppress(OSError, AttributeError):
+                rooms.die_with_parent(signal.SIGKILL)
+            signal.set_wakeup_fd(-1)
+            if launch["tier"]:
+                _furnish(launch)
+                _be_first(launch, output)
+            _become(launch, output)
+        except FileNotFoundError:
+            code, words = _NOT_FOUND, f'exec: "{launch["argv"][0]}": executable file not found'
+        except PermissionError:
+            code, words = _NOT_EXECUTABLE, f'exec: "{launch["argv"][0]}": permission denied'
+        except OSError as error:
+            words = f"{error.strerror or error} {error.filename or ''}".strip()
+        os.write(trouble, f"{code} {words}".encode())
+        os._exit(code)
+
+    # ---- watching -----------------------------------------------------------------------------
+
+    def _watch(self, wake: int, output: int, trouble: int) -> None:
+        """Write the log, pass signals on and run errands until all of the container is gone."""
+        listening = selectors.DefaultSelector()
+        listening.register(wake, selectors.EVENT_READ, lambda: self._answer(os.read(wake, 64)))
+        listening.register(output, selectors.EVENT_READ, lambda: take(output, self._log.write))
+        listening.register(trouble, selectors.EVENT_READ, lambda: take(trouble, self._note_trouble))
+        open_ends = {output, trouble}
+
+        def take(descriptor: int, use: Callable[[bytes], None]) -> None:
+            data = os.read(descriptor, 1 << 16)
+            if data:
+                use(data)
+            else:
+                listening.unregister(descriptor)
+                open_ends.discard(descriptor)
+
+        def lose(client: socket.socket) -> None:
+            listening.unregister(client)
+            self._errands.lost_interest(client)
+
+        def accept(listener: socket.socket) -> None:
+            client = self._errands.accept(listener)
+            if client is not None:
+                listening.register(client, selectors.EVENT_READ, lambda: lose(client))
+
+        for listener in self._errands.listeners:
+            listening.register(listener, selectors.EVENT_READ, lambda one=listener: accept(one))
+        measures = bool(self._launch["memory_bytes"])
+        drained_by = 0.0
+        while self._status is None or open_ends:
+            wait = _WATCH_SECONDS if measures or self._status is not None else None
+            for key, _ in listening.select(wait):
+                key.data()
+            if self._status is None and measures:
+                self._measure()
+            if self._status is not None:
+                drained_by = drained_by or time.monotonic() + _DRAIN_SECONDS
+                self._end_all()
+                if time.monotonic() > drained_by:
+                    return
+
+    def _note_trouble(self, data: bytes) -> None:
+        self._trouble += data
+
+    def _run_errand(self, wish: Launch) -> NoReturn:
+        """Become an errand of the container, in a new process."""
+        launch = self._launch
+        if launch["tier"]:
+            rooms.join(self._main)
+        _hear_again()
+        env = {**launch["env"], **wish["env"]}
+        os.chdir(wish["cwd"] or launch["cwd"])
+        os.execve(_program(wish["argv"][0], env.get("PATH", os.defpath)), wish["argv"], env)
+
+    def _answer(self, heard: bytes) -> None:
+        """Do what signals ask for."""
+        if STOP in heard and self._status is None:
+            self._signal(STOP)
+        if KILL in heard:
+            self._end_all()
+        self._reap()
+
+    def _signal(self, number: int) -> None:
+        """Pass a signal on: to the first process of a room, or to the process and its group."""
+        try:
+            if not self._launch["tier"]:
+                os.killpg(self._main, number)
+                return
+        except ProcessLookupError:
+            pass  # it has no group yet
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._main, number)
+
+    def _end_all(self) -> None:
+        """Kill everything that came of the container, and whatever came of that meanwhile."""
+        for _ in range(1000):
+            living = descendants(os.getpid())
+            if not living:
+                break
+            for pid in living:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            self._reap()
+            time.sleep(0.002)
+        self._reap()
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid == self._main:
+                self._status = status
+            else:
+                self._errands.ended(pid, status)
+
+    def _measure(self) -> None:
+        used = sum(map(memory_of, descendants(os.getpid())))
+        if used > self._launch["memory_bytes"]:
+            self._is_out_of_memory = True
+            self._end_all()
+
+    # ---- the end ------------------------------------------------------------------------------
+
+    def _end(self) -> tuple[int, str, str]:
+        """Return the exit code, the reason if it is not the usual one, and a message."""
+        if self._trouble:
+            number, _, words = self._trouble.decode(errors="replace").partition(" ")
+            return int(number), "StartError" if int(number) == _NOT_STARTED else "", words
+        assert self._status is not None
+        code = os.waitstatus_to_exitcode(self._status)
+        code = 128 - code if code < 0 else code
+        if self._is_out_of_memory:
+            return 137, "OOMKilled", ""
+        message = _read(f"{self._launch['directory']}/message")
+        if not message and code and self._launch["says_log_on_error"]:
+            message = self._log.tail(_MESSAGE_BYTES // 2)
+        return code, "", message
+
+
+def _furnish(launch: Launch) -> None:
+    """Make the room of a container."""
+    directory = launch["directory"]
+    message = f"{directory}/message"
+    mounts = [*launch["mounts"], {"source": message, "target": launch["message_path"]}]
+    if launch["hosts"]:
+        mounts.append({"source": launch["hosts"], "target": "/etc/hosts"})
+    try:
+        rooms.furnish(
+            f"{directory}/root",
+            hostname=launch["hostname"],
+            mounts=mounts,
+            directories=[launch["cwd"]],
+            private_tmp=f"{directory}/tmp",
+        )
+    except OSError as error:  # a missing volume is not a missing command
+        raise OSError(f"{error.strerror or error} {error.filename or ''}".strip()) from error
+
+
+def _be_first(launch: Launch, output: int) -> NoReturn:
+    """Be the first process of a room: pass signals on, clean up after others, end with the one."""
+    passed = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+    heard = {*passed, signal.SIGCHLD, signal.SIGQUIT, signal.SIGCONT, signal.SIGWINCH}
+    signal.pthread_sigmask(signal.SIG_BLOCK, heard)
+    main = os.fork()
+    if main == 0:
+        _become(launch, output)
+    os.closerange(0, 1024)  # the log ends when the container does, whatever we hold
+    while True:
+        number = signal.sigwait(heard)
+        if number != signal.SIGCHLD:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(main, number)
+            continue
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                os._exit(0)
+            if pid == 0:
+                break
+            if pid == main:
+                code = os.waitstatus_to_exitcode(status)
+                os._exit(128 - code if code < 0 else code)
+
+
+def _become(launch: Launch, output: int) -> NoReturn:
+    """Turn this process into the container's."""
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((nothing, 0), (output, 1), (output, 2)):
+        os.dup2(source, target)
+    _hear_again()
+    _enter(launch)
+    if not launch["argv"]:
+        while True:
+            signal.pause()
+    env = dict(launch["env"])
+    os.execve(_program(launch["argv"][0], env.get("PATH", os.defpath)), list(launch["argv"]), env)
+
+
+def _hear_again() -> None:
+    """Take signals as a new process does."""
+    signal.set_wakeup_fd(-1)
+    for number in (*_QUIETED, STOP, KILL, signal.SIGCHLD, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _program(name: str, path: str) -> str:
+    """Return the file of a program; directories that one may not look into have none."""
+    if "/" in name:
+        return name
+    for directory in path.split(os.pathsep):
+        found = os.path.join(directory, name)
+        if os.path.isfile(found) and os.access(found, os.X_OK):
+            return found
+    raise FileNotFoundError(name)
+
+
+def _enter(launch: Launch) -> None:
+    """Go to the working directory; a machine without rooms may not have it."""
+    try:
+        os.chdir(launch["cwd"])
+    except OSError as error:
+        if launch["tier"]:
+            raise OSError(f"workingDir {launch['cwd']}: {error.strerror}") from error
+        instead = f"{launch['directory']}/tmp"
+        os.write(1, f"unisono: there is no {launch['cwd']} here; working in {instead}\n".encode())
+        os.chdir(instead)
+
+
+def _hear(number: int, frame: object) -> None:
+    """Signals are read from the wake-up pipe."""
+
+
+def _me() -> dict[str, int]:
+    return {"pid": os.getpid(), "start": start_of(os.getpid())}
+
+
+def _put(directory: str, name: str, contents: Mapping[str, Any]) -> None:
+    """Write a file whole or not at all."""
+    path = f"{directory}/{name}"
+    with open(f"{path}.new", "w", encoding="utf-8") as file:
+        json.dump(contents, file)
+    os.replace(f"{path}.new", path)
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return file.read(_MESSAGE_BYTES).decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def main() -> None:
+    """Run what stands on stdin, or try whether rooms are to be had."""
+    if sys.argv[1:2] == ["--probe"]:
+        rooms.probe(sys.argv[2])
+        return
+    launch = json.load(sys.stdin)
+    Shim(launch).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,237 @@
+"""The kubelet of simulated pods: a controller that writes what their scripts say.
+
+It keeps what a status cannot hold (exact times, who has which address); all of it is found again in
+the statuses, to the second, when it starts anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from unisono.control import names
+from unisono.control.actions import Action, Again, Delete, Json, Note, Patch, Ref, Steps
+from unisono.control.conditions import seconds
+from unisono.control.controller import own_key
+from unisono.control.view import View
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+from unisono.runner.addresses import Addresses
+from unisono.runner.choice import Manner, is_our_node, manner_of
+from unisono.runner.containers import Containers, is_same_but_sharper, read
+from unisono.runner.logs import Logs, NoLogs
+from unisono.runner.loss import loss_of, lost, unready_since
+from unisono.runner.simulated.life import Life, Next
+from unisono.runner.simulated.script import attempts_before, counts_attempts
+from unisono.runner.simulated.story import told
+from unisono.runner.status import TERMINAL, Where, host_ip, status_of
+
+# Pending, Running, its end, deletion: a pod goes through no more in one moment.
+_MOST_PHASES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulation:
+    """How simulated pods live."""
+
+    speed: float = 1.0  # so many seconds of a pod pass in one of ours
+    # A node that is not ready, or gone, for so long has lost its pods. Shorter than the minutes of
+    # a real cluster: whoever waits here waits in front of a screen.
+    lost_after_s: float = 10.0
+    default: Manner = "simulated"
+    is_every_node_ours: bool = True  # false beside real kubelets: only `unisono:///` nodes are
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What is known of a pod more exactly than its status says."""
+
+    uid: str
+    namespace: str
+    seen_at: float
+    containers: Containers | None = None
+    missing_since: float | None = None  # when its node was not there
+    # In this version of the pod there is nothing to do before that time.
+    settled: tuple[str, float] = ("", 0.0)
+
+
+class SimulatedKubelet:
+    """Plays the kubelet of every simulated pod."""
+
+    name = "simulated-kubelet"
+    watches: Sequence[Kind] = (names.POD, names.NODE)
+
+    def __init__(
+        self,
+        simulation: Simulation = Simulation(),  # noqa: B008  (frozen)
+        *,
+        addresses: Addresses | None = None,
+        logs: Logs | None = None,
+    ) -> None:
+        """Share `addresses` with whoever else runs pods here."""
+        self._simulation = simulation
+        self._addresses = addresses if addresses is not None else Addresses()
+        self._logs: Logs = logs if logs is not None else NoLogs()
+        self._memory: dict[Key, _Memory] = {}
+        self._knows_addresses = False
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """A pod, or those of a node that came, went, or stopped being ready."""
+        if kind == names.POD:
+            yield own_key(obj)
+            return
+        name = obj["metadata"]["name"]
+        node = view.get(names.NODE, name)
+        concerns_all = node is None or unready_since(node) is not None
+        concerns_all = concerns_all or unready_since(obj) is not None
+        for pod in view.by(names.POD, "node", name):
+            if concerns_all or (pod.get("status") or {}).get("phase", "Pending") == "Pending":
+                yield own_key(pod)
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Take one pod to where it is to be now."""
+        pod = view.get(names.POD, key.name, key.namespace)
+        memory = self._remember(key, pod, view, now)
+        if pod is None or memory is None or not self._is_ours(pod, view):
+            return
+        if self._is_settled(pod, memory, view, now):
+            # A timer of the pod that had this name before may have brought us here, too early.
+            if memory.settled[1] < math.inf:
+                yield Again(memory.settled[1])
+            return
+        for _ in range(_MOST_PHASES):
+            metadata = pod["metadata"]
+            is_deleted = "deletionTimestamp" in metadata
+            if (pod.get("status") or {}).get("phase") in TERMINAL:
+                if is_deleted and metadata.get("deletionGracePeriodSeconds"):
+                    yield Delete(Ref.to(pod), grace=0)
+                return
+            containers = _sharpened(memory.containers, read(pod))
+            found = self._next(pod, containers, memory, view, now)
+            is_first = not (pod.get("status") or {}).get("podIP")
+            if found.containers is not containers or is_first or found.failure or found.is_over:
+                pod = yield from self._write(pod, found, view, now)
+                self._tell(pod, containers, found.containers, now)
+                memory.containers = found.containers
+            again_at = found.again_at if found.again_at is not None else math.inf
+            if again_at > now and not (found.failure or found.is_over):
+                memory.settled = (pod["metadata"]["resourceVersion"], again_at)
+                if found.again_at is not None:
+                    yield Again(found.again_at)
+                return
+
+    def _is_settled(self, pod: Json, memory: _Memory, view: View, now: float) -> bool:
+        """Say whether this is the pod as we left it, on a node that is well: the usual echo."""
+        version, again_at = memory.settled
+        if pod["metadata"]["resourceVersion"] != version or now >= again_at:
+            return False
+        node = view.get(names.NODE, pod["spec"]["nodeName"])
+        return node is not None and unready_since(node) is None and memory.missing_since is None
+
+    # ---- what is to be ------------------------------------------------------------------------
+
+    def _next(
+        self, pod: Json, containers: Containers, memory: _Memory, view: View, now: float
+    ) -> Next:
+        node_name = pod["spec"]["nodeName"]
+        lost_at = self._lost_at(view.get(names.NODE, node_name), memory, now)
+        if lost_at is not None:
+            if now >= lost_at:
+                return Next(lost(containers, now), failure=loss_of(node_name))
+            return Next(containers, lost_at)  # nobody hears from that node
+        life = Life(pod, _attempts(pod, view), self._simulation.speed)
+        if "deletionTimestamp" in pod["metadata"]:
+            return life.stop(containers, now)
+        return life.live(containers, memory.seen_at, now)
+
+    def _lost_at(self, node: Json | None, memory: _Memory, now: float) -> float | None:
+        """Return when the pods of a node are lost; None if the node is well."""
+        if node is None:
+            # A node that was just made may come later than its pods: that is not a loss.
+            memory.missing_since = memory.missing_since if memory.missing_since is not None else now
+            return memory.missing_since + self._simulation.lost_after_s
+        memory.missing_since = None
+        unready = unready_since(node)
+        return unready + self._simulation.lost_after_s if unready is not None else None
+
+    def _is_ours(self, pod: Json, view: View) -> bool:
+        node_name = pod["spec"].get("nodeName")
+        if not node_name:
+            return False
+        node = view.get(names.NODE, node_name)
+        if not self._simulation.is_every_node_ours and (node is None or not is_our_node(node)):
+            return False
+        return manner_of(pod, node, self._simulation.default) == "simulated"
+
+    # ---- writing ------------------------------------------------------------------------------
+
+    def _write(
+        self, pod: Json, found: Next, view: View, now: float
+    ) -> Generator[Action, Any, Json]:
+        metadata = pod["metadata"]
+        where = Where(
+            self._addresses.of(metadata["uid"]),
+            host_ip(view.get(names.NODE, pod["spec"]["nodeName"])),
+        )
+        status = status_of(
+            pod, found.containers, where, now, failure=found.failure, is_over=found.is_over
+        )
+        written: Json = yield Patch(Ref.to(pod), {"status": status}, "status")
+        if found.failure is not None:
+            ref = Ref.to(written)
+            yield Note(ref, found.failure.reason, found.failure.message, "Warning")
+        return written
+
+    def _tell(self, pod: Json, before: Containers, after: Containers, now: float) -> None:
+        """Write down what a container would have said."""
+        metadata = pod["metadata"]
+        place = (metadata.get("namespace", ""), metadata["uid"])
+        for tale in told(pod, before, after, now):
+            if tale.begins:
+                self._logs.begin(*place, tale.container, is_restart=tale.is_restart)
+            self._logs.append(*place, tale.container, tale.lines)
+
+    # ---- memory -------------------------------------------------------------------------------
+
+    def _remember(self, key: Key, pod: Json | None, view: View, now: float) -> _Memory | None:
+        if not self._knows_addresses:
+            self._knows_addresses = True
+            for other in view.all(names.POD):
+                self._learn(other)
+        memory = self._memory.get(key)
+        if memory is not None and (pod is None or pod["metadata"]["uid"] != memory.uid):
+            del self._memory[key]
+            self._addresses.release(memory.uid)
+            self._logs.remove(memory.namespace, memory.uid)
+            memory = None
+        if pod is None or not pod["spec"].get("nodeName"):
+            return None
+        self._learn(pod)
+        if memory is None:
+            metadata = pod["metadata"]
+            started = (pod.get("status") or {}).get("startTime")
+            seen_at = seconds(started) if started else now
+            memory = _Memory(metadata["uid"], metadata.get("namespace", ""), seen_at)
+            self._memory[key] = memory
+        return memory
+
+    def _learn(self, pod: Json) -> None:
+        address = (pod.get("status") or {}).get("podIP")
+        if address:
+            self._addresses.learn(pod["metadata"]["uid"], address)
+
+
+def _attempts(pod: Json, view: View) -> int:
+    """Return how often a pod's place was tried before; asked only where it matters."""
+    if not counts_attempts(pod):
+        return 0
+    owners = [one for one in pod["metadata"].get("ownerReferences") or () if one.get("controller")]
+    siblings = view.owned(names.POD, owners[0]["uid"]) if owners else []
+    return attempts_before(pod, siblings)
+
+
+def _sharpened(exact: Containers | None, stored: Containers) -> Containers:
+    """Return the exact times if they tell the same story as the stored ones."""
+    return exact if exact is not None and is_same_but_sharper(exact, stored) else stored
