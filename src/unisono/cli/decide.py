@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import sys
 from datetime import datetime
-from pathlib import Path
 
 import msgspec
 
@@ -16,15 +15,13 @@ from unisono.cli import clock
 from unisono.cli.collector import calm_collector
 from unisono.cli.decision import Decision, decision
 from unisono.cli.decision_text import render
+from unisono.cli.files import files_of
 from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.names import Instant
 from unisono.engine.rehearsal import MOST_CYCLES, one_cycle, rehearse
 from unisono.engine.state.views import restore
-from unisono.kinds.documents import MAX_FILE_BYTES
 from unisono.kinds.notes import Finding
 from unisono.kinds.world import World, read_world
-
-MANIFEST_SUFFIXES = (".yaml", ".yml", ".json")
 
 EPILOG = """\
 examples:
@@ -73,9 +70,9 @@ def parser() -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> int:
     """Decide and print."""
     now = clock.now() if arguments.now is None else instant(arguments.now)
-    files = [file for name in arguments.filename for file in _read(name)]
+    files = [file for name in arguments.filename for file in files_of(name)]
     if arguments.policy is not None:
-        files.extend(_read(arguments.policy))
+        files.extend(files_of(arguments.policy))
     world = read_world(files, now=now)
     if world.problems:
         raise InvalidManifest("", "\n".join(problem.line() for problem in world.problems))
@@ -107,27 +104,6 @@ def instant(text: str) -> Instant:
     if moment.tzinfo is None:
         raise InvalidManifest("--now", f"{text!r} has no time zone; end it in Z for UTC")
     return Instant(round(moment.timestamp() * 1000))
-
-
-def _read(name: str) -> list[tuple[str, bytes]]:
-    """Return the files behind one -f: itself, stdin, or what a folder holds."""
-    if name == "-":
-        return [("<stdin>", sys.stdin.buffer.read(MAX_FILE_BYTES + 1))]
-    path = Path(name)
-    if path.is_dir():
-        found = sorted(p for p in path.iterdir() if p.suffix in MANIFEST_SUFFIXES)
-        if not found:
-            raise InvalidManifest("-f", f"{name} has no .yaml, .yml or .json files")
-        return [(str(file), _content(file)) for file in found]
-    if path.suffix in (".sh", ".sbatch"):
-        raise InvalidManifest("-f", f"{name}: sbatch scripts cannot be read yet; give manifests")
-    return [(name, _content(path))]
-
-
-def _content(path: Path) -> bytes:
-    """Read a file, but never more than what the reader of documents accepts."""
-    with path.open("rb") as opened:
-        return opened.read(MAX_FILE_BYTES + 1)
 
 
 def _show(answer: Decision, form: str) -> str:

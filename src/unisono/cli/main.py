@@ -3,7 +3,7 @@
 | code | meaning                                                         |
 | ---- | --------------------------------------------------------------- |
 | 0    | done                                                            |
-| 1    | the answer is no, and stdout says why                           |
+| 1    | the answer is no, and the output says why                       |
 | 2    | the input is wrong: usage, a manifest, a path that is not there |
 | 3    | something outside failed: an API, a disk, a process             |
 | 130  | interrupted from the keyboard                                   |
@@ -23,9 +23,11 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol, cast
 
 from unisono import __version__
+from unisono.cli.errors import AnswerIsNo
 from unisono.engine.model.errors import InvalidManifest, UnisonoError
 
 DONE = 0
+ANSWER_IS_NO = 1
 INPUT_IS_WRONG = 2
 OUTSIDE_FAILED = 3
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
@@ -50,12 +52,29 @@ class CommandModule(Protocol):
 
 
 COMMANDS = (
+    Command("up", "unisono.cli.up", "run a cluster of your own on this machine, for kubectl"),
+    Command("down", "unisono.cli.down", "stop it"),
+    Command("status", "unisono.cli.status", "say whether it runs, and where"),
+    Command("apply", "unisono.cli.apply", "make objects be as manifests say"),
+    Command("get", "unisono.cli.get", "list objects, as a table, JSON or YAML"),
+    Command("describe", "unisono.cli.describe", "tell all about an object, with its events"),
+    Command("delete", "unisono.cli.delete", "delete objects"),
+    Command("logs", "unisono.cli.logs", "print what the containers of a pod or a job wrote"),
+    Command("why", "unisono.cli.why", "say why a job waits and what would change it"),
+    Command("queues", "unisono.cli.queues", "list queues: who waits, who runs, what is used"),
+    Command("workloads", "unisono.cli.workloads", "list what waits and runs, in queue order"),
+    Command("nodes", "unisono.cli.nodes", "list nodes and what is used of them"),
     Command("decide", "unisono.cli.decide", "say what would be admitted, evicted and left waiting"),
+    Command("crds", "unisono.cli.crds", "print our kinds as CustomResourceDefinitions"),
     Command("demo", "unisono.cli.demo", "tell a story about quota and preemption on examples"),
 )
 
 EXAMPLES = """\
 examples:
+  unisono up --nodes 2xg6e.48xlarge
+  unisono apply -f jobs.yaml
+  unisono get pods,jobs -A
+  unisono why trainjob/t5-large
   unisono decide -f cluster.yaml -f jobs.yaml
   unisono decide -f cluster.yaml --until-stable -o json
   unisono demo
@@ -73,6 +92,8 @@ def main(argv: Sequence[str] | None = None, commands: Sequence[Command] = COMMAN
         return INTERRUPTED
     except InvalidManifest as trouble:
         return _complain(str(trouble), code=INPUT_IS_WRONG)
+    except AnswerIsNo as trouble:
+        return _complain(str(trouble), code=ANSWER_IS_NO)
     except UnisonoError as trouble:
         return _complain(str(trouble), code=OUTSIDE_FAILED)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as trouble:

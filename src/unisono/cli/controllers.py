@@ -1,0 +1,99 @@
+"""The controllers and the runner of an embedded cluster, at work on its API in the same process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import os
+import sys
+import traceback
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from unisono.apiserver.api import Api
+from unisono.apiserver.bootstrap import SYSTEM
+from unisono.cli.clock import RealClock
+from unisono.cli.ids import chance, new_uid
+from unisono.cli.inprocess import InProcess
+from unisono.control.assembly import INDEXES, KINDS, LANES, embedded
+from unisono.control.driver import Task
+from unisono.control.live import Live
+from unisono.kinds.settings import DEFAULTS, Settings
+from unisono.kube.connect import client_over
+from unisono.kube.form import Key
+from unisono.kube.lanes import Lanes
+from unisono.runner.addresses import Addresses
+from unisono.runner.choice import Manner
+from unisono.runner.logs import LogFolder
+from unisono.runner.process.kubelet import Manners
+from unisono.runner.process.runner import ProcessRunner, process_runner
+from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
+from unisono.runner.usage import Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pods:
+    """How pods run."""
+
+    directory: Path  # for what processes need: volumes, tools
+    logs: Path
+    manner: Manner = "simulated"
+    speed: float = 1.0  # of simulated ones
+
+
+@contextlib.asynccontextmanager
+async def controlling(api: Api, pods: Pods, settings: Settings = DEFAULTS) -> AsyncIterator[None]:
+    """Run them while the block lasts."""
+    clock = RealClock()
+    client = client_over(
+        InProcess(api, SYSTEM),
+        clock=clock,
+        chance=chance(),
+        ids=new_uid,
+        lanes=Lanes(clock, rate=math.inf),  # our own API needs no protection from ourselves
+    )
+    live = Live(client, KINDS, clock=clock, chance=chance(), indexes=INDEXES, report=_report_crash)
+    addresses = Addresses()
+    kubelet = SimulatedKubelet(
+        Simulation(speed=pods.speed, default=pods.manner),
+        addresses=addresses,
+        logs=LogFolder(pods.logs),
+    )
+    # Commands of manifests become processes of ours only where somebody asked for that.
+    runner = _process_runner(pods, addresses, clock) if pods.manner == "process" else None
+    kubelets = (kubelet, runner.kubelet) if runner is not None else (kubelet,)
+    assembly = embedded(live.view, settings)
+    driver = live.driver((*assembly.controllers, *kubelets), LANES)
+    if runner is not None:
+        name = runner.kubelet.name
+        runner.begin(lambda namespace, pod: driver.want(name, Key(namespace, pod)))
+    api.surface.usage = Usage(live.view, clock.now)
+    async with asyncio.TaskGroup() as tasks:
+        work = tasks.create_task(live.run(driver))
+        try:
+            yield
+        finally:
+            work.cancel()
+            if runner is not None:
+                await runner.close()
+
+
+def _process_runner(pods: Pods, addresses: Addresses, clock: RealClock) -> ProcessRunner:
+    return process_runner(
+        pods.directory,
+        pods.logs,
+        now=clock.now,
+        env=os.environ,
+        addresses=addresses,
+        manners=Manners(default="process"),
+        is_root=os.geteuid() == 0,
+    )
+
+
+def _report_crash(task: Task, error: Exception) -> None:
+    """Tell the operator about a bug of ours; the cluster goes on."""
+    place = "/".join(filter(None, task.key))
+    print(f"unisono: {task.controller} {place} failed:", file=sys.stderr)
+    traceback.print_exception(error, limit=8)

@@ -1,0 +1,159 @@
+"""The embedded cluster put together: store, API, HTTPS, bootstrap; and taken down again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import socket
+import time
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unisono import __version__
+from unisono.apiserver.access.authenticate import (
+    Authenticator,
+    BadUsers,
+    hash_token,
+    load_users,
+)
+from unisono.apiserver.access.files import Exposed, refuse_exposed
+from unisono.apiserver.access.guard import LOOPBACK, Gate
+from unisono.apiserver.access.kubeconfig import read_token, write_kubeconfig
+from unisono.apiserver.access.reviews import RoleReviews
+from unisono.apiserver.access.stored import authorizer_for
+from unisono.apiserver.access.tls import ensure_certificates
+from unisono.apiserver.api import Api, Outside
+from unisono.apiserver.asgi import Front
+from unisono.apiserver.bootstrap import bootstrap
+from unisono.apiserver.logs import LogFiles
+from unisono.apiserver.request import User
+from unisono.apiserver.serve import Certificate, PortTaken, listen, serving
+from unisono.apiserver.storage.database import Database, Unusable
+from unisono.apiserver.storage.store import Store
+from unisono.cli.controllers import Pods, controlling
+from unisono.cli.ids import chance, new_uid
+from unisono.cli.instance import Instance, InstanceError
+from unisono.runner.choice import Manner
+
+ADMIN = User(name="unisono-admin", groups=("system:masters", "system:authenticated"))
+_HOST = "127.0.0.1"
+_HOUSEKEEPING_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What the operator of an instance chose."""
+
+    port: int | None = None
+    listen: str = _HOST
+    users: Path | None = None  # more users than the one who owns it; roles count then
+    pods: Manner = "simulated"
+    speed: float = 1.0  # of simulated pods
+    is_power_safe: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A cluster that answers."""
+
+    api: Api
+    url: str
+
+
+def seconds_now() -> float:
+    """Return the time in seconds since 1970."""
+    return time.time_ns() / 1e9
+
+
+@contextlib.asynccontextmanager
+async def running(
+    instance: Instance,
+    choices: Choices,
+    nodes: Iterable[dict[str, Any]] = (),
+) -> AsyncIterator[Running]:
+    """Run the cluster of a folder that this process has locked, until the block ends."""
+    try:
+        database = Database(instance.database, is_power_safe=choices.is_power_safe)
+    except Unusable as error:
+        raise InstanceError(str(error)) from error
+    store = Store(database)
+    try:
+        if choices.users is not None:
+            refuse_exposed(choices.users)
+        token = read_token(instance.kubeconfig) or secrets.token_urlsafe(32)
+        others = load_users(choices.users) if choices.users is not None else {}
+        authenticator = Authenticator({**others, hash_token(token): ADMIN})
+        hosts = tuple(dict.fromkeys((*LOOPBACK, choices.listen)))
+        certificates = ensure_certificates(instance.tls, now=seconds_now(), hosts=hosts)
+        # With one user there is nothing to look up: the instance is theirs.
+        authorizer = authorizer_for(store) if others else None
+        reviews = RoleReviews(authorizer, authenticator)
+        outside = Outside(
+            clock=seconds_now,
+            new_uid=new_uid,
+            chance=chance(),
+            version=__version__,
+            logs=LogFiles(instance.logs),
+            reviews=reviews,
+        )
+        api = Api(store, outside)
+        await bootstrap(api, nodes)
+        sock = _socket(instance, choices)
+        taken = sock.getsockname()[1]
+        url = f"https://{_HOST if choices.listen in LOOPBACK else choices.listen}:{taken}"
+        authority = certificates.authority.read_bytes()
+        write_kubeconfig(instance.kubeconfig, url=url, authority_pem=authority, token=token)
+        gate = Gate(authenticator, hosts=hosts, may_impersonate=reviews.may_impersonate)
+        front = Front(api, gate.admit)
+        pods = Pods(
+            directory=instance.directory / "run",
+            logs=instance.logs,
+            manner=choices.pods,
+            speed=choices.speed,
+        )
+        certificate = Certificate(certificates.chain, certificates.key)
+        async with (
+            serving(front, sock, certificate),
+            _tidying(api),
+            controlling(api, pods),
+        ):
+            yield Running(api, url)
+        await store.landed()
+    except (Exposed, BadUsers) as error:
+        raise InstanceError(str(error)) from error
+    finally:
+        store.close()
+
+
+def _socket(instance: Instance, choices: Choices) -> socket.socket:
+    """Listen on the port that was asked for, else the one of last time, else any."""
+    host = choices.listen
+    if choices.port is not None:
+        try:
+            return listen(host, choices.port)
+        except PortTaken as error:
+            raise InstanceError(f"cannot listen on {error}; choose another --port") from error
+    last = instance.remembered().get("port")
+    with contextlib.suppress(PortTaken):
+        return listen(host, last if isinstance(last, int) else 0)
+    return listen(host, 0)
+
+
+@contextlib.asynccontextmanager
+async def _tidying(api: Api) -> AsyncIterator[None]:
+    """Keep the house while the block lasts."""
+
+    async def tidy() -> None:
+        while True:
+            await asyncio.sleep(_HOUSEKEEPING_SECONDS)
+            api.tidy()
+
+    async with asyncio.TaskGroup() as tasks:
+        work = tasks.create_task(tidy())
+        try:
+            yield
+        finally:
+            work.cancel()

@@ -1,0 +1,96 @@
+"""The embedded API as a transport of the client: the same calls, without HTTP between them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+
+from unisono.apiserver.api import Api
+from unisono.apiserver.request import Request, Response, User
+from unisono.kube.transport import NOTHING, Answer, Stream
+from unisono.kube.trouble import Unreachable
+
+
+class InProcess:
+    """A `kube.transport.Transport` that calls an API directly, as one user."""
+
+    def __init__(self, api: Api, user: User, agent: str = "unisono") -> None:
+        """Take the API and who asks."""
+        self._api = api
+        self._user = user
+        self._agent = agent
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] = NOTHING,
+        headers: Mapping[str, str] = NOTHING,
+        body: bytes = b"",
+        timeout: float | None = None,
+    ) -> Answer:
+        """Ask and return the whole answer."""
+        request = self._request(method, path, query, headers, body)
+        try:
+            async with asyncio.timeout(timeout):
+                response = await self._api.handle(request)
+                whole = await _whole(response)
+        except TimeoutError as error:
+            raise Unreachable(f"{method} {path}: no answer in {timeout} s", sent=True) from error
+        return Answer(response.code, response.headers, whole, tuple(request.warnings))
+
+    @contextlib.asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] = NOTHING,
+        headers: Mapping[str, str] = NOTHING,
+        body: bytes = b"",
+        timeout: float | None = None,
+    ) -> AsyncIterator[Stream]:
+        """Ask and hand out the answer as it comes."""
+        request = self._request(method, path, query, headers, body)
+        try:
+            async with asyncio.timeout(timeout):
+                response = await self._api.handle(request)
+        except TimeoutError as error:
+            message = f"{method} {path}: no answer in {timeout} s"
+            raise Unreachable(message, sent=True) from error
+        chunks = response.chunks if response.chunks is not None else _once(response.body)
+        try:
+            yield Stream(response.code, response.headers, chunks)
+        finally:
+            closing = getattr(chunks, "aclose", None)
+            if closing is not None:
+                await closing()
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        body: bytes,
+    ) -> Request:
+        if method in ("POST", "PUT", "PATCH"):
+            # We know our own fields; looking for misspelt ones costs a second parse of every body.
+            query = {"fieldValidation": "Ignore", **query}
+        lowered = {name.lower(): value for name, value in headers.items()}
+        lowered.setdefault("user-agent", self._agent)
+        return Request(
+            method=method, path=path, query=query, headers=lowered, body=body, user=self._user
+        )
+
+
+async def _whole(response: Response) -> bytes:
+    if response.chunks is None:
+        return response.body
+    return b"".join([chunk async for chunk in response.chunks])
+
+
+async def _once(body: bytes) -> AsyncIterator[bytes]:
+    yield body

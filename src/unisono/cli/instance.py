@@ -1,0 +1,123 @@
+"""An instance of the embedded cluster on disk: its folder, its lock, what it remembers.
+
+DIRECTORY/            0700
+  state.db            all objects
+  kubeconfig          0600; how to reach it, with the token
+  tls/                its certificate authority and its certificate
+  logs/               what pods wrote
+  instance.json       address and process of the running instance, last port
+  lock                held by the running process
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unisono.engine.model.errors import InvalidManifest, UnisonoError
+
+
+class InstanceError(UnisonoError):
+    """The folder of an instance cannot be used; the message says why and what to do."""
+
+
+def default_directory() -> Path:
+    """Return where an instance lives if nobody says."""
+    chosen = os.environ.get("UNISONO_DATA_DIR")
+    return Path(chosen) if chosen else Path.home() / ".unisono" / "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """The files of one instance."""
+
+    directory: Path
+
+    @property
+    def database(self) -> Path:
+        """All objects."""
+        return self.directory / "state.db"
+
+    @property
+    def kubeconfig(self) -> Path:
+        """How kubectl reaches it."""
+        return self.directory / "kubeconfig"
+
+    @property
+    def tls(self) -> Path:
+        """Certificates and keys."""
+        return self.directory / "tls"
+
+    @property
+    def logs(self) -> Path:
+        """What pods wrote."""
+        return self.directory / "logs"
+
+    def prepare(self) -> None:
+        """Make the folder; refuse one that others can look into."""
+        if self.directory.exists() and not self.directory.is_dir():
+            raise InvalidManifest("--data-dir", f"{self.directory} is not a folder")
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mode = self.directory.stat().st_mode
+        if mode & 0o077:
+            raise InstanceError(
+                f"{self.directory} is open to others; close it with: chmod 700 {self.directory}"
+            )
+        if self.kubeconfig.exists() and self.kubeconfig.stat().st_mode & 0o077:
+            raise InstanceError(
+                f"{self.kubeconfig} holds the key to the cluster and others can read it; close it "
+                f"with: chmod 600 {self.kubeconfig}"
+            )
+
+    def lock(self) -> int:
+        """Take the instance for this process until it ends; return the open file."""
+        handle = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(handle)
+            holder = self.pid()
+            who = f"process {holder}" if holder else "another process"
+            raise InstanceError(
+                f"{self.directory} is in use by {who}; stop it with: unisono down --data-dir "
+                f"{self.directory}"
+            ) from error
+        return handle
+
+    def is_running(self) -> bool:
+        """Say whether a process holds the lock."""
+        path = self.directory / "lock"
+        if not path.exists():
+            return False
+        handle = os.open(path, os.O_RDWR)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(handle)
+        return False
+
+    def remembered(self) -> dict[str, Any]:
+        """Return what the last process wrote about itself."""
+        try:
+            found = json.loads((self.directory / "instance.json").read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def remember(self, **values: Any) -> None:
+        """Write what others need to know about the running process; whole or not at all."""
+        path = self.directory / "instance.json"
+        temporary = path.with_suffix(".new")
+        temporary.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+        temporary.replace(path)
+
+    def pid(self) -> int:
+        """Return the process that runs it; 0 if none is known."""
+        pid = self.remembered().get("pid")
+        return pid if isinstance(pid, int) else 0

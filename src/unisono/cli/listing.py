@@ -1,0 +1,109 @@
+"""What `unisono queues`, `workloads` and `nodes` have in common: tables, forms, and watching.
+
+A command says how to read its rows; the same rows become a table, JSON or YAML. Watching reads them
+again once a second and prints the ones that changed, since a row is put together from objects of
+several kinds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from unisono.engine.model.errors import InvalidManifest
+
+if TYPE_CHECKING:
+    from unisono.cli.columns import Columns
+    from unisono.kube.client import Client
+
+Json = dict[str, Any]
+
+# Between two looks while watching: soon enough for a person, and little work for the API.
+_PAUSE_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """One table: its name for programs, its headings, its rows as cells and as values."""
+
+    name: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    values: Sequence[Json]
+
+
+Reads = Callable[["Client", argparse.Namespace], Awaitable[list[Sheet]]]
+
+
+def add_form(parser: argparse.ArgumentParser) -> None:
+    """Add the options of all lists."""
+    parser.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
+    parser.add_argument("-w", "--watch", action="store_true", help="go on with what changes")
+
+
+async def show(client: Client, arguments: argparse.Namespace, reads: Reads) -> int:
+    """Print the sheets in the form that was asked for."""
+    if arguments.output != "table":
+        from unisono.cli.objects import dump
+
+        if arguments.watch:
+            raise InvalidManifest("-w", "is for tables")
+        sheets = await reads(client, arguments)
+        sys.stdout.write(
+            dump({sheet.name: list(sheet.values) for sheet in sheets}, arguments.output)
+        )
+        return 0
+    sheets = await reads(client, arguments)
+    printed = [_columns(sheet) for sheet in sheets]
+    _print_first(sheets, printed)
+    while arguments.watch:
+        await _pause()
+        again = await reads(client, arguments)
+        for old, new, columns in zip(sheets, again, printed, strict=True):
+            _print_changed(old, new, columns)
+        sheets = again
+    return 0
+
+
+async def _pause() -> None:
+    from unisono.cli.clock import RealClock
+
+    await RealClock().sleep(_PAUSE_SECONDS)
+
+
+def _columns(sheet: Sheet) -> Columns:
+    from unisono.cli.columns import Columns
+    from unisono.kube.tables import Column
+
+    heads = [Column(name=title) for title in sheet.headings]
+    return Columns(heads, is_wide=False, has_namespace=False)
+
+
+def _print_first(sheets: list[Sheet], printed: list[Columns]) -> None:
+    texts = [
+        columns.text(_rows(sheet.rows), with_head=True)
+        for sheet, columns in zip(sheets, printed, strict=True)
+        if sheet.rows
+    ]
+    if texts:
+        print("\n\n".join(texts), flush=True)
+    else:
+        print("unisono: nothing found", file=sys.stderr)
+
+
+def _print_changed(old: Sheet, new: Sheet, columns: Columns) -> None:
+    """Print rows whose values are others now; that they grew older is no change."""
+    changed = [
+        row for row, value in zip(new.rows, new.values, strict=True) if value not in old.values
+    ]
+    if changed:
+        print(columns.text(_rows(changed), with_head=not old.rows), flush=True)
+
+
+def _rows(rows: Sequence[Sequence[object]]) -> list[Any]:
+    from unisono.kube.tables import Row
+
+    return [Row(cells=["-" if cell in (None, "") else cell for cell in row]) for row in rows]

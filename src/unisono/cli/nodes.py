@@ -1,0 +1,147 @@
+"""`unisono nodes`: what there is of each node and how much of it pods have asked for."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from unisono.cli.listing import Sheet, add_form, show
+from unisono.cli.reach import asked, verb_parser
+
+if TYPE_CHECKING:
+    from unisono.kube.client import Client
+
+Json = dict[str, Any]
+
+EXAMPLES = """\
+examples:
+  unisono nodes
+  unisono nodes -w
+  unisono nodes -o json
+"""
+
+_TYPE = "node.kubernetes.io/instance-type"
+
+
+def parser() -> argparse.ArgumentParser:
+    """Describe the arguments."""
+    made = verb_parser("List nodes and what is used of them.", EXAMPLES)
+    add_form(made)
+    return made
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print them."""
+
+    async def work(client: Client, given: argparse.Namespace) -> int:
+        return await show(client, given, read)
+
+    return asked(arguments, work)
+
+
+async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
+    """Return the sheet."""
+    from unisono.control.names import NODE, POD
+
+    nodes = (await client.list(NODE)).items
+    pods = (await client.list(POD)).items
+    found = listed(nodes, pods)
+    headings = ("NAME", "STATUS", "TYPE", "PODS", "GPUS", "CPU", "MEMORY")
+    rows = [
+        (
+            one["name"],
+            one["status"],
+            one["type"],
+            *(_cell(one["resources"], name) for name in ("pods", "gpus", "cpu", "memory")),
+        )
+        for one in found
+    ]
+    return [Sheet("nodes", headings, rows, found)]
+
+
+def listed(nodes: Iterable[Json], pods: Iterable[Json]) -> list[Json]:
+    """Return nodes as rows, by name."""
+    by_node: dict[str, list[Json]] = {}
+    for pod in pods:
+        is_over = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+        if pod["spec"].get("nodeName") and not is_over:
+            by_node.setdefault(pod["spec"]["nodeName"], []).append(pod)
+    ordered = sorted(nodes, key=lambda node: str(node["metadata"]["name"]))
+    return [_row(node, by_node.get(node["metadata"]["name"], [])) for node in ordered]
+
+
+def _row(node: Json, pods: list[Json]) -> Json:
+    from unisono.kinds.quantity import Quantity, format_amount
+
+    wanted: dict[str, int] = {"pods": len(pods)}
+    for pod in pods:
+        for name, amount in _requests(pod).items():
+            wanted[name] = wanted.get(name, 0) + amount
+    resources = {
+        name: {
+            "used": format_amount(wanted.get(name, 0), name),
+            "allocatable": format_amount(Quantity.from_raw(there).amount(name), name),
+        }
+        for name, there in ((node.get("status") or {}).get("allocatable") or {}).items()
+    }
+    labels = node["metadata"].get("labels") or {}
+    return {
+        "name": node["metadata"]["name"],
+        "status": _status(node),
+        "type": labels.get(_TYPE, ""),
+        "resources": resources,
+    }
+
+
+def _status(node: Json) -> str:
+    from unisono.cli.standing import holds
+
+    words = ["Ready" if holds(node, "Ready") else "NotReady"]
+    if node["spec"].get("unschedulable"):
+        words.append("SchedulingDisabled")
+    return ",".join(words)
+
+
+def _requests(pod: Json) -> dict[str, int]:
+    """Return what a pod takes of its node: its containers together, or its largest beginner."""
+    together: dict[str, int] = {}
+    for container in pod["spec"].get("containers") or ():
+        for name, amount in _asked(container).items():
+            together[name] = together.get(name, 0) + amount
+    for container in pod["spec"].get("initContainers") or ():
+        stays = container.get("restartPolicy") == "Always"
+        for name, amount in _asked(container).items():
+            before = together.get(name, 0)
+            together[name] = before + amount if stays else max(before, amount)
+    return together
+
+
+def _asked(container: Json) -> dict[str, int]:
+    from unisono.kinds.quantity import Quantity
+
+    resources = container.get("resources") or {}
+    wanted = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return {name: Quantity.from_raw(amount).amount(name) for name, amount in wanted.items()}
+
+
+def _cell(resources: Json, name: str) -> str:
+    """Write what is used and what there is; GPUs of every maker together."""
+    from unisono.engine.model.resources import is_gpu
+
+    if name == "gpus":
+        gpus = [one for resource, one in resources.items() if is_gpu(resource)]
+        used = sum(int(one["used"]) for one in gpus)
+        return f"{used}/{sum(int(one['allocatable']) for one in gpus)}" if gpus else ""
+    one = resources.get(name)
+    if one is None:
+        return ""
+    return f"{_whole(one['used'], name)}/{_whole(one['allocatable'], name)}"
+
+
+def _whole(written: str, name: str) -> str:
+    """Write whole cores and gibibytes: nobody compares the rest."""
+    from unisono.kinds.quantity import Quantity
+
+    units = Quantity.from_raw(written).units
+    return f"{units // 2**30}Gi" if name == "memory" else str(units)

@@ -1,0 +1,107 @@
+"""How a workload stands, read from its Workload alone: its state, its place, its history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+Json = dict[str, Any]
+State = Literal["waiting", "deactivated", "checked", "starting", "running", "leaving", "finished"]
+
+# The queue of what only has to find nodes: nobody wrote it, and it has no quota.
+NO_QUEUE = "unisono.dev-unlimited"
+
+MEANINGS: dict[State, str] = {
+    "waiting": "waits",
+    "deactivated": "is deactivated",
+    "checked": "has quota and waits for admission checks",
+    "starting": "is admitted and starts",
+    "running": "runs",
+    "leaving": "was told to leave and is stopping",
+    "finished": "is over",
+}
+
+
+def condition(obj: Json, kind: str) -> Json | None:
+    """Return a condition by its type."""
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return next((one for one in conditions if one["type"] == kind), None)
+
+
+def holds(obj: Json, kind: str) -> bool:
+    """Say whether a condition is there and true."""
+    found = condition(obj, kind)
+    return found is not None and found["status"] == "True"
+
+
+def state_of(workload: Json) -> State:
+    """Say how far a workload is."""
+    if holds(workload, "Finished"):
+        return "finished"
+    has_quota = bool((workload.get("status") or {}).get("admission"))
+    if has_quota and holds(workload, "Evicted"):
+        return "leaving"
+    if has_quota and holds(workload, "Admitted"):
+        return "running" if holds(workload, "PodsReady") else "starting"
+    if has_quota and holds(workload, "QuotaReserved"):
+        return "checked"
+    return "waiting" if workload["spec"].get("active", True) else "deactivated"
+
+
+def pods_of(workload: Json) -> int:
+    """Return how many pods a workload has."""
+    return sum(one.get("count", 1) for one in workload["spec"].get("podSets") or ())
+
+
+def job_of(workload: Json) -> str:
+    """Return the job behind a workload, as `kind/name`; the workload itself if there is none."""
+    for owner in workload["metadata"].get("ownerReferences") or ():
+        if owner.get("controller"):
+            return f"{owner['kind'].lower()}/{owner['name']}"
+    return f"workload/{workload['metadata']['name']}"
+
+
+def since(workload: Json) -> str:
+    """Return the time since when it is in its state."""
+    kind = {
+        "waiting": "QuotaReserved",
+        "checked": "QuotaReserved",
+        "starting": "Admitted",
+        "running": "PodsReady",
+        "leaving": "Evicted",
+        "finished": "Finished",
+    }.get(state_of(workload), "")
+    found = condition(workload, kind)
+    return str(found["lastTransitionTime"] if found else workload["metadata"]["creationTimestamp"])
+
+
+def evictions(workload: Json) -> dict[str, int]:
+    """Return how often a workload was evicted, by reason."""
+    stats = (workload.get("status") or {}).get("schedulingStats") or {}
+    return {one["reason"]: one["count"] for one in stats.get("evictions") or ()}
+
+
+def in_line(workloads: Sequence[Json]) -> list[Json]:
+    """Return those who wait, in the order of their queue (spec quota §5).
+
+    By priority, then by age; who was evicted because its pods did not start stands behind those
+    that came before that. What local queues used lately is left out: only the scheduler knows it.
+    """
+    waiting = [one for one in workloads if state_of(one) == "waiting"]
+    return sorted(waiting, key=_place)
+
+
+def _place(workload: Json) -> tuple[int, float, str]:
+    metadata = workload["metadata"]
+    at = metadata["creationTimestamp"]
+    evicted = condition(workload, "Evicted")
+    moves = ("PodsReadyTimeout", "AdmissionCheck")
+    if evicted is not None and evicted["status"] == "True" and evicted["reason"] in moves:
+        at = evicted["lastTransitionTime"]
+    return -workload["spec"].get("priority", 0), instant(at), metadata.get("uid", "")
+
+
+def instant(written: str) -> float:
+    """Return a time of an object in seconds."""
+    return datetime.fromisoformat(written).timestamp()

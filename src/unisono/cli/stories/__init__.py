@@ -1,0 +1,1 @@
+"""Stories that `unisono demo` tells."""

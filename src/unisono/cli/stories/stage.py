@@ -1,0 +1,193 @@
+"""A throw-away cluster to tell a story on, and a narrator who says what happens as it happens."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from unisono.apiserver.api import Api
+from unisono.apiserver.bootstrap import SYSTEM
+from unisono.apiserver.request import Request
+from unisono.apiserver.times import timestamp
+from unisono.cli.clock import RealClock
+from unisono.cli.embedded import Choices, running, seconds_now
+from unisono.cli.ids import chance, new_uid
+from unisono.cli.inprocess import InProcess
+from unisono.cli.instance import Instance
+from unisono.cli.tables import WIDTH, paragraph, table
+from unisono.engine.model.errors import UnisonoError
+from unisono.kinds.documents import read_documents
+from unisono.kube.client import Client
+from unisono.kube.connect import client_over
+from unisono.provision.nodes import nodes_of
+from unisono.provision.shapes import parse_shape
+
+Json = dict[str, Any]
+_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+_POLL_SECONDS = 0.02
+
+
+class StoryFailed(UnisonoError):
+    """What was to happen did not; the demo has found a bug."""
+
+
+@dataclass(slots=True)
+class Stage:
+    """The cluster of one story."""
+
+    api: Api
+    client: Client
+    started: float = field(default_factory=time.monotonic)
+    _told: dict[str, str] = field(default_factory=dict)
+
+    # ---- telling -----------------------------------------------------------------------------
+
+    def say(self, text: str) -> None:
+        """Tell what is going to happen."""
+        sys.stdout.write(f"\n{paragraph(text, indent='')}\n")
+        sys.stdout.flush()
+
+    def note(self, text: str) -> None:
+        """Tell what has just happened, and when."""
+        since = f"  {time.monotonic() - self.started:5.1f} s  "
+        wrapped = textwrap.wrap(text, WIDTH - len(since), subsequent_indent=" " * 4)
+        sys.stdout.write(f"\n{' ' * len(since)}".join([since + wrapped[0], *wrapped[1:]]) + "\n")
+        sys.stdout.flush()
+
+    async def show(self, command: str, path: str) -> None:
+        """Print a list as kubectl would."""
+        request = Request(method="GET", path=path, headers={"accept": _TABLE}, user=SYSTEM)
+        answer = orjson.loads((await self.api.handle(request)).body)
+        columns = [one for one in answer["columnDefinitions"] if one["priority"] == 0]
+        names = [one["name"].upper() for one in columns]
+        rows: list[list[object]] = []
+        for row in answer["rows"]:
+            cells = [
+                cell
+                for cell, one in zip(row["cells"], answer["columnDefinitions"], strict=True)
+                if one["priority"] == 0
+            ]
+            rows.append(cells)
+        if "-A" in command.split():
+            names.insert(0, "NAMESPACE")
+            for cells, row in zip(rows, answer["rows"], strict=True):
+                cells.insert(0, row["object"]["metadata"].get("namespace", ""))
+        sys.stdout.write(f"\n  $ {command}\n{table(names, rows)}\n")
+        sys.stdout.flush()
+
+    # ---- doing -------------------------------------------------------------------------------
+
+    async def apply(self, path: Path) -> None:
+        """Apply a file of manifests."""
+        read = read_documents(path.name, path.read_bytes())
+        for document in read.documents:
+            await self.client.apply(dict(document.raw))
+        self.note(f"kubectl apply -f {path.name}")
+
+    async def create(self, *objects: Json) -> None:
+        """Create objects."""
+        for obj in objects:
+            await self.client.apply(obj)
+
+    # ---- watching ----------------------------------------------------------------------------
+
+    def every(self, key: str) -> list[Json]:
+        """Return all objects of a kind, by `group/plural`."""
+        return [record.load() for record in self.api.store.listing(key)]
+
+    def tell_changes(self) -> None:
+        """Tell what became different of workloads since the last look."""
+        pods = self.every("/pods")
+        for workload in self.every("kueue.x-k8s.io/workloads"):
+            name = workload["metadata"]["name"].rpartition("-")[0]
+            said = _condition_of(workload, pods)
+            if said and self._told.get(name) != said:
+                self._told[name] = said
+                self.note(f"{name:<27} {said}")
+
+    async def until(self, what: str, is_so: Callable[[], bool], seconds: float = 30.0) -> None:
+        """Wait until something is so, telling what happens meanwhile."""
+        deadline = time.monotonic() + seconds
+        while True:
+            self.tell_changes()
+            if is_so():
+                return
+            if time.monotonic() > deadline:
+                raise StoryFailed(f"the story stops here: {what} did not happen in {seconds:g} s")
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def job_is(self, name: str, condition: str) -> bool:
+        """Say whether a Job has a condition."""
+        for one in self.every("batch/jobs"):
+            if one["metadata"]["name"] == name:
+                conditions = (one.get("status") or {}).get("conditions") or ()
+                return any(c["type"] == condition and c["status"] == "True" for c in conditions)
+        return False
+
+    def running(self, prefix: str) -> int:
+        """Return how many pods whose names begin so are running."""
+        return sum(
+            pod["metadata"]["name"].startswith(prefix)
+            and (pod.get("status") or {}).get("phase") == "Running"
+            for pod in self.every("/pods")
+        )
+
+
+def _condition_of(workload: Json, pods: list[Json]) -> str:
+    """Say in a few words how a workload stands."""
+    conditions = {
+        one["type"]: one for one in (workload.get("status") or {}).get("conditions") or ()
+    }
+
+    def holds(kind: str) -> bool:
+        return kind in conditions and conditions[kind]["status"] == "True"
+
+    if holds("Finished"):
+        return f"finished: {conditions['Finished']['reason']}"
+    if holds("Evicted"):
+        # Who made it leave, without the uids that a person cannot read.
+        message = re.sub(r" \(UID: [^)]*\)", "", conditions["Evicted"]["message"])
+        return f"has to leave: {message}"
+    name = workload["metadata"]["name"]
+    own = [
+        pod
+        for pod in pods
+        if (pod["metadata"].get("annotations") or {}).get("kueue.x-k8s.io/workload") == name
+    ]
+    alive = [pod for pod in own if (pod.get("status") or {}).get("phase") == "Running"]
+    if holds("PodsReady"):
+        nodes = sorted({pod["spec"].get("nodeName", "") for pod in alive})
+        return f"runs: {len(alive)} pods on {', '.join(nodes)}" if alive else ""
+    if holds("Admitted"):
+        return "admitted: all of it, with a node for every pod"
+    if "QuotaReserved" in conditions:
+        return f"waits: {conditions['QuotaReserved']['message']}"
+    return ""
+
+
+@contextlib.asynccontextmanager
+async def stage(title: str, nodes: str, *, speed: float = 1.0) -> AsyncIterator[Stage]:
+    """Start a cluster with these nodes for one story."""
+    sys.stdout.write(f"{title}\n{'=' * len(title)}\n")
+    clock = RealClock()
+    with tempfile.TemporaryDirectory(prefix="unisono-demo-") as directory:
+        instance = Instance(Path(directory))
+        instance.prepare()
+        made = list(nodes_of(parse_shape(nodes), now=timestamp(seconds_now())))
+        choices = Choices(speed=speed, is_power_safe=False)
+        async with running(instance, choices, made) as cluster:
+            client = client_over(
+                InProcess(cluster.api, SYSTEM), clock=clock, chance=chance(), ids=new_uid
+            )
+            yield Stage(cluster.api, client)

@@ -1,0 +1,185 @@
+"""`unisono up`: the embedded cluster in the foreground."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from unisono.cli.instance import Instance, default_directory
+from unisono.engine.model.errors import InvalidManifest
+
+_FIRST_NODES = "2xg6e.48xlarge"
+_MOST_SPEED = 100_000
+
+_EXAMPLES = """\
+examples:
+  unisono up
+  unisono up --nodes 4xg6e.48xlarge,2xm6i.2xlarge
+  unisono up --nodes '8x{gpu=8,cpu=96,memory=768Gi,rack=r1}' --data-dir /tmp/try
+  unisono up --nodes nodes.yaml --port 6443
+
+then, in another terminal:
+  export KUBECONFIG=~/.unisono/default/kubeconfig
+  kubectl get nodes
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Describe the arguments."""
+    found = argparse.ArgumentParser(
+        description="Run a cluster of your own: a Kubernetes API on this machine, driven by "
+        "kubectl. Ctrl-C stops it; its state stays.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    found.add_argument(
+        "--data-dir",
+        type=Path,
+        default=None,
+        metavar="DIR",
+        help="where its state lives (default: $UNISONO_DATA_DIR, else ~/.unisono/default)",
+    )
+    found.add_argument(
+        "--port", type=int, default=None, metavar="P", help="listen there (default: any free port)"
+    )
+    found.add_argument(
+        "--nodes",
+        default=None,
+        metavar="SHAPE|FILE",
+        help="nodes to add: COUNTxTYPE[@ZONE],…, COUNTx{gpu=8,cpu=96,…}, a file of Node "
+        f"manifests, or none (default at the first start: {_FIRST_NODES})",
+    )
+    found.add_argument(
+        "--pods",
+        choices=("simulated", "process"),
+        default="simulated",
+        help="simulated pods only take their time; process runs their commands here (default: "
+        "simulated)",
+    )
+    found.add_argument(
+        "--speed",
+        type=_speed,
+        default=1.0,
+        metavar="X",
+        help="simulated pods live so many times faster (default: 1)",
+    )
+    found.add_argument(
+        "--users",
+        type=Path,
+        default=None,
+        metavar="FILE",
+        help="more users, with tokens and groups; roles count from then on",
+    )
+    found.add_argument(
+        "--listen",
+        default="127.0.0.1",
+        metavar="HOST",
+        help="listen there (default: 127.0.0.1; another address needs --users)",
+    )
+    found.add_argument(
+        "--fast-commit",
+        action="store_true",
+        help="do not wait for the disk's cache: survives kill -9, not a power cut",
+    )
+    return found
+
+
+def _speed(text: str) -> float:
+    speed = float(text)
+    if not 0 < speed <= _MOST_SPEED:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and {_MOST_SPEED}")
+    return speed
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run until told to stop."""
+    if arguments.listen not in ("127.0.0.1", "::1", "localhost") and arguments.users is None:
+        message = f"{arguments.listen} can be reached by others; say who they are with --users FILE"
+        raise InvalidManifest("--listen", message)
+    instance = Instance(arguments.data_dir or default_directory())
+    instance.prepare()
+    lock = instance.lock()
+    try:
+        is_first = not instance.database.exists()
+        nodes = _nodes(arguments.nodes, is_first=is_first)
+        _serve(instance, arguments, nodes)
+    finally:
+        os.close(lock)
+    return 0
+
+
+def _nodes(chosen: str | None, *, is_first: bool) -> list[dict[str, Any]]:
+    """Return the nodes that were asked for; a cluster's first start brings some along."""
+    from unisono.apiserver.times import timestamp
+    from unisono.cli.embedded import seconds_now
+    from unisono.provision.nodes import nodes_of
+    from unisono.provision.shapes import BadShape, parse_shape
+
+    shape = chosen if chosen is not None else _FIRST_NODES if is_first else "none"
+    if shape == "none":
+        return []
+    path = Path(shape)
+    if path.suffix in (".yaml", ".yml", ".json") or path.is_file():
+        return _nodes_of_file(path)
+    try:
+        return list(nodes_of(parse_shape(shape), now=timestamp(seconds_now())))
+    except BadShape as error:
+        raise InvalidManifest("--nodes", str(error)) from error
+
+
+def _nodes_of_file(path: Path) -> list[dict[str, Any]]:
+    from unisono.kinds.documents import read_documents
+
+    read = read_documents(str(path), path.read_bytes())
+    for problem in read.problems:
+        raise InvalidManifest("--nodes", problem.line())
+    others = [document.kind for document in read.documents if document.kind != "Node"]
+    if others:
+        raise InvalidManifest("--nodes", f"{path} holds a {others[0]}; only Nodes belong there")
+    return [dict(document.raw) for document in read.documents]
+
+
+def _serve(instance: Instance, arguments: argparse.Namespace, nodes: list[dict[str, Any]]) -> None:
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_until_stopped(instance, arguments, nodes))
+
+
+async def _until_stopped(
+    instance: Instance, arguments: argparse.Namespace, nodes: list[dict[str, Any]]
+) -> None:
+    from unisono.cli.collector import calm_collector
+    from unisono.cli.embedded import Choices, running
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    choices = Choices(
+        port=arguments.port,
+        listen=arguments.listen,
+        users=arguments.users,
+        pods=arguments.pods,
+        speed=arguments.speed,
+        is_power_safe=not arguments.fast_commit,
+    )
+    async with running(instance, choices, nodes) as cluster:
+        port = int(cluster.url.rpartition(":")[2])
+        instance.remember(pid=os.getpid(), url=cluster.url, port=port)
+        count = cluster.api.store.count("/nodes")
+        print(f"api         {cluster.url}")
+        print(f"data        {instance.directory}")
+        print(f"nodes       {count}")
+        print(f"kubeconfig  export KUBECONFIG={instance.kubeconfig}")
+        print("ready", flush=True)
+        calm_collector()
+        await stop.wait()
+        print("stopping", file=sys.stderr)
+    instance.remember(port=port)

@@ -1,0 +1,74 @@
+"""`unisono why`: why a job waits and what would change it, or where it runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from unisono.cli.reach import asked, verb_parser
+from unisono.cli.targets import Target, namespace_of, read_targets
+
+if TYPE_CHECKING:
+    from unisono.kube.client import Client
+
+Json = dict[str, Any]
+
+EXAMPLES = """\
+examples:
+  unisono why trainjob/t5-large
+  unisono why vcjob/train -n ml
+  unisono why job-train-3f1b2          (the name of a Workload)
+  unisono why job/train -o json
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Describe the arguments."""
+    made = verb_parser("Say why a job waits and what would change it, or where it runs.", EXAMPLES)
+    made.add_argument(
+        "what",
+        nargs="+",
+        metavar="KIND/NAME",
+        help="a job of any kind, a pod, or a Workload by its name",
+    )
+    made.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text")
+    return made
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the answer."""
+    return asked(arguments, _why)
+
+
+async def _why(client: Client, arguments: argparse.Namespace) -> int:
+    from unisono.cli.clock import RealClock
+    from unisono.cli.objects import dump
+    from unisono.cli.why_text import text
+    from unisono.kube.lookup import look_up
+
+    words = arguments.what
+    if len(words) == 1 and "/" not in words[0]:
+        words = [f"workloads.kueue.x-k8s.io/{words[0]}"]
+    targets = read_targets(await look_up(client), words)
+    answers = [await _answer(client, arguments, target) for target in targets]
+    if arguments.output == "text":
+        now = RealClock().now()
+        sys.stdout.write("\n".join(text(one, now) for one in answers))
+    else:
+        whole: Any = answers[0] if len(answers) == 1 else answers
+        sys.stdout.write(dump(whole, arguments.output))
+    return 0
+
+
+async def _answer(client: Client, arguments: argparse.Namespace, target: Target) -> Json:
+    from unisono.cli.why_answer import answer
+    from unisono.cli.why_found import gather
+
+    if not target.name:
+        from unisono.engine.model.errors import InvalidManifest
+
+        raise InvalidManifest("", f"which one? Say {target.spoken.resource.plural}/NAME")
+    namespace = namespace_of(client, arguments, target.spoken)
+    obj = await client.get(target.spoken.kind, target.name, namespace)
+    return answer(await gather(client, obj))

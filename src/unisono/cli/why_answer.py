@@ -1,0 +1,218 @@
+"""The answer of `unisono why` as a value, before there are words for it.
+
+It has the same keys for everything that can be asked about; what does not apply is absent.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from unisono.cli.standing import condition, evictions, holds, in_line, since, state_of
+from unisono.cli.why_found import Found
+from unisono.control.names import EXPLANATION, QUEUE_LABEL
+from unisono.kinds.kueue.topology_assignment import pods_per_host
+
+Json = dict[str, Any]
+
+# Where the kinds of jobs count how often they began anew.
+_RESTARTS = ("restarts", "retryCount", "restartCount")
+_ATTEMPT = "unisono.dev/attempt"
+_INCIDENT = "unisono.dev/last-incident"
+# Kinds that run something and are not called a job.
+_OTHER_JOBS = ("Pod", "JobSet", "RayCluster", "PodGroup")
+# Conditions of jobs that tell of trouble.
+_TROUBLES = ("Failed", "FailureTarget", "Suspended", "Unschedulable")
+
+
+def answer(found: Found) -> Json:
+    """Return what is known about an object."""
+    metadata = found.job["metadata"]
+    made: Json = {
+        "kind": found.job["kind"],
+        "namespace": metadata.get("namespace", ""),
+        "name": metadata["name"],
+    }
+    if found.asked is not found.job and found.asked is not found.workload:
+        asked = found.asked
+        made["asked"] = {"kind": asked["kind"], "name": asked["metadata"]["name"]}
+    made |= _of_workload(found, found.workload) if found.workload else _without_workload(found)
+    made["history"] = _history(found)
+    if found.warnings:
+        made["warnings"] = found.warnings
+    made["estimate"] = None  # nothing works one out yet
+    return made
+
+
+# ---- with a workload -----------------------------------------------------------------------------
+
+
+def _of_workload(found: Found, workload: Json) -> Json:
+    state = state_of(workload)
+    admission = (workload.get("status") or {}).get("admission") or {}
+    behind = found.local_queue["spec"]["clusterQueue"] if found.local_queue else ""
+    made: Json = {
+        "workload": workload["metadata"]["name"],
+        "state": state,
+        "since": since(workload),
+        "queue": workload["spec"].get("queueName", ""),
+        "clusterQueue": admission.get("clusterQueue") or behind,
+        "priority": workload["spec"].get("priority", 0),
+        "asks": [_asked(one) for one in workload["spec"].get("podSets") or ()],
+    }
+    if state in ("waiting", "deactivated"):
+        made |= _reasons(workload)
+    if state == "waiting":
+        made["position"] = _position(found, workload)
+    elif state in ("leaving", "finished"):
+        told = condition(workload, "Evicted" if state == "leaving" else "Finished") or {}
+        made |= {"reason": told.get("reason", ""), "message": told.get("message", "")}
+    if admission:
+        made["places"] = list(_places(admission))
+    if found.pods:
+        made["pods"] = _phases(found.pods)
+    return made
+
+
+def _asked(pod_set: Json) -> Json:
+    """Return how many pods of which size a pod set has."""
+    each: dict[str, list[str]] = {}
+    for container in (pod_set["template"].get("spec") or {}).get("containers") or ():
+        resources = container.get("resources") or {}
+        wanted = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+        for name, amount in wanted.items():
+            each.setdefault(name, []).append(str(amount))
+    return {
+        "podSet": pod_set["name"],
+        "pods": pod_set.get("count", 1),
+        "each": {name: " + ".join(amounts) for name, amounts in sorted(each.items())},
+    }
+
+
+def _reasons(workload: Json) -> Json:
+    reserved = condition(workload, "QuotaReserved") or {}
+    explained = condition(workload, EXPLANATION)
+    made: Json = {"reason": reserved.get("reason", ""), "message": reserved.get("message", "")}
+    if explained is not None:
+        try:
+            record = json.loads(explained["message"])
+            made |= {"stage": record["stage"], "facts": record["facts"]}
+        except (ValueError, KeyError, TypeError):
+            pass  # of another version, or somebody wrote over it; the message is there all the same
+    return made
+
+
+def _position(found: Found, workload: Json) -> Json:
+    order = in_line(found.rivals) or [workload]
+    uids = [one["metadata"]["uid"] for one in order]
+    own = workload["metadata"]["uid"]
+    place = uids.index(own) if own in uids else len(uids)
+    ahead = order[0]["metadata"] if place else None
+    made: Json = {"place": place + 1, "of": max(len(uids), place + 1)}
+    if ahead is not None:
+        made["behind"] = f"{ahead['namespace']}/{ahead['name']}"
+    return made
+
+
+def _places(admission: Json) -> Iterator[Json]:
+    for one in admission.get("podSetAssignments") or ():
+        for host, pods in pods_per_host(one.get("topologyAssignment")):
+            yield {"podSet": one["name"], "node": host, "pods": pods}
+
+
+def _phases(pods: list[Json]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for pod in pods:
+        gone = "deletionTimestamp" in pod["metadata"]
+        phase = "Terminating" if gone else (pod.get("status") or {}).get("phase", "Unknown")
+        counts[phase] = counts.get(phase, 0) + 1
+    return counts
+
+
+# ---- without one ---------------------------------------------------------------------------------
+
+
+def _without_workload(found: Found) -> Json:
+    """Say how something stands that no queue has to admit, or not yet."""
+    job = found.job
+    queue = (job["metadata"].get("labels") or {}).get(QUEUE_LABEL, "")
+    made: Json = {"state": "unmanaged"}
+    if queue:
+        made = {"state": "unknown", "queue": queue}
+    made["isJob"] = _is_job(job)
+    if found.pods:
+        made["pods"] = _phases(found.pods)
+        made["places"] = _seats(found.pods)
+    for pod in found.pods:
+        scheduled = condition(pod, "PodScheduled")
+        if scheduled is not None and scheduled["status"] == "False":
+            return made | {
+                "state": "waiting",
+                "since": scheduled["lastTransitionTime"],
+                "reason": scheduled.get("reason", ""),
+                "message": scheduled.get("message", ""),
+            }
+    told = [
+        f"{kind}: {found_condition.get('message') or found_condition.get('reason', '')}"
+        for kind in _TROUBLES
+        if holds(job, kind) and (found_condition := condition(job, kind)) is not None
+    ]
+    if told:
+        made["message"] = "; ".join(told)
+    return made
+
+
+def _seats(pods: list[Json]) -> list[Json]:
+    counts: dict[str, int] = {}
+    for pod in pods:
+        node = pod["spec"].get("nodeName")
+        if node:
+            counts[node] = counts.get(node, 0) + 1
+    return [{"podSet": "", "node": node, "pods": count} for node, count in sorted(counts.items())]
+
+
+def _is_job(obj: Json) -> bool:
+    return obj["kind"].endswith("Job") or obj["kind"] in _OTHER_JOBS
+
+
+# ---- what happened -------------------------------------------------------------------------------
+
+
+def _history(found: Found) -> Json:
+    made: Json = {}
+    workload = found.workload
+    if workload is not None:
+        counts = evictions(workload)
+        evicted = condition(workload, "Evicted")
+        if counts or evicted is not None:
+            made["evictions"] = counts
+        if evicted is not None:
+            made["lastEviction"] = {
+                "at": evicted["lastTransitionTime"],
+                "message": evicted.get("message", "").removeprefix("Previously: "),
+            }
+        past = (workload.get("status") or {}).get("accumulatedPastExecutionTimeSeconds")
+        if past:
+            made["ranSeconds"] = past
+    status = found.job.get("status") or {}
+    annotations = found.job["metadata"].get("annotations") or {}
+    restarts = next((status[name] for name in _RESTARTS if status.get(name)), 0)
+    attempt = annotations.get(_ATTEMPT, "")
+    restarts = restarts or (int(attempt) if attempt.isdecimal() else 0)
+    if restarts:
+        made["restarts"] = restarts
+    if annotations.get(_INCIDENT):
+        made["lastIncident"] = _incident(annotations[_INCIDENT])
+    if found.job["kind"] == "Job" and status.get("failed"):
+        made["failedPods"] = status["failed"]
+    return made
+
+
+def _incident(written: str) -> str:
+    """Return the last thing that went wrong in a gang, in one line."""
+    try:
+        record = json.loads(written)
+        return f"{record['reason']}: {record['message']}"
+    except (ValueError, KeyError, TypeError):
+        return written

@@ -1,0 +1,144 @@
+"""The answer of `unisono why` in words."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from unisono.apiserver.tables.age import age
+from unisono.cli.standing import MEANINGS, NO_QUEUE
+from unisono.cli.tables import WIDTH
+
+Json = dict[str, Any]
+
+_MOST_PLACES = 12  # a thousand nodes would bury everything else
+
+
+def text(answer: Json, now: float) -> str:
+    """Return the whole text, with a line end."""
+    lines = [_headline(answer), *_about(answer, now)]
+    for title, items in (
+        ("why", list(_why(answer))),
+        ("what would change it", list(_changes(answer))),
+        ("where", list(_where(answer))),
+        ("history", list(_history(answer, now))),
+        ("warnings", answer.get("warnings") or []),
+    ):
+        if items:
+            lines += ["", f"{title}:", *(_item(one) for one in items)]
+    if answer["state"] in ("waiting", "unknown"):
+        lines += ["", "estimate: not yet known"]
+    return "\n".join(lines) + "\n"
+
+
+def _headline(answer: Json) -> str:
+    place = f"{answer['namespace']}/" if answer["namespace"] else ""
+    name = f"{answer['kind']} {place}{answer['name']}"
+    if "asked" in answer:
+        asked = answer["asked"]
+        name = f"{asked['kind']} {asked['name']} is part of {name}, which"
+    return f"{name} {_state(answer)}."
+
+
+def _state(answer: Json) -> str:
+    state = answer["state"]
+    if state == "unknown":
+        return f"has no Workload in queue {answer['queue']} yet"
+    if state != "unmanaged":
+        words = MEANINGS[state]
+        queue, behind = answer.get("queue"), answer.get("clusterQueue")
+        if queue == NO_QUEUE:
+            return f"{words}; it is in no queue and needs only nodes"
+        if queue:
+            words += f" in queue {queue}"
+            words += f" (ClusterQueue {behind})" if behind and behind != queue else ""
+        position = answer.get("position")
+        if position:
+            words += f", number {position['place']} of {position['of']}"
+        return words
+    if answer.get("isJob", True):
+        return "is in no queue: it is not managed, and its pods start as nodes have room"
+    return "is not a job, so no queue has to admit it"
+
+
+def _about(answer: Json, now: float) -> Iterator[str]:
+    if "since" in answer:
+        yield f"  since     {answer['since']} ({age(answer['since'], now)} ago)"
+    for number, one in enumerate(answer.get("asks") or ()):
+        each = ", ".join(f"{amount} {name}" for name, amount in one["each"].items()) or "nothing"
+        pods = f"{one['pods']} pod{'s' if one['pods'] != 1 else ''}"
+        yield f"  {'asks for' if number == 0 else '':<8}  {pods} of {one['podSet']}, each {each}"
+    if answer.get("priority"):
+        yield f"  priority  {answer['priority']}"
+    if answer.get("workload"):
+        yield f"  workload  {answer['workload']}"
+
+
+def _why(answer: Json) -> Iterator[str]:
+    position = answer.get("position") or {}
+    if answer.get("facts"):
+        yield from dict.fromkeys(fact["says"] for fact in answer["facts"])
+    elif answer.get("message"):
+        yield answer["message"]
+    elif answer["state"] == "waiting" and "behind" in position:
+        yield f"was not examined yet: {position['behind']} is ahead of it"
+    elif answer["state"] == "waiting":
+        yield "was not examined yet; if that does not change, see whether the scheduler runs"
+    elif answer["state"] == "unknown":
+        yield "nobody has made a Workload of it yet; its warnings or its status may say more"
+
+
+def _changes(answer: Json) -> Iterator[str]:
+    yield from dict.fromkeys(
+        fact["changes"] for fact in answer.get("facts") or () if fact.get("changes")
+    )
+    if answer["state"] == "unmanaged" and answer.get("isJob"):
+        yield "to queue it, label it: kueue.x-k8s.io/queue-name=NAME"
+
+
+def _where(answer: Json) -> Iterator[str]:
+    phases = answer.get("pods")
+    if phases:
+        yield "pods: " + ", ".join(f"{count} {phase}" for phase, count in sorted(phases.items()))
+    places = answer.get("places") or []
+    for one in places[:_MOST_PLACES]:
+        pods = f"{one['pods']} pod{'s' if one['pods'] != 1 else ''}"
+        of = f" of {one['podSet']}" if one["podSet"] else ""
+        yield f"node {one['node']}: {pods}{of}"
+    if len(places) > _MOST_PLACES:
+        yield f"and {len(places) - _MOST_PLACES} more nodes; -o json has them all"
+
+
+def _history(answer: Json, now: float) -> Iterator[str]:
+    history = answer.get("history") or {}
+    counts = history.get("evictions") or {}
+    if counts:
+        reasons = ", ".join(f"{reason} {count}" for reason, count in counts.items())
+        yield f"evicted {_times(sum(counts.values()))}: {reasons}"
+    last = history.get("lastEviction")
+    if last:
+        yield f"last eviction: {last['message'] or 'no reason was given'}"
+    if history.get("ranSeconds"):
+        yield f"ran {history['ranSeconds']} s before that"
+    if history.get("restarts"):
+        yield f"restarted {_times(history['restarts'])}"
+    if history.get("lastIncident"):
+        yield f"last incident: {history['lastIncident']}"
+    if history.get("failedPods"):
+        yield f"pods that failed: {history['failedPods']}"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _item(words: str) -> str:
+    return textwrap.fill(
+        words,
+        WIDTH,
+        initial_indent="  - ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

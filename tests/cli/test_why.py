@@ -1,0 +1,167 @@
+"""`unisono why`: the answer for what waits, runs, left, ended or is nobody's business."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from tests.cli.conftest import Shell, config_map, pod
+from tests.runner.simulated_world import simulated_world
+from tests.support.control_objects import GPU, job, node, priority, queue
+from tests.support.control_world import World
+from unisono.cli.why_answer import answer
+from unisono.cli.why_found import gather
+from unisono.cli.why_text import text
+from unisono.control import names
+from unisono.kube.mapping import Kind
+
+Json = dict[str, Any]
+Story = Callable[[World], Coroutine[Any, Any, None]]
+
+
+def play(story: Story) -> None:
+    """Run a story on a new cluster."""
+
+    async def run() -> None:
+        async with simulated_world().running() as world:
+            await story(world)
+
+    asyncio.run(run())
+
+
+async def why(world: World, name: str, kind: Kind = names.JOB) -> tuple[Json, str]:
+    """Ask, and return the answer as a value and in words."""
+    found = answer(await gather(world.client, world.get(kind, name)))
+    return found, text(found, world.clock.now())
+
+
+def test_what_waits_for_nodes_has_numbers_and_a_remedy() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), *queue(), job("train"))
+        await world.settle()
+        found, words = await why(world, "train")
+        assert found["state"] == "waiting"
+        assert found["position"] == {"place": 1, "of": 1}
+        assert found["stage"] == "placement"
+        assert found["facts"][0] | {"pods": 2, "pods_placeable": 1} == found["facts"][0]
+        assert found["asks"] == [{"podSet": "main", "pods": 2, "each": {GPU: "8"}}]
+        assert words.startswith(
+            "Job default/train waits in queue lq-cq (ClusterQueue cq), number 1 of 1."
+        )
+        assert "1 of 2 pods fit" in words
+        assert "room for 1 more pod: nodes that join, or others that end" in words
+        assert words.endswith("estimate: not yet known\n")
+
+    play(story)
+
+
+def test_what_waits_for_quota_stands_in_line() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), node("n2"), *queue(gpus=8), priority("high", 10))
+        await world.create(job("first", pods=1))
+        await world.settle()
+        await world.create(job("second", pods=1), job("third", pods=1))
+        await world.create(job("urgent", pods=1, priority_class="high"))
+        await world.settle()
+        found, words = await why(world, "third")
+        assert found["position"]["place"] == 3
+        assert found["position"]["of"] == 3
+        assert found["position"]["behind"].startswith("default/job-urgent-")
+        assert "8 nvidia.com/gpu freed in flavor f, or that much more quota" in words
+        assert (await why(world, "urgent"))[0]["priority"] == 10
+
+    play(story)
+
+
+def test_what_runs_says_where_and_a_pod_leads_to_its_job() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), node("n2"), *queue(), job("train", seconds=500))
+        await world.pass_time(5)
+        found, words = await why(world, "train")
+        assert found["state"] == "running"
+        assert found["pods"] == {"Running": 2}
+        assert {place["node"] for place in found["places"]} == {"n1", "n2"}
+        assert "node n1: 1 pod of main" in words
+        assert "facts" not in found, "it was admitted, so nothing is left to explain"
+        member = world.every(names.POD)[0]["metadata"]["name"]
+        of_pod, told = await why(world, member, names.POD)
+        assert of_pod["workload"] == found["workload"]
+        assert told.startswith(f"Pod {member} is part of Job default/train, which runs")
+        by_name, _ = await why(world, found["workload"], names.WORKLOAD)
+        assert by_name == found
+
+    play(story)
+
+
+def test_what_was_preempted_tells_its_history() -> None:
+    async def story(world: World) -> None:
+        rules = {"withinClusterQueue": "LowerPriority"}
+        await world.create(node("n1"), node("n2"), *queue(preemption=rules), priority("high", 100))
+        await world.create(job("low", seconds=500))
+        await world.settle()
+        await world.create(job("high", seconds=500, priority_class="high"))
+        await world.pass_time(60)
+        found, words = await why(world, "low")
+        assert found["state"] == "waiting"
+        assert found["history"]["evictions"] == {"Preempted": 1}
+        assert "evicted once: Preempted 1" in words
+        assert "last eviction: Preempted to accommodate default/job-high-" in words
+
+    play(story)
+
+
+def test_what_is_over_says_how_it_ended() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), *queue(), job("short", pods=1, seconds=5))
+        await world.pass_time(30)
+        found, words = await why(world, "short")
+        assert (found["state"], found["reason"]) == ("finished", "Succeeded")
+        assert "is over" in words
+
+    play(story)
+
+
+def test_what_is_in_no_queue_is_not_managed() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), job("free", pods=1, queue_name=""))
+        await world.settle()
+        found, words = await why(world, "free")
+        assert found["state"] == "unmanaged"
+        assert "to queue it, label it: kueue.x-k8s.io/queue-name=NAME" in words
+        member = world.every(names.POD)[0]["metadata"]["name"]
+        of_pod, _ = await why(world, member, names.POD)
+        assert of_pod["state"] == "unmanaged"
+
+    play(story)
+
+
+def test_a_pod_that_fits_nowhere_says_why() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), job("free", pods=1, gpus=64, queue_name=""))
+        await world.settle()
+        member = world.every(names.POD)[0]["metadata"]["name"]
+        found, words = await why(world, member, names.POD)
+        assert found["state"] == "waiting"
+        assert "the best node has 8 of 64 nvidia.com/gpu" in " ".join(words.split())
+
+    play(story)
+
+
+# ---- at the terminal -----------------------------------------------------------------------------
+
+
+def test_the_command_answers_in_every_form(shell: Shell) -> None:
+    shell.type("apply", "-f", shell.file(pod("p"), config_map("c"))).ok()
+    assert shell.type("why", "pod/p").ok().startswith(f"Pod {shell.namespace}/p is in no queue")
+    assert "is not a job" in shell.type("why", "cm/c").ok()
+    assert '"state": "unmanaged"' in shell.type("why", "pod/p", "-o", "json").ok()
+    assert "state: unmanaged" in shell.type("why", "pod", "p", "-o", "yaml").ok()
+
+
+def test_wrong_questions_say_what_to_do(shell: Shell) -> None:
+    assert shell.type("why", "nope").code == 1
+    assert shell.type("why", "job/nope").code == 1
+    said = shell.type("why", "jbos/x")
+    assert said.code == 2
+    assert "did you mean" in said.err
