@@ -65,6 +65,18 @@ def test_a_gang_waits_for_its_last_node_and_then_starts_whole() -> None:
     play(story)
 
 
+def test_a_cluster_without_nodes_admits_nobody() -> None:
+    async def story(world: World) -> None:
+        await world.create(*queue(), job("early", pods=1))
+        await world.settle()
+        assert world.get(names.JOB, "early")["spec"]["suspend"] is True
+        await world.create(node("n1"))
+        await world.settle()
+        assert phases(world, "early") == ["Running"]
+
+    play(story)
+
+
 def test_a_job_runs_to_its_end_and_gives_its_quota_back() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1"), node("n2"), *queue(), job("first"), job("second"))

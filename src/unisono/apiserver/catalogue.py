@@ -64,6 +64,7 @@ class Resource:
         self.key = _STORED_UNDER.get(served.key, served.key)
         self.stored_as = _STORED_AS.get(self.key, stored_as)  # an apiVersion
         self.is_as_stored = self.stored_as == served.api_version
+        self.is_only_version = True
         self.schema_rv = 0  # objects from before this version may lack defaults
 
     @cached_property
@@ -155,6 +156,7 @@ class Catalogue:
         for served in listed:
             resource = Resource(served, stored.api_version, _strategy_of(served))
             resource.schema_rv = rv
+            resource.is_only_version = len(listed) == 1
             self._by_address[served.group, served.version, served.plural] = resource
             if resource.is_as_stored:
                 self._storage[resource.key] = resource

@@ -105,7 +105,7 @@ def test_the_master_ends_the_job() -> None:
     told(story)
 
 
-FAILS = {"fail_after": "5", "fail_index": "1"}
+FAILS: dict[str, Any] = {"fail_after": "5", "fail_index": "1"}
 
 
 @pytest.mark.parametrize(

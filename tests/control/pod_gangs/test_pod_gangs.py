@@ -188,7 +188,8 @@ def test_the_status_of_a_pod_group() -> None:
         def status() -> Json:
             return dict(world.get(COSCHEDULING, "g").get("status") or {})
 
-        await world.create(podgroup("coscheduling"), member("coscheduling", "a", run_seconds="9"))
+        await world.create(gpu_node("n0", 0), podgroup("coscheduling"))
+        await world.create(member("coscheduling", "a", run_seconds="9"))
         await world.settle()
         assert status()["phase"] == "Pending"
         await world.create(member("coscheduling", "b", run_seconds="9"))

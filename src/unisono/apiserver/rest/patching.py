@@ -27,6 +27,7 @@ from unisono.apiserver.rest.body import (
 )
 from unisono.apiserver.rest.context import Tools
 from unisono.apiserver.rest.manner import Manner
+from unisono.apiserver.rest.owning import translator, unowned
 from unisono.apiserver.rest.route import Route
 from unisono.apiserver.rest.versions import shown
 from unisono.apiserver.rest.write import Outcome, Writer
@@ -137,6 +138,8 @@ class Patcher:
             subresource=route.subresource,
             now=self._tools.clock(),
             shape=resource.served.shape,
+            ignored=unowned(resource),
+            translate=translator(self._tools.catalogue, resource),
         )
         manner = Manner.of(request, is_applied=True)
         if record is None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from unisono.apiserver.errors import Cause, invalid
 from unisono.apiserver.strategy import Json
 
@@ -34,22 +32,3 @@ def drop_empty(metadata: Json) -> None:
     for key in ("labels", "annotations", "finalizers", "ownerReferences"):
         if key in metadata and not metadata[key]:
             del metadata[key]
-
-
-def is_same(obj: Json, old: Json) -> bool:
-    """Compare two states, not minding when somebody last wrote."""
-    if obj.keys() != old.keys():
-        return False
-    for key in obj:
-        if key != "metadata" and obj[key] != old[key]:
-            return False
-    new_metadata, old_metadata = dict(obj["metadata"]), dict(old["metadata"])
-    new_fields = _without_times(new_metadata.pop("managedFields", None))
-    old_fields = _without_times(old_metadata.pop("managedFields", None))
-    return new_metadata == old_metadata and new_fields == old_fields
-
-
-def _without_times(entries: Any) -> list[Json]:
-    return [
-        {key: value for key, value in entry.items() if key != "time"} for entry in entries or ()
-    ]

@@ -22,13 +22,14 @@ from unisono.apiserver.errors import (
     invalid,
     not_found,
 )
-from unisono.apiserver.patch.managed import record_update
+from unisono.apiserver.patch.managed import record_update, without_idle_times
 from unisono.apiserver.request import Request
 from unisono.apiserver.rest.body import report_fields
 from unisono.apiserver.rest.context import Here, Tools
 from unisono.apiserver.rest.manner import Manner
+from unisono.apiserver.rest.owning import translator, unowned
 from unisono.apiserver.rest.route import Route
-from unisono.apiserver.rest.states import check_parts, drop_empty, is_over, is_same
+from unisono.apiserver.rest.states import check_parts, drop_empty, is_over
 from unisono.apiserver.rest.versions import shown, shown_bytes, stored
 from unisono.apiserver.storage.record import Record
 from unisono.apiserver.strategy import Json, Strategy
@@ -213,7 +214,8 @@ class Writer:
             self._fill(resource, obj)
         self._admit(here, resource, obj, old)
         self._check_finalizers(obj, old, resource)
-        if is_same(obj, old):
+        without_idle_times(old, obj)
+        if obj == old:
             return None, shown_bytes(record, resource)
         if resource.strategy.has_generation and self._moves(obj, old, resource):
             metadata["generation"] = old["metadata"].get("generation", 0) + 1
@@ -367,4 +369,6 @@ class Writer:
             subresource=subresource,
             now=now,
             shape=resource.served.shape,
+            ignored=unowned(resource),
+            translate=translator(self._tools.catalogue, resource),
         )

@@ -28,10 +28,10 @@ def compile_scalar(node: Node, combined: Sequence[Callable[[Any], Faults]]) -> P
     rules = list(scalar_rules(node))
     if shape.is_quantity:
         wanted = "a quantity such as 4, 500m or 64Gi"
-        check = _checked((int, str), wanted, [_amount, *rules], combined)
+        check = _or_whole(_checked((int, str), wanted, [_amount, *rules], combined))
         return check if rules or combined else _unless_amount(check)
     if shape.is_int_or_string:
-        return _checked((int, str), "an integer or a string", rules, combined)
+        return _or_whole(_checked((int, str), "an integer or a string", rules, combined))
     if shape.type == "string":
         return _unless_usual(node, _checked((str,), "a string", rules, combined))
     if shape.type == "boolean":
@@ -94,6 +94,15 @@ def _integer(rules: Sequence[Rule], combined: Sequence[Callable[[Any], Faults]])
         return check(value)
 
     return check_integer
+
+
+def _or_whole(check: Pass) -> Pass:
+    """Take 2.0 for the integer that it is: clients in languages with one kind of number say so."""
+
+    def check_number(value: Any) -> Any:
+        return check(int(value) if type(value) is float and value.is_integer() else value)
+
+    return check_number
 
 
 def scalar_rules(node: Node) -> Iterable[Rule]:

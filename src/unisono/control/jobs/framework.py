@@ -11,10 +11,11 @@ it may be interrupted anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from typing import Any
 
 from unisono.control import names
-from unisono.control.actions import Create, Delete, Json, Note, Patch, Ref, Steps
+from unisono.control.actions import Action, Create, Delete, Json, Note, Patch, Ref, Steps
 from unisono.control.conditions import find, is_true, seconds, with_condition
 from unisono.control.controller import own_key, owner_key
 from unisono.control.jobs.adapter import End, Injection, JobAdapter, PodSetOfJob
@@ -117,6 +118,7 @@ class JobController:
         else:
             if not adapter.is_suspended(job):
                 yield from adapter.stop(job, _sets_of(workload))
+            workload = yield from _reactivate(workload, now)
             yield from self._follow_edits(job, workload, queue, view)
 
     def _follow_edits(self, job: Json, workload: Json, queue: str, view: View) -> Steps:
@@ -188,6 +190,24 @@ class JobController:
             return  # the job's own pods tell when they are gone
         if not adapter.is_active(job, view):
             yield Patch(Ref.to(workload), {"status": released(workload, now)}, "status")
+
+
+def _reactivate(workload: Json, now: float) -> Generator[Action, Any, Json]:
+    """Let a workload queue again that somebody deactivated and then activated."""
+    requeued = find(_conditions(workload), "Requeued")
+    if (
+        requeued is None
+        or requeued["status"] == "True"
+        or not requeued["reason"].startswith("Deactivated")
+        or not workload["spec"].get("active", True)
+    ):
+        return workload
+    conditions = with_condition(
+        _conditions(workload), "Requeued", "True", "Reactivated", "The workload is active", now=now
+    )
+    changes = {"status": {"conditions": conditions, "requeueState": None}}
+    changed: Json = yield Patch(Ref.to(workload), changes, "status")
+    return changed
 
 
 def released(workload: Json, now: float) -> Json:

@@ -11,7 +11,7 @@ from unisono.control.conditions import find
 from unisono.control.jobs.adapter import End, Injection, PodSetOfJob
 from unisono.control.jobs.jobset import are_ready, done_for_good, runs_something, sets_of
 from unisono.control.operators.training_runtimes import runtime_of
-from unisono.control.operators.trainjob_faults import faults_of
+from unisono.control.operators.trainjob_faults import Faults
 from unisono.control.operators.trainjob_parts import INJECTOR
 from unisono.control.operators.trainjob_render import rendered
 from unisono.control.view import View
@@ -28,10 +28,14 @@ class TrainJobs:
     kind: Kind = names.TRAIN_JOB
     watches: Sequence[Kind] = (names.JOB_SET,)
 
+    def __init__(self) -> None:
+        """Begin with nothing read."""
+        self._faults = Faults()
+
     def pod_sets(self, job: Json, view: View) -> Sequence[PodSetOfJob]:
         """Return the pod sets of the JobSet it becomes; empty while its runtime is missing."""
         runtime = runtime_of(job, view)
-        if runtime is None or faults_of(job, runtime, view):
+        if runtime is None or self._faults.of(job, runtime, view):
             return ()
         return sets_of(rendered(job, runtime, injected=False).job_set["spec"])
 

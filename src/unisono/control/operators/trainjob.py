@@ -33,7 +33,7 @@ from unisono.control.operators.jobset import RESTARTING
 from unisono.control.operators.pods import is_deleting
 from unisono.control.operators.ssh_keys import KeyPair
 from unisono.control.operators.training_runtimes import BY_RUNTIME, runtime_key, runtime_of
-from unisono.control.operators.trainjob_faults import faults_of
+from unisono.control.operators.trainjob_faults import Faults
 from unisono.control.operators.trainjob_mpi import SSH_AUTH, new_mpi_keys, with_keys
 from unisono.control.operators.trainjob_render import Rendered, rendered
 from unisono.control.recovery import ATTEMPT, LAST_INCIDENT
@@ -58,6 +58,7 @@ class TrainJobOperator:
         """Take what knows which TrainJobs wait to be admitted, and what makes keys for MPI."""
         self._queues = queues
         self._new_keys = new_keys
+        self._faults = Faults()
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A TrainJob, its JobSet, or all that use a runtime."""
@@ -94,7 +95,7 @@ class TrainJobOperator:
     ) -> Generator[Action, Any, Json | None]:
         """Make what a TrainJob becomes, or bring it up to date; None if that cannot be said."""
         runtime = runtime_of(job, view)
-        faults = faults_of(job, runtime, view)
+        faults = self._faults.of(job, runtime, view)
         if faults or runtime is None:
             if job_set is not None and suspends and not job_set["spec"].get("suspend"):
                 yield Patch(Ref.to(job_set), {"spec": {"suspend": True}})

@@ -12,11 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+import msgspec
+
 from unisono.control import names
 from unisono.control.actions import Again, Bind, Json, Note, Patch, Ref, Steps, Together, Wake
 from unisono.control.scheduler import record
 from unisono.control.scheduler.implicit import written_queue
 from unisono.control.scheduler.translate import Translator
+from unisono.control.scheduler.unexamined import Unexamined
 from unisono.control.view import View
 from unisono.engine.cycle import plan
 from unisono.engine.model.explanation import Explanation
@@ -48,6 +51,10 @@ class Scheduler:
 
         With `places_strays` we are the only scheduler: pods that are in no queue get nodes, too.
         """
+        # A living cluster without nodes has no place for anybody.
+        placement = msgspec.structs.replace(settings.policy.placement, needs_nodes=True)
+        policy = msgspec.structs.replace(settings.policy, placement=placement)
+        settings = msgspec.structs.replace(settings, policy=policy)
         self._translator = Translator(view, settings, places_strays=places_strays)
         self.watches: Sequence[Kind] = self._translator.watches
         self.state = ClusterState(settings.policy)
@@ -55,6 +62,7 @@ class Scheduler:
         self._dirty: dict[tuple[Kind, Key], None] = {}
         self._epoch = epoch
         self.explanations: dict[WorkloadKey, Explanation] = {}
+        self._unexamined = Unexamined(self.state)
         self.cycles = 0
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
@@ -84,6 +92,8 @@ class Scheduler:
         else:
             yield Again(now)
             return
+        for explanation in self._unexamined.explanations():
+            yield from self._tell(explanation)
         due = self._next_due()
         if due is not None:
             yield Again(due / 1000)
@@ -95,6 +105,10 @@ class Scheduler:
         for kind, key in sorted(dirty, key=lambda pair: order[pair[0]]):
             for change in self._translator.translate(kind, key):
                 self.state.apply(change)
+            if kind == names.WORKLOAD:
+                self._came(WorkloadKey(f"{key.namespace}/{key.name}"))
+            elif kind not in (names.NODE, names.POD):
+                self._unexamined.configured()
         if now > self.state.now:
             self.state.apply(TimePassed(now))
 
@@ -141,11 +155,21 @@ class Scheduler:
 
     def _explain(self, made: Plan) -> Steps:
         for wait in made.waits:
-            key = wait.explanation.workload
-            if self.explanations.get(key) != wait.explanation:
-                self.explanations[key] = wait.explanation
-                namespace, _, name = key.partition("/")
-                yield Wake("explainer", namespace, name)
+            yield from self._tell(wait.explanation)
+
+    def _tell(self, explanation: Explanation) -> Steps:
+        key = explanation.workload
+        if self.explanations.get(key) != explanation:
+            self.explanations[key] = explanation
+            namespace, _, name = key.partition("/")
+            yield Wake("explainer", namespace, name)
+
+    def _came(self, key: WorkloadKey) -> None:
+        """Forget why somebody waits who does not any more; look at the others."""
+        if key in self.state.waiting:
+            self._unexamined.came(key)
+        else:
+            self.explanations.pop(key, None)
 
     def _next_due(self) -> Instant | None:
         """Return when time alone may change something."""

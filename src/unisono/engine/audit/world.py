@@ -43,7 +43,7 @@ class World:
     @property
     def has_nodes(self) -> bool:
         """Say whether placement is part of the decision; without nodes quota alone decides."""
-        return bool(self.nodes)
+        return bool(self.nodes) or self.policy.placement.needs_nodes
 
     def held(self, holding: Holding) -> Charge:
         """Return what a workload is charged for now."""

@@ -47,6 +47,8 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     levels: tuple[str, ...] = ()  # empty: the well-known labels that some node carries
     # Pods that ask for no topology: with GPUs they stay close together, others fill holes.
     gpu_mode: Literal["preferred", "unconstrained"] = "preferred"
+    # Without a single node quota alone decides (a rehearsal of queues); with this, everybody waits.
+    needs_nodes: bool = False
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """The floor: nodes, who sits on them, and how to find places there.
 
-While no node is known, placement is skipped and quota alone decides.
+While no node is known, placement is skipped and quota alone decides, unless the policy says that
+nodes are needed.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Floor:
     @property
     def has_nodes(self) -> bool:
         """Say whether placement is part of the decision."""
-        return bool(self.table.row_of)
+        return bool(self.table.row_of) or self._config.policy.placement.needs_nodes
 
     def apply(self, change: changes.NodeChange) -> None:
         """Take in a change of nodes, or of pods that are not ours."""

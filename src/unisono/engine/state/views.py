@@ -185,25 +185,42 @@ def explanations(state: ClusterState) -> Iterator[Explanation]:
             yield _explain(state, waiting, head=waiting, position=0)
 
 
+def filed(state: ClusterState, key: WorkloadKey) -> Explanation | None:
+    """Return why a workload waits, if it is known without counting those in front; else None."""
+    waiting = state.waiting.get(key)
+    blockers = _filed(state, waiting) if waiting is not None else None
+    return _told(state, waiting, blockers) if waiting is not None and blockers else None
+
+
 def _explain(state: ClusterState, waiting: Waiting, *, head: Waiting, position: int) -> Explanation:
     """Say what the workload, its local queue, its queue or those in front hold against it."""
+    blockers = _filed(state, waiting)
+    if blockers is None:
+        book = state.door(waiting.workload.queue).book
+        assert book is not None, "a shut door is reason enough"
+        ahead = head.workload.key
+        blockers = (BehindInQueue(queue=book.spec.name, head=ahead, position=position),)
+    return _told(state, waiting, blockers)
+
+
+def _filed(state: ClusterState, waiting: Waiting) -> tuple[Blocker, ...] | None:
     key = waiting.workload.key
     door = state.door(waiting.workload.queue)
-    local_queue = state.config.local_queues.get(door.key)
-    blockers: tuple[Blocker, ...]
     if (own := state.held.get(key)) is not None:
-        blockers = (own,)
-    elif door.book is None:
+        return (own,)
+    if door.book is None:
         assert door.blocker is not None, f"local queue {door.key} leads nowhere for no reason"
-        blockers = (door.blocker,)
-    elif door.book.blocker is not None:
-        blockers = (door.book.blocker,)
-    elif (parked := door.book.lines.parked.get(kind_of(waiting))) is not None:
-        blockers = parked
-    elif door.book.head_wait is not None and door.book.head_wait[0] == key:
-        blockers = door.book.head_wait[1]
-    else:
-        ahead = head.workload.key
-        blockers = (BehindInQueue(queue=door.book.spec.name, head=ahead, position=position),)
+        return (door.blocker,)
+    if door.book.blocker is not None:
+        return (door.book.blocker,)
+    if (parked := door.book.lines.parked.get(kind_of(waiting))) is not None:
+        return parked
+    if door.book.head_wait is not None and door.book.head_wait[0] == key:
+        return door.book.head_wait[1]
+    return None
+
+
+def _told(state: ClusterState, waiting: Waiting, blockers: tuple[Blocker, ...]) -> Explanation:
+    local_queue = state.config.local_queues.get(waiting.workload.queue)
     queue = local_queue.queue if local_queue else None
-    return Explanation(workload=key, queue=queue, blockers=blockers)
+    return Explanation(workload=waiting.workload.key, queue=queue, blockers=blockers)

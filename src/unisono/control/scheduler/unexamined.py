@@ -1,0 +1,57 @@
+"""Why workloads wait that no cycle examines.
+
+A plan explains whom it examined. Somebody at a shut door (no such queue, a stopped one) is not
+examined, nor is the second of two equal workloads when the first was refused. They are explained
+when they come, and again when their door opens or shuts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unisono.engine.model.explanation import Blocker, Explanation
+from unisono.engine.model.names import LocalQueueKey, WorkloadKey
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.doors import Door
+from unisono.engine.state.views import filed
+
+
+class Unexamined:
+    """Remembers who came since the last look, and how doors stood then."""
+
+    def __init__(self, state: ClusterState) -> None:
+        """Look at a state."""
+        self._state = state
+        self._came: dict[WorkloadKey, None] = {}
+        self._doors: dict[LocalQueueKey, Blocker | None] = {}
+        self._may_have_moved = False
+
+    def came(self, key: WorkloadKey) -> None:
+        """Note that a workload is new or changed."""
+        self._came[key] = None
+
+    def configured(self) -> None:
+        """Note that doors may have opened or shut."""
+        self._may_have_moved = True
+
+    def explanations(self) -> Iterator[Explanation]:
+        """Yield what is known about those who came, and about those whose door moved."""
+        self._state.refresh()
+        keys, self._came = self._came, {}
+        if self._may_have_moved:
+            self._may_have_moved = False
+            for door in self._state.doors.values():
+                blocker = _blocker(door)
+                if self._doors.get(door.key) != blocker:
+                    self._doors[door.key] = blocker
+                    keys.update(dict.fromkeys(door.waiting))
+        for key in keys:
+            found = filed(self._state, key)
+            if found is not None:
+                yield found
+
+
+def _blocker(door: Door) -> Blocker | None:
+    if door.book is None:
+        return door.blocker
+    return door.book.blocker
