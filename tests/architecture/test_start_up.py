@@ -41,6 +41,11 @@ def _loaded_by(statement: str) -> set[str]:
         "from unisono.cli.main import main; main(['--help'])",
         "from unisono.cli.main import main; main(['--version'])",
         "from unisono.cli.main import main; main(['no-such-command'])",
+        "from unisono.cli.main import main; main(['get', '--help'])",
+        "from unisono.cli.main import main; main(['apply', '--help'])",
+        "from unisono.cli.main import main; main(['describe', '--help'])",
+        "from unisono.cli.main import main; main(['delete', '--help'])",
+        "from unisono.cli.main import main; main(['logs', '--help'])",
     ],
 )
 def test_nothing_heavy_is_loaded(statement: str) -> None:

@@ -107,6 +107,7 @@ def test_state_says_what_a_job_does() -> None:
         await crash(world, pods(world)[0])
         await world.settle()
         assert state(world, "t") == "Restarting"
+        assert "ended with exit code 1" in events(world, "Restarting")[0]
         await world.pass_time(11)
         assert state(world, "t") == "Running"
         pod = pods(world)[0]["metadata"]["name"]

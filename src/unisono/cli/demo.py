@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 # Told on a living cluster, in the order of `all`; those on manifests alone follow.
-LIVE = ("gang", "preemption")
+LIVE = ("gang", "preemption", "recovery")
 OFFLINE = ("borrowing", "pool")
 
 _EXAMPLES = """\
@@ -57,11 +57,12 @@ def run(arguments: argparse.Namespace) -> int:
 def _tell_live(name: str) -> None:
     import uvloop
 
-    from unisono.cli.stories import gang, preemption
+    from unisono.cli.stories import gang, preemption, recovery
 
     stories: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
         "gang": gang.tell,
         "preemption": preemption.tell,
+        "recovery": recovery.tell,
     }
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from unisono.cli.standing import condition, evictions, holds, in_line, since, state_of
+from unisono.cli.standing import condition, evictions, in_line, since, state_of
 from unisono.cli.why_found import Found
 from unisono.control.names import EXPLANATION, QUEUE_LABEL
 from unisono.kinds.kueue.topology_assignment import pods_per_host
@@ -23,7 +23,7 @@ _INCIDENT = "unisono.dev/last-incident"
 # Kinds that run something and are not called a job.
 _OTHER_JOBS = ("Pod", "JobSet", "RayCluster", "PodGroup")
 # Conditions of jobs that tell of trouble.
-_TROUBLES = ("Failed", "FailureTarget", "Suspended", "Unschedulable")
+_TROUBLES = ("Failed", "FailureTarget", "Suspended")
 
 
 def answer(found: Found) -> Json:
@@ -153,13 +153,16 @@ def _without_workload(found: Found) -> Json:
                 "reason": scheduled.get("reason", ""),
                 "message": scheduled.get("message", ""),
             }
-    told = [
-        f"{kind}: {found_condition.get('message') or found_condition.get('reason', '')}"
-        for kind in _TROUBLES
-        if holds(job, kind) and (found_condition := condition(job, kind)) is not None
-    ]
-    if told:
-        made["message"] = "; ".join(told)
+    for kind in _TROUBLES:
+        trouble = condition(job, kind)
+        if trouble is not None and trouble["status"] == "True":
+            reason = str(trouble.get("reason", ""))
+            made |= {"reason": reason, "message": trouble.get("message") or reason}
+            if kind == "Failed":
+                made["state"] = "finished"
+            elif reason.endswith("Failed"):  # its parts could not be made
+                made["state"] = "stuck"
+            break
     return made
 
 

@@ -45,6 +45,8 @@ def _state(answer: Json) -> str:
     state = answer["state"]
     if state == "unknown":
         return f"has no Workload in queue {answer['queue']} yet"
+    if state == "stuck":
+        return "cannot be started as it is written"
     if state != "unmanaged":
         words = MEANINGS[state]
         queue, behind = answer.get("queue"), answer.get("clusterQueue")
@@ -93,6 +95,8 @@ def _changes(answer: Json) -> Iterator[str]:
     yield from dict.fromkeys(
         fact["changes"] for fact in answer.get("facts") or () if fact.get("changes")
     )
+    if answer["state"] == "stuck":
+        yield "correct the manifest, or create what it refers to"
     if answer["state"] == "unmanaged" and answer.get("isJob"):
         yield "to queue it, label it: kueue.x-k8s.io/queue-name=NAME"
 

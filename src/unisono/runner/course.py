@@ -6,7 +6,7 @@
     restartPolicy       Always, OnFailure or Never: who starts again, after which pause
 
 A pause begins with the second restart: none, 10 s, 20 s … five minutes, and starts over after ten
-minutes that went well. Pure, and the same for simulated pods and for processes. Spec jobs §8.2.
+minutes that went well. Pure, and the same for simulated pods and for processes. Spec jobs §8.
 """
 
 from __future__ import annotations

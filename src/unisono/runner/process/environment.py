@@ -1,4 +1,4 @@
-"""The environment of a container, in the order in which Kubernetes builds it (spec jobs §8.2).
+"""The environment of a container, in the order in which Kubernetes builds it (spec jobs §8).
 
     what the machine gives (PATH, HOME)  <  services  <  envFrom, in order  <  env, in order
 

@@ -1,4 +1,4 @@
-"""`$(NAME)` in commands, arguments and values (spec jobs §8.2, scenario 24).
+"""`$(NAME)` in commands, arguments and values (spec jobs §8).
 
 `$$` is a plain `$`; a name that nobody knows and a bracket that nobody closes stay as they are, so
 `$(date)` reaches the shell untouched.

@@ -1,4 +1,4 @@
-"""Names of pods and services, and the addresses they stand for (spec jobs §8.1).
+"""Names of pods and services, and the addresses they stand for (spec jobs §8).
 
     hostname.subdomain.namespace.svc.cluster.local   a pod of a headless service; full name first,
                                                      since programs advertise the first they find

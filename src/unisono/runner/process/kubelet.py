@@ -169,7 +169,8 @@ class ProcessKubelet:
         if "deletionTimestamp" in metadata:
             grace = float(metadata.get("deletionGracePeriodSeconds") or 0)
             ends = seconds(metadata["deletionTimestamp"])
-            until = max(ends, ends - grace + _LEAST_GRACE_SECONDS)
+            # Times are written in whole seconds, and a grace is never shorter than it says.
+            until = max(ends, ends - grace + _LEAST_GRACE_SECONDS) + 1.0
             found = self._stop(pod, containers, until, now)
             found.is_over = not found.is_stopping
             return found

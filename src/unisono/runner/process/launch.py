@@ -2,7 +2,7 @@
 
 Pure: the same pod in the same surroundings gives the same launch. Where the machine has no
 namespaces for us (tier 0), paths and names are rewritten; with them (tier 1), a container sees its
-volumes, its hostname and its hosts file as it expects them. Spec jobs §8.1 and §8.2.
+volumes, its hostname and its hosts file as it expects them. Spec jobs §8.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ports on a machine that all pods share: none belongs to two gangs (spec jobs §8.1).
+"""Ports on a machine that all pods share: none belongs to two gangs (spec jobs §8).
 
 Programs bind the wildcard address, so two jobs that say 29500 would meet and train together. A gang
 therefore gets a free port of its own wherever the port is a variable, the same for all of its pods;

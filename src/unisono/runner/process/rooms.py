@@ -6,7 +6,7 @@
     /tmp         its own; /proc shows only its own processes
 
 Works without privileges where the kernel lets users make namespaces, and with them everywhere else.
-Only the standard library: `shim` runs this in a bare interpreter. Linux only. Spec jobs §8.1.
+Only the standard library: `shim` runs this in a bare interpreter. Linux only. Spec jobs §8.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ from unisono.control.operators.volcano.phases import (
     reaction_move,
 )
 from unisono.control.operators.volcano.pods import new_claims, new_pod
-from unisono.control.operators.volcano.policies import reactions
-from unisono.control.operators.volcano.tally import Tally, tally
+from unisono.control.operators.volcano.policies import is_lost_with_node, reactions
+from unisono.control.operators.volcano.tally import Tally, may_start, tally
 from unisono.control.operators.volcano.tasks import least_pods, tasks_of
 from unisono.control.view import View
 from unisono.kube.form import Key
@@ -87,7 +87,7 @@ class VolcanoJobOperator:
         if is_held and phase_of(job) in LIVE:
             yield from self._hold(job, sorted_pods, now)
         elif phase_of(job) in LIVE:
-            yield from self._live(job, sorted_pods, admission, now)
+            yield from self._live(job, sorted_pods, admission, view, now)
         else:
             yield from self._leave(job, sorted_pods, now)
 
@@ -158,9 +158,13 @@ class VolcanoJobOperator:
 
     # ---- with pods ----------------------------------------------------------------------------
 
-    def _live(self, job: Json, pods: Tally, admission: Admission, now: float) -> Steps:
+    def _live(self, job: Json, pods: Tally, admission: Admission, view: View, now: float) -> Steps:
         """Let policies speak, see whether it is over, else make the pods that are missing."""
-        found = reactions(job, pods, now)
+
+        def node(name: str) -> Json | None:
+            return view.get(names.NODE, name)
+
+        found = reactions(job, pods, node, now)
         for reaction in found:
             move = reaction_move(job, reaction) if reaction.at <= now else None
             if move is not None:
@@ -173,10 +177,13 @@ class VolcanoJobOperator:
             yield from _write(job, pods, now, move)
             return
         yield from _delete(pods.old)
-        surplus = [
-            pod for one in pods.tasks for number, pod in one.pods.items() if number >= one.wanted
+        useless = [
+            pod
+            for one in pods.tasks
+            for number, pod in one.pods.items()
+            if number >= one.wanted or is_lost_with_node(pod, node)
         ]
-        yield from _delete(surplus)
+        yield from _delete(useless)
         if not pods.old:
             yield from _create(job, pods, admission, now)
         yield from _write(job, pods, now, move)
@@ -209,6 +216,7 @@ def _create(job: Json, pods: Tally, admission: Admission, now: float) -> Steps:
             lost_at=now if number in one.lost else None,
         )
         for one in pods.tasks
+        if may_start(one, pods)
         for number in one.missing
     ]
     if made:

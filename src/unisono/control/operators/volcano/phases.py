@@ -14,7 +14,7 @@ and no old rank answers new peers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unisono.control.actions import Json
 from unisono.control.operators.volcano import words
@@ -76,7 +76,10 @@ def reaction_move(job: Json, reaction: Reaction) -> Move | None:
     target = event.pod if reaction.action == "RestartPod" else event.task.task.name
     what = f"pod {event.pod}" if event.index is not None else f"task {event.task.task.name}"
     code = f" with exit code {event.exit_code}" if event.exit_code is not None else ""
-    return ordered(job, reaction.action, f"{event.name} of {what}{code}", target)
+    move = ordered(job, reaction.action, f"{event.name} of {what}{code}", target)
+    if move is None or event.is_own_fault:
+        return move
+    return replace(move, is_retry=False, message=f"{move.message}, whose node is lost")
 
 
 def is_last(job: Json) -> bool:

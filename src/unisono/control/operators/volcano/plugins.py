@@ -5,6 +5,7 @@
     env       the number of a pod in its task
     pytorch   MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK
     mpi       MPI_HOST on the master
+    tensorflow  TF_CONFIG
 
 Upstream has no variable for the address of a single pod, yet manifests in the wild use
 `VC_WORKER_0_SVC`. Here `VC_<TASK>_<i>_SVC` exists for i = 0, and for every i that a pod mentions.
@@ -12,6 +13,7 @@ Upstream has no variable for the address of a single pod, yet manifests in the w
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -167,6 +169,8 @@ def equip(pod: Json, job: Json, task: Task, index: int) -> None:
         first += [_variable(name, str(index)) for name in ("VK_TASK_INDEX", "VC_TASK_INDEX")]
     if "pytorch" in plugins:
         first += _pytorch(pod, job, task, index, plugins["pytorch"])
+    if "tensorflow" in plugins:
+        first += _tensorflow(pod, job, task, index, plugins["tensorflow"])
     if "mpi" in plugins and task.name == argument(plugins["mpi"], "master", "master"):
         first += _mpi(job, plugins["mpi"])
     for one in _containers(pod):
@@ -274,3 +278,22 @@ def _mpi(job: Json, arguments: Sequence[str]) -> list[Json]:
     worker = argument(arguments, "worker", "worker")
     hosts = [host for task in tasks_of(job) if task.name == worker for host in _hosts(job, task)]
     return [_variable("MPI_HOST", ",".join(hosts))]
+
+
+def _tensorflow(
+    pod: Json, job: Json, task: Task, index: int, arguments: Sequence[str]
+) -> list[Json]:
+    port = argument(arguments, "port", "2222")
+    roles = {
+        argument(arguments, role, role): role for role in ("ps", "worker", "chief", "evaluator")
+    }
+    if task.name not in roles:
+        return []
+    _open(pod, int(port), "tfjob-port")
+    cluster = {
+        roles[one.name]: [f"{host}:{port}" for host in _hosts(job, one)]
+        for one in tasks_of(job)
+        if one.name in roles
+    }
+    config = {"cluster": cluster, "task": {"type": roles[task.name], "index": index}}
+    return [_variable("TF_CONFIG", json.dumps(config, separators=(",", ":")))]

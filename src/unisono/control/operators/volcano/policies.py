@@ -5,7 +5,7 @@ forgotten when the process dies. What was acted upon is not seen again, because 
 the pods anew or ends the job.
 
     PodFailed, exit code    a pod is in phase Failed
-    PodEvicted              a pod is missed (`tally`)
+    PodEvicted              a pod is missed (`tally`), or failed together with its node
     PodPending              a pod waits; only ever with a timeout
     TaskCompleted           as many pods of a task succeeded as it has
     TaskFailed              containers of a task were restarted too often
@@ -16,7 +16,7 @@ that old and still true.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from unisono.control.actions import Json
@@ -24,7 +24,10 @@ from unisono.control.conditions import seconds
 from unisono.control.operators.pods import is_deleting, phase_of
 from unisono.control.operators.volcano import words
 from unisono.control.operators.volcano.tally import Tally, TaskPods
+from unisono.control.recovery import cause_of
 from unisono.kinds.scalar import duration_ms
+
+Nodes = Callable[[str], Json | None]  # finds a node by its name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,7 @@ class Event:
     since: float
     exit_code: int | None = None
     is_replaced: bool = False  # the pod was lost and another is there, which does not run yet
+    is_own_fault: bool = True  # False: its node is to blame, and no retry is counted
 
     @property
     def pod(self) -> str:
@@ -53,16 +57,16 @@ class Reaction:
     at: float
 
 
-def reactions(job: Json, tally: Tally, now: float) -> list[Reaction]:
+def reactions(job: Json, tally: Tally, nodes: Nodes, now: float) -> list[Reaction]:
     """Return what is to be done about everything that is the case, earliest first."""
     found = []
-    for event in _events(tally, now):
+    for event in _events(tally, nodes, now):
         for policies in (event.task.task.policies, job["spec"].get("policies") or ()):
             policy = _first(policies, event)
             if policy is not None:
                 delay = _timeout(policy)
                 if not (event.is_replaced and delay == 0):
-                    found.append(Reaction(policy["action"], event, event.since + delay))
+                    found.append(Reaction(policy.get("action", ""), event, event.since + delay))
                 break
     return sorted(found, key=lambda one: one.at)
 
@@ -80,10 +84,19 @@ def _first(policies: Sequence[Json], event: Event) -> Json | None:
 
 
 def _timeout(policy: Json) -> float:
-    return duration_ms(policy["timeout"]) / 1000 if policy.get("timeout") else 0.0
+    try:
+        return duration_ms(policy["timeout"]) / 1000 if policy.get("timeout") else 0.0
+    except ValueError:
+        return 0.0
 
 
-def _events(tally: Tally, now: float) -> Iterator[Event]:
+def is_lost_with_node(pod: Json, nodes: Nodes) -> bool:
+    """Say whether a pod failed because of its node."""
+    found = cause_of(pod, nodes) if phase_of(pod) == "Failed" else None
+    return found is not None and found.cause == "infra"
+
+
+def _events(tally: Tally, nodes: Nodes, now: float) -> Iterator[Event]:
     for one in tally.tasks:
         for number in one.lost:
             pod = one.pods.get(number)
@@ -91,18 +104,20 @@ def _events(tally: Tally, now: float) -> Iterator[Event]:
             yield Event(name="PodEvicted", task=one, index=number, since=min(since, now))
         for number, pod in sorted(one.pods.items()):
             if not is_deleting(pod):
-                yield from _of_pod(one, number, pod)
+                yield from _of_pod(one, number, pod, nodes)
         if one.wanted and one.count("Succeeded") >= one.task.replicas:
             yield Event(name="TaskCompleted", task=one, since=now)
         if 0 <= one.task.max_restarts <= _restarts(one):
             yield Event(name="TaskFailed", task=one, since=now)
 
 
-def _of_pod(one: TaskPods, number: int, pod: Json) -> Iterator[Event]:
+def _of_pod(one: TaskPods, number: int, pod: Json, nodes: Nodes) -> Iterator[Event]:
     metadata, phase = pod["metadata"], phase_of(pod)
-    if phase == "Failed":
+    since = _ended_at(pod)
+    if is_lost_with_node(pod, nodes):
+        yield Event(name="PodEvicted", task=one, index=number, since=since, is_own_fault=False)
+    elif phase == "Failed":
         code = _exit_code(pod)
-        since = _ended_at(pod)
         yield Event(name="PodFailed", task=one, index=number, since=since, exit_code=code)
     if phase == "Pending":
         lost_at = (metadata.get("annotations") or {}).get(words.LOST_AT)

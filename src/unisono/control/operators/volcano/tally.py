@@ -111,3 +111,13 @@ def _lost(one: TaskPods, recorded: Json) -> list[int]:
     known = min(sum((recorded.get("phase") or {}).values()), one.wanted)
     gone = known - sum(number < one.wanted for number in one.pods)
     return going + one.missing[: max(0, gone)]
+
+
+def may_start(one: TaskPods, pods: Tally) -> bool:
+    """Say whether the tasks run, or have, that a task comes after."""
+    done = [
+        other.count("Running") + other.count("Succeeded") >= min(other.task.own_least, other.wanted)
+        for other in pods.tasks
+        if other.task.name in one.task.after
+    ]
+    return not done or (any(done) if one.task.after_any else all(done))

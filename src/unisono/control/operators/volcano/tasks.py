@@ -20,6 +20,8 @@ class Task:
     template: Json
     policies: Sequence[Json] = field(default_factory=list)
     max_restarts: int = words.DEFAULT_RETRIES  # of containers; below 0 there is no limit
+    after: Sequence[str] = ()  # tasks that must run first
+    after_any: bool = False  # one of them will do
 
 
 def tasks_of(job: Json) -> list[Task]:
@@ -32,6 +34,8 @@ def tasks_of(job: Json) -> list[Task]:
             template=_template(job, task.get("template") or {}),
             policies=task.get("policies") or [],
             max_restarts=task.get("maxRetry") or words.DEFAULT_RETRIES,
+            after=(task.get("dependsOn") or {}).get("name") or (),
+            after_any=(task.get("dependsOn") or {}).get("iteration") == "any",
         )
         for place, task in enumerate(job["spec"].get("tasks") or ())
     ]
