@@ -346,5 +346,10 @@ def test_logs_tell_what_a_container_did(tmp_path: Path) -> None:
             await world.client.delete(POD, "p", "default")
             await world.settle()
             assert not folder.exists()
+            (tmp_path / "default" / "of-a-pod-that-went-unseen").mkdir(parents=True)
+            world.restart()
+            await world.client.create(pod("q", command=["sleep", "60"]))
+            await world.settle()
+            assert len(list((tmp_path / "default").iterdir())) == 1
 
     asyncio.run(run())

@@ -87,7 +87,7 @@ class World:
             Outside(clock=self.clock.now, new_uid=self._new_uid, chance=random.Random(7)),
         )
         await bootstrap(self.api)
-        plain = InProcess(self.api, SYSTEM)
+        plain = InProcess(self.api, SYSTEM, is_checked=True)
         self.client = self._client_over(plain)  # the test's own, which nothing disturbs
         self._controllers = self._client_over(self._wrap(plain))
         self.restart()

@@ -28,6 +28,8 @@ class Request:
     body: bytes = b""
     user: User
     warnings: list[str] = field(default_factory=list)  # sent back as `Warning` headers
+    # From a controller in this process, whose statuses need not be checked; never over HTTP.
+    is_own: bool = False
 
     def flag(self, name: str) -> bool:
         """Return a boolean of the query string."""

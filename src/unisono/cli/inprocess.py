@@ -15,8 +15,11 @@ from unisono.kube.trouble import Unreachable
 class InProcess:
     """A `kube.transport.Transport` that calls an API directly, as one user."""
 
-    def __init__(self, api: Api, user: User, agent: str = "unisono") -> None:
-        """Take the API and who asks."""
+    def __init__(
+        self, api: Api, user: User, agent: str = "unisono", *, is_checked: bool = False
+    ) -> None:
+        """Take the API and who asks; `is_checked` has every write looked at like a stranger's."""
+        self._is_own = not is_checked
         self._api = api
         self._user = user
         self._agent = agent
@@ -82,7 +85,13 @@ class InProcess:
         lowered = {name.lower(): value for name, value in headers.items()}
         lowered.setdefault("user-agent", self._agent)
         return Request(
-            method=method, path=path, query=query, headers=lowered, body=body, user=self._user
+            method=method,
+            path=path,
+            query=query,
+            headers=lowered,
+            body=body,
+            user=self._user,
+            is_own=self._is_own,
         )
 
 

@@ -26,7 +26,7 @@ MEANINGS: dict[State, str] = {
 def condition(obj: Json, kind: str) -> Json | None:
     """Return a condition by its type."""
     conditions = (obj.get("status") or {}).get("conditions") or ()
-    return next((one for one in conditions if one["type"] == kind), None)
+    return next((one for one in conditions if one.get("type") == kind), None)
 
 
 def holds(obj: Json, kind: str) -> bool:

@@ -34,8 +34,8 @@ def answer(found: Found) -> Json:
         "namespace": metadata.get("namespace", ""),
         "name": metadata["name"],
     }
-    if found.asked is not found.job and found.asked is not found.workload:
-        asked = found.asked
+    asked = found.asked
+    if asked["metadata"]["uid"] != metadata["uid"] and asked is not found.workload:
         made["asked"] = {"kind": asked["kind"], "name": asked["metadata"]["name"]}
     made |= _of_workload(found, found.workload) if found.workload else _without_workload(found)
     made["history"] = _history(found)

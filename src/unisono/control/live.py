@@ -17,10 +17,13 @@ from unisono.kube.informer import Informer
 from unisono.kube.mapping import Kind
 from unisono.kube.recorder import Recorder
 from unisono.kube.store import Delta
+from unisono.kube.trouble import Conflict
 from unisono.kube.workqueue import Workers
 
 # So many keys are worked on at once; writes of different keys then share a commit.
 WORKERS = 16
+_MOST_COLLISIONS = 10
+_AFTER_COLLISION_SECONDS = 0.002
 
 
 class Live:
@@ -102,14 +105,26 @@ async def work(
 ) -> None:
     """Work the line off with several workers, until cancelled."""
 
-    async def attend(task: Task) -> None:
+    collisions: dict[Task, int] = {}
+
+    async def attend(task: Task) -> float | None:
         try:
             await driver.attend(task, Outcome(task))
+        except Conflict:
+            # Two of us wrote to one object. The view knows the newer state already, so there is
+            # nothing to wait for; but whoever keeps colliding is sent to the back of the line.
+            collisions[task] = collisions.get(task, 0) + 1
+            if collisions[task] > _MOST_COLLISIONS:
+                del collisions[task]
+                raise
+            return _AFTER_COLLISION_SECONDS
         except PASSING:
             raise
         except Exception as error:
             report(task, error)
             raise Crashed(str(task)) from error
+        collisions.pop(task, None)
+        return None
 
     again = (*PASSING, Crashed)
     workers = Workers(driver.queue, attend, clock=clock, count=count, retry_on=again)

@@ -14,7 +14,7 @@ from unisono.engine.model.names import CPU, Instant, ResourceName
 
 # What to do if all nodes refuse a pod for one of these reasons.
 _SHUT = {
-    "selector": "add a node that the pods' nodeSelector and affinity allow, or change those",
+    "selector": "add a node with the labels that the pods or their flavor ask for, or change those",
     "taint": "let the pods tolerate the taints of the nodes, or add a node without",
     "not ready": "see why no node is ready",
 }
@@ -106,7 +106,7 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
                 return "those who would have to leave for it are leaving for another workload"
             return "it fitted, but workloads ahead of it took the room; it is tried again"
         case facts.BehindInQueue(queue=queue, head=head, position=position):
-            return f"is number {position} in queue {queue}, behind {head}"
+            return f"is number {position + 1} in queue {queue}, behind {head}"
         case facts.QueueMissing(local_queue=local, queue=None):
             return f"LocalQueue {local} does not exist"
         case facts.QueueMissing(local_queue=local, queue=queue):
@@ -231,7 +231,7 @@ def _gang_does_not_fit(fact: facts.GangDoesNotFit) -> str:
     if fact.refusals:
         refused = ", ".join(f"{count} {reason}" for reason, count in fact.refusals)
         text += f" ({fact.nodes} nodes: {refused})"
-    if fact.resource:
+    if fact.resource and not _shut_by(fact):
         best = _amount(fact.best_node_has, fact.resource).partition(" ")[0]
         text += f"; the best node has {best} of {_amount(fact.wanted_of_node, fact.resource)}"
     if fact.tried_preemption:
@@ -241,13 +241,18 @@ def _gang_does_not_fit(fact: facts.GangDoesNotFit) -> str:
 
 def _more_room(fact: facts.GangDoesNotFit) -> str | None:
     """Say what to do if no node takes even one pod; else nodes only have to become free."""
-    shut = next((why for why, count in fact.refusals if count == fact.nodes), "")
-    if shut in _SHUT:
+    shut = _shut_by(fact)
+    if shut:
         return _SHUT[shut]
     if fact.resource:
         amount = _amount(fact.wanted_of_node, fact.resource)
         return f"add a node with {amount}, or ask for less in one pod"
     return None
+
+
+def _shut_by(fact: facts.GangDoesNotFit) -> str:
+    """Return why all nodes refuse a pod, whatever room they have; empty if that is not so."""
+    return next((why for why, count in fact.refusals if count == fact.nodes and why in _SHUT), "")
 
 
 def _flavor_mismatch(fact: facts.FlavorMismatch) -> str:

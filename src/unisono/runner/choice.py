@@ -1,8 +1,11 @@
 """Which pods are ours to run, and how.
 
-A pod says it itself (annotation `unisono.dev/runner: simulated|process`), else its node does (the
-same annotation), else the instance's default counts. On a real cluster only nodes that we made
-(`providerID: unisono:///…`) are ours; an embedded cluster has no others.
+Processes only where the instance was started for them: commands of manifests are not run on
+anybody's machine by surprise. There a pod, or all pods of a node, may still be simulated
+(annotation `unisono.dev/runner: simulated`); the other way round the annotation changes nothing.
+
+On a real cluster only nodes that we made (`providerID: unisono:///…`) are ours; an embedded cluster
+has no others.
 """
 
 from __future__ import annotations
@@ -19,13 +22,9 @@ PROVIDER = "unisono:///"
 def manner_of(pod: Json, node: Json | None, default: Manner) -> Manner:
     """Return how a pod is run."""
     for obj in (pod, node):
-        match ((obj or {}).get("metadata", {}).get("annotations") or {}).get(RUNNER):
-            case "simulated":
-                return "simulated"
-            case "process":
-                return "process"
-            case _:
-                pass
+        said = ((obj or {}).get("metadata", {}).get("annotations") or {}).get(RUNNER)
+        if said == "simulated":
+            return "simulated"
     return default
 
 

@@ -42,6 +42,9 @@ class Logs(Protocol):
     def remove(self, namespace: str, uid: str) -> None:
         """Forget a pod that is gone."""
 
+    def sweep(self, living: Iterable[str]) -> int:
+        """Forget pods that went while nobody looked; return how many."""
+
 
 @dataclass(frozen=True, slots=True)
 class LogFolder:
@@ -111,3 +114,7 @@ class NoLogs:
 
     def remove(self, namespace: str, uid: str) -> None:
         """Keep nothing."""
+
+    def sweep(self, living: Iterable[str]) -> int:
+        """Keep nothing."""
+        return 0

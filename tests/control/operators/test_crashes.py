@@ -7,16 +7,20 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 
+from tests.control.operators.test_kubeflow import kubeflow_job, replica, torch
 from tests.control.operators.test_ray_clusters import dev, prod, row, surroundings
 from tests.control.operators.test_ray_jobs import ray_job
 from tests.control.operators.test_volcano_policies import on, task, vcjob
+from tests.control.pod_gangs.test_pod_gangs import member, podgroup
 from tests.control.stories import gpu_node, phases
 from tests.control.test_crash_sweep import Crash, Mortal, check
 from tests.runner.simulated_world import simulated_world
 from tests.support.control_world import World
 from unisono.control.names import POD
+from unisono.control.operators.kubeflow.words import MPI, PYTORCH
 from unisono.control.operators.ray import words as ray
 from unisono.control.operators.volcano import words as volcano
+from unisono.control.pod_gangs.links import COSCHEDULING
 from unisono.kube.transport import Transport
 
 Pass = Callable[[float], Awaitable[None]]
@@ -56,11 +60,45 @@ async def a_ray_job_runs_through(world: World, go_on: Pass) -> None:
     assert world.every(ray.CLUSTER) == []
 
 
+async def a_training_job_restarts_and_succeeds(world: World, go_on: Pass) -> None:
+    """A worker fails once; all start over, once."""
+    worker = replica(2, fail_after="5", fail_times="1", fail_index="1")
+    await world.create(gpu_node("n1", 3), torch(replica(run_seconds="20"), worker))
+    await go_on(120)
+    job = world.get(PYTORCH.kind, "j")
+    assert job["status"]["conditions"][-1]["type"] == "Succeeded"
+    assert job["metadata"]["annotations"]["unisono.dev/attempt"] == "1"
+    assert job["metadata"]["annotations"]["unisono.dev/restarts-counted"] == "1"
+    assert phases(world) == {"j-master-0": "Succeeded"}
+
+
+async def a_launcher_waits_for_its_workers(world: World, go_on: Pass) -> None:
+    """The launcher comes when the workers are ready, and ends the job."""
+    replicas = {"Launcher": replica(run_seconds="10"), "Worker": replica(2, ready_seconds="5")}
+    job = kubeflow_job(MPI, replicas, launcherCreationPolicy="WaitForWorkersReady")
+    await world.create(gpu_node("n1", 3), job)
+    await go_on(120)
+    assert world.get(MPI.kind, "j")["status"]["conditions"][-1]["type"] == "Succeeded"
+
+
+async def bare_pods_make_a_gang(world: World, go_on: Pass) -> None:
+    """Two pods of a PodGroup start, end, and one comes after them."""
+    await world.create(gpu_node("n1", 2), podgroup("coscheduling"))
+    for name in ("a", "b"):
+        await world.create(member("coscheduling", name, run_seconds="10"))
+    await go_on(60)
+    assert phases(world) == {"a": "Succeeded", "b": "Succeeded"}
+    assert world.get(COSCHEDULING, "g")["status"]["phase"] == "Finished"
+
+
 Story = Callable[[World, Pass], Awaitable[None]]
 STORIES: Mapping[str, Story] = {
     "vcjob": a_volcano_job_restarts_and_completes,
     "raycluster": a_ray_cluster_makes_room,
     "rayjob": a_ray_job_runs_through,
+    "pytorchjob": a_training_job_restarts_and_succeeds,
+    "mpijob": a_launcher_waits_for_its_workers,
+    "podgroup": bare_pods_make_a_gang,
 }
 
 

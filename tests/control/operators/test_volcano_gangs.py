@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.control.operators.test_volcano_policies import on, task, vcjob
+from tests.control.operators.test_volcano_policies import task, vcjob
 from tests.control.stories import env_of, gpu_node, nodes_of, phases, pods, told
 from tests.support.control_world import World
 from unisono.control.names import NODE
@@ -110,16 +110,5 @@ def test_what_the_plugins_of_frameworks_say() -> None:
         config = json.loads(env_of(pods(world)["t-worker-0"])["TF_CONFIG"])
         assert config["cluster"]["ps"] == ["t-ps-0.t:2222"]
         assert config["task"] == {"type": "worker", "index": 0}
-
-    told(story)
-
-
-def test_a_policy_that_cannot_be_read_does_no_harm() -> None:
-    async def story(world: World) -> None:
-        job = vcjob(task("w", 1), policies=[on("PodEvicted", "RestartJob", timeout="soon")])
-        job["spec"]["policies"].append({"event": "PodFailed"})
-        await world.create(gpu_node("n1", 1), job)
-        await world.settle()
-        assert phases(world) == {"j-w-0": "Running"}
 
     told(story)

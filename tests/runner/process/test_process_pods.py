@@ -596,3 +596,13 @@ def test_ssh_reaches_another_pod(tmp_path: Path) -> None:
         assert sorted(world.log(found).split()) == ["7", "err", "in", "w-0"]
 
     told(tmp_path, 1, story)
+
+
+def test_a_pod_may_still_be_simulated(tmp_path: Path) -> None:
+    async def story(world: ProcessWorld) -> None:
+        says = {"runner": "simulated", "run-seconds": "0"}
+        found = await world.ran(sh("touch /nothing", says=says))
+        assert phase(found) == "Succeeded"
+        assert world.log(found).startswith("simulated on n1")
+
+    told(tmp_path, 0, story)

@@ -18,6 +18,7 @@ from unisono.control import names
 from unisono.control.actions import Again, Bind, Json, Note, Patch, Ref, Steps, Together, Wake
 from unisono.control.scheduler import record
 from unisono.control.scheduler.implicit import written_queue
+from unisono.control.scheduler.news import News
 from unisono.control.scheduler.translate import Translator
 from unisono.control.scheduler.unexamined import Unexamined
 from unisono.control.view import View
@@ -63,10 +64,13 @@ class Scheduler:
         self._epoch = epoch
         self.explanations: dict[WorkloadKey, Explanation] = {}
         self._unexamined = Unexamined(self.state)
+        self._news = News()
         self.cycles = 0
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """Remember what changed; one look will do for all of it."""
+        if not self._news.is_news(kind, obj, view):
+            return
         metadata = obj["metadata"]
         self._dirty[kind, Key(metadata.get("namespace", ""), metadata["name"])] = None
         yield CYCLE

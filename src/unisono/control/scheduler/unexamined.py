@@ -40,6 +40,8 @@ class Unexamined:
         keys, self._came = self._came, {}
         if self._may_have_moved:
             self._may_have_moved = False
+            for gone in self._doors.keys() - self._state.doors.keys():
+                del self._doors[gone]
             for door in self._state.doors.values():
                 blocker = _blocker(door)
                 if self._doors.get(door.key) != blocker:
@@ -47,6 +49,11 @@ class Unexamined:
                     keys.update(dict.fromkeys(door.waiting))
                     yield from self._in_line(door)
         for key in keys:
+            waiting = self._state.waiting.get(key)
+            if waiting is None:
+                continue
+            door = self._state.door(waiting.workload.queue)
+            self._doors.setdefault(door.key, _blocker(door))
             found = filed(self._state, key)
             if found is not None:
                 yield found

@@ -11,6 +11,8 @@ import time
 
 # A line longer than this is written in pieces.
 _LONGEST_LINE = 16 << 10
+# Enough for the last lines with their times, whoever asks.
+_TAIL_BYTES = 64 << 10
 _NANO = 1_000_000_000
 
 
@@ -58,7 +60,7 @@ class LogFile:
     def tail(self, most: int) -> str:
         """Return the last lines, without their times."""
         with open(self._path, "rb") as file:
-            file.seek(max(0, os.path.getsize(self._path) - 2 * most))
+            file.seek(max(0, os.path.getsize(self._path) - _TAIL_BYTES))
             lines = [line.partition(b" ")[2] for line in file.read().splitlines()]
         return b"\n".join(lines)[-most:].decode(errors="replace").strip()
 

@@ -75,7 +75,7 @@ class SimulatedKubelet:
         self._addresses = addresses if addresses is not None else Addresses()
         self._logs: Logs = logs if logs is not None else NoLogs()
         self._memory: dict[Key, _Memory] = {}
-        self._knows_addresses = False
+        self._has_begun = False
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A pod, or those of a node that came, went, or stopped being ready."""
@@ -196,10 +196,11 @@ class SimulatedKubelet:
     # ---- memory -------------------------------------------------------------------------------
 
     def _remember(self, key: Key, pod: Json | None, view: View, now: float) -> _Memory | None:
-        if not self._knows_addresses:
-            self._knows_addresses = True
+        if not self._has_begun:
+            self._has_begun = True
             for other in view.all(names.POD):
                 self._learn(other)
+            self._logs.sweep(other["metadata"]["uid"] for other in view.all(names.POD))
         memory = self._memory.get(key)
         if memory is not None and (pod is None or pod["metadata"]["uid"] != memory.uid):
             del self._memory[key]

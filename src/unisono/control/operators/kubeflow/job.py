@@ -58,13 +58,13 @@ class KubeflowOperator:
         self._queues = queues
         self._keys = keys
         self.name = sort.kind.kind.lower()
-        self.watches: Sequence[Kind] = (sort.kind, names.POD, names.NODE)
+        self.watches: Sequence[Kind] = (sort.kind, names.POD)
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A job, or a pod of one."""
         if kind == self._sort.kind:
             return (own_key(obj),)
-        return owner_key(obj, self._sort.kind) if kind == names.POD else ()
+        return owner_key(obj, self._sort.kind)
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Take one job a step further."""

@@ -20,7 +20,7 @@ from unisono.control.actions import Json
 from unisono.control.operators.volcano import words
 from unisono.control.operators.volcano.policies import Reaction
 from unisono.control.operators.volcano.tally import Tally
-from unisono.control.operators.volcano.tasks import least_pods, max_retries
+from unisono.control.operators.volcano.tasks import least_pods, max_retries, pod_name
 
 LIVE = ("", "Pending", "Running")
 ENDED = ("Completed", "Failed", "Terminated", "Aborted")
@@ -73,8 +73,9 @@ def ordered(job: Json, action: str, message: str, target: str = "") -> Move | No
 def reaction_move(job: Json, reaction: Reaction) -> Move | None:
     """Return where a policy leads."""
     event = reaction.event
-    target = event.pod if reaction.action == "RestartPod" else event.task.task.name
-    what = f"pod {event.pod}" if event.index is not None else f"task {event.task.task.name}"
+    target = event.pod if reaction.action == "RestartPod" else task
+    task = event.task.task.name
+    what = f"pod {pod_name(job, task, event.index)}" if event.index is not None else f"task {task}"
     code = f" with exit code {event.exit_code}" if event.exit_code is not None else ""
     move = ordered(job, reaction.action, f"{event.name} of {what}{code}", target)
     if move is None or event.is_own_fault:
