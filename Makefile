@@ -12,7 +12,7 @@ SEEDED := $(wildcard tests/engine tests/kinds tests/scenarios tests/properties)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
-.PHONY: help setup fmt lint type test controlplane test-real test-all scenarios docs bench demo changelog lock check clean
+.PHONY: help setup fmt lint type test test-slow controlplane test-real test-all scenarios docs bench demo changelog lock check clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -31,20 +31,20 @@ lint: $(READY)  ## check form, banned calls and who imports whom
 type: $(READY)  ## check types, strictly
 	$(BIN)/mypy $(wildcard src tests tools bench)
 
-test: lint type  ## lint, type, and every test that needs nothing but PyPI
-	PYTHONHASHSEED=1 $(BIN)/python -m pytest -q -n 2 -m "not real"
+test: lint type  ## lint, type, and every quick test that needs nothing but PyPI
+	PYTHONHASHSEED=1 $(BIN)/python -m pytest -q -n 2 -m "not real and not slow"
 	$(if $(SEEDED),PYTHONHASHSEED=2 $(BIN)/python -m pytest -q -n 2 -m "not real and not slow" $(SEEDED))
+
+test-slow: $(READY)  ## the tests that take their time: stories on living clusters, crashes, long properties
+	PYTHONHASHSEED=1 $(BIN)/python -m pytest -q -n 2 -m "slow and not real"
 
 controlplane: $(READY)  ## build a real Kubernetes control plane for test-real (once; needs Go)
 	@$(BIN)/python -m tests.real.binaries
 
-test-real: $(READY) controlplane  ## the tests that need a real Kubernetes, Slurm, Prometheus or browser
-	@status=0; $(BIN)/python -m pytest --collect-only -q -m real tests >/dev/null 2>&1 || status=$$?; \
-	if [ $$status -eq 5 ]; then \
-	  echo "test-real: no test is marked real yet"; \
-	else \
-	  $(BIN)/python -m pytest -q -m real tests; \
-	fi
+# Where the control plane cannot be built, that is said, and each of its tests says so again.
+test-real: $(READY)  ## the tests that need a real Kubernetes, Slurm, Prometheus or browser
+	-@$(BIN)/python -m tests.real.binaries
+	$(BIN)/python -m pytest -q -m real tests
 
 test-all: lint type  ## every test, slow ones too, under both hash seeds, and the real ones
 	PYTHONHASHSEED=1 $(BIN)/python -m pytest -q -n 2 -m "not real"
@@ -60,7 +60,7 @@ docs: $(READY)  ## check the documents: links, targets, glossary
 bench: $(READY)  ## measure (options through ARGS=, see ARGS=--help)
 	@$(BIN)/python -m bench $(ARGS)
 
-demo: $(READY)  ## walk through the first story
+demo: $(READY)  ## three stories on a cluster that is started for them
 	@$(BIN)/unisono demo
 
 changelog: $(READY)  ## gather changes/ into CHANGELOG.md (RELEASE=1.2.3 makes a release of it)
@@ -69,7 +69,7 @@ changelog: $(READY)  ## gather changes/ into CHANGELOG.md (RELEASE=1.2.3 makes a
 lock: $(READY)  ## renew requirements-dev.lock from pyproject.toml (needs PyPI)
 	@$(BIN)/python tools/lock.py
 
-check: test test-real  ## exactly what CI runs
+check: test test-slow test-real  ## exactly what CI runs
 
 clean:  ## remove the environment, caches and builds
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
