@@ -1,7 +1,7 @@
 """Objects of a view as bytes, unpacked when somebody looks.
 
 A pod as a dictionary takes 9 KB, as bytes less than one. A view of ten thousand pods is looked at
-a few at a time, so the dictionaries of the last few thousand looks are kept and no more.
+a few at a time, so the dictionaries of the last few hundred are kept and no more.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import orjson
 from unisono.control.actions import Json
 from unisono.kube.form import Dicts, Identity
 
-MOST_UNPACKED = 4096
+MOST_UNPACKED = 512
 
 
 class Packed:
