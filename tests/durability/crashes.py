@@ -10,6 +10,7 @@ there as it was acknowledged or newer, nothing is half written, versions only gr
 from __future__ import annotations
 
 import argparse
+import contextlib
 import http.client
 import json
 import os
@@ -103,8 +104,8 @@ def write(
 ) -> None:
     """Create objects and change them until the server is gone."""
     number = start
+    connection = server.connect()
     try:
-        connection = server.connect()
         while not stop.is_set():
             name = f"c{client}-{number}"
             body = {"metadata": {"name": name}, "data": {"value": "first", "bulk": "x" * 500}}
@@ -118,6 +119,8 @@ def write(
             number += 1
     except (OSError, http.client.HTTPException, ValueError):
         return  # the server is gone, as intended
+    finally:
+        connection.close()
 
 
 def one_round(folder: Path, number: int, chance: random.Random, seen: Acknowledged) -> int:
@@ -141,7 +144,8 @@ def one_round(folder: Path, number: int, chance: random.Random, seen: Acknowledg
     assert verdict == "ok", verdict
     again = Server(folder)
     try:
-        code, listing = again.call(again.connect(), "GET", PATH)
+        with contextlib.closing(again.connect()) as connection:
+            code, listing = again.call(connection, "GET", PATH)
         assert code == 200, listing
         _compare(listing, seen)
     finally:

@@ -228,3 +228,22 @@ def test_a_crash_between_any_two_steps_is_survived() -> None:
         assert phases(world) == {"a": "Running", "b": "Running"}
 
     told(story)
+
+
+def test_a_workload_of_kubernetes_with_groups_in_it() -> None:
+    async def story(world: World) -> None:
+        workload = {
+            "apiVersion": "scheduling.k8s.io/v1alpha1",
+            "kind": "Workload",
+            "metadata": {"name": "train", "namespace": "default"},
+            "spec": {"podGroups": [{"name": "w", "policy": {"gang": {"minCount": 2}}}]},
+        }
+        names = {"name": "train", "podGroup": "w"}
+        await world.create(gpu_node("n1", 2), workload, bare("a", workloadRef=names))
+        await world.settle()
+        assert why(world, "a") == "Unschedulable: 1 of 2 pods exist"
+        await world.create(bare("b", workloadRef=names))
+        await world.settle()
+        assert phases(world) == {"a": "Running", "b": "Running"}
+
+    told(story)

@@ -28,9 +28,11 @@ from unisono.control.pod_gangs.links import (
     GROUPS,
     MANAGED,
     SOLO,
+    UPSTREAM_WORKLOAD,
     Gang,
     gang_of,
     groups_named,
+    is_made_by_job,
     is_of_a_job,
     is_solo,
 )
@@ -63,14 +65,16 @@ class PodGangs:
         namespace = metadata.get("namespace", "")
         if kind == names.POD:
             found = gang_of(obj)
-            if found is not None:
+            if found is not None and not is_made_by_job(obj):
                 yield Key(namespace, found.text)
         elif kind == names.WORKLOAD:
             text = (metadata.get("annotations") or {}).get(GANG)
             if text:
                 yield Key(namespace, text)
         else:
-            for text in groups_named(kind, obj, view.within(names.POD, namespace)):
+            has_parts = kind == UPSTREAM_WORKLOAD
+            pods = view.within(names.POD, namespace) if has_parts else ()
+            for text in groups_named(kind, obj, pods):
                 yield Key(namespace, text)
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:

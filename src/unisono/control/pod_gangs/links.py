@@ -102,8 +102,15 @@ def is_solo(pod: Json) -> bool:
     return (pod["metadata"].get("annotations") or {}).get(SOLO) == "true"
 
 
+def is_made_by_job(pod: Json) -> bool:
+    """Say whether a pod was born into a workload: somebody else cares for its gang."""
+    metadata = pod["metadata"]
+    is_told = names.WORKLOAD_ANNOTATION in (metadata.get("annotations") or {})
+    return is_told and any(one.get("controller") for one in metadata.get("ownerReferences") or ())
+
+
 def gangs_of(pod: Json) -> Iterable[str]:
-    """Index pods by `namespace/gang`, those left out that belong to a job's workload."""
+    """Index pods by `namespace/gang`."""
     found = gang_of(pod)
     return (f"{pod['metadata']['namespace']}/{found.text}",) if found is not None else ()
 

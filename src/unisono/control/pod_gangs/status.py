@@ -23,6 +23,7 @@ from unisono.control.pod_gangs.links import (
     Gang,
     gang_of,
     groups_named,
+    is_made_by_job,
 )
 from unisono.control.view import View
 from unisono.kube.form import Key
@@ -55,7 +56,7 @@ class PodGroupStatus:
             yield own_key(obj)
             return
         gang = gang_of(obj)
-        if gang is not None and gang.kind == self._kind:
+        if gang is not None and gang.kind == self._kind and not is_made_by_job(obj):
             yield Key(obj["metadata"]["namespace"], gang.name)
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:

@@ -73,8 +73,8 @@ def ordered(job: Json, action: str, message: str, target: str = "") -> Move | No
 def reaction_move(job: Json, reaction: Reaction) -> Move | None:
     """Return where a policy leads."""
     event = reaction.event
-    target = event.pod if reaction.action == "RestartPod" else task
     task = event.task.task.name
+    target = event.pod if reaction.action == "RestartPod" else task
     what = f"pod {pod_name(job, task, event.index)}" if event.index is not None else f"task {task}"
     code = f" with exit code {event.exit_code}" if event.exit_code is not None else ""
     move = ordered(job, reaction.action, f"{event.name} of {what}{code}", target)
