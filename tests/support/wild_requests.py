@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 SOMEBODY = User(name="somebody", groups=("system:masters",))
 NAMES = ("a", "b", "c")
-NAMESPACES = ("default", "default", "default", "default", "other", "no such")
+NAMESPACES = (*["default"] * 20, "other", "no such")
 _DEEPEST = 9
 _MOST_FIELDS = 5
 
@@ -30,7 +30,7 @@ TEXTS = (
     "1e400", "9" * 40, "2026-01-01T00:00:00Z", "2026-01-01T00:00:00.123456Z", "10.0.0.1", "::1/64",
     "* * * * *", "true", "null", "None", "Never", "Always", "OnFailure", "Exists", "In", "ä€😀",
     "\x00", "\ud7ff", "a" * 300, "(", "[", "$(A)", "{{}}", "https://a.b/c?d=e#f", "aGk=", "~", " ",
-    "spec.nodeName", "kubernetes", "foregroundDeletion", "orphan", "self == oldSelf", "RollingUpdate",
+    "spec.nodeName", "kubernetes", "foregroundDeletion", "orphan", "self == oldSelf",
 )  # fmt: skip
 NUMBERS = (0, 1, 2, 3, 10, 80, 65536, -1, 2**31, 2**53 + 1, 2**63 - 1, -(2**63), 0.5, 2.0, 1e308)
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "get", "")
@@ -162,7 +162,7 @@ class Wild:
         if chance < 0.35:
             return self._made("GET", self._path(kind), b"")
         if chance < 0.55:
-            query = {"watch": "true", "timeoutSeconds": "0"}
+            query = {"watch": "true", "timeoutSeconds": self._dice.choice(("0", "1", "-1", "x"))}
             return self._made("GET", self._path(kind), b"", query=query)
         if chance < 0.7:
             return self._made("GET", self._path(kind, self._name()), b"")
@@ -187,7 +187,7 @@ class Wild:
             headers["content-type"] = media
         elif body:
             headers["content-type"] = self._dice.choice(MEDIA)
-        if self._dice.random() < 0.3:
+        if self._dice.random() < 0.15:
             headers["accept"] = self._dice.choice(ACCEPTED)
         return Request(
             method=method, path=path, query=asked, headers=headers, body=body, user=SOMEBODY
@@ -265,7 +265,7 @@ class Wild:
 
     def _shaped(self, shape: Shape, depth: int) -> Any:
         """Return a value of a shape; now and then one of another."""
-        if self._dice.random() < 0.01:
+        if self._dice.random() < 0.003:
             return self._value()
         allowed = shape.raw.get("enum")
         if allowed:
@@ -290,11 +290,11 @@ class Wild:
                 return [self._shaped(inner, depth + 1) for _ in range(self._dice.randint(0, 2))]
             case "integer" | "number":
                 low, high = shape.raw.get("minimum", 0), shape.raw.get("maximum", 9)
-                return self._dice.choice((low, high, 1, 2, self._dice.choice(NUMBERS)))
+                return self._dice.choice((low, low, high, 1, 2, 1, self._dice.choice(NUMBERS)))
             case "boolean":
                 return self._dice.random() < 0.5
             case "string":
-                return self._dice.choice(("a", "b", "a", "default", self._dice.choice(TEXTS)))
+                return self._dice.choice((*"aabbcccc", "default", self._dice.choice(TEXTS)))
             case _:
                 return self._value()
 
