@@ -69,7 +69,7 @@ changelog: $(READY)  ## gather changes/ into CHANGELOG.md (RELEASE=1.2.3 makes a
 lock: $(READY)  ## renew requirements-dev.lock from pyproject.toml (needs PyPI)
 	@$(BIN)/python tools/lock.py
 
-check: test test-slow test-real  ## exactly what CI runs
+check: test test-real  ## exactly what CI runs
 
 clean:  ## remove the environment, caches and builds
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
