@@ -14,12 +14,14 @@ from pathlib import Path
 
 from bench import (
     admitted,
+    api,
     decide,
     drain,
     event,
     fair,
     idle_cycle,
     informers,
+    live,
     memory,
     openb,
     pass_,
@@ -50,6 +52,8 @@ FAMILIES = (
     Family("pod-by-pod", "the same gangs, one pod at a time", pod_by_pod.measure),
     Family("openb", "a real cluster filled with real pods, by every scoring", openb.measure),
     Family("informers", "keep a cache of 10,000 pods", informers.measure),
+    Family("api", "the embedded API over HTTPS", api.measure),
+    Family("live", "from a submitted job to pods that run", live.measure),
 )
 
 DONE = 0

@@ -7,9 +7,11 @@ what it has never seen. The same dice make the same requests.
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 import orjson
 
@@ -51,9 +53,9 @@ ACCEPTED = (
 QUERY: dict[str, tuple[str, ...]] = {
     "labelSelector": ("a=b", "a in (b,c)", "!a", "a notin (", "==", "a>1", "a<x", "a in ()", ","),
     "fieldSelector": ("metadata.name=a", "spec.nodeName!=x", "status.phase=", "nope=1", "=", "a"),
-    "limit": ("1", "2", "0", "-1", "x", "99999999999999999999", ""),
+    "limit": ("1", "2", "0", "-1", "x", "99999999999999999999", "", "9" * 5000),
     "continue": ("x", "", "eyJ2IjoxfQ==", "eyJ2IjoxLCJydiI6MSwic3RhcnQiOlsiYSIsImIiXX0=", "=", "ä"),
-    "resourceVersion": ("0", "1", "5", "999999999", "x", "-1", "", "1e3", "٣"),
+    "resourceVersion": ("0", "1", "5", "999999999", "x", "-1", "", "1e3", "٣", "9" * 5000),
     "resourceVersionMatch": ("Exact", "NotOlderThan", "x", ""),
     "sendInitialEvents": ("true", "false", "x"),
     "allowWatchBookmarks": ("true", "false"),
@@ -87,15 +89,64 @@ OTHER_PATHS = (
 SUBRESOURCES = (
     "status", "scale", "log", "binding", "eviction", "finalize", "token", "exec", "approval", "x",
 )  # fmt: skip
+# The dice of a test's ids make these first.
+UIDS = ("x", *(str(UUID(int=number, version=4)) for number in range(1, 12)))
+_DEFINITION = "CustomResourceDefinition"
+_SCHEMA_WORDS: dict[str, tuple[Any, ...]] = {
+    "default": (1, "a", {}, [], None, {"a": 1}),
+    "enum": (["a", "b"], [1], [], [None]),
+    "pattern": ("^a+$", "(", "(a+)+$", "(?<x>a)", "\\p{L}", "[[:alpha:]]"),
+    "format": ("date-time", "int32", "byte", "x", "email", "uuid", "ipv4"),
+    "minimum": (0, 1, -1, 1.5),
+    "maximum": (1, 10),
+    "maxLength": (0, 5, -1),
+    "minItems": (1, 3),
+    "maxItems": (1, 0),
+    "maxProperties": (1,),
+    "multipleOf": (0, 2, 0.1),
+    "nullable": (True,),
+    "required": (["a"], ["a", "spec"], []),
+    "uniqueItems": (True, False),
+    "x-kubernetes-preserve-unknown-fields": (True,),
+    "x-kubernetes-int-or-string": (True,),
+    "x-kubernetes-embedded-resource": (True,),
+    "x-kubernetes-list-type": ("map", "set", "atomic", "x"),
+    "x-kubernetes-list-map-keys": (["a"], ["a", "b"], []),
+    "x-kubernetes-map-type": ("atomic", "granular"),
+    "x-kubernetes-validations": (
+        [{"rule": "self == oldSelf"}],
+        [{"rule": "has(self.a) && self.a > 1", "message": "no"}],
+        [{"rule": "self.all(x, x == x)"}],
+        [{"rule": "size(self) < 2", "messageExpression": "'is ' + string(size(self))"}],
+        [{"rule": "("}],
+        [{"rule": "self.a.b.c"}],
+        [{"rule": "1/0 == 1"}],
+        [{"rule": "self.matches('(a+)+$')"}],
+    ),
+    "allOf": ([{"minimum": 1}], [{}], []),
+    "anyOf": ([{"type": "string"}, {"type": "integer"}], [{"required": ["a"]}]),
+    "not": ({"required": ["a"]}, {}),
+    "$ref": ("#/x", "core.v1.Pod"),
+}
 REVISED = ("status", "scale", "binding", "eviction", "finalize", "log")
 
 
 class Wild:
     """Makes requests for some kinds."""
 
-    def __init__(self, dice: random.Random, kinds: Sequence[Served]) -> None:
+    def __init__(
+        self, dice: random.Random, kinds: Sequence[Served], samples: Sequence[Json] = ()
+    ) -> None:
+        """Take the dice, the kinds, and objects of theirs that are right."""
         self._dice = dice
-        self._kinds = kinds
+        self._kinds = list(kinds)
+        self._samples: dict[tuple[str, str], list[Json]] = {}
+        for sample in samples:
+            self._samples.setdefault((sample["apiVersion"], sample["kind"]), []).append(sample)
+
+    def add(self, kind: Served) -> None:
+        """Make requests for this kind, too."""
+        self._kinds.append(kind)
 
     def request(self) -> Request:
         """Return one request; most are about objects and nearly right."""
@@ -232,7 +283,13 @@ class Wild:
 
     def object(self, kind: Served) -> Json:
         """Return an object of a kind, right or nearly so."""
-        obj = self._fields(kind.shape, 0)
+        samples = self._samples.get((kind.api_version, kind.kind))
+        if kind.kind == _DEFINITION:
+            obj = self._definition()
+        elif samples and self._dice.random() < 0.6:
+            obj = copy.deepcopy(self._dice.choice(samples))
+        else:
+            obj = self._fields(kind.shape, 0)
         obj["apiVersion"], obj["kind"] = kind.api_version, kind.kind
         metadata: Json = {"name": self._name()}
         if self._dice.random() < 0.3:
@@ -244,10 +301,69 @@ class Wild:
         if self._dice.random() < 0.1:
             metadata.pop("name")
             metadata["generateName"] = "g-"
+        if kind.kind == _DEFINITION:
+            metadata["name"] = "things.example.org"
+        if self._dice.random() < 0.1:
+            metadata["finalizers"] = ["example.org/x"]
+        if self._dice.random() < 0.2:
+            metadata["ownerReferences"] = [self._owner()]
         obj["metadata"] = metadata
-        while self._dice.random() < 0.3:
+        while self._dice.random() < 0.25:
             self._spoil(obj)
         return obj
+
+    def _owner(self) -> Json:
+        kind = self._dice.choice(self._kinds)
+        return {
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            "name": self._dice.choice(NAMES),
+            "uid": self._dice.choice(UIDS),
+            "blockOwnerDeletion": self._dice.random() < 0.5,
+            "controller": self._dice.random() < 0.5,
+        }
+
+    def _definition(self) -> Json:
+        """Return a definition of a kind that may or may not make sense."""
+        columns: tuple[Json, ...] = (
+            {"name": "A", "type": "integer", "jsonPath": ".spec.a"},
+            {"name": "A"},
+            {},
+        )
+        return {
+            "spec": {
+                "group": "example.org",
+                "scope": self._dice.choice(("Namespaced", "Namespaced", "Cluster", "x")),
+                "names": {"kind": "Thing", "plural": "things"},
+                "versions": [
+                    {
+                        "name": "v1",
+                        "served": True,
+                        "storage": True,
+                        "schema": {"openAPIV3Schema": self._schema(0)},
+                        "subresources": self._dice.choice(({}, {"status": {}}, None, {"x": 1})),
+                        "additionalPrinterColumns": self._dice.choice(([], [columns[0]], columns)),
+                    }
+                ],
+            }
+        }
+
+    def _schema(self, depth: int) -> Json:
+        """Return a schema; the outermost is one of an object."""
+        kinds = ("object", "string", "integer", "array", "boolean", "number")
+        chosen = "object" if depth == 0 else self._dice.choice(kinds if depth < 4 else kinds[1:3])
+        made: Json = {"type": chosen}
+        if chosen == "object" and self._dice.random() < 0.8:
+            names = ("spec", "status") if depth == 0 else ("a", "b", "c")
+            made["properties"] = {name: self._schema(depth + 1) for name in names}
+        elif chosen == "object":
+            made["additionalProperties"] = self._schema(depth + 1)
+        elif chosen == "array":
+            made["items"] = self._schema(depth + 1)
+        while self._dice.random() < 0.25:
+            key = self._dice.choice(tuple(_SCHEMA_WORDS))
+            made[key] = self._dice.choice(_SCHEMA_WORDS[key])
+        return made
 
     def _fields(self, shape: Shape, depth: int) -> Json:
         required = [name for name in shape.raw.get("required", ()) if name in shape.names]

@@ -35,7 +35,7 @@ def _holds(clause: Json, labels: Mapping[str, str]) -> bool:
 
 def counted(budget: Json, pods: Sequence[Json]) -> tuple[int, int, int]:
     """Return how many selected pods are healthy, how many must be, and how many there are."""
-    spec = budget["spec"]
+    spec = budget.get("spec") or {}
     alive = [
         pod
         for pod in pods
@@ -68,4 +68,4 @@ def _part(amount: Any, whole: int) -> int:
 
 def _is_ready(pod: Json) -> bool:
     conditions = pod.get("status", {}).get("conditions") or ()
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)

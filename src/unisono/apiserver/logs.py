@@ -22,6 +22,7 @@ from unisono.apiserver.times import seconds
 
 _POLL_SECONDS = 0.1
 _CHUNK_BYTES = 64 * 1024
+_MOST_DIGITS = 15  # of lines, bytes or seconds: more than anybody has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +60,8 @@ class LogWish:
 
 def _whole(request: Request, name: str) -> int:
     text = request.query[name]
-    if not text.isdecimal():
-        raise bad_request(f"{name}: {text!r} is not a whole number")
+    if not text.isdecimal() or len(text) > _MOST_DIGITS:
+        raise bad_request(f"{name}: {text[:40]!r} is not a whole number")
     return int(text)
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+# Who asks for a longer grace than this means forever.
+_LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
+
 
 def timestamp(now: float) -> str:
-    """Write a time of metadata and most statuses.
+    """Write a time of metadata and most statuses; what is too late to write is the last second.
 
-    >>> timestamp(0.75)
-    '1970-01-01T00:00:00Z'
+    >>> timestamp(0.75), timestamp(1e20)
+    ('1970-01-01T00:00:00Z', '9999-12-31T23:59:59Z')
     """
-    return datetime.fromtimestamp(int(now), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(int(min(now, _LAST)), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def micro_timestamp(now: float) -> str:

@@ -76,9 +76,13 @@ class NamespaceStrategy(Strategy):
         """A new namespace is active and stays until it is emptied."""
         obj["status"] = {"phase": "Active"}
         spec = child(obj, "spec")
-        finalizers = spec.get("finalizers")
-        known = [one for one in finalizers or () if one != _NAMESPACE_FINALIZER]
-        spec["finalizers"] = [*known, _NAMESPACE_FINALIZER]
+        given = spec.get("finalizers")
+        if given is not None and not isinstance(given, list):
+            return  # the schema says what is wrong with it
+        spec["finalizers"] = [
+            *(one for one in given or () if one != _NAMESPACE_FINALIZER),
+            _NAMESPACE_FINALIZER,
+        ]
 
     @override
     def prepare_update(self, obj: Json, old: Json, around: Surroundings) -> None:

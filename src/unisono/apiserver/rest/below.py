@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from unisono.apiserver.budgets import allowed_disruptions, selects
+from unisono.apiserver.builtin.metadata import check_metadata
 from unisono.apiserver.errors import ApiError, Cause, bad_request, conflict, invalid, not_found
 from unisono.apiserver.patch.json_patch import json_patch
 from unisono.apiserver.patch.merge_patch import merge_patch
@@ -82,7 +83,7 @@ class Below:
                 "FieldValueInvalid", "must be a whole number of at least 0", "spec.replicas"
             )
             raise invalid("Scale", route.name, [cause], group="autoscaling")
-        given = (scale.get("metadata") or {}).get("resourceVersion")
+        given = _part(scale, "metadata").get("resourceVersion")
         if given and given != str(record.rv):
             served = route.resource.served
             raise conflict(
@@ -107,17 +108,16 @@ class Below:
 
     async def bind(self, request: Request, route: Route) -> Outcome:
         """Give a pod its node, once and for all."""
-        body = parse(request)
-        if not isinstance(body, dict):
-            raise bad_request("the body is not a Binding")
-        name = (body.get("metadata") or {}).get("name", route.name)
-        if route.name and name != route.name:
+        body = _parsed(request, "Binding")
+        metadata, target = _part(body, "metadata"), _part(body, "target")
+        name = metadata.get("name", route.name)
+        if (route.name and name != route.name) or not isinstance(name, str):
             raise bad_request("the name of the Binding does not match the name on the URL")
         pods = self._tools.catalogue.find("", "v1", "pods")
         assert pods is not None
         route = Route(resource=pods, namespace=route.namespace, name=name)
-        node = (body.get("target") or {}).get("name")
-        if (body.get("target") or {}).get("kind", "Node") not in ("", "Node"):
+        node = target.get("name")
+        if target.get("kind", "Node") not in ("", "Node"):
             message = 'Unsupported value: supported values: "Node"'
             cause = Cause("FieldValueNotSupported", message, "target.kind")
             raise invalid("Binding", name, [cause])
@@ -126,7 +126,7 @@ class Below:
             raise invalid("Binding", name, [cause])
         record = self.record(route)
         pod = record.load()
-        self._check_bindable(pod, record, route, body)
+        self._check_bindable(pod, record, route, metadata.get("uid"))
         now = self._tools.clock()
         pod["spec"]["nodeName"] = node
         status = pod.setdefault("status", {})
@@ -139,15 +139,17 @@ class Below:
         }
         status["conditions"] = [*conditions, scheduled]
         for part in ("annotations", "labels"):
-            for key, value in ((body.get("metadata") or {}).get(part) or {}).items():
+            for key, value in _part(metadata, part).items():
                 pod["metadata"].setdefault(part, {})[key] = value
+        causes = list(check_metadata(pod, pods.served))
+        if causes:
+            raise invalid("Binding", name, causes)
         if not is_dry_run(request):
             self._tools.store.put(record.key, pod)
             await self._tools.store.landed()
         return Outcome(_success(), pods, 201)
 
-    def _check_bindable(self, pod: Json, record: Record, route: Route, body: Json) -> None:
-        uid = (body.get("metadata") or {}).get("uid")
+    def _check_bindable(self, pod: Json, record: Record, route: Route, uid: Any) -> None:
         if uid and uid != record.uid:
             raise conflict("pods/binding", route.name, "the pod of that uid is gone")
         if "deletionTimestamp" in pod["metadata"]:
@@ -164,18 +166,9 @@ class Below:
 
     async def evict(self, request: Request, route: Route) -> Outcome:
         """Delete a pod unless a disruption budget forbids it."""
-        body = parse(request)
-        if not isinstance(body, dict):
-            raise bad_request("the body is not an Eviction")
+        options = Options.read(_part(_parsed(request, "Eviction"), "deleteOptions"), request)
         record = self.record(route)
         pod = record.load()
-        raw = body.get("deleteOptions") or {}
-        options = Options(
-            grace=raw.get("gracePeriodSeconds"),
-            policy=raw.get("propagationPolicy") or "",
-            uid=(raw.get("preconditions") or {}).get("uid") or "",
-            is_dry=is_dry_run(request) or bool(raw.get("dryRun")),
-        )
         # Whoever does not run, or is going already, disrupts nobody by going.
         is_running = pod.get("status", {}).get("phase") not in ("Pending", "Succeeded", "Failed")
         if is_running and "deletionTimestamp" not in pod["metadata"]:
@@ -230,14 +223,12 @@ class Below:
 
     async def finalize(self, request: Request, route: Route) -> Outcome:
         """Set the finalizers of a namespace's spec."""
-        body = parse(request)
-        if not isinstance(body, dict):
-            raise bad_request("the body is not a Namespace")
+        body = _parsed(request, "Namespace")
         record = self.record(route)
         obj = record.load()
-        finalizers = (body.get("spec") or {}).get("finalizers") or []
-        if not isinstance(finalizers, list):
-            raise bad_request("spec.finalizers is not a list")
+        finalizers = _part(body, "spec").get("finalizers") or []
+        if not isinstance(finalizers, list) or not all(isinstance(one, str) for one in finalizers):
+            raise bad_request("spec.finalizers is not a list of names")
         obj["spec"] = {**obj.get("spec", {}), "finalizers": finalizers}
         if is_over(obj):
             changed = self._tools.store.remove(record.key, obj)
@@ -245,6 +236,22 @@ class Below:
             changed = self._tools.store.put(record.key, obj)
         await self._tools.store.landed()
         return Outcome(changed.data, route.resource)
+
+
+def _parsed(request: Request, kind: str) -> Json:
+    """Return the body, which must be an object."""
+    body = parse(request)
+    if not isinstance(body, dict):
+        raise bad_request(f"the body is not a {kind}")
+    return body
+
+
+def _part(body: Json, name: str) -> Json:
+    """Return a part of the body, empty if it is not there."""
+    part = body.get(name)
+    if part is not None and not isinstance(part, dict):
+        raise bad_request(f"{name} is not an object")
+    return part or {}
 
 
 def _as_json(request: Request) -> Request:

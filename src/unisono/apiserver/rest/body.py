@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import orjson
-import yaml
 
 from unisono.apiserver.catalogue import Resource
 from unisono.apiserver.errors import Cause, bad_request, invalid, unsupported_media_type
@@ -14,11 +13,7 @@ from unisono.apiserver.protobuf.decode import decode as decode_protobuf
 from unisono.apiserver.request import Request
 from unisono.apiserver.schema.duplicates import duplicate_fields
 from unisono.apiserver.strategy import Json
-
-try:
-    from yaml import CSafeLoader as YamlLoader
-except ImportError:  # PyYAML was built without its C library
-    from yaml import SafeLoader as YamlLoader  # type: ignore[assignment]
+from unisono.kinds.yaml_values import Unreadable, yaml_documents
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml")
@@ -62,10 +57,13 @@ def parse_yaml(body: bytes) -> Any:
     except orjson.JSONDecodeError:
         pass
     try:
-        value = yaml.load(body, Loader=YamlLoader)
-        return orjson.loads(orjson.dumps(value))  # dates and such become text, odd keys an error
-    except (yaml.YAMLError, ValueError, RecursionError, TypeError) as error:
+        # Bounded: a few lines of aliases to aliases would otherwise fill all memory.
+        found = list(yaml_documents(body.decode()))
+    except (UnicodeDecodeError, Unreadable) as error:
         raise bad_request(f"the body is not valid YAML: {error}") from error
+    if len(found) > 1:
+        raise bad_request("the body has several YAML documents; send them one by one")
+    return found[0] if found else None
 
 
 def parse_object(request: Request, resource: Resource) -> Json:

@@ -5,7 +5,6 @@ What depends on a deleted object is the janitor's business (`janitor`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +31,7 @@ CRD_CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _PROTECTED = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 _POLICIES = ("Background", "Foreground", "Orphan")
 _DEFAULT_POD_GRACE = 30
+_MOST = 2**63 - 1  # as many seconds as fit where other clients read them
 # Most deletions are answered with a Status; those of some old kinds with what was deleted.
 _ANSWERED_WITH_THE_OBJECT = frozenset(
     {
@@ -62,18 +62,21 @@ class Options:
     @staticmethod
     def of(request: Request) -> Options:
         """Read them from the body, or from the query."""
-        raw: Mapping[str, Any] = {}
-        if request.body:
-            parsed = parse(request)
-            if not isinstance(parsed, dict):
-                raise bad_request("the delete options are not an object")
-            raw = parsed
+        return Options.read(parse(request) if request.body else {}, request)
+
+    @staticmethod
+    def read(raw: Any, request: Request) -> Options:
+        """Read them from an object, or else from the query."""
+        if not isinstance(raw, dict):
+            raise bad_request("the delete options are not an object")
         grace = raw.get("gracePeriodSeconds", request.query.get("gracePeriodSeconds"))
         if grace is not None:
             try:
                 grace = int(grace)
-            except (TypeError, ValueError) as error:
+            except (TypeError, ValueError, OverflowError) as error:
                 raise bad_request("gracePeriodSeconds is not a number") from error
+            if abs(grace) > _MOST:
+                raise bad_request("gracePeriodSeconds is out of range")
         policy = raw.get("propagationPolicy") or request.query.get("propagationPolicy", "")
         if raw.get("orphanDependents") is not None:
             policy = policy or ("Orphan" if raw["orphanDependents"] else "Background")

@@ -19,6 +19,7 @@ from unisono.apiserver.storage.record import Record
 # How long, and how many, half-read lists are kept for their readers.
 _PAGE_SECONDS = 300.0
 _MAX_OPEN_LISTS = 64
+_MOST_DIGITS = 19  # of a number with 63 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +176,8 @@ def _check_versions(request: Request, text: str, match: str) -> None:
 
 
 def check_version(text: str) -> None:
-    """Refuse a resource version that is not a number."""
-    if text and not text.isdecimal():
+    """Refuse a resource version that is not a number, or larger than any can be."""
+    if text and not (text.isdecimal() and len(text) <= _MOST_DIGITS):
         raise bad_request(f"resourceVersion: Invalid value: {text!r}: it is not a number")
 
 

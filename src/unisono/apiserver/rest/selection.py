@@ -12,6 +12,7 @@ from unisono.apiserver.selectors import parse_fields, parse_labels
 from unisono.apiserver.storage.record import Record
 from unisono.apiserver.strategy import Json
 
+_MOST = 2**63 - 1
 _COMMON = ("metadata.name", "metadata.namespace")
 # Field selectors of built-in kinds; custom resources bring theirs along.
 _FIELDS: Mapping[str, tuple[str, ...]] = {
@@ -143,6 +144,6 @@ def number(request: Request, name: str) -> int:
     if not text:
         return 0
     try:
-        return max(0, int(text))
+        return min(max(0, int(text)), _MOST)
     except ValueError as error:
-        raise bad_request(f"{name}: {text!r} is not a number") from error
+        raise bad_request(f"{name}: {text[:40]!r} is not a number") from error

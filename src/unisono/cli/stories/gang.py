@@ -19,8 +19,8 @@ async def tell() -> None:
             "each pod wants a whole node. A scheduler that looks at one pod at a time gives each "
             "job two nodes, and both wait for the other half until their rendezvous times out."
         )
-        await on.create(*_queue())
-        await on.create(_job("red"), _job("blue"))
+        await on.create(*queue("64"))
+        await on.create(job("red"), job("blue"))
         on.note("two jobs of 4 pods x 8 GPUs are submitted")
         await on.until("one gang runs", lambda: on.running("red") + on.running("blue") == 4)
         first = "red" if on.running("red") == 4 else "blue"
@@ -33,8 +33,9 @@ async def tell() -> None:
         on.say("Both gangs ran whole, one after the other.")
 
 
-def _queue() -> list[Json]:
-    quota = [{"name": _GPU, "nominalQuota": "64"}]
+def queue(gpus: str) -> list[Json]:
+    """Return a queue of so many GPUs, with what belongs to it."""
+    quota = [{"name": _GPU, "nominalQuota": gpus}]
     return [
         {"apiVersion": _KUEUE, "kind": "ResourceFlavor", "metadata": {"name": "gpu"}, "spec": {}},
         {
@@ -60,12 +61,13 @@ def _queue() -> list[Json]:
     ]
 
 
-def _job(name: str) -> Json:
+def job(name: str, *, pods: int = 4, gpus: int = 8, seconds: int = 4) -> Json:
+    """Return a job in that queue."""
     container = {
         "name": "train",
         "image": "pytorch/pytorch",
-        "command": ["sleep", "4"],
-        "resources": {"limits": {_GPU: "8"}},
+        "command": ["sleep", str(seconds)],
+        "resources": {"limits": {_GPU: str(gpus)}},
     }
     return {
         "apiVersion": "batch/v1",
@@ -76,8 +78,8 @@ def _job(name: str) -> Json:
             "labels": {"kueue.x-k8s.io/queue-name": "research"},
         },
         "spec": {
-            "parallelism": 4,
-            "completions": 4,
+            "parallelism": pods,
+            "completions": pods,
             "completionMode": "Indexed",
             "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
         },

@@ -191,14 +191,15 @@ async def stage(
 ) -> AsyncIterator[Stage]:
     """Start a cluster with these nodes for one story."""
     sys.stdout.write(f"{title}\n{'=' * len(title)}\n")
-    clock = RealClock()
     with tempfile.TemporaryDirectory(prefix="unisono-demo-") as directory:
         instance = Instance(Path(directory))
         instance.prepare()
         made = list(nodes_of(parse_shape(nodes), now=timestamp(seconds_now())))
         choices = Choices(pods=pods, speed=speed, is_power_safe=False)
         async with running(instance, choices, made) as cluster:
-            client = client_over(
-                InProcess(cluster.api, SYSTEM), clock=clock, chance=chance(), ids=new_uid
-            )
-            yield Stage(cluster.api, client)
+            yield Stage(cluster.api, own_client(cluster.api))
+
+
+def own_client(api: Api) -> Client:
+    """Return a client of an API in this process."""
+    return client_over(InProcess(api, SYSTEM), clock=RealClock(), chance=chance(), ids=new_uid)
