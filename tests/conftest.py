@@ -6,9 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from tests.real.control_plane import ControlPlane
+
+
+# `--hypothesis-profile=slow`: tests that look at it search longer.
+settings.register_profile("slow")
 
 
 @pytest.fixture(scope="session")

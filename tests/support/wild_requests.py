@@ -144,6 +144,10 @@ class Wild:
         for sample in samples:
             self._samples.setdefault((sample["apiVersion"], sample["kind"]), []).append(sample)
 
+    def roll(self, dice: random.Random) -> None:
+        """Go on with other dice."""
+        self._dice = dice
+
     def add(self, kind: Served) -> None:
         """Make requests for this kind, too."""
         self._kinds.append(kind)
