@@ -35,7 +35,9 @@ class Around:
         """Return a stored object or None."""
         return self.stored.get((key, namespace, name))
 
-    def every(self, key: str, namespace: str = "") -> Iterator[Mapping[str, Any]]:
+    def every(
+        self, key: str, namespace: str = "", *, saying: bytes = b""
+    ) -> Iterator[Mapping[str, Any]]:
         """Yield the stored objects of a kind."""
         for (kind, where, _), obj in self.stored.items():
             if kind == key and namespace in ("", where):

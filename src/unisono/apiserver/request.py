@@ -28,6 +28,7 @@ class Request:
     body: bytes = b""
     user: User
     warnings: list[str] = field(default_factory=list)  # sent back as `Warning` headers
+    has_no_duplicates: bool = False  # known already: no key of the body stands twice
     # From a controller in this process, whose statuses need not be checked; never over HTTP.
     is_own: bool = False
 

@@ -91,6 +91,7 @@ async def serving(
         log_config=None,
         server_header=False,
         date_header=False,
+        proxy_headers=False,  # nobody stands between, and what a client says of itself is not asked
         h11_max_incomplete_event_size=64 * 1024,
         timeout_keep_alive=120,
         timeout_graceful_shutdown=_LAST_WORDS_SECONDS,

@@ -34,8 +34,13 @@ class Surroundings(Protocol):
     def find(self, key: str, namespace: str, name: str) -> Mapping[str, Any] | None:
         """Return a stored object in its stored version, by `group/plural`, or None."""
 
-    def every(self, key: str, namespace: str = "") -> Iterable[Mapping[str, Any]]:
-        """Return the stored objects of a kind, of one namespace or of all."""
+    def every(
+        self, key: str, namespace: str = "", *, saying: bytes = b""
+    ) -> Iterable[Mapping[str, Any]]:
+        """Return the stored objects of a kind, of one namespace or of all.
+
+        With `saying`, those whose JSON has no such text may be left out: they need not be read.
+        """
 
     def warn(self, text: str) -> None:
         """Tell the client something that works, but perhaps not as its author thinks."""
@@ -52,6 +57,8 @@ class Strategy:
     clears_status = True
     # What the status address may change besides the status: built-in kinds let labels through.
     is_metadata_in_status = True
+    # `prepare_create` leaves an object in which nothing is left to be filled in.
+    prepares_whole = False
     # Typed kinds write amounts and times in their canonical form; custom resources keep the text.
     is_typed = True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 # Who asks for a longer grace than this means forever.
 _LAST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
@@ -14,7 +15,13 @@ def timestamp(now: float) -> str:
     >>> timestamp(0.75), timestamp(1e20)
     ('1970-01-01T00:00:00Z', '9999-12-31T23:59:59Z')
     """
-    return datetime.fromtimestamp(int(min(now, _LAST)), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _written(int(min(now, _LAST)))
+
+
+# Bursts of objects are made in the same second.
+@lru_cache(maxsize=64)
+def _written(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def micro_timestamp(now: float) -> str:

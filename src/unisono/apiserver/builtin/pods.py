@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from unisono.apiserver.builtin.judge import judge, known_kind
 from unisono.apiserver.builtin.pod_checks import check_pod_spec
 from unisono.apiserver.builtin.pod_defaults import add_default_tolerations, fill_pod
-from unisono.apiserver.builtin.pod_status import fill_pod_status, note_gates
+from unisono.apiserver.builtin.pod_status import fill_pod_status, note_gates, qos_class
 from unisono.apiserver.builtin.pod_updates import check_pod_update
 from unisono.apiserver.builtin.priorities import set_priority
 from unisono.apiserver.builtin.reach import Json, at, child
@@ -23,15 +23,18 @@ _SOUND: Seen[bool] = Seen()
 class PodStrategy(Strategy):
     """A pod: filled in, given its priority and class of service, and then almost frozen."""
 
+    prepares_whole = True
+
     @override
     def prepare_create(self, obj: Json, around: Surroundings) -> None:
         """A new pod waits; what it says about its status does not count."""
-        obj["status"] = {"phase": "Pending"}
-        note_gates(obj, around.now)
         spec = child(obj, "spec")
+        obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
+        note_gates(obj, around.now)
         # Nobody is asked for a token of this account: pods get no credentials here.
         if not spec.get("serviceAccountName"):
             spec["serviceAccountName"] = spec.get("serviceAccount") or "default"
+        spec["serviceAccount"] = spec["serviceAccountName"]
         set_priority(str(child(obj, "metadata").get("name") or ""), spec, around)
         add_default_tolerations(spec)
 
@@ -42,9 +45,10 @@ class PodStrategy(Strategy):
 
     @override
     def default(self, obj: Json) -> None:
-        """Fill in spec and status."""
+        """Fill in the spec, and the status once there is one."""
         fill_pod(obj)
-        fill_pod_status(obj)
+        if obj.get("status") is not None:
+            fill_pod_status(obj)
 
     @override
     def check(self, obj: Json, old: Json | None, around: Surroundings) -> Iterator[Cause]:

@@ -49,7 +49,7 @@ def _default_class(around: Surroundings) -> tuple[str, int, str]:
     """Return the class for pods that name none; the lowest one, should there be several."""
     classes = sorted(
         (int(one.get("value") or 0), str(one["metadata"]["name"]), str(one.get("preemptionPolicy")))
-        for one in around.every(CLASSES)
+        for one in around.every(CLASSES, saying=b'"globalDefault":true')
         if one.get("globalDefault") is True
     )
     if not classes:

@@ -11,16 +11,14 @@ from unisono.apiserver.catalogue import Resource
 from unisono.apiserver.errors import Cause, bad_request, invalid, unsupported_media_type
 from unisono.apiserver.protobuf.decode import decode as decode_protobuf
 from unisono.apiserver.request import Request
-from unisono.apiserver.schema.duplicates import duplicate_fields
+from unisono.apiserver.schema.duplicates import duplicate_fields, has_every_key
+from unisono.apiserver.schema.nesting import MAX_DEPTH, refuse_deep
 from unisono.apiserver.strategy import Json
 from unisono.kinds.yaml_values import Unreadable, yaml_documents
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml")
 _JSON = ("application/json", "")
-
-# Objects nested deeper than any real one would only serve to exhaust a stack.
-_MAX_DEPTH = 200
 
 
 def media_type(request: Request) -> str:
@@ -69,6 +67,10 @@ def parse_yaml(body: bytes) -> Any:
 def parse_object(request: Request, resource: Resource) -> Json:
     """Return the object in the body, which must be of the kind that the address names."""
     obj = parse(request)
+    # A text with few brackets is not deep; that is most of them.
+    if request.body.count(b"{") + request.body.count(b"[") > MAX_DEPTH:
+        refuse_deep(obj)
+    request.has_no_duplicates = has_every_key(obj, request.body)
     return of_kind(obj, resource)
 
 
@@ -90,23 +92,9 @@ def of_kind(obj: Any, resource: Resource) -> Json:
         metadata = obj["metadata"] = {}
     if not isinstance(metadata, dict):
         raise bad_request("metadata is not an object")
-    check_depth(obj)
     # The order in which people expect to read it; what is stored is shown as it is.
     head = {key: obj.pop(key) for key in ("apiVersion", "kind", "metadata")}
     return {**head, **obj}
-
-
-def check_depth(value: Any) -> None:
-    """Refuse what is nested deeper than any real object."""
-    stack = [(value, 0)]
-    while stack:
-        item, depth = stack.pop()
-        if depth > _MAX_DEPTH:
-            raise bad_request(f"the object is nested more than {_MAX_DEPTH} levels deep")
-        if isinstance(item, dict):
-            stack.extend((below, depth + 1) for below in item.values())
-        elif isinstance(item, list):
-            stack.extend((below, depth + 1) for below in item)
 
 
 def field_validation(request: Request) -> str:
@@ -134,6 +122,8 @@ def report_fields(
     if chosen == "Ignore":
         return
     found = [f'unknown field "{path}"{hint(path)}' for path in unknown]
+    if request.has_no_duplicates:
+        duplicates = False
     if duplicates and media_type(request) in (*_JSON, *_YAML, "application/apply-patch+yaml"):
         found += [f'duplicate field "{path}"' for path in duplicate_fields(request.body)]
     if not found:

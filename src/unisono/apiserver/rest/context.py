@@ -46,10 +46,12 @@ class Here:
         record = self.tools.store.newest((key, namespace, name))
         return record.load() if record is not None else None
 
-    def every(self, key: str, namespace: str = "") -> Iterator[Mapping[str, Any]]:
+    def every(
+        self, key: str, namespace: str = "", *, saying: bytes = b""
+    ) -> Iterator[Mapping[str, Any]]:
         """Yield the stored objects of a kind, of one namespace or of all."""
         for record in self.tools.store.newest_of(key):
-            if not namespace or record.namespace == namespace:
+            if (not namespace or record.namespace == namespace) and saying in record.data:
                 yield record.load()
 
     def warn(self, text: str) -> None:

@@ -18,7 +18,6 @@ from unisono.apiserver.patch.merge_patch import merge_patch
 from unisono.apiserver.patch.strategic import strategic_merge
 from unisono.apiserver.request import Request
 from unisono.apiserver.rest.body import (
-    check_depth,
     media_type,
     of_kind,
     parse_json,
@@ -32,6 +31,7 @@ from unisono.apiserver.rest.owning import translator, unowned
 from unisono.apiserver.rest.route import Route
 from unisono.apiserver.rest.versions import shown
 from unisono.apiserver.rest.write import Outcome, Writer
+from unisono.apiserver.schema.nesting import refuse_deep
 from unisono.apiserver.storage.record import Record
 from unisono.apiserver.strategy import Json
 
@@ -81,7 +81,7 @@ class Patcher:
             raise bad_request("a patch may not change apiVersion or kind")
         if not isinstance(patched.get("metadata"), dict):
             raise bad_request("metadata is not an object")
-        check_depth(patched)
+        refuse_deep(patched)
         return await self._writer.change(request, route, patched, record, Manner.of(request))
 
     async def _own_status(self, request: Request, route: Route) -> Outcome | None:
@@ -117,7 +117,7 @@ class Patcher:
                 f"{STRATEGIC_PATCH} or {APPLY_PATCH}"
             )
         body: Any = parse_yaml(request.body)
-        check_depth(body)
+        refuse_deep(body)
         if kind == JSON_PATCH:
             if not isinstance(body, list):
                 raise bad_request("a JSON patch is a list of operations")
@@ -146,6 +146,7 @@ class Patcher:
         for field in ("apiVersion", "kind"):
             if not raw.get(field):
                 raise bad_request(f"the applied configuration has no {field}")
+        refuse_deep(raw)
         config = of_kind(raw, resource)
         if config["metadata"].get("managedFields"):
             raise bad_request("metadata.managedFields must be nil")

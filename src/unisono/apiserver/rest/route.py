@@ -33,7 +33,9 @@ def route(path: str, catalogue: Catalogue) -> Route:
 
     /api/v1/namespaces/NAMESPACE/PLURAL/NAME/SUBRESOURCE, or /apis/GROUP/VERSION/… alike.
     """
-    parts = [unquote(part) for part in path.strip("/").split("/")]
+    parts = path.strip("/").split("/")
+    if "%" in path:
+        parts = [unquote(part) for part in parts]
     if parts[0] == "api" and len(parts) > 2:
         group, version, rest = "", parts[1], parts[2:]
     elif parts[0] == "apis" and len(parts) > 3:

@@ -103,7 +103,8 @@ class Writer:
             self._record(obj, None, resource, manner, "", now)
         if type(resource.strategy).prepare_create is not Strategy.prepare_create:
             resource.strategy.prepare_create(obj, here)
-            self._fill(resource, obj)
+            if not resource.strategy.prepares_whole:
+                self._fill(resource, obj)
         self._admit(here, resource, obj, None)
         key = (resource.key, metadata.get("namespace", ""), name)
         existing = self._tools.store.newest(key)

@@ -21,7 +21,7 @@ def refuse_deep(value: object) -> None:
 
 def is_deep(value: object) -> bool:
     """Say whether anything stands more than `MAX_DEPTH` levels down."""
-    level: list[Any] = [value]
+    level: list[Any] = [value] if type(value) is dict or type(value) is list else []
     for _ in range(MAX_DEPTH + 1):
         level = [
             item
