@@ -1,0 +1,182 @@
+"""What a simulation found, as columns: when each job of a trace ran, and what the cluster did.
+
+The simulator writes it, `measures` reduces it to figures and `page` draws it. Times are the trace's
+seconds; a job that never started or never completed has NaN there. Step series hold from their
+time until the next one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from unisono.sim.trace import FloatArray, IntArray, Names, Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """What the whole cluster has."""
+
+    nodes: int = 0
+    cpu: int = 0  # millicores
+    memory: int = 0  # MiB
+    gpu_milli: int = 0  # thousandths of GPUs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Depth:
+    """The cluster over time, in steps: recorded after each pass."""
+
+    time: FloatArray
+    pending: IntArray  # jobs that wait
+    running: IntArray  # jobs that run
+    cpu: IntArray  # millicores in use
+    gpu_milli: IntArray  # thousandths of GPUs in use
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Spans:
+    """Who ran where: one row for each stretch of time of a job on a node."""
+
+    names: Names  # of the nodes
+    job: IntArray  # row of the trace
+    node: IntArray  # index into names
+    start: FloatArray
+    end: FloatArray
+    pods: IntArray  # of this job on this node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Stretches:
+    """When jobs ran: one row for each stretch of time in which a whole job ran."""
+
+    job: IntArray
+    start: FloatArray
+    end: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fragments:
+    """GPUs that typical pods could not use, in steps."""
+
+    time: FloatArray
+    fragmented: FloatArray  # thousandths of GPUs
+    idle: FloatArray  # thousandths of GPUs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """What the policy cost."""
+
+    decisions: int = 0
+    passes: int = 0
+    cpu_s: float = 0.0  # of the policy
+    wall_s: float = 0.0  # of the whole simulation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outcome:
+    """One trace under one policy; columns are in the order of the trace."""
+
+    policy: str
+    trace: Trace
+    capacity: Capacity
+    start: FloatArray  # first start; NaN: never
+    end: FloatArray  # completion; NaN: never
+    running: FloatArray  # s in which the job ran, lost work included
+    lost: FloatArray  # s of that which were lost to preemption or failures
+    preemptions: IntArray
+    reclaims: IntArray  # those of the preemptions that took back lent quota
+    held: FloatArray  # GPU-seconds held by a gang before its last member had its place
+    stretches: Stretches  # needed whenever somebody was preempted
+    depth: Depth
+    entitlement: FloatArray  # of each queue of the trace: its part of the cluster, any unit
+    seed: int = 0
+    spans: Spans | None = None
+    fragments: Fragments | None = None
+    effort: Effort = field(default_factory=Effort)
+
+
+def make_outcome(
+    policy: str,
+    trace: Trace,
+    capacity: Capacity,
+    *,
+    start: FloatArray,
+    end: FloatArray,
+    running: FloatArray | None = None,
+    lost: FloatArray | None = None,
+    preemptions: IntArray | None = None,
+    reclaims: IntArray | None = None,
+    held: FloatArray | None = None,
+    stretches: Stretches | None = None,
+    depth: Depth | None = None,
+    entitlement: FloatArray | None = None,
+    seed: int = 0,
+    spans: Spans | None = None,
+    fragments: Fragments | None = None,
+    effort: Effort | None = None,
+) -> Outcome:
+    """Return an outcome; what is left out is as if nobody was ever interrupted."""
+    count = len(trace)
+    ran = stretches if stretches is not None else _uninterrupted(start, end)
+    return Outcome(
+        policy=policy,
+        trace=trace,
+        capacity=capacity,
+        start=start,
+        end=end,
+        running=_or(running, np.where(np.isnan(end), 0.0, end - start)),
+        lost=_or(lost, np.zeros(count)),
+        preemptions=preemptions if preemptions is not None else np.zeros(count, np.int64),
+        reclaims=reclaims if reclaims is not None else np.zeros(count, np.int64),
+        held=_or(held, np.zeros(count)),
+        stretches=ran,
+        depth=depth if depth is not None else _depth(trace, ran),
+        entitlement=_or(entitlement, np.ones(len(trace.queues))),
+        seed=seed,
+        spans=spans,
+        fragments=fragments,
+        effort=effort or Effort(),
+    )
+
+
+def _or(given: FloatArray | None, otherwise: FloatArray) -> FloatArray:
+    return otherwise if given is None else given
+
+
+def _uninterrupted(start: FloatArray, end: FloatArray) -> Stretches:
+    rows = np.flatnonzero(~np.isnan(end))
+    return Stretches(job=rows.astype(np.int64), start=start[rows], end=end[rows])
+
+
+def _depth(trace: Trace, ran: Stretches) -> Depth:
+    """Return the steps that follow from who was submitted and ran when."""
+    jobs = ran.job
+    times = np.concatenate([trace.submit, ran.start, ran.end])
+    instants, place = np.unique(times, return_inverse=True)
+    submitted, started, ended = np.split(place, [len(trace), len(trace) + len(jobs)])
+
+    def steps(up: IntArray, down: IntArray, amount: IntArray | int) -> IntArray:
+        change = np.zeros(len(instants), np.int64)
+        np.add.at(change, up, amount)
+        np.subtract.at(change, down, amount)
+        return np.cumsum(change)
+
+    present = steps(submitted, _last_ends(len(trace), jobs, ended), 1)
+    running = steps(started, ended, 1)
+    return Depth(
+        time=instants,
+        pending=present - running,
+        running=running,
+        cpu=steps(started, ended, trace.job_cpu[jobs]),
+        gpu_milli=steps(started, ended, trace.job_gpu_milli[jobs]),
+    )
+
+
+def _last_ends(count: int, jobs: IntArray, ended: IntArray) -> IntArray:
+    """Return the last end of every job that ran: it is gone then."""
+    last = np.full(count, -1, np.int64)
+    np.maximum.at(last, jobs, ended)
+    return last[last >= 0]
