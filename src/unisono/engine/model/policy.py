@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from unisono.engine.model.names import ResourceName
+from unisono.engine.model.turns import Turns
 
 FairStrategy = Literal["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 
@@ -58,6 +59,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     admission_fair_sharing: AdmissionFairSharing | None = None
     pods_ready: PodsReady | None = None
     placement: Placement = Placement()
+    # Accounts, weights and limits instead of Kueue's order (spec turns); None: Kueue's.
+    turns: Turns | None = None
     # What to do with a requested resource that no group of the queue covers.
     undeclared: Literal["Block", "Ignore"] = "Block"
     # The two rules that end preemption loops (spec quota §18.2). Kueue has neither.

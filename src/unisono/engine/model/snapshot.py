@@ -15,6 +15,7 @@ from unisono.engine.model.policy import Policy
 from unisono.engine.model.queue import ClusterQueue, Cohort, Flavor, LocalQueue
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import Labels
+from unisono.engine.model.turns import UsageRecord
 from unisono.engine.model.workload import Holding, Workload
 
 
@@ -56,3 +57,6 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     admitted_lately: tuple[Amounts, ...] = ()  # requests of pods, for scoring by fragmentation
     verdicts: tuple[Wait, ...] = ()
     asleep: tuple[QueueName, ...] = ()
+    # What accounts, users and QOS used so far, and since when those who need leave to age do so.
+    usage: tuple[UsageRecord, ...] = ()
+    accruing: tuple[tuple[WorkloadKey, Instant], ...] = ()

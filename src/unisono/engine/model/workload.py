@@ -18,6 +18,7 @@ from unisono.engine.model.names import (
 from unisono.engine.model.node import HostPort, PodRule, SpreadRule
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import AffinityTerm, Labels, Toleration
+from unisono.engine.model.turns import Turn
 
 
 class TopologyRequest(msgspec.Struct, frozen=True):
@@ -95,6 +96,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     misconfigured: str = ""
     # How many pods must start together, over all sets; None: all of them (every set's minimum).
     min_total: int | None = None
+    turn: Turn = Turn()  # whose it is, for the order by accounts (spec turns)
 
     @property
     def position_time(self) -> Instant:
