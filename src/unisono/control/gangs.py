@@ -4,6 +4,8 @@
        │                                  │
        └──── too late, a node is gone ────┴──▶ evicted, back in the queue
 
+A gang that runs and loses a node is repaired (`repairing.py`), not sent back.
+
 The phase stands on the Workload, next to the nodes. No pod is bound before Committing is stored;
 from then on everything follows from what is stored, so that whoever comes after a crash finishes
 the work. A gang that cannot become whole in time is evicted as a whole.
@@ -16,10 +18,12 @@ from dataclasses import dataclass, field
 
 from unisono.control import names
 from unisono.control.actions import Again, Bind, Json, Note, Patch, Ref, Steps, Together
-from unisono.control.conditions import find, is_true, seconds, timestamp, with_condition
+from unisono.control.conditions import is_true, seconds, timestamp, with_condition
 from unisono.control.controller import own_key
 from unisono.control.jobs.workload import IN_USE
-from unisono.control.scheduler.record import placement, placement_of, with_eviction
+from unisono.control.repairing import REPAIRING, note_loss
+from unisono.control.scheduler.record import hosts_of, placement, placement_of, with_eviction
+from unisono.control.usable import is_host_usable, is_usable, node_name
 from unisono.control.view import View
 from unisono.kinds.kueue.topology_assignment import pods_per_host
 from unisono.kube.form import Key
@@ -76,7 +80,7 @@ class GangController:
             for full in workload_of(obj):
                 namespace, _, name = full.partition("/")
                 yield Key(namespace, name)
-        elif not _is_usable(obj):
+        elif not is_usable(obj):
             for pod in view.by(names.POD, "node", obj["metadata"]["name"]):
                 yield from self.touched(names.POD, pod, view)
 
@@ -95,11 +99,20 @@ class GangController:
         if not phase or is_true(conditions, "Evicted") or not is_true(conditions, "Admitted"):
             return
         slots = self._slots(workload, view)
-        lost = [node for node in _nodes(workload) if not _is_there(node, view)]
-        if lost and (phase != "Committed" or _is_crippled(slots, lost)):
+        lost = [host for host, _ in hosts_of(workload) if not is_host_usable(host, view)]
+        deadline = seconds(about.get("deadline", ""))
+        if phase in ("Committed", REPAIRING):
+            missing = _missing(slots, lost, view)
+            if missing and phase == REPAIRING and now >= deadline > 0:
+                yield from _roll_back(workload, f"no other node for {missing[0]} in time", now)
+                return
+            if missing:
+                yield from note_loss(workload, missing, now)
+                return
+            phase = "Committed"
+        elif lost:
             yield from _roll_back(workload, f"node {lost[0]} is gone or not ready", now)
             return
-        deadline = seconds(about.get("deadline", ""))
         if phase == "Planned":
             if not slots.is_full:
                 yield from _wait(
@@ -155,7 +168,7 @@ class GangController:
         for one in workload["status"]["admission"].get("podSetAssignments") or ():
             places: list[str] = []
             for host, count in pods_per_host(one.get("topologyAssignment")):
-                places += [_node_name(host, view)] * count
+                places += [node_name(host, view)] * count
             slots.free[one["name"]] = places
         metadata = workload["metadata"]
         full = f"{metadata['namespace']}/{metadata['name']}"
@@ -218,37 +231,11 @@ def _phase(workload: Json, phase: str, deadline: float, now: float) -> Json:
     return {"status": {"conditions": changed}}
 
 
-def _nodes(workload: Json) -> list[str]:
-    return [
-        host
-        for one in workload["status"]["admission"].get("podSetAssignments") or ()
-        for host, _ in pods_per_host(one.get("topologyAssignment"))
-    ]
-
-
-def _node_name(host: str, view: View) -> str:
-    if view.get(names.NODE, host) is not None:
-        return host
-    found = view.by(names.NODE, "hostname", host)
-    return found[0]["metadata"]["name"] if found else host
-
-
-def _is_there(host: str, view: View) -> bool:
-    node = view.get(names.NODE, _node_name(host, view))
-    return node is not None and _is_usable(node)
-
-
-def _is_usable(node: Json) -> bool:
-    if "deletionTimestamp" in node["metadata"]:
-        return False
-    ready = find((node.get("status") or {}).get("conditions"), "Ready")
-    return ready is None or ready["status"] == "True"
-
-
-def _is_crippled(slots: Slots, lost: Sequence[str]) -> bool:
-    """Say whether a running gang lacks a pod that only a lost node has a place for."""
+def _missing(slots: Slots, lost: Sequence[str], view: View) -> list[str]:
+    """Return the lost hosts on which a pod of a running gang has its place but is not."""
     free = [node for places in slots.free.values() for node in places]
-    return any(node in lost for node in (*free, *(node for _, node in slots.unbound)))
+    needed = {*free, *(node for _, node in slots.unbound)}
+    return [host for host in lost if node_name(host, view) in needed]
 
 
 def _is_over(pod: Json) -> bool:

@@ -45,3 +45,5 @@ EXPLANATION = "unisono.dev/Explanation"
 # On a Workload: pod sets whose pods come when the others run; places are kept for them.
 LATER_SETS = "unisono.dev/later-sets"
 HOSTNAME = "kubernetes.io/hostname"
+# The taint and the label of a node that failed and is given nothing for a while.
+QUARANTINE = "unisono.dev/quarantine"

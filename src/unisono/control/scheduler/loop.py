@@ -19,6 +19,7 @@ from unisono.control.actions import Again, Bind, Json, Note, Patch, Ref, Steps, 
 from unisono.control.scheduler import record
 from unisono.control.scheduler.implicit import written_queue
 from unisono.control.scheduler.news import News
+from unisono.control.scheduler.repairs import Repairs
 from unisono.control.scheduler.translate import Translator
 from unisono.control.scheduler.unexamined import Unexamined
 from unisono.control.view import View
@@ -65,6 +66,7 @@ class Scheduler:
         self.explanations: dict[WorkloadKey, Explanation] = {}
         self._unexamined = Unexamined(self.state)
         self._news = News()
+        self._repairs = Repairs(self.state, epoch)
         self.cycles = 0
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
@@ -78,7 +80,8 @@ class Scheduler:
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Hear what changed, and decide until nothing changes."""
         instant = Instant(int(now) * 1000)  # conditions have whole seconds
-        self._hear(instant)
+        self._hear(view, instant)
+        yield from self._repair(view, now)
         for _ in range(_MOST_CYCLES):
             made = plan(self.state, instant)
             self.cycles += 1
@@ -92,7 +95,7 @@ class Scheduler:
             if not changed:
                 break
             yield from self._write(made, asked, view, now)
-            self._hear(instant)
+            self._hear(view, instant)
         else:
             yield Again(now)
             return
@@ -102,7 +105,7 @@ class Scheduler:
         if due is not None:
             yield Again(due / 1000)
 
-    def _hear(self, now: Instant) -> None:
+    def _hear(self, view: View, now: Instant) -> None:
         """Tell the engine what is different, configuration before what depends on it."""
         dirty, self._dirty = self._dirty, {}
         order = {kind: place for place, kind in enumerate(self.watches)}
@@ -110,11 +113,20 @@ class Scheduler:
             for change in self._translator.translate(kind, key):
                 self.state.apply(change)
             if kind == names.WORKLOAD:
+                self._repairs.heard(view.get(kind, key.name, key.namespace), key)
                 self._came(WorkloadKey(f"{key.namespace}/{key.name}"))
             elif kind not in (names.NODE, names.POD):
                 self._unexamined.configured()
         if now > self.state.now:
             self.state.apply(TimePassed(now))
+
+    def _repair(self, view: View, now: float) -> Steps:
+        """Give gangs that lost nodes others, before anybody new gets those."""
+        for write, told in self._repairs.writes(view, _host_names(view), now):
+            self._dirty[names.WORKLOAD, Key(write.ref.namespace, write.ref.name)] = None
+            yield write
+            yield Note(write.ref, "GangRepaired", told)
+            self._hear(view, self.state.now)
 
     def _write(
         self, made: Plan, asked: Mapping[WorkloadKey, Workload], view: View, now: float

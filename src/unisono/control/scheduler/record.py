@@ -15,11 +15,12 @@ from unisono.control.scheduler.implicit import written_flavor, written_queue
 from unisono.engine.explain import message_of, reason_of, stage_of
 from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.plan import Admit, Eviction, Stop
-from unisono.engine.model.workload import PodSet, PodSetAssignment, Workload
-from unisono.kinds.kueue.topology_assignment import compressed
+from unisono.engine.model.workload import Admission, PodSet, PodSetAssignment, Workload
+from unisono.kinds.kueue.topology_assignment import compressed, pods_per_host
 from unisono.kinds.quantity import format_amount
 
 PLANNED = "Planned"
+COMMITTED = "Committed"
 # How long a planned gang may wait for its pods to exist (placement §10.2).
 PODS_CREATED_SECONDS = 120
 
@@ -107,9 +108,57 @@ def _assignment(one: PodSetAssignment, asked: PodSet, hosts: Callable[[str], str
         },
     }
     if one.nodes:
-        domains = [{"values": [hosts(node)], "count": pods} for node, pods in one.nodes]
-        written["topologyAssignment"] = compressed({"levels": [names.HOSTNAME], "domains": domains})
+        written["topologyAssignment"] = _places(one, hosts)
     return written
+
+
+def _places(one: PodSetAssignment, hosts: Callable[[str], str]) -> Json:
+    domains = [{"values": [hosts(node)], "count": pods} for node, pods in one.nodes]
+    written: Json = compressed({"levels": [names.HOSTNAME], "domains": domains})
+    return written
+
+
+def repaired(
+    workload: Json,
+    admission: Admission,
+    hosts: Callable[[str], str],
+    *,
+    now: float,
+    epoch: int,
+) -> Json:
+    """Return the status patch that gives a running gang other nodes for those it lost."""
+    status = workload["status"]
+    new = {one.name: one for one in admission.pod_sets}
+    assignments = [
+        {**one, "topologyAssignment": _places(new[one["name"]], hosts)}
+        if new[one["name"]].nodes
+        else one
+        for one in status["admission"]["podSetAssignments"]
+    ]
+    conditions = placement(
+        status.get("conditions") or [],
+        COMMITTED,
+        gen=next_gen(status.get("conditions")),
+        epoch=epoch,
+        deadline=now,
+        now=now,
+    )
+    return {
+        "status": {
+            "admission": {"podSetAssignments": assignments},
+            "conditions": conditions,
+            "unhealthyNodes": None,
+        }
+    }
+
+
+def hosts_of(workload: Json) -> list[tuple[str, int]]:
+    """Return the hosts that a workload was given, and how many pods go to each."""
+    return [
+        place
+        for one in workload["status"]["admission"].get("podSetAssignments") or ()
+        for place in pods_per_host(one.get("topologyAssignment"))
+    ]
 
 
 def placement(
@@ -120,7 +169,7 @@ def placement(
     return with_condition(
         conditions,
         names.PLACEMENT,
-        "True" if phase == "Committed" else "False",
+        "True" if phase == COMMITTED else "False",
         phase,
         message,
         now=now,

@@ -72,8 +72,8 @@ class Seeker:
         running = sum(count for _, count in there)
         constraint = demand.constraint
         if there and demand.mode == "required" and demand.level:
-            value = self.floor.label(there[0][0], demand.level)
-            selector = tuple(sorted({**dict(constraint.selector), demand.level: value}.items()))
+            domain = self.floor.domain(there[0][0], demand.levels, demand.level)
+            selector = tuple(sorted({**dict(constraint.selector), **domain}.items()))
             constraint = msgspec.structs.replace(constraint, selector=selector)
         return msgspec.structs.replace(
             demand,

@@ -68,6 +68,14 @@ class Floor:
         node = self.table.nodes[row] if row is not None else None
         return dict(node.labels).get(key, "") if node is not None else ""
 
+    def domain(self, name: NodeName, levels: tuple[str, ...], level: str) -> dict[str, str]:
+        """Return the labels that make a node's domain of a level: those of wider ones, too.
+
+        Racks of different blocks may have the same name.
+        """
+        wider = levels[: levels.index(level)] if level in levels else ()
+        return {key: self.label(name, key) for key in (*wider, level)}
+
     def seat(self, running: Running) -> None:
         """Let a holding's pods sit where its admission says."""
         running.tenants = tenants_of(running.holding.workload, running.holding.admission)

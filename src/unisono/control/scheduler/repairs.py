@@ -1,0 +1,84 @@
+"""Other nodes for gangs that lost some (`repairing.py` says when, `engine.repair` says which)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from unisono.control import names
+from unisono.control.actions import Json, Patch, Ref
+from unisono.control.repairing import REPAIRING, unhealthy
+from unisono.control.scheduler import record
+from unisono.control.usable import is_host_usable, node_name
+from unisono.control.view import View
+from unisono.engine.model.explanation import GangDoesNotFit
+from unisono.engine.model.names import NodeName, WorkloadKey
+from unisono.engine.model.workload import Admission
+from unisono.engine.repair import repair
+from unisono.engine.state.cluster import ClusterState
+from unisono.kube.form import Key
+
+
+class Repairs:
+    """Remembers who is to be repaired, and how nodes stood when that was last tried."""
+
+    def __init__(self, state: ClusterState, epoch: int) -> None:
+        """Repair on a state."""
+        self._state = state
+        self._epoch = epoch
+        self._tried: dict[Key, int | None] = {}
+
+    def heard(self, workload: Json | None, key: Key) -> None:
+        """Note whether a workload is to be repaired."""
+        if workload is not None and is_repairing(workload):
+            self._tried[key] = None
+        else:
+            self._tried.pop(key, None)
+
+    def writes(
+        self, view: View, hosts: Callable[[str], str], now: float
+    ) -> Iterator[tuple[Patch, str]]:
+        """Yield the patches that give gangs other nodes, each with what to tell people.
+
+        Somebody is looked at again only when nodes have changed. The state has to hear of each
+        patch before the next one is asked for.
+        """
+        for key in list(self._tried):
+            workload = view.get(names.WORKLOAD, key.name, key.namespace)
+            running = self._state.running.get(WorkloadKey(f"{key.namespace}/{key.name}"))
+            moves = self._state.floor.tenancy.moves
+            if workload is None or running is None or self._tried[key] == moves:
+                continue
+            self._tried[key] = moves
+            lost = [host for host in unhealthy(workload) if not is_host_usable(host, view)]
+            found = self._nodes_for(running.holding.workload.key, lost, view)
+            if found is None:
+                continue
+            changes = record.repaired(workload, found, hosts, now=now, epoch=self._epoch)
+            yield (
+                Patch(Ref.to(workload), changes, "status"),
+                _sentence(workload, found, hosts, lost),
+            )
+
+    def _nodes_for(self, key: WorkloadKey, lost: list[str], view: View) -> Admission | None:
+        if not lost:  # all of them have come back
+            return self._state.running[key].holding.admission
+        gone = frozenset(NodeName(node_name(host, view)) for host in lost)
+        answer = repair(self._state, key, gone)
+        return None if isinstance(answer, GangDoesNotFit) else answer
+
+
+def is_repairing(workload: Json) -> bool:
+    """Say whether a workload waits for other nodes."""
+    conditions = (workload.get("status") or {}).get("conditions")
+    return record.placement_of(conditions)[0] == REPAIRING
+
+
+def _sentence(
+    workload: Json, found: Admission, hosts: Callable[[str], str], lost: list[str]
+) -> str:
+    if not lost:
+        return f"{', '.join(unhealthy(workload))} came back"
+    before = {host for host, _ in record.hosts_of(workload)}
+    new = {hosts(node) for one in found.pod_sets for node, _ in one.nodes} - before
+    instead = ", ".join(sorted(new)) or "nodes that it has already"
+    return f"{', '.join(lost)} replaced by {instead}"

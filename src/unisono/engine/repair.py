@@ -1,0 +1,170 @@
+"""Other nodes for the pods of a gang that lost some: everybody else stays (spec placement §10.4).
+
+`repair(state, key, lost)` reads a holding and returns its admission with every lost node replaced
+in its place, so that ranks keep their order; or why no other nodes will do. Quota is not asked: the
+gang holds it already. The new nodes are as near as possible to those that are left:
+
+    a domain is required      the same domain, or nothing
+    preferred                 the narrowest domain that all the others share, then wider ones
+
+Nothing is changed; the auditor checks the answer as it checks a slice that grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+import msgspec
+
+from unisono.engine.audit.nodes import check_nodes
+from unisono.engine.audit.world import World
+from unisono.engine.model.explanation import GangDoesNotFit
+from unisono.engine.model.names import FlavorName, NodeName, ResourceName, WorkloadKey
+from unisono.engine.model.plan import Admit, Plan
+from unisono.engine.model.selection import Requirement
+from unisono.engine.model.workload import Admission, PodSetAssignment, Workload
+from unisono.engine.place.demand import Demand
+from unisono.engine.place.gang import Gang, Spot
+from unisono.engine.rehearsal import BrokenPlan
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.floor import Floor
+from unisono.engine.state.node_table import NAME_FIELD
+from unisono.engine.state.views import snapshot_for
+
+Places = tuple[tuple[NodeName, int], ...]
+
+
+def repair(
+    state: ClusterState, key: WorkloadKey, lost: Collection[NodeName]
+) -> Admission | GangDoesNotFit:
+    """Find other nodes for the pods of a holding that were on lost ones."""
+    state.refresh()
+    holding = state.running[key].holding
+    workload, admission = holding.workload, holding.admission
+    missing = {
+        one.name: sum(pods for node, pods in one.nodes if node in lost)
+        for one in admission.pod_sets
+    }
+    counts = tuple(missing.get(one.name, 0) for one in workload.pod_sets)
+    gang = state.floor.surroundings().gang(workload, counts, counts, _flavors(workload, admission))
+    answer = _place(state.floor, gang, admission, lost)
+    if isinstance(answer, GangDoesNotFit):
+        return answer
+    found = {spot.demand: spot.nodes for spot in answer}
+    repaired = msgspec.structs.replace(
+        admission,
+        pod_sets=tuple(_replaced(one, found.get(one.name, ()), lost) for one in admission.pod_sets),
+    )
+    _refuse_if_broken(state, workload, repaired)
+    return repaired
+
+
+def _place(
+    floor: Floor, gang: Gang, admission: Admission, lost: Collection[NodeName]
+) -> tuple[Spot, ...] | GangDoesNotFit:
+    """Try domains from the narrowest on; sets that share one move into it together."""
+    left = {
+        one.name: [node for node, _ in one.nodes if node not in lost] for one in admission.pod_sets
+    }
+    gone = {one.name: [node for node, _ in one.nodes if node in lost] for one in admission.pod_sets}
+    everybody = [node for nodes in left.values() for node in nodes]
+    answer: tuple[Spot, ...] | GangDoesNotFit = ()
+    for level in _levels(gang):
+        demands = tuple(
+            _beside(floor, demand, level, left[demand.name] or everybody, gone[demand.name], lost)
+            for demand in gang.demands
+        )
+        answer = floor.place(Gang(key=gang.key, demands=demands))
+        if not isinstance(answer, GangDoesNotFit):
+            break
+    return answer
+
+
+def _levels(gang: Gang) -> Iterator[str]:
+    """Yield the levels whose domain to try, narrowest first; empty: the whole cluster."""
+    longest = max((demand.levels for demand in gang.demands), key=len, default=())
+    yield from reversed(longest)
+    yield ""
+
+
+def _beside(
+    floor: Floor,
+    demand: Demand,
+    level: str,
+    left: list[NodeName],
+    gone: list[NodeName],
+    lost: Collection[NodeName],
+) -> Demand:
+    """Return a demand for what is missing of a set, bound to where the rest of it is."""
+    pins: dict[str, str] = {}
+    if demand.mode == "required" and demand.level and left:
+        pins |= floor.domain(left[0], demand.levels, demand.level)
+    if demand.slice_size > 1:  # a block is whole again only in the domain that it was in
+        pins |= _shared(floor, demand, gone, demand.slice_level) or {demand.slice_level: ""}
+    if level in demand.levels:
+        up_to = demand.levels.index(level) + 1
+        shared = (_shared(floor, demand, left, one) for one in reversed(demand.levels[:up_to]))
+        pins |= next(filter(None, shared), {})
+    elsewhere = Requirement(NAME_FIELD, "NotIn", tuple(sorted(lost)))
+    constraint = demand.constraint
+    terms = constraint.affinity or ((),)
+    return msgspec.structs.replace(
+        demand,
+        slice_size=0,
+        constraint=msgspec.structs.replace(
+            constraint,
+            selector=tuple(sorted({**dict(constraint.selector), **pins}.items())),
+            affinity=tuple((*term, elsewhere) for term in terms),
+        ),
+    )
+
+
+def _shared(floor: Floor, demand: Demand, nodes: list[NodeName], level: str) -> dict[str, str]:
+    """Return the labels of the domain that nodes are all in; none if there is no such."""
+    first, *others = [floor.domain(node, demand.levels, level) for node in nodes] or [{}]
+    return first if all(other == first for other in others) else {}
+
+
+def _replaced(one: PodSetAssignment, found: Places, lost: Collection[NodeName]) -> PodSetAssignment:
+    """Put new nodes where the lost ones were; a node that is named already takes more pods."""
+    places: dict[NodeName, int] = {}
+    new = [node for node, pods in found for _ in range(pods)]
+    for node, pods in one.nodes:
+        if node not in lost:
+            places[node] = places.get(node, 0) + pods
+            continue
+        for other in new[:pods]:
+            places[other] = places.get(other, 0) + 1
+        new = new[pods:]
+    return msgspec.structs.replace(one, nodes=tuple(places.items()))
+
+
+def _flavors(
+    workload: Workload, admission: Admission
+) -> Mapping[tuple[int, ResourceName], FlavorName]:
+    assigned = {one.name: one.flavors for one in admission.pod_sets}
+    return {
+        (index, resource): flavor
+        for index, pod_set in enumerate(workload.pod_sets)
+        for resource, flavor in assigned.get(pod_set.name, ())
+    }
+
+
+def _refuse_if_broken(state: ClusterState, workload: Workload, repaired: Admission) -> None:
+    """Ask the auditor, to whom a repaired gang is one that grows out of the old one."""
+    heir = msgspec.structs.replace(
+        workload,
+        key=WorkloadKey(f"{workload.key}+repair"),
+        replaces=workload.key,
+        reclaimable=(),
+        pod_sets=tuple(msgspec.structs.replace(one, topology=None) for one in workload.pod_sets),
+    )
+    plan = Plan(
+        based_on=state.version,
+        now=state.now,
+        admissions=(Admit(workload=heir.key, admission=repaired, replaces=workload.key),),
+    )
+    snapshot = msgspec.structs.replace(snapshot_for(state, plan), waiting=(heir,))
+    violations = tuple(check_nodes(World(snapshot), plan))
+    if violations:
+        raise BrokenPlan("; ".join(str(one) for one in violations))

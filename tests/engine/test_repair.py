@@ -1,0 +1,84 @@
+"""Other nodes for those that a gang lost (spec placement §10.4)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+import pytest
+
+from tests.support.place_builders import BLOCK, GPU, RACK, cluster_t
+from tests.support.quota_builders import assignment, job, pods, queue
+from unisono.engine.model.explanation import GangDoesNotFit
+from unisono.engine.model.names import FlavorName, NodeName, QueueName
+from unisono.engine.model.node import Topology
+from unisono.engine.model.queue import Flavor
+from unisono.engine.model.workload import Admission, Holding, TopologyRequest
+from unisono.engine.repair import repair
+from unisono.engine.state import changes
+from unisono.engine.state.cluster import ClusterState
+
+Mode = Literal["required", "preferred", "unconstrained"]
+
+
+def holding(name: str, on: str, **options: Any) -> Holding:
+    """Return a workload with one pod of eight GPUs on each of these nodes."""
+    nodes = on.split()
+    pod_set = pods(len(nodes), {GPU: 8}, **options)
+    workload = job(name, "q", pod_sets=(pod_set,))
+    places = tuple((NodeName(node), 1) for node in nodes)
+    placed = msgspec.structs.replace(assignment(pod_set), nodes=places)
+    return Holding(workload=workload, admission=Admission(queue=QueueName("q"), pod_sets=(placed,)))
+
+
+def after_losing(lost: str, *holdings: Holding) -> str:
+    """Return the nodes of the first holding when some nodes of cluster T are lost."""
+    state = ClusterState()
+    for node in cluster_t():
+        ready = node.name not in lost.split()
+        state.apply(changes.NodeSet(msgspec.structs.replace(node, ready=ready)))
+    state.apply(changes.TopologySet(Topology("t", (BLOCK, RACK))))
+    state.apply(changes.FlavorSet(Flavor(name=FlavorName("f"), topology="t")))
+    state.apply(changes.QueueSet(queue("q", "64")))
+    for one in holdings:
+        state.apply(changes.WorkloadHolds(one))
+    gone = [NodeName(name) for name in lost.split()]
+    answer = repair(state, holdings[0].workload.key, gone)
+    if isinstance(answer, GangDoesNotFit):
+        return f"{answer.pods_placeable} of {answer.pods}"
+    return " ".join(node for node, _ in answer.pod_sets[0].nodes)
+
+
+def wish(mode: Mode, level: str) -> TopologyRequest:
+    return TopologyRequest(mode, level)
+
+
+@pytest.mark.parametrize(
+    ("lost", "others", "topology", "expected"),
+    [
+        # In the place of the lost one, in the same rack, the same block, anywhere.
+        ("b0r0n0", (), wish("preferred", RACK), "b0r1n0 b0r0n1"),
+        ("b0r0n0", ("b0r1n0 b0r1n1",), wish("preferred", RACK), "b1r0n0 b0r0n1"),
+        ("b0r0n0", (), wish("required", BLOCK), "b0r1n0 b0r0n1"),
+        ("b0r0n0", ("b0r1n0 b0r1n1",), wish("required", BLOCK), "0 of 1"),
+        ("b0r0n0", (), wish("required", RACK), "0 of 1"),
+        ("b0r0n0 b0r0n1", (), wish("required", RACK), "b0r1n0 b0r1n1"),
+        ("b0r0n1", ("b0r1n1",), None, "b0r0n0 b0r1n0"),
+    ],
+)
+def test_new_nodes_are_near_the_others(
+    lost: str, others: tuple[str, ...], topology: TopologyRequest | None, expected: str
+) -> None:
+    neighbours = [holding(f"o{number}", on) for number, on in enumerate(others)]
+    mine = holding("mine", "b0r0n0 b0r0n1", topology=topology)
+    assert after_losing(lost, mine, *neighbours) == expected
+
+
+def test_a_gang_in_two_racks_stays_in_its_block() -> None:
+    mine = holding("mine", "b1r0n0 b1r1n0 b1r1n1", topology=wish("preferred", RACK))
+    assert after_losing("b1r1n1", mine) == "b1r0n0 b1r1n0 b1r0n1"
+
+
+def test_nobody_moves_in_where_others_are() -> None:
+    full = holding("o", "b0r0n1 b0r1n0 b0r1n1 b1r0n0 b1r0n1 b1r1n0 b1r1n1")
+    assert after_losing("b0r0n0", holding("mine", "b0r0n0"), full) == "0 of 1"
