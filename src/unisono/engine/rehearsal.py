@@ -6,7 +6,7 @@ quota back and queue again. Every plan passes the auditor before it counts.
 
 from __future__ import annotations
 
-from unisono.engine.audit import audit
+from unisono.engine.audit import Standing, audit
 from unisono.engine.cycle import plan
 from unisono.engine.lifecycle import after_preemption, after_stop
 from unisono.engine.model.names import Instant, WorkloadKey
@@ -51,9 +51,9 @@ def rehearse(
     return made
 
 
-def refuse_if_broken(state: ClusterState, made: Plan) -> None:
-    """Ask the auditor for a second opinion."""
-    violations = audit(snapshot_for(state, made), made)
+def refuse_if_broken(state: ClusterState, made: Plan, standing: Standing | None = None) -> None:
+    """Ask the auditor for a second opinion; with a standing, it counts only what has changed."""
+    violations = audit(snapshot_for(state, made), made, standing)
     if violations:
         raise BrokenPlan("; ".join(str(violation) for violation in violations))
 

@@ -23,6 +23,7 @@ from unisono.control.scheduler.repairs import Repairs
 from unisono.control.scheduler.translate import Translator
 from unisono.control.scheduler.unexamined import Unexamined
 from unisono.control.view import View
+from unisono.engine.audit import Standing
 from unisono.engine.cycle import plan
 from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.names import Instant, WorkloadKey
@@ -64,8 +65,9 @@ class Scheduler:
         self._dirty: dict[tuple[Kind, Key], None] = {}
         self._epoch = epoch
         self.explanations: dict[WorkloadKey, Explanation] = {}
+        self._standing = Standing()
         self._unexamined = Unexamined(self.state)
-        self._news = News()
+        self._news = News(minds_readiness=settings.policy.pods_ready is not None)
         self._repairs = Repairs(self.state, epoch)
         self.cycles = 0
 
@@ -85,7 +87,7 @@ class Scheduler:
         for _ in range(_MOST_CYCLES):
             made = plan(self.state, instant)
             self.cycles += 1
-            refuse_if_broken(self.state, made)
+            refuse_if_broken(self.state, made, self._standing)
             asked = {
                 admit.workload: self.state.waiting[admit.workload].workload
                 for admit in made.admissions

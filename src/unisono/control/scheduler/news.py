@@ -1,45 +1,105 @@
-"""Which changes of queues the scheduler need not hear of: those of their counts.
+"""Which changes the scheduler need not hear of: those of fields that no decision reads.
 
-The statuses of queues change whenever a workload does. Nothing in them decides anything, except
-what a local queue used lately; waking the scheduler for each would double its work.
+The statuses of queues change whenever a workload does, and a workload's own changes at every step
+of its pods. Hearing of each would mean to read it again and to decide again, ten times for every
+gang that starts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
+import orjson
+
 from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.controller import own_key
+from unisono.control.scheduler.repairs import is_repairing
 from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
-_QUEUES = (names.CLUSTER_QUEUE, names.LOCAL_QUEUE, names.COHORT)
+# Conditions that are for people, or for those who carry decisions out.
+_FOR_OTHERS = frozenset({names.PLACEMENT, names.EXPLANATION})
+_READINESS = "PodsReady"
 
 
 class News:
-    """Remembers what was last heard of each queue that could matter."""
+    """Remembers what was last heard of each object that could matter."""
 
-    def __init__(self) -> None:
-        """Begin with everything unheard."""
+    def __init__(self, *, minds_readiness: bool = True) -> None:
+        """Begin with everything unheard; not every policy minds whether pods are ready."""
         self._heard: dict[tuple[Kind, Key], object] = {}
+        self._ignored = _FOR_OTHERS if minds_readiness else _FOR_OTHERS | {_READINESS}
+        self._matters: Mapping[Kind, Callable[[Json, View], object]] = {
+            names.CLUSTER_QUEUE: _of_queue,
+            names.LOCAL_QUEUE: _of_queue,
+            names.COHORT: _of_queue,
+            names.WORKLOAD: self._of_workload,
+            names.POD: _of_pod,
+        }
 
     def is_news(self, kind: Kind, obj: Json, view: View) -> bool:
         """Say whether an object is different in anything that a decision reads."""
-        if kind not in _QUEUES:
+        matters_of = self._matters.get(kind)
+        if matters_of is None:
             return True
         key = own_key(obj)
         now = view.get(kind, key.name, key.namespace)
         if now is None:
             self._heard.pop((kind, key), None)
             return True
-        metadata, status = now["metadata"], now.get("status") or {}
-        matters = (
-            metadata.get("uid"),
-            metadata.get("generation"),
-            metadata.get("deletionTimestamp"),
-            (status.get("fairSharing") or {}).get("admissionFairSharingStatus"),
-        )
+        matters = matters_of(now, view)
         if self._heard.get((kind, key)) == matters:
             return False
         self._heard[kind, key] = matters
         return True
+
+    def _of_workload(self, workload: Json, view: View) -> object:
+        """A number instead of the fields: there may be a hundred thousand workloads."""
+        metadata, status = workload["metadata"], workload.get("status") or {}
+        # What a condition says in words, and since when a workload waits, nobody decides by.
+        conditions = [
+            (one["type"], one["status"], one["reason"], one["lastTransitionTime"])
+            if one["type"] != "QuotaReserved" or one["status"] == "True"
+            else (one["type"], one["status"])
+            for one in status.get("conditions") or ()
+            if one["type"] not in self._ignored
+        ]
+        parts = (
+            metadata.get("uid"),
+            metadata.get("generation"),
+            metadata.get("deletionTimestamp"),
+            metadata.get("labels"),
+            metadata.get("annotations"),
+            conditions,
+            is_repairing(workload),
+            [(name, value) for name, value in status.items() if name != "conditions"],
+        )
+        return hash(orjson.dumps(parts))
+
+
+def _of_queue(queue: Json, view: View) -> object:
+    """Counts decide nothing, except what a local queue used lately."""
+    metadata, status = queue["metadata"], queue.get("status") or {}
+    return (
+        metadata.get("uid"),
+        metadata.get("generation"),
+        metadata.get("deletionTimestamp"),
+        (status.get("fairSharing") or {}).get("admissionFairSharingStatus"),
+    )
+
+
+def _of_pod(pod: Json, view: View) -> object:
+    """A pod of a workload is counted there: only whether it is, and where it runs, matters."""
+    metadata, spec = pod["metadata"], pod["spec"]
+    name = (metadata.get("annotations") or {}).get(names.WORKLOAD_ANNOTATION)
+    if not name:
+        return metadata.get("resourceVersion")
+    workload = view.get(names.WORKLOAD, name, metadata["namespace"])
+    return (
+        metadata.get("uid"),
+        spec.get("nodeName"),
+        (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"),
+        workload is not None and bool((workload.get("status") or {}).get("admission")),
+    )

@@ -18,9 +18,10 @@ remembering a number that was already computed. An empty answer means that nothi
 | `explanations`| do the numbers of a "no" say no?                                           |
 | `stops`       | was there a reason to take quota away?                                     |
 
-`world` looks the snapshot up by name, `parties` says who is on which node, `case` is one
-preemption with all that its rules look at. `tree` holds the formulas of spec quota §4 and §9;
-property tests compare the engine with it.
+`world` looks the snapshot up by name, `standing` remembers what was counted for the plan before,
+`seats` and `parties` say who is on which node, `case` is one preemption with all that its rules
+look at. `tree` holds the formulas of spec quota §4 and §9; property tests compare the engine with
+it.
 """
 
 from __future__ import annotations
@@ -32,18 +33,25 @@ from unisono.engine.audit.identity import check_identity
 from unisono.engine.audit.nodes import check_nodes
 from unisono.engine.audit.preemption import check_preemptions
 from unisono.engine.audit.quota import check_quota
+from unisono.engine.audit.standing import Standing
 from unisono.engine.audit.stops import check_stops
 from unisono.engine.audit.violation import Rule, Violation
 from unisono.engine.audit.world import World
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.snapshot import Snapshot
 
-__all__ = ["Rule", "Violation", "audit"]
+__all__ = ["Rule", "Standing", "Violation", "audit"]
 
 
-def audit(snapshot: Snapshot, plan: Plan) -> tuple[Violation, ...]:
-    """List every promise that the plan would break, in the order in which it was looked for."""
-    world = World(snapshot)
+def audit(
+    snapshot: Snapshot, plan: Plan, standing: Standing | None = None
+) -> tuple[Violation, ...]:
+    """List every promise that the plan would break, in the order in which it was looked for.
+
+    Whoever audits one plan after the other keeps a `standing`: what has not changed since the last
+    one is then not counted again.
+    """
+    world = World(snapshot, standing)
     return (
         *check_identity(world, plan),
         *check_candidates(world, plan),

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unisono.engine.audit.parties import Floor, Party, speaks_of
+from unisono.engine.audit.parties import Floor, speaks_of
+from unisono.engine.audit.seats import Party
 from unisono.engine.audit.violation import Violation
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import HostPort, PodRule, SpreadRule
@@ -46,7 +47,7 @@ def _port_problems(floor: Floor, mine: Party) -> Iterator[str]:
         for name in mine.on:
             takers = sum(
                 party.on[name]
-                for party in floor.with_ports[name]
+                for party in floor.with_ports(name)
                 if any(_conflict(port, other) for other in party.host_ports)
             )
             if takers > 1:

@@ -11,7 +11,8 @@ from types import MappingProxyType
 
 from unisono.engine.audit.closeness import check_closeness
 from unisono.engine.audit.neighbours import check_neighbours
-from unisono.engine.audit.parties import Floor, Party, kept, started
+from unisono.engine.audit.parties import Floor, kept, started
+from unisono.engine.audit.seats import Party
 from unisono.engine.audit.violation import Rule, Violation
 from unisono.engine.audit.world import World, charged_pods, started_by
 from unisono.engine.model.names import NodeName

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from unisono.engine.audit.tree import Books, Charge, Tree, queue_node
+from unisono.engine.audit.standing import Standing
+from unisono.engine.audit.tree import Charge, queue_node
 from unisono.engine.model.names import PODS, FlavorName, Instant, ResourceName, WorkloadKey
 from unisono.engine.model.plan import Admit, Plan, Preempt
 from unisono.engine.model.queue import ClusterQueue, ResourceGroup
@@ -22,8 +23,8 @@ NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 class World:
     """Everything in the snapshot by its name, and the books that its holdings make."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        """Index the snapshot once."""
+    def __init__(self, snapshot: Snapshot, standing: Standing | None = None) -> None:
+        """Index the snapshot once; `standing` is what was counted for the one before."""
         self.policy = snapshot.policy
         self.version = snapshot.version
         self.now = snapshot.now
@@ -36,9 +37,12 @@ class World:
         self.nodes = {node.name: node for node in snapshot.nodes}
         self.pods = snapshot.pods
         self.waiting = {workload.key: workload for workload in snapshot.waiting}
-        self.holdings = {holding.workload.key: holding for holding in snapshot.holdings}
-        self.tree = Tree(snapshot.queues, snapshot.cohorts)
-        self.books = Books(self.tree, (self.held(each) for each in snapshot.holdings))
+        standing = standing if standing is not None else Standing()
+        standing.count(snapshot, self.held)
+        self.holdings = standing.holdings
+        self.seats = standing.seats
+        self.tree = standing.tree
+        self.books = standing.books
 
     @property
     def has_nodes(self) -> bool:

@@ -47,7 +47,8 @@ def snapshot_for(state: ClusterState, plan: Plan) -> Snapshot:
     named.update(wait.explanation.workload for wait in plan.waits)
     return msgspec.structs.replace(
         _configuration(state),
-        holdings=tuple(state.running[key].holding for key in sorted(state.running)),
+        # In no certain order: sorting ten thousand names takes longer than judging most plans.
+        holdings=tuple(running.holding for running in state.running.values()),
         waiting=tuple(state.waiting[key].workload for key in sorted(named & state.waiting.keys())),
     )
 

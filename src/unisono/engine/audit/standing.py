@@ -1,0 +1,83 @@
+"""What the auditor remembers from one plan to the next: whom it counted, and the sums.
+
+Most of an audit is adding up holdings, and from one plan to the next nearly all of them are the
+very same values. Only the others are counted again. Nothing comes from the planner: the numbers are
+those that `world` makes of snapshots, and now and then they are all made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from unisono.engine.audit.seats import Seats, parties_of, party_of_pod
+from unisono.engine.audit.tree import Books, Charge, Tree
+from unisono.engine.model.names import WorkloadKey
+from unisono.engine.model.node import NodePod
+from unisono.engine.model.queue import ClusterQueue, Cohort
+from unisono.engine.model.snapshot import Snapshot
+from unisono.engine.model.workload import Holding
+
+# After so many plans everything is counted anew, should a sum ever have gone wrong.
+RECOUNT_AFTER = 1000
+
+_Configuration = tuple[tuple[ClusterQueue, ...], tuple[Cohort, ...]]
+
+
+class Standing:
+    """The holdings and other pods of the last snapshot, added up."""
+
+    def __init__(self) -> None:
+        """Begin with nobody counted."""
+        self._forget(((), ()))
+
+    def _forget(self, configured: _Configuration) -> None:
+        self._configured = configured
+        self._age = 0
+        self.tree = Tree(*configured)
+        self.books = Books(self.tree)
+        self.seats = Seats()
+        self.holdings: dict[WorkloadKey, Holding] = {}
+        self._charges: dict[WorkloadKey, Charge] = {}
+        self._pods: dict[str, NodePod] = {}
+
+    def count(self, snapshot: Snapshot, charge: Callable[[Holding], Charge]) -> None:
+        """Bring the sums up to date; `charge` says what a holding uses as things are configured."""
+        configured = (snapshot.queues, snapshot.cohorts)
+        self._age += 1
+        if configured != self._configured or self._age > RECOUNT_AFTER:
+            self._forget(configured)
+        self._count_holdings(snapshot, charge)
+        self._count_pods(snapshot)
+
+    def _count_holdings(self, snapshot: Snapshot, charge: Callable[[Holding], Charge]) -> None:
+        now = {holding.workload.key: holding for holding in snapshot.holdings}
+        before = self.holdings
+        gone = [key for key, holding in before.items() if now.get(key) is not holding]
+        released = [self._charges.pop(key) for key in gone]
+        for key in gone:
+            self.seats.leave(key)
+        charged = []
+        for key, holding in now.items():
+            if before.get(key) is not holding:
+                self._charges[key] = charge(holding)
+                charged.append(self._charges[key])
+                parties = parties_of(holding.workload, holding.admission, comes=False)
+                self.seats.come(key, parties)
+        self.holdings = now
+        if charged or released:
+            self.books = self.books.moved(charged=charged, released=released)
+
+    def _count_pods(self, snapshot: Snapshot) -> None:
+        now = {pod.key: pod for pod in snapshot.pods}
+        for key, pod in self._pods.items():
+            if now.get(key) is not pod:
+                self.seats.leave(_seat_of(key))
+        for key, pod in now.items():
+            if self._pods.get(key) is not pod:
+                self.seats.come(_seat_of(key), [party_of_pod(pod)])
+        self._pods = now
+
+
+def _seat_of(pod: str) -> str:
+    """Return how a pod's seat is called: a workload may have the same name."""
+    return f"pod {pod}"

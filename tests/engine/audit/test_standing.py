@@ -1,0 +1,99 @@
+"""What the auditor remembers from plan to plan is what it would count anew."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+import pytest
+
+from tests.support.node_plans import BIG, machine, of, started, there
+from tests.support.quota_builders import pods, queue, snapshot
+from unisono.engine.audit import Standing, audit
+from unisono.engine.audit import standing as remembering
+from unisono.engine.audit.tree import queue_node
+from unisono.engine.audit.world import World
+from unisono.engine.model.names import NodeName
+from unisono.engine.model.node import HostPort, NodePod
+from unisono.engine.model.resources import Account, amounts
+from unisono.engine.model.snapshot import Snapshot
+from unisono.engine.model.workload import Holding
+
+NODES = [machine(f"n{number}", 64) for number in range(4)]
+PORT = HostPort(port=80)
+
+
+def holding(name: str, chance: random.Random) -> Holding:
+    ports = (PORT,) if chance.random() < 0.3 else ()
+    gang = of(pods(2, {"gpu": chance.randint(1, 3)}, host_ports=ports), name=name)
+    one, two = chance.sample(range(4), 2)
+    return there(gang, {f"n{one}": 1, f"n{two}": 1})
+
+
+def stranger(name: str, chance: random.Random) -> NodePod:
+    node = NodeName(f"n{chance.randint(0, 3)}")
+    return NodePod(key=f"default/{name}", node=node, requests=amounts({"gpu": 1}))
+
+
+def check(cluster: Snapshot, standing: Standing) -> None:
+    """Compare what is remembered with what is counted anew."""
+    kept, anew = World(cluster, standing), World(cluster)
+    assert kept.holdings == anew.holdings
+    account = Account("f", "gpu")  # type: ignore[arg-type]
+    for one in cluster.queues:
+        node = queue_node(one.name)
+        assert kept.books.usage(node, account) == anew.books.usage(node, account)
+    used = {name: sums for name, sums in kept.seats.used.items() if any(sums.values())}
+    assert used == anew.seats.used
+    for name in anew.nodes:
+        sets = [
+            sorted(party.who for party in seats.with_ports.get(name, ()))
+            for seats in (kept.seats, anew.seats)
+        ]
+        assert sets[0] == sets[1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("recount_after", [7, 10_000])
+def test_whoever_comes_and_goes_is_counted_as_if_anew(
+    seed: int, recount_after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remembering, "RECOUNT_AFTER", recount_after)
+    chance = random.Random(seed)
+    standing = Standing()
+    holdings: dict[str, Holding] = {}
+    others: dict[str, NodePod] = {}
+    queues = (BIG,)
+    for step in range(60):
+        name = f"w{chance.randint(0, 9)}"
+        match chance.choice(["come", "go", "pod", "no pod", "quota"]):
+            case "come":
+                holdings[name] = holding(name, chance)  # also: another one of that name
+            case "go":
+                holdings.pop(name, None)
+            case "pod":
+                others[name] = stranger(name, chance)
+            case "no pod":
+                others.pop(name, None)
+            case _:
+                queues = (queue("q", str(100 + step)),)
+        cluster = snapshot(
+            *queues,
+            nodes=NODES,
+            holdings=tuple(holdings.values()),
+            pods=tuple(others.values()),
+        )
+        check(cluster, standing)
+
+
+def test_a_remembered_holding_still_fills_its_node() -> None:
+    standing = Standing()
+    old, new = of(pods(1, {"gpu": 6}), name="old"), of(pods(1, {"gpu": 6}), name="new")
+    cluster = snapshot(BIG, nodes=(machine("n0"),), holdings=(there(old, {"n0": 1}),))
+    audit(cluster, msgspec.structs.replace(started(old, {"n0": 1}), admissions=()), standing)
+    later = msgspec.structs.replace(cluster, waiting=(new,))
+    assert [one.rule for one in audit(later, started(new, {"n0": 1}), standing)] == [
+        "node-overfull"
+    ]
+    left = msgspec.structs.replace(later, holdings=())
+    assert not audit(left, started(new, {"n0": 1}), standing)
