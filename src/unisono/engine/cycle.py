@@ -209,7 +209,7 @@ class _Cycle:
     def _admit(self, nominee: Nominee) -> None:
         rules = self.state.policy.pods_ready
         if rules is not None and rules.block_admission:
-            unready = min(self.state.not_ready, default=None)
+            unready = min(self.state.terms.not_ready, default=None)
             if unready is None and self.admissions:
                 unready = self.admissions[0].workload
             if unready is not None:

@@ -73,6 +73,12 @@ def _classify(blocker: Blocker) -> tuple[Stage, Reason]:  # one line a fact
             return "hold", "OnHold"
         case facts.PodsNotReady():
             return "hold", "WaitingForPodsReady"
+        case facts.WouldDelay() | facts.Planned():
+            return "order", "WaitingForQuota"
+        case facts.NotBefore():
+            return "hold", "OnHold"
+        case facts.DeadlineMissed():
+            return "hold", "Deactivated"
 
 
 def sentence(blocker: Blocker) -> str:  # one sentence a fact
@@ -133,6 +139,17 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
             return f"is on hold after an eviction until {at(until)}"
         case facts.PodsNotReady(waiting_for=key):
             return f"admission waits until the pods of {key} are ready"
+        case facts.WouldDelay(whom=whom, start=start, limit_ms=limit):
+            return (
+                f"it fits now, but with its limit of {lasting(limit)} it would still run when "
+                f"{whom} is to start at {at(start)}"
+            )
+        case facts.Planned(start=start):
+            return f"it is planned to start at {at(start)} at the latest"
+        case facts.NotBefore(begin=begin):
+            return f"it is not to start before {at(begin)}"
+        case facts.DeadlineMissed(deadline=deadline, limit_ms=limit):
+            return f"with its limit of {lasting(limit)} it cannot end by {at(deadline)} any more"
 
 
 def remedy(blocker: Blocker) -> str | None:  # one line a fact
@@ -166,6 +183,10 @@ def remedy(blocker: Blocker) -> str | None:  # one line a fact
             return "create what is missing, or take it out of the queue"
         case facts.GangDoesNotFit() as fact:
             return _more_room(fact)
+        case facts.WouldDelay(start=start):
+            return f"a shorter time limit, so that it ends before {at(start)}"
+        case facts.DeadlineMissed():
+            return "a later deadline or a shorter time limit"
         case _:
             return None
 
@@ -198,8 +219,27 @@ def outlook(blocker: Blocker) -> str:  # one line a fact
             return "time, or whoever put it on hold"
         case facts.PodsNotReady(waiting_for=key):
             return f"the pods of {key} become ready, or it leaves"
+        case facts.Planned():
+            return "nothing to do: it starts at that time, or earlier if others end early"
+        case facts.NotBefore():
+            return "time, or an earlier begin"
         case _:
             return remedy(blocker) or "room in the flavor that it is on"
+
+
+def lasting(duration_ms: int) -> str:
+    """Write a duration for people: its two largest parts.
+
+    >>> lasting(90_061_000), lasting(3_600_000), lasting(59_400), lasting(0)
+    ('1d1h', '1h', '59s', '0s')
+    """
+    left = duration_ms // 1000
+    parts = []
+    for letter, seconds in (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)):
+        amount, left = divmod(left, seconds)
+        if amount:
+            parts.append(f"{amount}{letter}")
+    return "".join(parts[:2]) or "0s"
 
 
 def at(instant: Instant) -> str:

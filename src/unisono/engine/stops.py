@@ -21,7 +21,7 @@ from unisono.engine.state.queue_book import QueueBook
 def stops_due(state: ClusterState, now: Instant) -> list[Stop]:
     """List every holding that has to be given up, each once, in order of name."""
     stops: dict[WorkloadKey, Stop] = {}
-    for key in state.suspects:
+    for key in state.terms.suspects:
         holding = state.running[key].holding
         stop = None if holding.evicting else stop_for(holding, state.policy, now)
         if stop is not None:

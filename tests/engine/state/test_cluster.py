@@ -22,8 +22,10 @@ from tests.support.stories import NOTHING, Deeds, at_rest, hears
 from unisono.engine.model.explanation import (
     BehindInQueue,
     Deactivated,
+    DeadlineMissed,
     ExceedsMaximum,
     Gated,
+    NotBefore,
     OnHold,
     QueueInactive,
     QueueMissing,
@@ -102,6 +104,11 @@ def test_a_workload_is_in_one_place_at_a_time() -> None:
         ({"gated_by": "somebody"}, Gated(by="somebody")),
         ({"on_hold": True}, OnHold()),
         ({"requeue_at": Instant(5)}, OnHold(until=Instant(5))),
+        ({"begin_at": Instant(5)}, NotBefore(begin=Instant(5))),
+        (
+            {"deadline": Instant(5), "time_limit_ms": 6},
+            DeadlineMissed(deadline=Instant(5), limit_ms=6),
+        ),
     ],
 )
 def test_who_is_held_back_says_why_and_blocks_nobody(
@@ -120,6 +127,23 @@ def test_time_brings_back_who_was_put_off() -> None:
     state = at_rest(world(queue("q", "4"), waiting=(job("w", "q", requeue_at=Instant(360)),)))
     assert hears(state, TimePassed(Instant(359)), now=Instant(359)) == NOTHING
     assert hears(state, TimePassed(Instant(360)), now=Instant(360)) == Deeds(["w"], [])
+
+
+def test_who_is_not_to_begin_yet_begins_then() -> None:
+    state = at_rest(world(queue("q", "4"), waiting=(job("w", "q", begin_at=Instant(360)),)))
+    assert hears(state, TimePassed(Instant(359)), now=Instant(359)) == NOTHING
+    assert hears(state, TimePassed(Instant(360)), now=Instant(360)) == Deeds(["w"], [])
+
+
+def test_who_cannot_end_in_time_any_more_steps_aside() -> None:
+    big = running(job("big", "q", 4))
+    late = job("late", "q", 4, deadline=Instant(400), time_limit_ms=100)
+    state = at_rest(world(queue("q", "4"), holdings=(big,), waiting=(late,)))
+    assert hears(state, TimePassed(Instant(300)), now=Instant(300)) == NOTHING
+    assert pending(state, Q) == [key("late")]
+    assert hears(state, TimePassed(Instant(301)), now=Instant(301)) == NOTHING
+    assert why(state, "late") == DeadlineMissed(deadline=Instant(400), limit_ms=100)
+    assert hears(state, WorkloadGone(key("big")), now=Instant(301)) == NOTHING
 
 
 def test_who_stands_behind_somebody_says_so() -> None:

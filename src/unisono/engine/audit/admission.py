@@ -45,6 +45,11 @@ def _check_workload(workload: Workload, now: Instant) -> Iterator[Violation]:
     if workload.requeue_at is not None and workload.requeue_at > now:
         message = f"it is on hold until {workload.requeue_at}, and now is {now}"
         yield _broken("not-queueable", workload, message)
+    if workload.begin_at is not None and workload.begin_at > now:
+        message = f"it is not to begin before {workload.begin_at}, and now is {now}"
+        yield _broken("not-queueable", workload, message)
+    if workload.deadline is not None and now + (workload.time_limit_ms or 0) > workload.deadline:
+        yield _broken("not-queueable", workload, f"it cannot end by {workload.deadline}")
     if workload.misconfigured:
         yield _broken("not-queueable", workload, f"misconfigured: {workload.misconfigured}")
     for check in workload.checks:

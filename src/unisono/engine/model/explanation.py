@@ -198,6 +198,34 @@ class OnHold(_Fact, frozen=True, kw_only=True):
     until: Instant | None = None
 
 
+class WouldDelay(_Fact, frozen=True, kw_only=True):
+    """It fits now, but would still run when somebody before it is to start there."""
+
+    whom: WorkloadKey
+    start: Instant  # of the other
+    limit_ms: int  # how long it says that it runs itself
+
+
+class Planned(_Fact, frozen=True, kw_only=True):
+    """It has a date: it starts then at the latest, if everybody keeps to their limits."""
+
+    start: Instant
+    position: int  # how many were looked at before it, and itself
+
+
+class NotBefore(_Fact, frozen=True, kw_only=True):
+    """It asked not to start before then."""
+
+    begin: Instant
+
+
+class DeadlineMissed(_Fact, frozen=True, kw_only=True):
+    """It cannot end in time any more."""
+
+    deadline: Instant
+    limit_ms: int
+
+
 class PodsNotReady(_Fact, frozen=True, kw_only=True):
     """Admission waits until the pods of an admitted workload are ready (blockAdmission)."""
 
@@ -224,6 +252,10 @@ Blocker = (
     | Gated
     | OnHold
     | PodsNotReady
+    | WouldDelay
+    | Planned
+    | NotBefore
+    | DeadlineMissed
 )
 
 

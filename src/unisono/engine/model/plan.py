@@ -87,6 +87,14 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     lacks_nodes: bool = False  # there was quota: any change of nodes is worth another look
 
 
+class Date(msgspec.Struct, frozen=True, kw_only=True):
+    """A waiting workload is planned to start then, at the latest, if limits are honest."""
+
+    workload: WorkloadKey
+    start: Instant
+    end: Instant
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """One cycle's decision, in the order in which it was made."""
 
@@ -96,6 +104,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     preemptions: tuple[Preempt, ...] = ()
     stops: tuple[Stop, ...] = ()
     waits: tuple[Wait, ...] = ()
+    dates: tuple[Date, ...] = ()  # with backfill: when those who wait are to start
     examined: tuple[QueueName, ...] = ()  # queues whose heads were looked at
 
 

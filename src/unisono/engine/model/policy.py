@@ -52,6 +52,23 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     needs_nodes: bool = False
 
 
+class Backfill(msgspec.Struct, frozen=True, kw_only=True):
+    """Who has to wait gets a date; others may go first as long as no date moves."""
+
+    # How many waiting workloads get a date at a time: 1 is EASY, None is conservative (all).
+    dates: int | None = None
+    # Dates further away than this are only given to the first ten.
+    window_ms: int = 24 * 3600 * 1000
+    # Beyond the first few hundred instants, dates are rounded up to this.
+    resolution_ms: int = 60 * 1000
+    most_tested: int = 0  # workloads looked at in one pass; 0: all
+    most_per_queue: int = 0  # of them, from one local queue; 0: all
+    # Of those that may go first: the shortest before the others.
+    shortest_first: bool = False
+    # How long a workload runs that does not say so (a year: nobody waits for its end).
+    default_limit_ms: int = 365 * 24 * 3600 * 1000
+
+
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Every switch that changes a decision."""
 
@@ -61,6 +78,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     placement: Placement = Placement()
     # Accounts, weights and limits instead of Kueue's order (spec turns); None: Kueue's.
     turns: Turns | None = None
+    # None: Kueue's way; whoever fits starts, and whoever does not fit gets no date.
+    backfill: Backfill | None = None
     # What to do with a requested resource that no group of the queue covers.
     undeclared: Literal["Block", "Ignore"] = "Block"
     # The two rules that end preemption loops (spec quota §18.2). Kueue has neither.

@@ -20,6 +20,9 @@ from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import AffinityTerm, Labels, Toleration
 from unisono.engine.model.turns import Turn
 
+# Who said how long a workload may run; what was learned from earlier runs is only an estimate.
+LimitSource = Literal["request", "queue", "history"]
+
 
 class TopologyRequest(msgspec.Struct, frozen=True):
     """Where the pods of a set must (or would like to) be close to each other."""
@@ -92,6 +95,11 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     requeues: int = 0  # how often its pods were not ready in time
     max_execution_ms: int | None = None
     past_execution_ms: int = 0  # admitted time before the current admission
+    # How long it will run at most, for planning (spec slurm §3); None: it does not say.
+    time_limit_ms: int | None = None
+    limit_from: LimitSource = "request"
+    begin_at: Instant | None = None  # not before then
+    deadline: Instant | None = None  # it must be able to end by then
     # A request above its limit, an unreadable template: nothing that waiting would mend.
     misconfigured: str = ""
     # How many pods must start together, over all sets; None: all of them (every set's minimum).

@@ -16,10 +16,7 @@ from __future__ import annotations
 import msgspec
 
 from unisono.engine.ledger import Charges
-from unisono.engine.lifecycle import is_suspect, next_deadline
-from unisono.engine.model.explanation import (
-    Blocker,
-)
+from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import Instant, LocalQueueKey, QueueName, WorkloadKey
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.queue import LocalQueue
@@ -33,10 +30,11 @@ from unisono.engine.state.config import Config
 from unisono.engine.state.doors import Door
 from unisono.engine.state.floor import Floor
 from unisono.engine.state.forest import Forest, recharge
-from unisono.engine.state.gates import own_blocker
+from unisono.engine.state.gates import own_blocker, reminders
 from unisono.engine.state.queue_book import QueueBook, Running
 from unisono.engine.state.recent import RecentUsage
 from unisono.engine.state.rota import Rota
+from unisono.engine.state.terms import Terms
 from unisono.engine.state.timers import Timers
 
 
@@ -53,11 +51,8 @@ class ClusterState:
         self.running: dict[WorkloadKey, Running] = {}
         self.doors: dict[LocalQueueKey, Door] = {}
         self.held: dict[WorkloadKey, Blocker] = {}
-        self.not_ready: dict[WorkloadKey, None] = {}  # admitted, pods not ready yet
         # Stopped queues (and local queues) whose holdings may have to leave.
         self.stopped: dict[QueueBook | Door, None] = {}
-        # Holdings for which something came due: a deadline, a check, a deactivation.
-        self.suspects: dict[WorkloadKey, None] = {}
         self.recent = RecentUsage(self.config)
         self.floor = Floor(self.config)
         self._shapes = Shapes()
@@ -65,6 +60,7 @@ class ClusterState:
         self._stale_doors: dict[LocalQueueKey, None] = {}
         self._everything_stale = False
         self.timers = Timers()
+        self.terms = Terms(self.config, self.timers)
         self.rota = Rota(self.books, self.head_of)
 
     @property
@@ -174,8 +170,8 @@ class ClusterState:
             self.held[workload.key] = blocker
         elif door.book is not None:
             self._line_up(waiting, door.book)
-        for instant in (workload.requeue_at, workload.may_preempt_at):
-            if instant is not None and instant > self.now:
+        for instant in reminders(workload):
+            if instant > self.now:
                 self.timers.remind(instant, workload.key)
 
     def _line_up(self, waiting: Waiting, book: QueueBook) -> None:
@@ -268,36 +264,18 @@ class ClusterState:
         self._release(key)
 
     def _note_terms(self, running: Running) -> None:
-        """Keep track of what may end a holding: its own state now, or an instant to come."""
-        key = running.holding.workload.key
+        """Keep track of what may end a holding."""
         self.note_readiness(running)
-        protected_ms = running.book.spec.preemption.min_runtime_ms
-        protected_until = Instant(running.holding.running_since + protected_ms)
-        for instant in (next_deadline(running.holding, self.policy), protected_until):
-            if instant is not None and instant > self.now:
-                self.timers.remind(instant, key)
-        if is_suspect(running.holding, self.policy, self.now):
-            self.suspects[key] = None
-        else:
-            self.suspects.pop(key, None)
+        self.terms.note(running, self.now)
 
     def note_readiness(self, running: Running) -> None:
         """Keep track of admitted workloads whose pods are not ready yet (blockAdmission)."""
-        holding = running.holding
-        if not holding.ready and not holding.evicting:
-            self.not_ready[holding.workload.key] = None
-        else:
-            self._no_longer_unready(holding.workload.key)
+        if self.terms.note_readiness(running):
+            self._look_everywhere()
 
-    def _no_longer_unready(self, key: WorkloadKey) -> None:
-        """Let admission go on once nobody's pods are waited for."""
-        if key not in self.not_ready:
-            return
-        del self.not_ready[key]
-        rules = self.policy.pods_ready
-        if rules is not None and rules.block_admission and not self.not_ready:
-            for book in self.books.values():
-                self.rota.wake_queue(book)
+    def _look_everywhere(self) -> None:
+        for book in self.books.values():
+            self.rota.wake_queue(book)
 
     def _release(self, key: WorkloadKey) -> None:
         """Take a workload's quota back and wake who may use it."""
@@ -307,14 +285,15 @@ class ClusterState:
         book, door = running.book, self.doors[running.holding.workload.queue]
         del book.running[key]
         del door.running[key]
-        self.suspects.pop(key, None)
+        self.terms.forget(key)
         for cell, amount in running.charges:
             charge(cell, -amount)
         if self.floor.unseat(running):
             self.rota.nodes_changed()
         freed = [(cell.account, amount) for cell, amount in running.charges]
         self.rota.freed(book.tree, freed)
-        self._no_longer_unready(key)
+        if self.terms.no_longer_unready(key):
+            self._look_everywhere()
         self._drop_if_unused(book)
         self._tidy(door)
 
@@ -348,19 +327,22 @@ class ClusterState:
             if waiting is not None:
                 self._wake_workload(waiting)
             elif running is not None:
-                if is_suspect(running.holding, self.policy, self.now):
-                    self.suspects[due] = None
+                self.terms.look(running, self.now)
                 self.rota.holdings_changed(running.book.tree)
 
     def _wake_workload(self, waiting: Waiting) -> None:
         """Look at one workload again: an instant that it waited for has come."""
         key = waiting.workload.key
         book = self.doors[waiting.workload.queue].book
-        if key in self.held:
-            if own_blocker(waiting.workload, self.now) is None:
-                del self.held[key]
-                if book is not None:
-                    self._line_up(waiting, book)
+        blocker = own_blocker(waiting.workload, self.now)
+        if blocker is not None:
+            if waiting.line is not None and book is not None:
+                self._leave_line(waiting, book)
+            self.held[key] = blocker
+        elif key in self.held:
+            del self.held[key]
+            if book is not None:
+                self._line_up(waiting, book)
         elif book is not None:
             book.lines.wake(kind_of(waiting))
             self.rota.unstall(book)

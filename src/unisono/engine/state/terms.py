@@ -1,0 +1,60 @@
+"""What may end a holding, or hold others up: deadlines, failed checks, pods that are not ready."""
+
+from __future__ import annotations
+
+from unisono.engine.lifecycle import is_suspect, next_deadline
+from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.state.config import Config
+from unisono.engine.state.queue_book import Running
+from unisono.engine.state.timers import Timers
+
+
+class Terms:
+    """Holdings that have to be looked at, now or at an instant to come."""
+
+    __slots__ = ("_config", "_timers", "not_ready", "suspects")
+
+    def __init__(self, config: Config, timers: Timers) -> None:
+        self._config = config
+        self._timers = timers
+        self.not_ready: dict[WorkloadKey, None] = {}  # admitted, pods not ready yet
+        # Holdings for which something came due: a deadline, a check, a deactivation.
+        self.suspects: dict[WorkloadKey, None] = {}
+
+    def note(self, running: Running, now: Instant) -> None:
+        """Keep track of what may end a holding: its own state now, or an instant to come."""
+        holding, policy = running.holding, self._config.policy
+        key = holding.workload.key
+        protected_ms = running.book.spec.preemption.min_runtime_ms
+        protected_until = Instant(holding.running_since + protected_ms)
+        for instant in (next_deadline(holding, policy), protected_until):
+            if instant is not None and instant > now:
+                self._timers.remind(instant, key)
+        self.look(running, now)
+
+    def look(self, running: Running, now: Instant) -> None:
+        """Suspect a holding if something about it may require it to stop."""
+        if is_suspect(running.holding, self._config.policy, now):
+            self.suspects[running.holding.workload.key] = None
+        else:
+            self.suspects.pop(running.holding.workload.key, None)
+
+    def note_readiness(self, running: Running) -> bool:
+        """Keep track of pods that are waited for; say whether nobody holds up others any more."""
+        holding = running.holding
+        if not holding.ready and not holding.evicting:
+            self.not_ready[holding.workload.key] = None
+            return False
+        return self.no_longer_unready(holding.workload.key)
+
+    def no_longer_unready(self, key: WorkloadKey) -> bool:
+        """Stop waiting for a workload's pods; say whether admission may go on because of that."""
+        if key not in self.not_ready:
+            return False
+        del self.not_ready[key]
+        rules = self._config.policy.pods_ready
+        return rules is not None and rules.block_admission and not self.not_ready
+
+    def forget(self, key: WorkloadKey) -> None:
+        """Let a holding be gone."""
+        self.suspects.pop(key, None)
