@@ -106,6 +106,10 @@ EXAMPLES: tuple[Blocker, ...] = (
     facts.OnHold(),
     facts.OnHold(until=_NOON),
     facts.PodsNotReady(waiting_for=_WORKLOAD),
+    facts.WouldDelay(whom=WorkloadKey("ml/big"), start=_NOON, limit_ms=7_200_000),
+    facts.Planned(start=_NOON, position=3),
+    facts.NotBefore(begin=_NOON),
+    facts.DeadlineMissed(deadline=_NOON, limit_ms=7_200_000),
 )
 
 
@@ -178,6 +182,7 @@ def _settings() -> list[tuple[str, str]]:
         policy.AdmissionFairSharing,
         policy.PodsReady,
         policy.Placement,
+        policy.Backfill,
     )
     return [(cls.__name__, field) for cls in sections for field in cls.__struct_fields__]
 
@@ -219,7 +224,7 @@ def test_every_page_is_in_the_index(page: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("page", ["quota", "placement", "turns"])
+@pytest.mark.parametrize("page", ["quota", "placement", "turns", "time"])
 def test_citations_of_the_semantics_lead_somewhere(page: str) -> None:
     text = (ROOT / "docs" / "semantics" / f"{page}.md").read_text(encoding="utf-8")
     sections = set(re.findall(r"^## (\d+)\. ", text, re.MULTILINE))

@@ -8,6 +8,7 @@
     managedJobsNamespaceSelector
     preemption: {antiThrash: false}                (ours only: spec quota §18.2)
     placement: {scoring, levels, defaultGpuMode}   (ours only: spec placement §8.13)
+    backfill: {dates, window, …}                   (ours only: spec time §3)
     compat: {strict: true}                         (ours only: Kueue's behaviour everywhere)
 
 Sections of a Configuration that only concern how Kueue itself runs are accepted and have no
@@ -133,6 +134,34 @@ class Placement(Schema, frozen=True, kw_only=True):
     ] = "preferred"
 
 
+class Backfill(Schema, frozen=True, kw_only=True):
+    """Who has to wait gets a date; others may go first as long as no date moves."""
+
+    dates: Annotated[
+        int,
+        Meta(ge=0, description="How many get a date at a time: 1 is EASY, 0 (all) conservative."),
+    ] = 0
+    window: Annotated[
+        Duration | None, Meta(description="Dates further away are only given to the first ten.")
+    ] = None
+    resolution: Annotated[
+        Duration | None, Meta(description="What dates are rounded to once there are many.")
+    ] = None
+    most_tested: Annotated[
+        int, Meta(ge=0, description="How many waiting workloads one pass looks at; 0: all.")
+    ] = 0
+    most_per_queue: Annotated[
+        int, Meta(ge=0, description="How many of them may come from one local queue; 0: all.")
+    ] = 0
+    shortest_first: Annotated[
+        bool, Meta(description="Of those that may go first, the shortest before the others.")
+    ] = False
+    default_limit: Annotated[
+        Duration | None,
+        Meta(description="How long a workload is thought to run that does not say so."),
+    ] = None
+
+
 class Compat(Schema, frozen=True, kw_only=True):
     """How much to be like Kueue."""
 
@@ -155,6 +184,7 @@ class Policy(Schema, frozen=True, kw_only=True):
     managed_jobs_namespace_selector: LabelSelector | None = None
     preemption: PreemptionPolicy = PreemptionPolicy()
     placement: Placement = Placement()
+    backfill: Backfill | None = None
     compat: Compat = Compat()
 
 
@@ -222,6 +252,19 @@ def _check(document: Configuration | Policy, notes: Notes) -> None:
         _check_gates(document.feature_gates, notes)
     else:
         _check_placement(document.placement, notes)
+        if document.backfill is not None:
+            _check_backfill(document.backfill, notes)
+
+
+def _check_backfill(section: Backfill, notes: Notes) -> None:
+    durations = (
+        ("window", section.window),
+        ("resolution", section.resolution),
+        ("defaultLimit", section.default_limit),
+    )
+    for name, duration in durations:
+        if duration is not None and duration.ms <= 0:
+            notes.problem(f"backfill.{name}", "must be more than 0")
 
 
 def _check_strategies(strategies: tuple[engine.FairStrategy, ...], notes: Notes) -> None:

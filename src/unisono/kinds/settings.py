@@ -16,6 +16,7 @@ from unisono.engine.model.names import ResourceName
 from unisono.kinds.meta import NAMESPACE_LABEL
 from unisono.kinds.policy import (
     AdmissionFairSharing,
+    Backfill,
     Configuration,
     FairSharing,
     Placement,
@@ -57,6 +58,7 @@ def settings_of(configuration: Configuration | None, policy: Policy | None) -> S
             strict=strict,
             anti_thrash=policy.preemption.anti_thrash and not strict,
             placement=_placement(policy.placement),
+            backfill=None if policy.backfill is None else _backfill(policy.backfill),
         )
         settings = msgspec.structs.replace(settings, policy=changed)
     return settings
@@ -141,6 +143,20 @@ def _placement(section: Placement) -> engine.Placement:
     levels = () if isinstance(section.levels, str) else section.levels
     return engine.Placement(
         scoring=section.scoring, levels=levels, gpu_mode=section.default_gpu_mode
+    )
+
+
+def _backfill(section: Backfill) -> engine.Backfill:
+    default = engine.Backfill()
+    window, resolution, limit = section.window, section.resolution, section.default_limit
+    return engine.Backfill(
+        dates=section.dates or None,
+        window_ms=default.window_ms if window is None else window.ms,
+        resolution_ms=default.resolution_ms if resolution is None else resolution.ms,
+        most_tested=section.most_tested,
+        most_per_queue=section.most_per_queue,
+        shortest_first=section.shortest_first,
+        default_limit_ms=default.default_limit_ms if limit is None else limit.ms,
     )
 
 

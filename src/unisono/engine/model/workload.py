@@ -95,7 +95,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     requeues: int = 0  # how often its pods were not ready in time
     max_execution_ms: int | None = None
     past_execution_ms: int = 0  # admitted time before the current admission
-    # How long it will run at most, for planning (spec slurm §3); None: it does not say.
+    # How long it will run at most, for planning (spec time §1); None: it does not say.
     time_limit_ms: int | None = None
     limit_from: LimitSource = "request"
     begin_at: Instant | None = None  # not before then
