@@ -123,3 +123,11 @@ def test_watching_prints_rows_that_changed(
         "1",
         "runs",
     ]
+
+
+def test_nodes_are_added_after_those_that_are_there(shell: Shell) -> None:
+    first = shell.type("nodes", "--add", "2x{gpu=8,name=added}").ok()
+    assert first == "node/added-1 created\nnode/added-2 created\n"
+    assert shell.type("nodes", "--add", "1x{gpu=8,name=added}").ok() == "node/added-3 created\n"
+    wrong = shell.type("nodes", "--add", "two")
+    assert (wrong.code, "COUNTxTYPE" in wrong.err) == (2, True)

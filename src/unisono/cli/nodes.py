@@ -1,4 +1,4 @@
-"""`unisono nodes`: what there is of each node and how much of it pods have asked for."""
+"""`unisono nodes`: what there is of each node and how much pods have asked for; and more nodes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from unisono.cli.listing import Sheet, add_form, show
 from unisono.cli.reach import asked, verb_parser
+from unisono.engine.model.errors import InvalidManifest
 
 if TYPE_CHECKING:
     from unisono.kube.client import Client
@@ -19,7 +20,10 @@ examples:
   unisono nodes
   unisono nodes -w
   unisono nodes -o json
+  unisono nodes --add 1xg6e.48xlarge
 """
+
+_OURS = "unisono:///"  # how the identity of a node begins that exists only here
 
 _TYPE = "node.kubernetes.io/instance-type"
 
@@ -28,6 +32,11 @@ def parser() -> argparse.ArgumentParser:
     """Describe the arguments."""
     made = verb_parser("List nodes and what is used of them.", EXAMPLES)
     add_form(made)
+    made.add_argument(
+        "--add",
+        metavar="SHAPE",
+        help="add nodes to an embedded cluster: COUNTxTYPE[@ZONE],…, COUNTx{gpu=8,cpu=96,…}",
+    )
     return made
 
 
@@ -35,9 +44,33 @@ def run(arguments: argparse.Namespace) -> int:
     """Print them."""
 
     async def work(client: Client, given: argparse.Namespace) -> int:
+        if given.add is not None:
+            return await add(client, given.add)
         return await show(client, given, read)
 
     return asked(arguments, work)
+
+
+async def add(client: Client, shape: str) -> int:
+    """Make nodes of a shape, after those that there are."""
+    from unisono.cli.clock import RealClock
+    from unisono.control.conditions import timestamp
+    from unisono.control.names import NODE
+    from unisono.provision.nodes import nodes_of
+    from unisono.provision.shapes import BadShape, parse_shape
+
+    try:
+        groups = parse_shape(shape)
+    except BadShape as error:
+        raise InvalidManifest("--add", str(error)) from error
+    there = (await client.list(NODE)).items
+    if any(not (one["spec"].get("providerID") or _OURS).startswith(_OURS) for one in there):
+        raise InvalidManifest("--add", "this cluster has real nodes; add machines to it instead")
+    taken = frozenset(one["metadata"]["name"] for one in there)
+    for node in nodes_of(groups, now=timestamp(RealClock().now()), taken=taken):
+        await client.create(node)
+        print(f"node/{node['metadata']['name']} created")
+    return 0
 
 
 async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:

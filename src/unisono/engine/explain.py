@@ -269,8 +269,8 @@ def _gang_does_not_fit(fact: facts.GangDoesNotFit) -> str:
         text += f"holds {fact.pods_placeable} of {fact.pods}, the cluster {fact.cluster_holds}"
     text = f"pod set {fact.pod_set}: {text}"
     if fact.refusals:
-        refused = ", ".join(f"{count} {reason}" for reason, count in fact.refusals)
-        text += f" ({fact.nodes} nodes: {refused})"
+        refused = ", ".join(f"{count} {_refusal(fact, why)}" for why, count in fact.refusals)
+        text += f" ({fact.nodes} node{'s' if fact.nodes != 1 else ''}: {refused})"
     if fact.resource and not _shut_by(fact):
         best = _amount(fact.best_node_has, fact.resource).partition(" ")[0]
         text += f"; the best node has {best} of {_amount(fact.wanted_of_node, fact.resource)}"
@@ -279,9 +279,18 @@ def _gang_does_not_fit(fact: facts.GangDoesNotFit) -> str:
     return text
 
 
+def _refusal(fact: facts.GangDoesNotFit, why: str) -> str:
+    return f"without {' and '.join(fact.labels)}" if why == "selector" and fact.labels else why
+
+
 def _more_room(fact: facts.GangDoesNotFit) -> str | None:
     """Say what to do if no node takes even one pod; else nodes only have to become free."""
     shut = _shut_by(fact)
+    if shut == "selector" and fact.labels:
+        labels = " and ".join(fact.labels)
+        return (
+            f"add a node with the label {labels}, or change what the pods or their flavor ask for"
+        )
     if shut:
         return _SHUT[shut]
     if fact.resource:

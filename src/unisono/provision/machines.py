@@ -8,6 +8,9 @@ from functools import cache
 
 import msgspec
 
+# Where a machine stands if nobody says: the region of the manifests that people bring along.
+_HOME_REGION = "ap-northeast-2"
+
 
 class Accelerator(msgspec.Struct, frozen=True, rename="camel"):
     """The devices of a machine, all alike."""
@@ -84,9 +87,10 @@ def region_of(zone: str) -> str:
 
 
 def default_zone(machine: MachineType) -> str:
-    """Return where a machine stands if nobody says: in the first region that sells it."""
+    """Return where a machine stands if nobody says: at home, else in a region that sells it."""
     zones = _catalogue().defaults.region_zones
-    for region in machine.price:
+    at_home = [region for region in machine.price if region == _HOME_REGION]
+    for region in (*at_home, *machine.price):
         if zones.get(region):
             return zones[region][0]
     return "local"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from unisono.provision.machines import MachineType, region_of
@@ -13,15 +13,24 @@ _OS_IMAGE = "Unisono simulated node"
 _FAN_OUT = 4
 
 
-def nodes_of(groups: Sequence[NodeGroup], *, now: str) -> Iterator[dict[str, Any]]:
-    """Yield a Node for every machine; names count up per group name."""
+def nodes_of(
+    groups: Sequence[NodeGroup], *, now: str, taken: Collection[str] = ()
+) -> Iterator[dict[str, Any]]:
+    """Yield a Node for every machine; names count up per group name and leave out taken ones."""
     counts: dict[str, int] = {}
-    place = 0
+    place = len(taken)
     for group in groups:
         for _ in range(group.count):
-            number = counts[group.name] = counts.get(group.name, 0) + 1
-            yield _node(group, f"{group.name}-{number}", place, now)
+            name = _next_name(group.name, counts)
+            while name in taken:
+                name = _next_name(group.name, counts)
+            yield _node(group, name, place, now)
             place += 1
+
+
+def _next_name(base: str, counts: dict[str, int]) -> str:
+    counts[base] = counts.get(base, 0) + 1
+    return f"{base}-{counts[base]}"
 
 
 def _node(group: NodeGroup, name: str, place: int, now: str) -> dict[str, Any]:
@@ -94,6 +103,8 @@ def _machine_labels(machine: MachineType) -> dict[str, str]:
             }
     if device is not None and device.manufacturer == "nvidia":
         labels |= {
+            # What node pools call machines with such GPUs, and flavors select (seed 000).
+            "nodeType": "nvidia",
             "nvidia.com/gpu.present": "true",
             "nvidia.com/gpu.count": str(device.count),
             "nvidia.com/gpu.memory": str(device.memory_mi_b),

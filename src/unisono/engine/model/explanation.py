@@ -100,6 +100,7 @@ class GangDoesNotFit(_Fact, frozen=True, kw_only=True):
     wanted_of_node: int = 0
     best_node_has: int = 0
     refusals: tuple[tuple[str, int], ...] = ()  # why nodes take no pod, and how many of them
+    labels: tuple[str, ...] = ()  # `key=value` that is asked for and that no node has
     # True if making others leave was allowed and tried, and would not have been enough.
     tried_preemption: bool = False
 

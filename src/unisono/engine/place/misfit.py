@@ -40,6 +40,7 @@ def misfit(
                 else view.name(level, domain, table)
             )
     resource, wanted, has = _scarcest(demand, capacity, feasibility)
+    refusals = _refusals(key, demand, capacity, feasibility)
     return GangDoesNotFit(
         resource=resource,
         wanted_of_node=wanted,
@@ -51,7 +52,8 @@ def misfit(
         best_domain=best,
         cluster_holds=capacity.total,
         nodes=int(view.rows.shape[0]),
-        refusals=_refusals(key, demand, capacity, feasibility),
+        refusals=refusals,
+        labels=_unknown(demand, feasibility) if "selector" in dict(refusals) else (),
     )
 
 
@@ -69,6 +71,16 @@ def _scarcest(
         if amount > most:
             return resource, amount, most
     return ResourceName(""), 0, 0
+
+
+def _unknown(demand: Demand, feasibility: Feasibility) -> tuple[str, ...]:
+    """Return the labels of a selector that no node has: those are what is wrong with it."""
+    table = feasibility.table
+    return tuple(
+        f"{key}={value}"
+        for key, value in demand.constraint.selector
+        if value not in table.label_codes(key)[1]
+    )
 
 
 def _refusals(
