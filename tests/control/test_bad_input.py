@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.control.operators.test_volcano_policies import task, vcjob
 from tests.control.training_world import train_job
 from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import job, node, queue
@@ -16,6 +17,7 @@ from unisono.cli.why_answer import answer
 from unisono.cli.why_found import gather
 from unisono.cli.why_text import text
 from unisono.control import names
+from unisono.control.operators.volcano import words
 from unisono.kube.mapping import Kind
 
 Json = dict[str, Any]
@@ -80,6 +82,15 @@ def overriding(**spec: Any) -> list[Json]:
                 "ask for less, or raise nominalQuota or borrowingLimit",
             ),
             id="larger than the quota",
+        ),
+        pytest.param(
+            {
+                **vcjob(task("w", 1), queue="nope"),
+                "metadata": {"name": "bad", "namespace": "default"},
+            },
+            words.JOB,
+            ("Volcano Queue nope does not exist", "create Queue nope, or correct spec.queue"),
+            id="no such Volcano queue",
         ),
     ],
 )

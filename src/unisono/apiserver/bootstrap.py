@@ -18,6 +18,7 @@ SYSTEM = User(name="system:unisono", groups=("system:masters",))
 
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _RUNTIMES = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes"
+_VOLCANO_QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _HIGHEST = 2_000_000_000
 
@@ -47,6 +48,7 @@ async def bootstrap(api: Api, nodes: Iterable[dict[str, Any]] = ()) -> None:
         runtime["metadata"]["labels"] = {"trainer.kubeflow.org/framework": name.partition("-")[0]}
         runtime["spec"] = encode(spec)
         await _install(api, f"{_RUNTIMES}/{name}", runtime)
+    await create(api, _VOLCANO_QUEUES, _volcano_queue())
     for node in nodes:
         await create(api, "/api/v1/nodes", node)
 
@@ -87,6 +89,13 @@ async def _send(api: Api, request: Request, obj: dict[str, Any]) -> None:
     if response.code not in (200, 201, 409):
         message = orjson.loads(response.body).get("message")
         raise BootstrapFailed(f"{obj['kind']} {obj['metadata']['name']}: {message}")
+
+
+def _volcano_queue() -> dict[str, Any]:
+    """Return the queue of Volcano jobs that name none: without limits until somebody sets some."""
+    queue = _object("scheduling.volcano.sh/v1beta1", "Queue", "default")
+    queue["spec"] = {"weight": 1, "reclaimable": True}
+    return queue
 
 
 def _object(api_version: str, kind: str, name: str) -> dict[str, Any]:

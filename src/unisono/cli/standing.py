@@ -58,7 +58,9 @@ def job_of(workload: Json) -> str:
     """Return the job behind a workload, as `kind/name`; the workload itself if there is none."""
     for owner in workload["metadata"].get("ownerReferences") or ():
         if owner.get("controller"):
-            return f"{owner['kind'].lower()}/{owner['name']}"
+            is_volcano = owner["apiVersion"].startswith("batch.volcano.sh/")
+            kind = "vcjob" if is_volcano else owner["kind"].lower()
+            return f"{kind}/{owner['name']}"
     return f"workload/{workload['metadata']['name']}"
 
 

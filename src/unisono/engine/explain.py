@@ -19,6 +19,8 @@ _SHUT = {
     "not ready": "see why no node is ready",
 }
 
+_VOLCANO = "volcano/"  # before the names of queues that are Volcano's
+
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
@@ -115,6 +117,8 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
             return f"is number {position + 1} in queue {queue}, behind {head}"
         case facts.QueueMissing(local_queue=local, queue=None):
             return f"LocalQueue {local} does not exist"
+        case facts.QueueMissing(queue=str(queue)) if queue.startswith(_VOLCANO):
+            return f"Volcano Queue {queue.removeprefix(_VOLCANO)} does not exist"
         case facts.QueueMissing(local_queue=local, queue=queue):
             return f"LocalQueue {local} points to ClusterQueue {queue}, which does not exist"
         case facts.QueueInactive() as fact:
@@ -167,6 +171,8 @@ def remedy(blocker: Blocker) -> str | None:  # one line a fact
             return "change the pods' nodeSelector or affinity, or the flavor's nodeLabels"
         case facts.QueueMissing(local_queue=local, queue=None):
             return f"create LocalQueue {local}, or correct the queue name"
+        case facts.QueueMissing(queue=str(queue)) if queue.startswith(_VOLCANO):
+            return f"create Queue {queue.removeprefix(_VOLCANO)}, or correct spec.queue of the job"
         case facts.QueueMissing(queue=queue):
             return f"create ClusterQueue {queue}"
         case facts.QueueStopped():

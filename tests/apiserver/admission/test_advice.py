@@ -174,3 +174,17 @@ def test_deployments(name: str, image: str, expected: str) -> None:
 def test_kinds_that_are_what_they_seem() -> None:
     assert told(named("c", "team"), Around(), "/configmaps") == []
     assert told(named("s", "team"), Around(), "/services") == []
+
+
+def test_a_volcano_queue_that_does_not_exist_or_is_closed() -> None:
+    around = cluster()
+    around.add("scheduling.volcano.sh/queues", named("shut", status={"state": "Closed"}))
+    vcjob = {"metadata": {"name": "j", "namespace": "team"}, "spec": {"queue": "shutt"}}
+    assert told(vcjob, around, "batch.volcano.sh/jobs") == [
+        'spec.queue: there is no Queue "shutt" yet; it waits until there is one; '
+        'did you mean "shut"?'
+    ]
+    vcjob["spec"] = {"queue": "shut"}
+    assert told(vcjob, around, "batch.volcano.sh/jobs") == [
+        "spec.queue: Queue shut is closed; it waits"
+    ]

@@ -2,6 +2,7 @@
 
     a job      its queue does not exist, is stopped, or does not take its namespace
                it asks for more than the queue may ever use
+               a Volcano job names a Queue that does not exist, or is closed
                its priority class does not exist
                no node has the labels of any flavor that it could get
     a queue    what it refers to does not exist
@@ -29,7 +30,7 @@ from unisono.apiserver.builtin.reach import Json, at, items, labels_of
 from unisono.apiserver.builtin.seen import Seen
 from unisono.apiserver.strategy import Surroundings
 from unisono.kinds.decode import decode
-from unisono.kinds.managing import QUEUE_LABEL, QUEUE_LABEL_PATH
+from unisono.kinds.managing import DEFAULT_QUEUE, QUEUE_LABEL, QUEUE_LABEL_PATH
 from unisono.kinds.nearest import did_you_mean
 from unisono.kinds.notes import Notes
 from unisono.kinds.priorities import PRIORITY_LABEL
@@ -39,6 +40,8 @@ from unisono.kinds.shapes.served import Served
 from unisono.kinds.submission import is_managed, is_selected, total_requests, why_never
 
 CLUSTER_QUEUES = "kueue.x-k8s.io/clusterqueues"
+VOLCANO_JOBS = "batch.volcano.sh/jobs"
+VOLCANO_QUEUES = "scheduling.volcano.sh/queues"
 COHORTS = "kueue.x-k8s.io/cohorts"
 FLAVORS = "kueue.x-k8s.io/resourceflavors"
 PRIORITY_CLASSES = "kueue.x-k8s.io/workloadpriorityclasses"
@@ -102,9 +105,11 @@ def _missing(
 
 def _about_job(served: Served, obj: Json, around: Surroundings) -> Iterator[str]:
     queue = labels_of(obj).get(QUEUE_LABEL, "")
+    namespace = str(at(obj, "metadata").get("namespace") or "")
+    if not queue and served.key == VOLCANO_JOBS:
+        yield from _about_volcano_queue(obj, namespace, around)
     if not queue or managed_owner(obj, around) is not None:
         return
-    namespace = str(at(obj, "metadata").get("namespace") or "")
     labels = namespace_labels(namespace, around)
     if not is_managed(read_settings(around), labels):
         yield f"{QUEUE_LABEL_PATH}: namespace {namespace} is not managed; it runs without a queue"
@@ -136,6 +141,16 @@ def _about_job(served: Served, obj: Json, around: Surroundings) -> Iterator[str]
     kind_of_job = job_kind(served)
     if kind_of_job is not None:
         yield from _about_size(kind_of_job, obj, door, cluster_queue, around)
+
+
+def _about_volcano_queue(obj: Json, namespace: str, around: Surroundings) -> Iterator[str]:
+    name = str(at(obj, "spec").get("queue") or DEFAULT_QUEUE)
+    found = around.find(VOLCANO_QUEUES, "", name)
+    if found is None and around.find(LOCAL_QUEUES, namespace, name) is None:
+        waits = "; it waits until there is one" if name != DEFAULT_QUEUE else "; it has no limits"
+        yield f"spec.queue: {_missing('Queue', name, VOLCANO_QUEUES, around, then=waits)}"
+    elif found is not None and at(found, "status").get("state") in ("Closing", "Closed"):
+        yield f"spec.queue: Queue {name} is closed; it waits"
 
 
 def _about_size(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from unisono.control import names
 from unisono.control.actions import Json
+from unisono.control.scheduler.implicit import VOLCANO_DOOR
 from unisono.control.view import View
 from unisono.engine.model.selection import selects
 from unisono.kinds.doors import UNLIMITED_DOOR
@@ -57,8 +58,10 @@ class Queues:
         name = reads(job)
         if name and view.get(names.LOCAL_QUEUE, name, job["metadata"]["namespace"]) is not None:
             return name
-        if name and view.has(names.VOLCANO_QUEUE) and view.get(names.VOLCANO_QUEUE, name):
-            return f"volcano.{name}"
+        # Whoever names a queue waits for it, as at any other that is missing.
+        is_there = view.has(names.VOLCANO_QUEUE) and view.get(names.VOLCANO_QUEUE, name)
+        if name and (is_there or name != DEFAULT_QUEUE):
+            return f"{VOLCANO_DOOR}{name}"
         if view.get(names.LOCAL_QUEUE, DEFAULT_QUEUE, job["metadata"]["namespace"]) is not None:
             return DEFAULT_QUEUE
         return UNLIMITED_DOOR
