@@ -10,8 +10,16 @@ _NUMBER = re.compile(r"-?[0-9]+[a-zA-Z]{0,2}")  # 12, 500m, 64Gi
 WIDTH = 100  # what most terminals show without wrapping
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, indent: str = "  ") -> str:
+def table(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    indent: str = "  ",
+    right: bool = False,
+) -> str:
     """Return rows under headings; numbers are aligned to the right.
+
+    With `right`, everything after the first column is: for figures with units.
 
     >>> print(table(["NAME", "PODS"], [["a", 12], ["bb", 3]], indent=""))
     NAME  PODS
@@ -20,7 +28,8 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, indent: 
     """
     cells = [list(headings), *([_text(value) for value in row] for row in rows)]
     numeric = [
-        len(cells) > 1 and all(_NUMBER.fullmatch(row[column]) for row in cells[1:])
+        (right and column > 0)
+        or (len(cells) > 1 and all(_NUMBER.fullmatch(row[column]) for row in cells[1:]))
         for column in range(len(headings))
     ]
     widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]

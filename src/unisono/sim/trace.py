@@ -91,7 +91,9 @@ class Trace:
 
     def take(self, rows: ArrayLike) -> Trace:
         """Return some of the jobs, sorted; a mask or row numbers say which."""
-        chosen = np.arange(len(self))[np.asarray(rows)]
+        which = np.asarray(rows)
+        # An empty list has no type of its own.
+        chosen = np.arange(len(self))[which if which.size else which.astype(np.intp)]
         return _sorted(_picked(self, chosen))
 
     def perfect(self) -> Trace:
@@ -184,11 +186,23 @@ def _floats(values: ArrayLike, count: int) -> FloatArray:
 
 
 def _coded(values: ArrayLike | None, count: int) -> tuple[Names, IntArray]:
-    """Return the distinct values as names in their own order, and the index of each row's."""
+    """Return the distinct values as names, and the index of each row's.
+
+    Names that are numbers come first, in the order of numbers, whether the source wrote them as
+    numbers or as text: the same jobs have the same columns, whatever file they came from.
+    """
     if values is None:
         return ("",), np.zeros(count, np.int64)
     distinct, codes = np.unique(np.asarray(values), return_inverse=True)
-    return tuple(str(value) for value in distinct.tolist()), codes.astype(np.int64)
+    names = [str(value) for value in distinct.tolist()]
+    order = sorted(range(len(names)), key=lambda place: _natural(names[place]))
+    places = np.empty(len(names), np.int64)
+    places[order] = np.arange(len(names))
+    return tuple(names[place] for place in order), places[codes]
+
+
+def _natural(name: str) -> tuple[int, int, str]:
+    return (0, int(name), name) if name.isascii() and name.isdigit() else (1, 0, name)
 
 
 def _coded_sets(models: Sequence[Names] | None, count: int) -> tuple[tuple[Names, ...], IntArray]:

@@ -1,0 +1,44 @@
+"""Options that say which trace to take and how to read it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from unisono.sim.trace import Trace
+
+TRACES = """\
+A TRACE is a file or a generator:
+  KTH-SP2.swf.gz                   Standard Workload Format (gzip by its suffix)
+  openb_pod_list_default.csv       pods of Alibaba's openb clusters
+  philly_jobs.csv.gz               jobs of Microsoft's Philly cluster
+  jobs.csv --map spot              any CSV; the map says what its columns mean
+  may.jsonl                        our own form
+  lublin:jobs=10000,processors=256,load=0.8,seed=1
+  gpu:jobs=10000,gpus=8000,load=0.9,teams=4,seed=1
+  kueue-perf:cohorts=5,queues=6,share=1
+"""
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("--format", default="", help="swf, openb, philly, csv or jsonl")
+    parser.add_argument("--map", default="", metavar="FIELD=COLUMN,…", help="columns of a CSV")
+    parser.add_argument("--procs", type=int, default=0, metavar="N", help="size of the machine")
+    parser.add_argument("--skip-bad", action="store_true", help="count bad lines, do not stop")
+    parser.add_argument("--seed", type=int, help="of a generator")
+
+
+def trace_of(text: str, arguments: argparse.Namespace) -> Trace:
+    """Return the trace that was asked for."""
+    from unisono.sim.sources import Reading, open_trace
+    from unisono.sim.traces.mapping import parse_map
+
+    how = Reading(
+        format=arguments.format,
+        map=parse_map(arguments.map),
+        processors=arguments.procs,
+        skip_bad=arguments.skip_bad,
+    )
+    return open_trace(text, how, seed=arguments.seed)

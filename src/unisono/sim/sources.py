@@ -1,0 +1,109 @@
+"""Where a trace comes from: a file, whose reader its name or its columns tell, or a generator.
+
+KTH-SP2.swf.gz                     a file
+lublin:jobs=1000,load=0.9,seed=7   a generator with its settings
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from unisono.kinds.nearest import nearest
+from unisono.sim.errors import BadTrace
+from unisono.sim.generate.gpu import gpu
+from unisono.sim.generate.kueue_perf import kueue_perf
+from unisono.sim.generate.lublin import lublin
+from unisono.sim.trace import Trace
+from unisono.sim.traces import openb, philly
+from unisono.sim.traces.files import read_sheet
+from unisono.sim.traces.journal import read_journal
+from unisono.sim.traces.mapped import read_mapped
+from unisono.sim.traces.mapping import PRESETS, Column, parse_map
+from unisono.sim.traces.openb import read_openb
+from unisono.sim.traces.philly import read_philly
+from unisono.sim.traces.swf import read_swf
+
+GENERATORS: Mapping[str, Callable[..., Trace]] = {
+    "lublin": lublin,
+    "gpu": gpu,
+    "kueue-perf": kueue_perf,
+}
+FORMATS = ("swf", "openb", "philly", "csv", "jsonl")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How to read a file when its name does not say it all."""
+
+    format: str = ""
+    map: Mapping[str, Column] = field(default_factory=dict)
+    processors: int = 0
+    skip_bad: bool = False
+
+
+def open_trace(text: str, reading: Reading | None = None, *, seed: int | None = None) -> Trace:
+    """Return the trace that a text names; a seed overrules the generator's own."""
+    how = reading or Reading()
+    name, colon, settings = text.partition(":")
+    if name in GENERATORS and (colon or not Path(text).exists()):
+        return _generated(name, settings, seed)
+    path = Path(text)
+    match how.format or _format_of(path, how):
+        case "swf":
+            return read_swf(path, processors=how.processors, skip_bad=how.skip_bad)
+        case "jsonl":
+            return read_journal(path, skip_bad=how.skip_bad)
+        case "openb":
+            return read_openb(path, skip_bad=how.skip_bad)
+        case "philly":
+            return read_philly(path, skip_bad=how.skip_bad)
+        case "csv":
+            return read_mapped(path, how.map, skip_bad=how.skip_bad)
+        case other:
+            raise BadTrace("", f'there is no format "{other}"; there are {", ".join(FORMATS)}')
+
+
+def _format_of(path: Path, how: Reading) -> str:
+    name = path.name.removesuffix(".gz")
+    if name.endswith(".swf"):
+        return "swf"
+    if name.endswith(".jsonl"):
+        return "jsonl"
+    if how.map:
+        return "csv"
+    if not name.endswith(".csv"):
+        raise BadTrace(str(path), f"which format is it? --format is one of {', '.join(FORMATS)}")
+    columns = read_sheet(path, skip_bad=True).columns
+    for format_, needed in (("openb", openb.COLUMNS), ("philly", philly.COLUMNS)):
+        if set(needed) <= set(columns):
+            return format_
+    presets = [
+        preset
+        for preset, text in PRESETS.items()
+        if {column.name for column in parse_map(text).values()} <= set(columns)
+    ]
+    hint = f"--map {presets[0]}" if presets else "--map submit=COLUMN,run=COLUMN,gpus=COLUMN,…"
+    raise BadTrace(str(path), f"say what its columns mean: {hint}; it has {', '.join(columns)}")
+
+
+def _generated(name: str, settings: str, seed: int | None) -> Trace:
+    generator = GENERATORS[name]
+    known = inspect.signature(generator).parameters
+    given: dict[str, float] = {}
+    for part in filter(None, settings.split(",")):
+        key, equals, value = part.partition("=")
+        if key not in known or not equals:
+            near = nearest(key, sorted(known))
+            hint = f'; did you mean "{near}"?' if near else f"; it knows {', '.join(known)}"
+            raise BadTrace(name, f'there is no setting "{part}"{hint}')
+        try:
+            number = float(value)
+        except ValueError as trouble:
+            raise BadTrace(name, f'{key} is "{value}", which is no number') from trouble
+        given[key] = int(number) if isinstance(known[key].default, int) else number
+    if seed is not None and "seed" in known:
+        given["seed"] = seed
+    return generator(**given)

@@ -1,0 +1,109 @@
+"""Files of traces: plain or compressed with gzip by their suffix, and CSV as columns of text."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from unisono.sim.errors import BadTrace
+from unisono.sim.trace import FloatArray
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a file, unpacked if its name ends in `.gz`."""
+    if path.suffix != ".gz":
+        return path.read_bytes()
+    try:
+        return gzip.decompress(path.read_bytes())
+    except (EOFError, gzip.BadGzipFile) as trouble:
+        raise BadTrace(str(path), f"is not a whole gzip file: {trouble}") from trouble
+
+
+def bare_name(path: Path) -> str:
+    """Return a file's name without its endings.
+
+    >>> bare_name(Path("logs/KTH-SP2-1996-2.1-cln.swf.gz"))
+    'KTH-SP2-1996-2.1-cln'
+    """
+    name = path.name.removesuffix(".gz")
+    for ending in (".swf", ".csv", ".jsonl"):
+        name = name.removesuffix(ending)
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A CSV file as columns of text; rows that were too short are left out and counted."""
+
+    path: str
+    columns: Mapping[str, Sequence[str]]
+    lines: Sequence[int]  # where each row stands in the file
+    unreadable: int = 0
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.lines)
+
+    def column(self, name: str) -> Sequence[str]:
+        """Return a column; raise BadTrace if the file has none of this name."""
+        if name not in self.columns:
+            raise BadTrace(self.path, f'has no column "{name}"; it has {", ".join(self.columns)}')
+        return self.columns[name]
+
+    def numbers(self, name: str) -> FloatArray:
+        """Return a column of numbers; NaN where a cell is empty or says nan, none or null."""
+        values = self.column(name)
+        try:
+            return np.array(values, np.float64)
+        except ValueError:
+            return self.each(name, _number)
+
+    def each(self, name: str, read: Callable[[str], float]) -> FloatArray:
+        """Return a column read cell by cell; a cell that is refused is named by its line."""
+        found = np.empty(len(self))
+        for row, text in enumerate(self.column(name)):
+            try:
+                found[row] = read(text)
+            except ValueError as trouble:
+                where = f"{self.path}: line {self.lines[row]}"
+                raise BadTrace(where, f'{name} is "{text}", which is {trouble}') from trouble
+        return found
+
+
+def read_sheet(path: Path, *, skip_bad: bool = False) -> Sheet:
+    """Read a CSV file with a line of names on top."""
+    text = io.StringIO(read_bytes(path).decode("utf-8-sig", errors="replace"), newline="")
+    reader = csv.reader(text)
+    names = [name.strip() for name in next(reader, [])]
+    if not names:
+        raise BadTrace(str(path), "is empty; the first line must name the columns")
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    unreadable = 0
+    for row in reader:
+        if len(row) >= len(names):
+            rows.append(row)
+            lines.append(reader.line_num)
+        elif row:
+            if not skip_bad:
+                where = f"{path}: line {reader.line_num}"
+                raise BadTrace(where, f"has {len(row)} cells; {len(names)} are named on top")
+            unreadable += 1
+    columns = list(zip(*rows, strict=False)) or [()] * len(names)
+    return Sheet(str(path), dict(zip(names, columns, strict=False)), lines, unreadable)
+
+
+def _number(text: str) -> float:
+    plain = text.strip().lower()
+    if plain in ("", "nan", "none", "null"):
+        return float("nan")
+    try:
+        return float(plain)
+    except ValueError:
+        raise ValueError("no number") from None

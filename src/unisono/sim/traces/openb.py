@@ -1,0 +1,98 @@
+"""Alibaba's GPU-sharing cluster of 2023 (openb): pods that ask for shares, models and whole GPUs.
+
+Cite Weng et al., "Beware of Fragmentation", USENIX ATC 2023. Two ways to replay a list:
+
+    arrival   pods come at their creation time and would leave at their deletion time
+    fill      pods come one after the other and stay, until demand is 1.3 times what there is
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unisono.sim.dice import dice
+from unisono.sim.errors import BadTrace
+from unisono.sim.trace import FAILED, FINISHED, UNKNOWN, Dropped, IntArray, Trace, make_trace
+from unisono.sim.traces.files import Sheet, bare_name, read_sheet
+
+COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
+DEMAND = 1.3  # of the published experiments
+
+Rows = NDArray[np.intp]
+
+_PHASES = {"Succeeded": FINISHED, "Failed": FAILED}
+
+
+def read_openb(path: Path, *, skip_bad: bool = False) -> Trace:
+    """Read a list of pods as they arrived; lists without times can only be used to fill."""
+    sheet = read_sheet(path, skip_bad=skip_bad)
+    if "creation_time" not in sheet.columns:
+        raise BadTrace(str(path), "has no creation times; this list can only be replayed as fill")
+    created, deleted = sheet.numbers("creation_time"), sheet.numbers("deletion_time")
+    rows = np.flatnonzero(deleted > created)
+    dropped = Dropped(no_run=len(sheet) - len(rows), unreadable=sheet.unreadable)
+    run = deleted - created
+    return _pods(path, sheet, rows, submit=created[rows], run=run[rows], dropped=dropped)
+
+
+def read_openb_fill(
+    path: Path, *, gpu_milli: int, seed: int, demand: float = DEMAND, skip_bad: bool = False
+) -> Trace:
+    """Read a list of pods to fill a cluster of so many GPUs: a second apart, and for ever.
+
+    The list is shuffled, then uniformly drawn clones are appended until the GPU demand reaches
+    `demand` times the capacity (a list that wants more is cut there instead), and it is shuffled
+    once more.
+    """
+    sheet = read_sheet(path, skip_bad=skip_bad)
+    wanted = (sheet.numbers("num_gpu") * sheet.numbers("gpu_milli")).astype(np.int64)
+    rows = _filling(wanted, demand * gpu_milli, seed)
+    one_by_one = np.arange(len(rows), dtype=np.float64)
+    dropped = Dropped(unreadable=sheet.unreadable)
+    return _pods(path, sheet, rows, submit=one_by_one, run=np.inf, dropped=dropped)
+
+
+def _filling(wanted: IntArray, until: float, seed: int) -> Rows:
+    """Return rows in an order, some of them twice, whose demand reaches what is asked for."""
+    if not wanted.sum():
+        raise BadTrace("", "no pod of the list asks for a GPU: it can fill no cluster of GPUs")
+    chance = dice(seed, "fill")
+    rows = chance.permutation(len(wanted))
+    missing = until - int(wanted.sum())
+    while missing > 0:
+        # As many as are needed on average; what is too many is cut below.
+        clones = chance.integers(len(wanted), size=int(missing / wanted.mean()) + 1)
+        rows = np.concatenate([rows, clones])
+        missing -= int(wanted[clones].sum())
+    arrived = np.cumsum(wanted[rows])
+    return chance.permutation(rows[: int(np.searchsorted(arrived, until)) + 1])
+
+
+def _pods(
+    path: Path, sheet: Sheet, rows: Rows, *, submit: ArrayLike, run: ArrayLike, dropped: Dropped
+) -> Trace:
+    def numbers(name: str) -> IntArray:
+        return sheet.numbers(name).astype(np.int64)[rows]
+
+    def texts(name: str) -> list[str]:
+        column = sheet.columns.get(name)
+        return [column[row] for row in rows] if column else [""] * len(rows)
+
+    return make_trace(
+        bare_name(path),
+        submit=submit,
+        run=run,
+        number=np.arange(1, len(rows) + 1),
+        cpu=numbers("cpu_milli"),
+        memory=numbers("memory_mib"),
+        gpus=numbers("num_gpu"),
+        gpu_milli=numbers("gpu_milli"),
+        models=[tuple(filter(None, text.split("|"))) for text in texts("gpu_spec")],
+        group=texts("qos"),
+        status=[_PHASES.get(text, UNKNOWN) for text in texts("pod_phase")],
+        names=texts("name"),
+        dropped=dropped,
+    )
