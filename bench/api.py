@@ -11,16 +11,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import aiohttp
 import orjson
 import yaml
 
 from bench.harness import Finding, Scale, figures, target
+from bench.plain_http import PlainClient
 
 CLIENTS = 16
 WATCHERS = 100
@@ -91,102 +90,124 @@ def _start(folder: Path, nodes: str) -> Server:
 
 
 async def _once(url: str, token: str) -> None:
-    async with _session(url, token) as session, session.get("/api/v1/nodes") as answer:
-        await answer.read()
-
-
-@asynccontextmanager
-async def _session(url: str, token: str) -> AsyncIterator[aiohttp.ClientSession]:
-    connector = aiohttp.TCPConnector(ssl=False, limit=0)
-    headers = {"Authorization": f"Bearer {token}"}
-    async with aiohttp.ClientSession(url, headers=headers, connector=connector) as session:
-        yield session
+    client = await PlainClient.connect(url, token)
+    await client.ask("GET", "/api/v1/nodes")
+    client.close()
 
 
 async def _measure(server: Server, scale: Scale) -> list[Finding]:
     found: list[Finding] = []
-    count = CREATES[scale]
-    async with _session(server.url, server.token) as session:
-        rate, waits = await _create_all(session, count)
-        created = figures("durable creates a second, 16 clients", count, "pods", [rate], "1/s")
-        late = figures("create, 99th percentile", count, "pods", [_p99(waits)], "ms")
-        found += [created, target("durable creates", created, 1000, scale=scale, better="above")]
-        found += [late, target("create, p99", late, 50, scale=scale, better="below")]
-        gets = figures("gets a second, 16 clients", count, "pods", [await _gets(session)], "1/s")
-        found += [gets, target("gets", gets, 5000, scale=scale, better="above")]
-        for name, accept, limit in (("JSON", "application/json", 0.5), ("Table", _TABLE, 0.5)):
-            taken = [await _list(session, accept) for _ in range(3)]
-            listed = figures(f"list as {name}", count, "pods", taken, "s")
-            found += [listed, target(f"list as {name}", listed, limit, scale=scale, better="below")]
-        await asyncio.sleep(3 if scale != "tiny" else 0)
-        weight = figures("resident memory", count, "pods", [_resident(server.process.pid)], "B")
-        found += [weight, target("memory", weight, 150e6, scale=scale, better="below")]
-        idle = figures("idle processor time", count, "pods", [await _idle(server.process.pid)], "%")
-        found += [idle, target("idle", idle, 2, scale=scale, better="below")]
-        alone, _ = await _create_all(session, max(count // 10, 16), prefix="b")
-        watched = await _with_watchers(server, session, max(count // 10, 16))
-        found.append(figures("creates a second, nobody watches", count, "pods", [alone], "1/s"))
-        found.append(figures("creates a second, 100 watch", count, "pods", [watched], "1/s"))
+    count, pid = CREATES[scale], server.process.pid
+    clients = [await PlainClient.connect(server.url, server.token) for _ in range(CLIENTS)]
+    made = await _create_all(clients, count, pid)
+    created = figures("durable creates a second, 16 clients", count, "pods", [made.rate], "1/s")
+    late = figures("create, 99th percentile", count, "pods", [made.p99_ms], "ms")
+    found += [created, target("durable creates", created, 1000, scale=scale, better="above")]
+    found += [late, target("create, p99", late, 50, scale=scale, better="below")]
+    found.append(figures("create, processor time", count, "pods", [made.processor_us], "us"))
+    read = await _gets(clients, pid)
+    gets = figures("gets a second, 16 clients", count, "pods", [read.rate], "1/s")
+    found += [gets, target("gets", gets, 5000, scale=scale, better="above")]
+    found.append(figures("get, processor time", count, "pods", [read.processor_us], "us"))
+    for name, accept in (("JSON", "application/json"), ("Table", _TABLE)):
+        taken = [await _list(clients[0], accept) for _ in range(3)]
+        listed = figures(f"list as {name}", count, "pods", taken, "s")
+        found += [listed, target(f"list as {name}", listed, 0.5, scale=scale, better="below")]
+    await asyncio.sleep(3 if scale != "tiny" else 0)
+    weight = figures("resident memory", count, "pods", [_resident(pid)], "B")
+    found += [weight, target("memory", weight, 150e6, scale=scale, better="below")]
+    idle = figures("idle processor time", count, "pods", [await _idle(pid)], "%")
+    found += [idle, target("idle", idle, 2, scale=scale, better="below")]
+    few = max(count // 10, 16)
+    alone = await _create_all(clients, few, pid, prefix="b")
+    watched = await _with_watchers(server, clients, few)
+    for what, one in (("nobody watches", alone), ("100 watch", watched)):
+        found.append(figures(f"creates a second, {what}", few, "pods", [one.rate], "1/s"))
+        cost = figures(f"create, processor time, {what}", few, "pods", [one.processor_us], "us")
+        found.append(cost)
+    for client in clients:
+        client.close()
     return found
 
 
-async def _create_all(
-    session: aiohttp.ClientSession, count: int, prefix: str = "a"
-) -> tuple[float, list[float]]:
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """What many requests took."""
+
+    rate: float
+    processor_us: float  # of the server, for one request
+    p99_ms: float
+
+
+async def _create_all(clients: list[PlainClient], count: int, pid: int, prefix: str = "a") -> _Load:
+    async def work(client: PlainClient, number: int) -> None:
+        body = orjson.dumps(_pod(f"{prefix}-{number}"))
+        code, answer = await client.ask("POST", _PODS, body)
+        assert code == 201, answer
+
+    return await _load(clients, count, pid, work)
+
+
+async def _gets(clients: list[PlainClient], pid: int) -> _Load:
+    async def work(client: PlainClient, number: int) -> None:
+        await client.ask("GET", f"{_PODS}/a-{number % CLIENTS}")
+
+    return await _load(clients, 400 * CLIENTS, pid, work)
+
+
+async def _load(
+    clients: list[PlainClient],
+    count: int,
+    pid: int,
+    work: Callable[[PlainClient, int], Awaitable[None]],
+) -> _Load:
+    """Have every client do its share, one request after the other."""
     waits: list[float] = []
 
-    async def client(number: int) -> None:
-        for one in range(number, count, CLIENTS):
+    async def one(client: PlainClient, first: int) -> None:
+        for number in range(first, count, CLIENTS):
             began = time.perf_counter()
-            async with session.post(_PODS, json=_pod(f"{prefix}-{one}")) as answer:
-                assert answer.status == 201, await answer.text()
-                await answer.read()
+            await work(client, number)
             waits.append(time.perf_counter() - began)
 
-    return await _rate(client, count), waits
+    used, began = _processor(pid), time.perf_counter()
+    await asyncio.gather(*(one(client, first) for first, client in enumerate(clients)))
+    seconds = time.perf_counter() - began
+    processor_us = (_processor(pid) - used) / count * 1e6
+    return _Load(count / seconds, processor_us, sorted(waits)[int(count * 0.99)] * 1e3)
 
 
-async def _gets(session: aiohttp.ClientSession) -> float:
-    async def client(number: int) -> None:
-        for _ in range(200):
-            async with session.get(f"{_PODS}/a-{number}") as answer:
-                await answer.read()
-
-    return await _rate(client, 200 * CLIENTS)
-
-
-async def _rate(client: Callable[[int], Awaitable[None]], count: int) -> float:
+async def _list(client: PlainClient, accept: str) -> float:
     began = time.perf_counter()
-    await asyncio.gather(*(client(number) for number in range(CLIENTS)))
-    return count / (time.perf_counter() - began)
-
-
-async def _list(session: aiohttp.ClientSession, accept: str) -> float:
-    began = time.perf_counter()
-    async with session.get("/api/v1/pods", headers={"Accept": accept}) as answer:
-        orjson.loads(await answer.read())
+    _, body = await client.ask("GET", "/api/v1/pods", accept=accept)
+    orjson.loads(body)
     return time.perf_counter() - began
 
 
-async def _with_watchers(server: Server, session: aiohttp.ClientSession, count: int) -> float:
+async def _with_watchers(server: Server, clients: list[PlainClient], count: int) -> _Load:
     """Create while many watch; one of them never reads, which must harm nobody."""
+    _, listed = await clients[0].ask("GET", f"{_PODS}?limit=1")
+    since = orjson.loads(listed)["metadata"]["resourceVersion"]
+    path = f"{_PODS}?watch=true&resourceVersion={since}&fieldSelector=metadata.name!%3Dx"
     seen = [0] * WATCHERS
-    query = {"watch": "true", "resourceVersion": "0", "fieldSelector": "metadata.name!=x"}
+    watchers = [await PlainClient.connect(server.url, server.token) for _ in range(WATCHERS)]
+    for watcher in watchers:
+        watcher.send("GET", path)
 
     async def watch(number: int) -> None:
-        async with session.get(_PODS, params=query) as stream:
-            if number == 0:
-                await asyncio.sleep(3600)
-            async for line in stream.content:
-                seen[number] += len(line) > 1
+        while True:
+            seen[number] += (await watchers[number].some()).count(b'{"type":"ADDED"')
 
     async with asyncio.TaskGroup() as tasks:
-        watching = [tasks.create_task(watch(number)) for number in range(WATCHERS)]
-        await asyncio.sleep(1)
-        rate, _ = await _create_all(session, count, prefix="w")
+        watching = [tasks.create_task(watch(number)) for number in range(1, WATCHERS)]
+        load = await _create_all(clients, count, server.process.pid, prefix="w")
+        while min(seen[1:]) < count:
+            await asyncio.sleep(0.01)
         for task in watching:
             task.cancel()
-    return rate
+    for watcher in watchers:
+        watcher.close()
+    return load
 
 
 async def _idle(pid: int) -> float:
@@ -202,10 +223,6 @@ def _processor(pid: int) -> float:
 
 def _resident(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * 4096.0
-
-
-def _p99(waits: list[float]) -> float:
-    return sorted(waits)[int(len(waits) * 0.99)] * 1e3
 
 
 def _pod(name: str) -> dict[str, object]:

@@ -24,8 +24,8 @@ from unisono.apiserver.access.authorize import Authorizer
 from unisono.apiserver.access.guard import Gate
 from unisono.apiserver.access.reviews import RoleReviews
 from unisono.apiserver.api import Api, Outside
-from unisono.apiserver.asgi import Front
 from unisono.apiserver.bootstrap import bootstrap
+from unisono.apiserver.front import Front
 from unisono.apiserver.logs import LogFiles
 from unisono.apiserver.request import User
 from unisono.apiserver.serve import Certificate, listen, serving

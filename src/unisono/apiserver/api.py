@@ -40,6 +40,9 @@ from unisono.apiserver.surface import Surface
 _NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _MAX_WARNING_BYTES = 4096
 
+# What may be raised while a request is answered; all else is a mistake of ours.
+_TOLD = (ApiError, UnknownPath, WriteFailed)
+
 # Verbs as authorisation names them.
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
@@ -91,48 +94,67 @@ class Api:
 
     async def handle(self, request: Request) -> Response:
         """Answer one request; never raises for what a client may send."""
+        if request.method == "GET":
+            return self.read(request)
         try:
-            response = await self._answer(request)
-        except ApiError as error:
-            response = refusal(error)
-        except UnknownPath:
-            response = Response(code=404, body=b"404 page not found\n", content_type="text/plain")
-        except WriteFailed as error:
-            response = refusal(ApiError(500, "InternalError", f"Internal error: {error}"))
-        if request.warnings:
-            response.headers["warning"] = warning_header(request.warnings)
-        return response
+            found = self._around(request)
+            if isinstance(found, Response):
+                response = found
+            elif found.subresource:
+                response = await self._write_below(request, found)
+            elif found.name:
+                response = await self._write_object(request, found)
+            else:
+                response = await self._write_collection(request, found)
+        except _TOLD as error:
+            response = _told(error)
+        return _with_warnings(response, request)
 
-    async def _answer(self, request: Request) -> Response:
+    def read(self, request: Request) -> Response:
+        """Answer a GET, for which nothing has to be waited for."""
+        try:
+            found = self._around(request)
+            if isinstance(found, Response):
+                response = found
+            elif found.subresource:
+                response = self._read_below(request, found)
+            elif found.name:
+                response = self._answers(request, found).record(self._reader.get(found))
+            else:
+                response = self._read_collection(request, found)
+        except _TOLD as error:
+            response = _told(error)
+        return _with_warnings(response, request)
+
+    def _around(self, request: Request) -> Route | Response:
+        """Return what a request is about, if it is allowed; or the answer, if that is no object."""
         surface = self.surface.answer(request)
         if surface is not None:
             self._outside.reviews.check_path(request)
             return surface
         where = route(request.path, self.catalogue)
-        self._outside.reviews.check(request, where, _verb(request, where))
-        if not where.subresource and _verb(request, where) not in verbs_of(where.resource.served):
+        verb = _verb(request, where)
+        self._outside.reviews.check(request, where, verb)
+        if not where.subresource and verb not in verbs_of(where.resource.served):
             raise method_not_allowed()
         reviewed = self._outside.reviews.answer(request, where)
         if reviewed is not None:
             return Response(code=201, body=orjson.dumps(reviewed))
         if where.resource.served.group == "metrics.k8s.io":
             return self.surface.metrics(request, where)
-        if where.subresource:
-            return await self._answer_below(request, where)
-        if where.name:
-            return await self._answer_object(request, where)
-        return await self._answer_collection(request, where)
+        return where
 
     # ---- collections and objects -------------------------------------------------------------
 
-    async def _answer_collection(self, request: Request, where: Route) -> Response:
+    def _read_collection(self, request: Request, where: Route) -> Response:
+        answers = self._answers(request, where)
+        if request.flag("watch"):
+            return Response(chunks=self.watches.open(request, where, answers))
+        return answers.page(self._reader.page(request, where))
+
+    async def _write_collection(self, request: Request, where: Route) -> Response:
         answers = self._answers(request, where)
         match request.method:
-            case "GET" if request.flag("watch"):
-                stream = self.watches.open(request, where, answers.event)
-                return Response(chunks=stream)
-            case "GET":
-                return answers.page(self._reader.page(request, where))
             case "POST":
                 if where.resource.key == "/bindings":
                     return self._rendered(request, await self._below.bind(request, where))
@@ -147,11 +169,9 @@ class Api:
             case _:
                 raise method_not_allowed()
 
-    async def _answer_object(self, request: Request, where: Route) -> Response:
+    async def _write_object(self, request: Request, where: Route) -> Response:
         answers = self._answers(request, where)
         match request.method:
-            case "GET":
-                return answers.record(self._reader.get(where))
             case "PUT":
                 outcome = await self._patcher.replace(request, where)
             case "PATCH":
@@ -164,17 +184,24 @@ class Api:
 
     # ---- what hangs below a name -------------------------------------------------------------
 
-    async def _answer_below(self, request: Request, where: Route) -> Response:
-        known = where.resource.served.subresources
-        if where.subresource not in known:
-            raise ApiError(404, "NotFound", "the server could not find the requested resource")
-        match where.subresource, request.method:
-            case "status", "GET" | "PUT" | "PATCH":
-                return await self._answer_object(request, where)
-            case "scale", "GET":
-                record = self._reader.get(where)
-                scale = self._below.scale_of(where, record.load())
+    def _read_below(self, request: Request, where: Route) -> Response:
+        _check_below(where)
+        match where.subresource:
+            case "status":
+                return self._answers(request, where).record(self._reader.get(where))
+            case "scale":
+                scale = self._below.scale_of(where, self._reader.get(where).load())
                 return Response(body=orjson.dumps(scale))
+            case "log":
+                return self._log(request, where)
+            case _:
+                raise method_not_allowed()
+
+    async def _write_below(self, request: Request, where: Route) -> Response:
+        _check_below(where)
+        match where.subresource, request.method:
+            case "status", "PUT" | "PATCH":
+                return await self._write_object(request, where)
             case "scale", "PUT" | "PATCH":
                 outcome = await self._below.set_scale(request, where)
             case "binding", "POST":
@@ -183,8 +210,6 @@ class Api:
                 outcome = await self._below.evict(request, where)
             case "finalize", "PUT":
                 outcome = await self._below.finalize(request, where)
-            case "log", "GET":
-                return self._log(request, where)
             case _:
                 raise method_not_allowed()
         return self._rendered(request, outcome)
@@ -206,10 +231,30 @@ class Api:
         return Response(chunks=chunks, content_type="text/plain")
 
     def _answers(self, request: Request, where: Route) -> Answers:
-        return Answers(request, where.resource, self._outside.clock())
+        return Answers(request, where.resource, self._outside.clock)
 
     def _rendered(self, request: Request, outcome: Outcome) -> Response:
         return Response(code=outcome.code, body=outcome.data)
+
+
+def _check_below(where: Route) -> None:
+    if where.subresource not in where.resource.served.subresources:
+        raise ApiError(404, "NotFound", "the server could not find the requested resource")
+
+
+def _told(error: Exception) -> Response:
+    """Return what a client is told of something that was raised."""
+    if isinstance(error, ApiError):
+        return refusal(error)
+    if isinstance(error, UnknownPath):
+        return Response(code=404, body=b"404 page not found\n", content_type="text/plain")
+    return refusal(ApiError(500, "InternalError", f"Internal error: {error}"))
+
+
+def _with_warnings(response: Response, request: Request) -> Response:
+    if request.warnings:
+        response.headers["warning"] = warning_header(request.warnings)
+    return response
 
 
 def _verb(request: Request, where: Route) -> str:

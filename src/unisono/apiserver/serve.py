@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Iterator
+import ssl
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import uvicorn
-
-from unisono.apiserver.asgi import Front
-from unisono.kinds.overriding import override
+from unisono.apiserver.front import Front
+from unisono.apiserver.http.connection import Connection
 
 # Watches are told to end; whoever does not listen is cut off after this.
-_LAST_WORDS_SECONDS = 2
+_LAST_WORDS_SECONDS = 2.0
+_HANDSHAKE_SECONDS = 60.0
+_SWEEP_SECONDS = 5.0  # between two looks for clients that take too long
+_BACKLOG = 1024
 
 
 class PortTaken(Exception):
@@ -30,35 +32,6 @@ class Certificate:
     key: Path
 
 
-class _Server(uvicorn.Server):
-    """A server whose signals are somebody else's business."""
-
-    @override
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave signals to whoever runs us."""
-        yield
-
-    @override
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Hang up on who is idle, and on who does not end in time.
-
-        A polite TLS goodbye waits for an answer, and whoever keeps a connection open for later does
-        not listen. Requests that are under way are finished first.
-        """
-        self._hang_up(only_idle=True)
-        await super().shutdown(sockets)
-        self._hang_up(only_idle=False)
-        await asyncio.sleep(0)  # transports that were cut are told so in the next turn
-
-    def _hang_up(self, *, only_idle: bool) -> None:
-        for connection in list(self.server_state.connections):
-            cycle = getattr(connection, "cycle", None)
-            is_idle = cycle is None or cycle.response_complete
-            if is_idle or not only_idle:
-                connection.transport.abort()
-
-
 def listen(host: str, port: int) -> socket.socket:
     """Return a listening socket; port 0 takes any free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -67,7 +40,7 @@ def listen(host: str, port: int) -> socket.socket:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((host, port))
-        sock.listen(1024)
+        sock.listen(_BACKLOG)
     except OSError as error:
         sock.close()
         raise PortTaken(f"{host}:{port}: {error.strerror}") from error
@@ -80,32 +53,53 @@ async def serving(
     front: Front, sock: socket.socket, certificate: Certificate | None
 ) -> AsyncIterator[None]:
     """Serve on a socket until the block ends; then finish open requests and close."""
-    config = uvicorn.Config(
-        front,
-        lifespan="off",
-        http="httptools",
-        ws="none",
-        loop="none",
-        interface="asgi3",
-        access_log=False,
-        log_config=None,
-        server_header=False,
-        date_header=False,
-        proxy_headers=False,  # nobody stands between, and what a client says of itself is not asked
-        h11_max_incomplete_event_size=64 * 1024,
-        timeout_keep_alive=120,
-        timeout_graceful_shutdown=_LAST_WORDS_SECONDS,
-        ssl_certfile=certificate.chain if certificate else None,
-        ssl_keyfile=certificate.key if certificate else None,
+    loop = asyncio.get_running_loop()
+    connections: set[Connection] = set()
+    handshake = _HANDSHAKE_SECONDS if certificate else None
+    server = await loop.create_server(
+        lambda: Connection(front, connections),
+        sock=sock,
+        ssl=_context(certificate) if certificate else None,
+        ssl_handshake_timeout=handshake,
+        backlog=_BACKLOG,
     )
-    server = _Server(config)
-    async with asyncio.TaskGroup() as tasks:
-        serve = tasks.create_task(server.serve(sockets=[sock]))
-        try:
-            while not server.started and not serve.done():
-                await asyncio.sleep(0.001)
-            if not serve.done():  # else the group raises what went wrong
-                yield
-        finally:
-            front.api.watches.stop()
-            server.should_exit = True
+    sweeping = loop.call_later(_SWEEP_SECONDS, lambda: None)
+
+    def sweep() -> None:
+        nonlocal sweeping
+        for connection in tuple(connections):
+            connection.check(loop.time())
+        sweeping = loop.call_later(_SWEEP_SECONDS, sweep)
+
+    sweep()
+    try:
+        yield
+    finally:
+        sweeping.cancel()
+        front.api.watches.stop()
+        server.close()
+        await _say_goodbye(connections)
+
+
+def _context(certificate: Certificate) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate.chain, certificate.key)
+    return context
+
+
+async def _say_goodbye(connections: set[Connection]) -> None:
+    """Hang up on who is idle, and on who does not end in time.
+
+    A polite TLS goodbye waits for an answer, and whoever keeps a connection open for later does
+    not listen. Requests that are under way are finished first.
+    """
+    loop = asyncio.get_running_loop()
+    end = loop.time() + _LAST_WORDS_SECONDS
+    while connections and loop.time() < end:
+        for connection in tuple(connections):
+            if connection.is_idle:
+                connection.hang_up()
+        await asyncio.sleep(0.005)
+    for connection in tuple(connections):
+        connection.hang_up()
+    await asyncio.sleep(0)  # transports that were cut are told so in the next turn

@@ -26,8 +26,8 @@ from unisono.apiserver.access.reviews import RoleReviews
 from unisono.apiserver.access.stored import authorizer_for
 from unisono.apiserver.access.tls import ensure_certificates
 from unisono.apiserver.api import Api, Outside
-from unisono.apiserver.asgi import Front
 from unisono.apiserver.bootstrap import bootstrap
+from unisono.apiserver.front import Front
 from unisono.apiserver.logs import LogFiles
 from unisono.apiserver.request import User
 from unisono.apiserver.serve import Certificate, PortTaken, listen, serving

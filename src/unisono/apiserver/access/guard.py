@@ -7,8 +7,7 @@ at, so that no web site can talk to the API.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from unisono.apiserver.access.authenticate import AUTHENTICATED, Authenticator
 from unisono.apiserver.errors import ApiError
@@ -101,18 +100,18 @@ class Flights:
         self._limits = {"reads": reads, "writes": writes}
         self._flying = {"reads": 0, "writes": 0}
 
-    @contextlib.contextmanager
-    def flight(self, method: str, *, is_long: bool = False) -> Iterator[None]:
-        """Hold a place for one request; raise a 429 if there is none. Long ones need none."""
+    def enter(self, method: str, *, is_long: bool = False) -> str:
+        """Take a place for one request; raise a 429 if there is none. Long ones need none."""
         if is_long:
-            yield
-            return
+            return ""
         kind = "reads" if method in _READS else "writes"
         if self._flying[kind] >= self._limits[kind]:
             message = f"too many requests: {self._limits[kind]} {kind} are at work; try again soon"
             raise ApiError(429, "TooManyRequests", message, retry_after=1)
         self._flying[kind] += 1
-        try:
-            yield
-        finally:
+        return kind
+
+    def leave(self, kind: str) -> None:
+        """Give back the place that `enter` gave."""
+        if kind:
             self._flying[kind] -= 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Literal
 
 import orjson
@@ -47,10 +47,10 @@ def form_of(request: Request) -> Form:
 class Answers:
     """Renders what was read or written for one request."""
 
-    def __init__(self, request: Request, resource: Resource, now: float) -> None:
+    def __init__(self, request: Request, resource: Resource, clock: Callable[[], float]) -> None:
         """Find out what the client wants."""
         self._resource = resource
-        self._now = now
+        self._clock = clock
         self._form = form_of(request)
         self._include = request.query.get("includeObject") or "Metadata"
         if self._include not in ("None", "Metadata", "Object"):
@@ -90,21 +90,32 @@ class Answers:
         """Render the object of one watch event; only the first Table carries the columns."""
         if self._form == "object":
             return shown_bytes(record, self._resource)
-        return self._rendered(shown(record, self._resource))
+        data = self._rendered(shown(record, self._resource))
+        self._has_columns = False
+        return data
+
+    def event_key(self) -> Hashable:
+        """Return what is the same for all who are shown the same events."""
+        if self._form == "object":
+            return self._resource
+        # Tables tell ages, to the second.
+        return self._resource, self._form, self._include, self._has_columns, int(self._clock())
+
+    def event_sent(self) -> None:
+        """Note that events were shown, made here or for somebody else."""
+        self._has_columns = False
 
     def _rendered(self, obj: Json) -> bytes:
         if self._form == "metadata":
             return orjson.dumps(_metadata_only(obj))
         version = obj["metadata"].get("resourceVersion", "")
-        table = self._table([obj], {"resourceVersion": version})
-        self._has_columns = False
-        return orjson.dumps(table)
+        return orjson.dumps(self._table([obj], {"resourceVersion": version}))
 
     def _table(self, objects: Iterable[Json], metadata: Json) -> Json:
         return as_table(
             self._resource.served,
             objects,
-            now=self._now,
+            now=self._clock(),
             include=self._include,
             list_metadata=metadata,
             with_columns=self._has_columns,

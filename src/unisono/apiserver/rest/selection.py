@@ -69,7 +69,7 @@ _STORED_AS = {
 class Selection:
     """A test for objects. Labels are looked at first: they need no decoding."""
 
-    __slots__ = ("_fields", "_labels", "is_everything", "namespace", "only_name")
+    __slots__ = ("_fields", "_labels", "is_everything", "key", "namespace", "only_name")
 
     def __init__(self, request: Request, route: Route) -> None:
         """Read the selectors of a request."""
@@ -84,6 +84,7 @@ class Selection:
         if fields:
             self._take_fields(fields, route)
         self.is_everything = not (labels or fields)
+        self.key = (self.namespace, labels, fields)  # who asks alike is shown alike
 
     def _take_fields(self, text: str, route: Route) -> None:
         served = route.resource.served

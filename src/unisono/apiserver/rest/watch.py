@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import orjson
 
@@ -19,15 +20,16 @@ from unisono.apiserver.rest.context import Tools
 from unisono.apiserver.rest.read import check_version
 from unisono.apiserver.rest.route import Route
 from unisono.apiserver.rest.selection import Selection, number
-from unisono.apiserver.storage.history import History
+from unisono.apiserver.storage.fan import Wake
 from unisono.apiserver.storage.record import Change, Kind, Record
+from unisono.apiserver.storage.store import Store
 
 _BOOKMARK_SECONDS = 60.0
 _LAST_BOOKMARK = 2.0  # this long before the stream ends
 _DEFAULT_SECONDS = (1800, 3600)
 _CHUNK_BYTES = 256 * 1024
 
-Render = Callable[[Record], bytes]  # one object as the client wants it: JSON, or a Table of one row
+Render = Callable[[Record], bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +68,19 @@ class Wish:
         )
 
 
+class Rendering(Protocol):
+    """Turns objects into what one client wants to see: JSON, or a Table of one row."""
+
+    def event(self, record: Record) -> bytes:
+        """Render the object of one event."""
+
+    def event_key(self) -> Hashable:
+        """Return what is the same for all who are shown the same."""
+
+    def event_sent(self) -> None:
+        """Note that something was shown: only the first Table carries the columns."""
+
+
 class Watches:
     """Opens streams, and ends them all when the server stops."""
 
@@ -73,76 +88,194 @@ class Watches:
         """Take the store; `chance` spreads the ends of long streams."""
         self._tools = tools
         self._chance = chance
-        self._stopped = asyncio.Event()
+        self.has_stopped = False
         self.count = 0
 
     def stop(self) -> None:
         """End every stream cleanly."""
-        self._stopped.set()
+        self.has_stopped = True
         self._tools.store.wake_all()
 
-    def open(self, request: Request, route: Route, render: Render) -> AsyncIterator[bytes]:
+    def open(self, request: Request, route: Route, rendering: Rendering) -> Watch:
         """Check what is asked for, and return the stream."""
         wish = Wish.of(request, self._chance)
         selection = Selection(request, route)
-        history = self._tools.store.history(route.resource.key)
-        return self._stream(wish, selection, route, history, render)
+        return Watch(self, self._tools.store, route, wish, selection, rendering)
 
-    async def _stream(
-        self, wish: Wish, selection: Selection, route: Route, history: History, render: Render
-    ) -> AsyncIterator[bytes]:
-        self.count += 1
-        try:
-            async for chunk in self._events(wish, selection, route, history, render):
-                yield chunk
-        finally:
-            self.count -= 1
 
-    async def _events(
-        self, wish: Wish, selection: Selection, route: Route, history: History, render: Render
-    ) -> AsyncIterator[bytes]:
-        store, served = self._tools.store, route.resource.served
-        loop = asyncio.get_running_loop()
-        end = loop.time() + wish.seconds
-        if wish.since is None:
-            seen = store.rv
-            present = [one for one in store.listing(route.resource.key) if selection.matches(one)]
-            for chunk in _in_chunks(_event(Kind.ADDED, render(record)) for record in present):
-                yield chunk
-            if wish.sends_initial_end:
-                yield _bookmark(served.api_version, served.kind, seen, is_initial_end=True)
+class Watch:
+    """One stream: what is wanted, and how much of it was sent.
+
+    Over HTTP it is asked by `read`, whenever there is news and the client has room for it; a
+    caller in the same process iterates.
+    """
+
+    def __init__(
+        self,
+        watches: Watches,
+        store: Store,
+        route: Route,
+        wish: Wish,
+        selection: Selection,
+        rendering: Rendering,
+    ) -> None:
+        """Prepare; nothing is read before somebody asks."""
+        self.is_over = False
+        self._watches = watches
+        self._store = store
+        self._route = route
+        self._wish = wish
+        self._selection = selection
+        self._rendering = rendering
+        self._history = store.history(route.resource.key)
+        self._seen = wish.since or 0
+        self._initial: Iterator[bytes] | None = None if wish.since is not None else self._present()
+        self._loop = asyncio.get_running_loop()
+        self._end = self._loop.time() + wish.seconds
+        self._next_bookmark = self._loop.time()
+        self._plan_bookmark()
+        self._timer: asyncio.TimerHandle | None = None
+        self._wake: Wake | None = None
+        self._is_near = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    # ---- who reads -----------------------------------------------------------------------------
+
+    def start(self, wake: Wake, *, is_near: bool = False) -> None:
+        """Call `wake` from now on, whenever it may be worth to `read`."""
+        self._wake = wake
+        self._is_near = is_near
+        self._watches.count += 1
+        if is_near:
+            self._history.near[wake] = None
         else:
-            seen = wish.since
-        next_bookmark = min(loop.time() + _BOOKMARK_SECONDS, end - _LAST_BOOKMARK)
-        yield b""  # headers go out at once, also if nothing happens for an hour
-        while not self._stopped.is_set():
-            if seen < history.floor:
-                yield _error(expired(f"too old resource version: {seen} ({history.floor + 1})"))
-                return
-            changes = history.after(seen)
-            if changes:
-                seen = changes[-1].rv
-                for chunk in _in_chunks(_told(changes, selection, render)):
-                    yield chunk
-                continue
-            # Nothing of this kind happened up to here, whatever others did.
-            seen = max(seen, store.rv)
-            now = loop.time()
-            if now >= end:
-                return
-            if now >= next_bookmark:
-                if wish.bookmarks:
-                    yield _bookmark(served.api_version, served.kind, seen)
-                next_bookmark = min(now + _BOOKMARK_SECONDS, max(end - _LAST_BOOKMARK, now + 0.1))
-            await self._wait(history, min(next_bookmark, end) - now)
+            self._history.fan.join(wake)
+        self._arm()
 
-    async def _wait(self, history: History, seconds: float) -> None:
-        """Wait for a change, for the end, or for the time to pass."""
-        try:
-            async with asyncio.timeout(max(seconds, 0.001)):
-                await history.wait()
-        except TimeoutError:
-            pass
+    def close(self) -> None:
+        """Nobody reads any more."""
+        self.is_over = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._wake is None:
+            return
+        self._watches.count -= 1
+        if self._is_near:
+            self._history.near.pop(self._wake, None)
+        else:
+            self._history.fan.leave(self._wake)
+        self._wake = None
+
+    def __aiter__(self) -> Watch:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._wake is None and not self.is_over:
+            self.start(self._end_wait, is_near=True)
+        while True:
+            piece = self.read()
+            if piece:
+                return piece
+            if self.is_over:
+                self.close()
+                raise StopAsyncIteration
+            self._waiter = self._loop.create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+
+    async def aclose(self) -> None:
+        """End it, as an iteration is ended."""
+        self.close()
+
+    def _end_wait(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    # ---- what there is to read -----------------------------------------------------------------
+
+    def read(self) -> bytes:
+        """Return the next piece; nothing means that there is none now, or that it is over."""
+        if self._initial is not None:
+            piece = next(self._initial, b"")
+            if piece:
+                return piece
+            self._initial = None
+        while not (self.is_over or self._watches.has_stopped):
+            history = self._history
+            if self._seen < history.floor:
+                self.is_over = True
+                message = f"too old resource version: {self._seen} ({history.floor + 1})"
+                return _error(expired(message))
+            changes = history.after(self._seen, _CHUNK_BYTES)
+            if not changes:
+                # Nothing of this kind happened up to here, whatever others did.
+                self._seen = max(self._seen, self._store.rv)
+                return self._moment()
+            piece = self._news(changes)
+            self._seen = changes[-1].rv
+            if piece:
+                return piece
+        self.is_over = True
+        return b""
+
+    def _present(self) -> Iterator[bytes]:
+        """Yield what there is now, as additions."""
+        self._seen = self._store.rv
+        matches, render = self._selection.matches, self._rendering
+        listing = self._store.listing(self._route.resource.key)
+        present = [record for record in listing if matches(record)]
+        for chunk in _in_chunks(_event(Kind.ADDED, render.event(record)) for record in present):
+            render.event_sent()
+            yield chunk
+        if self._wish.sends_initial_end:
+            served = self._route.resource.served
+            yield _bookmark(served.api_version, served.kind, self._seen, is_initial_end=True)
+
+    def _news(self, changes: Sequence[Change]) -> bytes:
+        """Return changes as JSON lines; all who see the same share the bytes."""
+        rendering, selection = self._rendering, self._selection
+        key = (self._seen, changes[-1].rv, selection.key, rendering.event_key())
+        piece = self._history.fan.shared(
+            key, lambda: b"".join(_told(changes, selection, rendering.event))
+        )
+        if piece:
+            rendering.event_sent()
+        return piece
+
+    # ---- what comes with time ------------------------------------------------------------------
+
+    def _moment(self) -> bytes:
+        """Look at the clock: the stream may be over, or a bookmark due."""
+        now = self._loop.time()
+        if now >= self._end:
+            self.is_over = True
+            return b""
+        is_due = now >= self._next_bookmark
+        if is_due:
+            self._plan_bookmark()
+        if is_due or self._timer is None:
+            self._arm()
+        if not (is_due and self._wish.bookmarks):
+            return b""
+        served = self._route.resource.served
+        return _bookmark(served.api_version, served.kind, self._seen)
+
+    def _plan_bookmark(self) -> None:
+        now = self._loop.time()
+        last = self._end - _LAST_BOOKMARK
+        self._next_bookmark = min(now + _BOOKMARK_SECONDS, last if last > now else self._end)
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(min(self._next_bookmark, self._end), self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        if self._wake is not None:
+            self._wake()
 
 
 def _told(changes: Iterable[Change], selection: Selection, render: Render) -> Iterator[bytes]:

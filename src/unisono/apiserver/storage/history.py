@@ -7,26 +7,31 @@ nothing and delays nobody.
 
 from __future__ import annotations
 
-import asyncio
 from bisect import bisect_right
 from operator import attrgetter
 
+from unisono.apiserver.storage.fan import Fan, Wake
 from unisono.apiserver.storage.record import Change
 
 _RV = attrgetter("rv")
 
 
 class History:
-    """Changes of one kind, oldest first, and who waits for the next."""
+    """Changes of one kind, oldest first, and who waits for the next.
 
-    __slots__ = ("_changes", "_waiters", "floor", "size")
+    Who watches from outside is woken by the fan; our own controllers wait in `near` and are woken
+    at once, which costs next to nothing.
+    """
+
+    __slots__ = ("_changes", "fan", "floor", "near", "size")
 
     def __init__(self, floor: int) -> None:
         """Begin with nothing known about versions up to `floor`."""
         self.floor = floor  # changes after this version are all here
         self.size = 0  # bytes of the objects held
         self._changes: list[Change] = []
-        self._waiters: list[asyncio.Future[None]] = []
+        self.fan = Fan()
+        self.near: dict[Wake, None] = {}
 
     def __len__(self) -> int:
         return len(self._changes)
@@ -44,26 +49,25 @@ class History:
             self.size -= sum(len(change.record.data) for change in self._changes[:keep])
             del self._changes[:keep]
 
-    def after(self, rv: int) -> list[Change]:
-        """Return the changes since a version, which must not be older than the floor."""
+    def after(self, rv: int, most_bytes: int | None = None) -> list[Change]:
+        """Return the changes since a version, which must not be older than the floor.
+
+        With `most_bytes` the list ends with the change whose object goes beyond that.
+        """
         changes = self._changes
         if not changes or changes[-1].rv <= rv:
             return []
-        return changes[bisect_right(changes, rv, key=_RV) :]
+        start = bisect_right(changes, rv, key=_RV)
+        if most_bytes is None:
+            return changes[start:]
+        end, size = start, 0
+        while end < len(changes) and size < most_bytes:
+            size += len(changes[end].record.data)
+            end += 1
+        return changes[start:end]
 
     def wake(self) -> None:
         """Tell everybody who waits that there is something to read."""
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-
-    async def wait(self) -> None:
-        """Wait for the next change."""
-        waiter = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
-        try:
-            await waiter
-        finally:
-            if not waiter.done() or waiter.cancelled():
-                self._waiters = [one for one in self._waiters if one is not waiter]
+        for wake in tuple(self.near):
+            wake()
+        self.fan.beat()

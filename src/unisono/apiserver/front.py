@@ -1,0 +1,108 @@
+"""The door of the API for whoever comes over HTTP: let in, turned away, or answered.
+
+Reads are answered at once; writes wait for the disk. A request is at work until its answer has
+left, so that many slow readers of long lists cannot fill the memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+from urllib.parse import parse_qsl
+
+import httptools
+
+from unisono.apiserver.access.guard import Flights
+from unisono.apiserver.api import Api, refusal
+from unisono.apiserver.errors import ApiError, bad_request, too_large
+from unisono.apiserver.http.call import MAX_BODY_BYTES, Call
+from unisono.apiserver.request import Request, Response, User
+
+# Who sent these headers; raises ApiError if nobody we know, or if it came from the wrong place.
+Admit = Callable[[str, str, Mapping[str, str]], User]
+
+
+class Front:
+    """Turns calls into requests of the API."""
+
+    def __init__(self, api: Api, admit: Admit, flights: Flights | None = None) -> None:
+        """Take the API, who decides whom to let in, and who counts those inside."""
+        self.api = api
+        self._admit = admit
+        self._flights = flights or Flights()
+
+    def begin(self, method: str, target: bytes, headers: Mapping[str, str]) -> Call:
+        """Look at the head of a request."""
+        user, refused = None, None
+        path = ""
+        query: dict[str, str] = {}
+        try:
+            path, query = _address(target)
+            user = self._admit(method, path, headers)
+        except ApiError as error:
+            refused = refusal(error)
+        return Call(
+            method=method, path=path, query=query, headers=headers, user=user, refusal=refused
+        )
+
+    def refuse_size(self, call: Call) -> None:
+        """Decide about a request whose body is too large."""
+        if call.refusal is None:
+            call.refusal = refusal(too_large(MAX_BODY_BYTES))
+
+    def answer(self, call: Call) -> Response | Coroutine[Any, Any, Response]:
+        """Answer a whole request, or return the work that will; `leave` must follow."""
+        if call.refusal is not None or call.user is None:
+            return call.refusal or refusal(ApiError(401, "Unauthorized", "Unauthorized"))
+        request = Request(
+            method=call.method,
+            path=call.path,
+            query=call.query,
+            headers=call.headers,
+            body=b"".join(call.body),
+            user=call.user,
+        )
+        is_long = call.method == "GET" and (request.flag("watch") or request.flag("follow"))
+        try:
+            call.flight = self._flights.enter(call.method, is_long=is_long)
+        except ApiError as error:
+            return refusal(error)
+        if call.method != "GET":
+            return self._write(request)
+        try:
+            return self.api.read(request)
+        except Exception as mistake:  # noqa: BLE001 (ours; the next request may fare better)
+            return _broken(mistake)
+
+    async def _write(self, request: Request) -> Response:
+        try:
+            return await self.api.handle(request)
+        except Exception as mistake:  # noqa: BLE001 (as above)
+            return _broken(mistake)
+
+    def leave(self, call: Call) -> None:
+        """Note that the answer to a call has left, or that nobody waits for it any more."""
+        self._flights.leave(call.flight)
+        call.flight = ""
+
+
+def _broken(mistake: Exception) -> Response:
+    """Answer in spite of a mistake of ours, and let the operator know."""
+    context = {"message": "a request could not be answered", "exception": mistake}
+    asyncio.get_running_loop().call_exception_handler(context)
+    return refusal(ApiError(500, "InternalError", "Internal error: see the server's output"))
+
+
+def _address(target: bytes) -> tuple[str, dict[str, str]]:
+    """Return path and query of what stands in a request's first line."""
+    path, _, query = target.partition(b"?")
+    if not path.startswith(b"/"):
+        try:
+            url = httptools.parse_url(target)
+        except httptools.HttpParserInvalidURLError as error:
+            raise bad_request("the address of the request cannot be read") from error
+        path, query = url.path or b"/", url.query or b""
+    if not query:
+        return path.decode("latin-1"), {}
+    return path.decode("latin-1"), dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True))

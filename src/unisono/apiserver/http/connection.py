@@ -1,0 +1,316 @@
+"""One connection of a client: requests in, answers out, one after the other.
+
+Written for this API and not for any application, because between a general server and its
+application more is spent than on most answers: a read is answered in the same turn of the loop,
+by one write; a watch is written from the store's history whenever there is news and room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, cast
+
+import httptools
+
+from unisono.apiserver.front import Front
+from unisono.apiserver.http.call import MAX_BODY_BYTES, Call
+from unisono.apiserver.http.wire import CONTINUE, LAST_CHUNK, chunk_of, head_of
+from unisono.apiserver.request import Response
+from unisono.apiserver.rest.watch import Watch
+from unisono.kinds.overriding import override
+
+MAX_HEAD_BYTES = 64 * 1024
+# A head that does not end may share what was read with whole requests before it.
+_MOST_UNFINISHED = MAX_HEAD_BYTES + 256 * 1024
+# Of a body that is too large so much is read and thrown away, so that its sender hears why.
+_MOST_DISCARDED = 8 * MAX_BODY_BYTES
+_AT_ONCE_BYTES = 256 * 1024
+_LONG_HEAD = b"the head of the request is too long\n"
+_HEAD_SECONDS = 10.0
+_IDLE_SECONDS = 120.0
+
+
+class _Slices:
+    """A long body, piece by piece; nothing is copied before there is room for it."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = memoryview(body)
+        self.is_over = False
+
+    def read(self) -> bytes:
+        """Return the next piece; nothing at the end."""
+        piece, self._body = self._body[:_AT_ONCE_BYTES], self._body[_AT_ONCE_BYTES:]
+        self.is_over = not piece
+        return bytes(piece)
+
+
+class Connection(asyncio.Protocol):
+    """Reads requests, has them answered, writes answers."""
+
+    def __init__(self, front: Front, others: set[Connection]) -> None:
+        """Take who answers, and the set of all connections."""
+        self._front = front
+        self._others = others
+        self._loop = asyncio.get_running_loop()
+        self._parser = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport | None = None
+        # What arrives.
+        self._target = b""
+        self._headers: dict[str, str] = {}
+        self._head_bytes = 0
+        self._unfinished = 0
+        self._head_since: float | None = None
+        self._call: Call | None = None  # its head is here, its body is not
+        self._waiting: deque[Call] = deque()
+        self._is_reading = True
+        # What leaves.
+        self._current: Call | None = None
+        self._writing: asyncio.Task[None] | None = None
+        self._copying: asyncio.Task[None] | None = None
+        self._source: Watch | _Slices | None = None
+        self._is_chunked = False
+        self._has_room = True
+        self._room: asyncio.Future[None] | None = None
+        self._last_answer = self._loop.time()
+
+    # ---- the socket ----------------------------------------------------------------------------
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._others.add(self)
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._waiting.clear()
+        self.resume_writing()  # whoever waits for room finds that nobody listens
+        if self._copying is not None:
+            self._copying.cancel()
+        # A write goes on: it was decided, and others may have seen it already.
+        if self._writing is None:
+            self._end_answer()
+        self._others.discard(self)
+
+    @override
+    def eof_received(self) -> None:
+        """Let the transport close: a client that half-closes does not want our answer."""
+
+    @override
+    def pause_writing(self) -> None:
+        self._has_room = False
+
+    @override
+    def resume_writing(self) -> None:
+        self._has_room = True
+        if self._room is not None and not self._room.done():
+            self._room.set_result(None)
+        self._pump()
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            # Nothing here changes protocols: the request is answered as any other, then we part.
+            for call in self._waiting:
+                call.keeps_open = False
+        except httptools.HttpParserCallbackError:
+            raise  # a mistake of ours
+        except httptools.HttpParserError:
+            self._refuse(400, b"the request is not HTTP/1.1\n")
+            return
+        if self._head_since is not None:
+            self._unfinished += len(data)
+            if self._unfinished > _MOST_UNFINISHED:
+                self._refuse(431, _LONG_HEAD)
+                return
+        self._serve()
+
+    def check(self, now: float) -> None:
+        """Hang up on who takes too long to ask, or has not asked for long."""
+        head_since, is_idle = self._head_since, self._current is None
+        if head_since is not None and is_idle and now - head_since > _HEAD_SECONDS:
+            self.hang_up()
+        elif is_idle and self._head_since is None and now - self._last_answer > _IDLE_SECONDS:
+            self.hang_up()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is being asked or answered."""
+        return self._current is None and self._call is None and not self._waiting
+
+    def hang_up(self) -> None:
+        """Close without a goodbye, for which nobody would listen."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    # ---- what the parser finds -----------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        self._target = b""
+        self._headers = {}
+        self._head_bytes = self._unfinished = 0
+        self._head_since = self._loop.time()
+
+    def on_url(self, url: bytes) -> None:
+        """Take a part of the address."""
+        self._target += url
+        self._head_bytes += len(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; what is given several times is joined by commas."""
+        self._head_bytes += len(name) + len(value)
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        headers = self._headers
+        headers[key] = f"{headers[key]},{text}" if key in headers else text
+
+    def on_headers_complete(self) -> None:
+        """Have the head looked at, before the body is read."""
+        method = self._parser.get_method().decode("latin-1")
+        call = self._call = self._front.begin(method, self._target, self._headers)
+        self._head_since = None
+        version = self._parser.get_http_version()
+        call.keeps_open = version != "1.0" and self._parser.should_keep_alive()
+        if self._head_bytes > MAX_HEAD_BYTES:
+            call.refusal = Response(code=431, body=_LONG_HEAD, content_type="text/plain")
+            call.keeps_open = False
+        if self._headers.get("expect", "").lower() == "100-continue" and self._transport:
+            self._transport.write(CONTINUE)
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body."""
+        call = self._call
+        if call is None or call.take(body):
+            return
+        self._front.refuse_size(call)
+        call.keeps_open = False
+        if call.size > _MOST_DISCARDED:
+            self.hang_up()
+
+    def on_message_complete(self) -> None:
+        """Line up a request that is whole."""
+        if self._call is not None:
+            self._waiting.append(self._call)
+            self._call = None
+
+    # ---- answering -----------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        """Answer what waits, one after the other; read no further while somebody waits."""
+        while self._waiting and self._current is None and self._transport is not None:
+            call = self._current = self._waiting.popleft()
+            answer = self._front.answer(call)
+            if isinstance(answer, Response):
+                self._respond(call, answer)
+            else:
+                self._writing = self._loop.create_task(self._answer(call, answer))
+        if self._transport is not None and self._is_reading == bool(self._waiting):
+            self._is_reading = not self._waiting
+            if self._is_reading:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
+
+    async def _answer(self, call: Call, work: Coroutine[Any, Any, Response]) -> None:
+        """Wait for an answer that takes its time; the client may be gone by then."""
+        try:
+            response = await work
+        finally:
+            self._writing = None
+        self._respond(call, response)
+        self._serve()
+
+    def _respond(self, call: Call, response: Response) -> None:
+        transport = self._transport
+        if transport is None:
+            self._end_answer()
+        elif response.chunks is not None:
+            self._stream(call, response, response.chunks)
+        else:
+            body = b"" if call.method == "HEAD" else response.body
+            head = head_of(response, length=len(response.body), keeps_open=call.keeps_open)
+            if len(body) <= _AT_ONCE_BYTES:
+                transport.write(head + body)
+                self._end_answer()
+            else:
+                transport.write(head)
+                self._is_chunked = False
+                self._source = _Slices(body)
+                self._pump()
+
+    def _stream(self, call: Call, response: Response, chunks: AsyncIterator[bytes]) -> None:
+        assert self._transport is not None
+        self._transport.write(head_of(response, length=None, keeps_open=call.keeps_open))
+        self._is_chunked = call.keeps_open
+        if isinstance(chunks, Watch):
+            self._source = chunks
+            chunks.start(self._pump)
+            self._pump()
+        else:
+            self._copying = self._loop.create_task(self._copy(chunks))
+
+    def _pump(self) -> None:
+        """Write what there is, as long as there is room."""
+        source = self._source
+        while source is not None and self._has_room and self._transport is not None:
+            piece = source.read()
+            if piece:
+                self._transport.write(chunk_of(piece) if self._is_chunked else piece)
+            elif source.is_over:
+                self._end_stream()
+                return
+            else:
+                return
+
+    async def _copy(self, chunks: AsyncIterator[bytes]) -> None:
+        """Write chunks as they come, until they end or the client goes away."""
+        try:
+            async for piece in chunks:
+                while not self._has_room and self._transport is not None:
+                    self._room = self._loop.create_future()
+                    await self._room
+                if self._transport is None:
+                    break
+                if piece:
+                    self._transport.write(chunk_of(piece) if self._is_chunked else piece)
+        finally:
+            self._copying = None
+            closing = getattr(chunks, "aclose", None)
+            if closing is not None:
+                await closing()
+        self._end_stream()
+
+    def _end_stream(self) -> None:
+        if self._transport is not None and self._is_chunked:
+            self._transport.write(LAST_CHUNK)
+        self._end_answer()
+        self._serve()
+
+    def _end_answer(self) -> None:
+        """Clean up after an answer, sent or not."""
+        call, self._current = self._current, None
+        source, self._source = self._source, None
+        if isinstance(source, Watch):
+            source.close()
+        if call is None:
+            return
+        self._front.leave(call)
+        self._last_answer = self._loop.time()
+        if not call.keeps_open and self._transport is not None:
+            self._transport.close()
+
+    def _refuse(self, code: int, text: bytes) -> None:
+        """Say what is wrong and part: what follows on this connection makes no sense."""
+        if self._transport is None:
+            return
+        if self._current is None:
+            response = Response(code=code, body=text, content_type="text/plain")
+            head = head_of(response, length=len(text), keeps_open=False)
+            self._transport.write(head + text)
+            self._transport.close()
+        else:
+            self._transport.abort()

@@ -1,0 +1,40 @@
+"""Answers as bytes of HTTP/1.1."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from unisono.apiserver.request import Response
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+LAST_CHUNK = b"0\r\n\r\n"
+
+_STATUS = {
+    status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
+}
+# An answer in which a header ends early would be two answers.
+_LINE_ENDS = str.maketrans("\r\n\0", "   ")
+
+
+def head_of(response: Response, *, length: int | None, keeps_open: bool) -> bytes:
+    """Return everything before the body; without a length the body comes in chunks."""
+    lines = [
+        _STATUS.get(response.code) or f"HTTP/1.1 {response.code} \r\n".encode(),
+        b"content-type: ",
+        response.content_type.encode("latin-1", "replace"),
+    ]
+    for name, value in response.headers.items():
+        lines.append(f"\r\n{name}: {value.translate(_LINE_ENDS)}".encode("latin-1", "replace"))
+    if length is not None:
+        lines.append(b"\r\ncontent-length: %d" % length)
+    elif keeps_open:
+        lines.append(b"\r\ntransfer-encoding: chunked")
+    if not keeps_open:
+        lines.append(b"\r\nconnection: close")
+    lines.append(b"\r\n\r\n")
+    return b"".join(lines)
+
+
+def chunk_of(piece: bytes) -> bytes:
+    """Return a piece of a body as a chunk."""
+    return b"%x\r\n%b\r\n" % (len(piece), piece)

@@ -1,0 +1,265 @@
+"""HTTP as clients speak it, well or badly: order, limits, ends of streams."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+import pytest
+
+from unisono.apiserver.api import Api, Outside
+from unisono.apiserver.bootstrap import bootstrap
+from unisono.apiserver.front import Front
+from unisono.apiserver.http.call import MAX_BODY_BYTES
+from unisono.apiserver.http.connection import MAX_HEAD_BYTES, Connection
+from unisono.apiserver.logs import LogFiles
+from unisono.apiserver.request import User
+from unisono.apiserver.serve import listen, serving
+from unisono.apiserver.storage.database import Database
+from unisono.apiserver.storage.store import Store
+
+SOMEBODY = User(name="somebody", groups=("system:masters",))
+MAPS = "/api/v1/namespaces/default/configmaps"
+SECONDS = 10
+
+
+@dataclass
+class Cluster:
+    """An API on a socket, without TLS."""
+
+    api: Api
+    port: int
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection("127.0.0.1", self.port, limit=2**24)
+
+    async def make(self, name: str, size: int = 0) -> None:
+        reader, writer = await self.connect()
+        writer.write(post(name, size))
+        assert (await answer(reader))[0] == 201
+        writer.close()
+
+
+@asynccontextmanager
+async def cluster(folder: Path) -> AsyncIterator[Cluster]:
+    store = Store(Database(":memory:"))
+    chance = random.Random(1)
+    try:
+        outside = Outside(
+            clock=lambda: 1_767_258_000.0,
+            new_uid=lambda: str(uuid.UUID(int=chance.getrandbits(128), version=4)),
+            chance=chance,
+            logs=LogFiles(folder),
+        )
+        api = Api(store, outside)
+        await bootstrap(api)
+        sock = listen("127.0.0.1", 0)
+        async with serving(Front(api, lambda *_: SOMEBODY), sock, None):
+            yield Cluster(api, sock.getsockname()[1])
+    finally:
+        store.close()
+
+
+def told(story: Callable[[Cluster], Awaitable[None]], folder: Path) -> None:
+    """Run a story against a cluster; it must not hang."""
+
+    async def run() -> None:
+        async with asyncio.timeout(SECONDS), cluster(folder) as there:
+            await story(there)
+
+    asyncio.run(run())
+
+
+def request(method: str, path: str, *headers: str, body: bytes = b"") -> bytes:
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", *headers]
+    if body:
+        lines.append(f"Content-Length: {len(body)}")
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def post(name: str, size: int = 0) -> bytes:
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+    if size:
+        made["data"] = {"a": "x" * size}
+    return request("POST", MAPS, "Content-Type: application/json", body=orjson.dumps(made))
+
+
+async def answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], bytes]:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+    headers = dict(line.split(": ", 1) for line in head[1:-2])
+    body = await reader.readexactly(int(headers.get("content-length", 0)))
+    return int(head[0].split()[1]), headers, body
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.001)
+
+
+def test_requests_sent_together_are_answered_in_their_order(tmp_path: Path) -> None:
+    async def story(there: Cluster) -> None:
+        reader, writer = await there.connect()
+        writer.write(post("a") + request("GET", f"{MAPS}/a") + request("GET", "/version"))
+        writer.write(post("b") + request("GET", f"{MAPS}/c"))
+        answers = [await answer(reader) for _ in range(5)]
+        assert [code for code, _, _ in answers] == [201, 200, 200, 201, 404]
+        assert answers[1][2] == answers[0][2]
+        writer.close()
+
+    told(story, tmp_path)
+
+
+def test_a_body_in_chunks_after_a_continue(tmp_path: Path) -> None:
+    async def story(there: Cluster) -> None:
+        reader, writer = await there.connect()
+        extra = ("Expect: 100-continue", "Transfer-Encoding: chunked")
+        writer.write(request("POST", MAPS, "Content-Type: application/json", *extra))
+        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        body = post("a").partition(b"\r\n\r\n")[2]
+        for part in (body[:7], body[7:]):
+            writer.write(b"%x\r\n%b\r\n" % (len(part), part))
+            await asyncio.sleep(0.01)
+        writer.write(b"0\r\n\r\n")
+        assert (await answer(reader))[0] == 201
+        writer.close()
+
+    told(story, tmp_path)
+
+
+def test_only_the_head_of_an_answer_to_head(tmp_path: Path) -> None:
+    async def story(there: Cluster) -> None:
+        reader, writer = await there.connect()
+        writer.write(request("HEAD", "/api/v1/pods") + request("GET", "/version"))
+        assert b"405" in await reader.readuntil(b"\r\n\r\n")
+        assert (await answer(reader))[0] == 200
+        writer.close()
+
+    told(story, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [
+        (b"this is not HTTP\r\n\r\n", 400),
+        (request("GET", "/api/v1/pods", "X: " + "y" * MAX_HEAD_BYTES), 431),
+        (b"GET /" + b"a" * (6 * MAX_HEAD_BYTES), 431),
+        (request("POST", MAPS, body=b"x" * (MAX_BODY_BYTES + 1)), 413),
+        (request("GET", "/version", "Connection: close"), 200),
+        (request("GET", "/version", "Connection: Upgrade", "Upgrade: websocket"), 200),
+        (b"GET /version HTTP/1.0\r\n\r\n", 200),
+    ],
+    ids=("no HTTP", "long head", "long address", "long body", "close", "upgrade", "HTTP/1.0"),
+)
+def test_what_cannot_go_on_is_answered_and_closed(sent: bytes, code: int, tmp_path: Path) -> None:
+    async def story(there: Cluster) -> None:
+        reader, writer = await there.connect()
+        writer.write(sent)
+        found, headers, _ = await answer(reader)
+        assert (found, headers["connection"]) == (code, "close")
+        assert await reader.read() == b""
+        writer.close()
+
+    told(story, tmp_path)
+
+
+def test_a_body_without_end_is_cut_off(tmp_path: Path) -> None:
+    async def story(there: Cluster) -> None:
+        _, writer = await there.connect()
+        writer.write(request("POST", MAPS, f"Content-Length: {100 * MAX_BODY_BYTES}"))
+
+        async def send() -> None:
+            for _ in range(100):
+                writer.write(b"x" * MAX_BODY_BYTES)
+                await writer.drain()
+
+        with pytest.raises(ConnectionError):
+            await send()
+
+    told(story, tmp_path)
+
+
+def test_a_watch_ends_with_its_client(tmp_path: Path) -> None:
+    async def story(there: Cluster) -> None:
+        reader, writer = await there.connect()
+        writer.write(request("GET", f"{MAPS}?watch=true&fieldSelector=metadata.name%3Da"))
+        await reader.readuntil(b"\r\n\r\n")
+        await there.make("a")
+        assert b'"ADDED"' in await reader.readuntil(b"}\n\r\n")
+        assert there.api.watches.count == 1
+        writer.close()
+        await until(lambda: there.api.watches.count == 0)
+
+    told(story, tmp_path)
+
+
+def test_an_old_client_watches_without_chunks(tmp_path: Path) -> None:
+    async def story(there: Cluster) -> None:
+        reader, writer = await there.connect()
+        path = f"{MAPS}?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Da"
+        await there.make("a")
+        writer.write(f"GET {path} HTTP/1.0\r\n\r\n".encode())
+        head, _, lines = (await reader.read()).partition(b"\r\n\r\n")
+        assert b"chunked" not in head
+        assert [orjson.loads(line)["type"] for line in lines.splitlines()] == ["ADDED"]
+        writer.close()
+
+    told(story, tmp_path)
+
+
+def test_who_does_not_read_delays_nobody(tmp_path: Path) -> None:
+    async def story(there: Cluster) -> None:
+        for number in range(12):
+            await there.make(f"big-{number}", 900_000)
+        deaf = socket.create_connection(("127.0.0.1", there.port))
+        deaf.sendall(request("GET", MAPS) + request("GET", "/version"))
+        reader, writer = await there.connect()
+        writer.write(request("GET", f"{MAPS}?watch=true"))
+        await there.make("a")
+        writer.write(request("GET", "/version"))  # waits behind the watch
+        await reader.readuntil(b'"name":"a"')
+        deaf.close()
+        writer.close()
+
+    told(story, tmp_path)
+
+
+def test_a_long_answer_arrives_whole(tmp_path: Path) -> None:
+    async def story(there: Cluster) -> None:
+        for number in range(5):
+            await there.make(f"big-{number}", 900_000)
+        reader, writer = await there.connect()
+        writer.write(request("GET", MAPS))
+        _, headers, body = await answer(reader)
+        assert len(body) == int(headers["content-length"]) > 4_500_000
+        assert len(orjson.loads(body)["items"]) == 5
+        writer.close()
+
+    told(story, tmp_path)
+
+
+def test_who_takes_too_long_to_ask_is_hung_up_on(tmp_path: Path) -> None:
+    async def story(there: Cluster) -> None:
+        connections: set[Connection] = set()
+        front = Front(there.api, lambda *_: SOMEBODY)
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.connect_accepted_socket(
+            lambda: Connection(front, connections), ours
+        )
+        theirs.sendall(b"GET /version HTTP/1.1\r\nHo")
+        await asyncio.sleep(0.01)
+        connection.check(loop.time() + 5)
+        assert connections
+        connection.check(loop.time() + 20)
+        await until(lambda: not connections)
+        theirs.close()
+
+    told(story, tmp_path)
