@@ -6,14 +6,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from tests.real.control_plane import ControlPlane
 
 
+# How long examples take to make depends on who else uses the machine, and tells nothing of us.
+settings.register_profile("patient", suppress_health_check=[HealthCheck.too_slow], deadline=None)
+settings.load_profile("patient")
 # `--hypothesis-profile=slow`: tests that look at it search longer.
-settings.register_profile("slow")
+settings.register_profile("slow", settings.get_profile("patient"))
 
 
 @pytest.fixture(scope="session")
