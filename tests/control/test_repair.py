@@ -129,13 +129,15 @@ def test_in_the_end_it_queues_again_at_its_old_place(says: dict[str, str], secon
     play(story)
 
 
-def test_a_node_that_comes_back_is_taken_again() -> None:
+def test_a_node_that_comes_back_is_taken_again_when_it_has_stayed_for_a_minute() -> None:
     async def story(world: World) -> None:
         await started(world)
         await lose(world, "n2")
         await world.pass_time(60)
         await lose(world, "n2", comes_back=True)
         await world.pass_time(30)
+        assert places(world) == {}
+        await world.pass_time(31)
         assert places(world) == WHOLE
 
     play(story)

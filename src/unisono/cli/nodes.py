@@ -129,10 +129,16 @@ def _row(node: Json, pods: list[Json]) -> Json:
 
 def _status(node: Json) -> str:
     from unisono.cli.standing import holds
+    from unisono.control.health.keeper import SUSPECT
+    from unisono.control.names import QUARANTINE
 
     words = ["Ready" if holds(node, "Ready") else "NotReady"]
     if node["spec"].get("unschedulable"):
         words.append("SchedulingDisabled")
+    for taint in node["spec"].get("taints") or ():
+        if taint["key"] in (QUARANTINE, SUSPECT):
+            word = "Quarantine" if taint["key"] == QUARANTINE else "Suspect"
+            words.append(f"{word}:{taint.get('value') or 'unknown'}")
     return ",".join(words)
 
 

@@ -9,6 +9,7 @@ from unisono.control import gangs, names
 from unisono.control.actions import Json
 from unisono.control.controller import Controller
 from unisono.control.gangs import GangController
+from unisono.control.health.keeper import BY_INCIDENT, NodeHealth, failed_on
 from unisono.control.jobs.adapter import JobAdapter
 from unisono.control.jobs.batch import BatchJobs
 from unisono.control.jobs.framework import JobController
@@ -134,6 +135,7 @@ INDEXES: Mapping[Kind, Mapping[str, Index]] = {
         BY_GANG: gangs_of,
     },
     names.NODE: {"hostname": _hostname},
+    names.JOB_SET: {BY_INCIDENT: failed_on},
     names.TRAIN_JOB: {BY_RUNTIME: runtimes_used},
     volcano.JOB: {BY_QUEUE: queue_of_job},
     volcano.POD_GROUP: {BY_QUEUE: queue_of_group},
@@ -188,6 +190,7 @@ def embedded(view: View, settings: Settings) -> Assembly:
             PodGangs(view, settings, queues),
             *(PodGroupStatus(kind) for kind in GROUPS if kind != UPSTREAM_WORKLOAD),
             NodeKeeper(),
+            NodeHealth(),
             *(keeps(tally, manifests, settings.policy) for keeps in statuses),
         ),
     )

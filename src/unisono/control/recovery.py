@@ -24,6 +24,7 @@ from typing import Literal
 
 from unisono.control.actions import Json
 from unisono.control.conditions import find, seconds, timestamp
+from unisono.control.health.faults import fault_of
 
 ATTEMPT = "unisono.dev/attempt"
 LAST_INCIDENT = "unisono.dev/last-incident"
@@ -55,8 +56,6 @@ _START_ERRORS = (
     "ImagePullBackOff",
     "ErrImageNeverPull",
 )
-# Conditions of a node that say that its devices are broken, and the status that means so.
-_BROKEN_DEVICES = (("GPUProblem", "True"), ("AcceleratedHardwareReady", "False"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,8 +311,7 @@ def _node_trouble(status: Json, on: str, node: Callable[[str], Json | None]) -> 
     ready = find(conditions, "Ready")
     if ready is not None and ready["status"] != "True":
         return f"node {on} is not ready"
-    for kind, means_broken in _BROKEN_DEVICES:
-        condition = find(conditions, kind)
-        if condition is not None and condition["status"] == means_broken:
-            return f"a device of node {on} is broken: {condition.get('message') or kind}"
+    fault = fault_of(found)
+    if fault is not None and fault.severity == "broken":
+        return f"a device of node {on} is broken: {fault.message}"
     return ""

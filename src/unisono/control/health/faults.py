@@ -1,0 +1,68 @@
+"""What a node's conditions say about its devices (jobs §7.3).
+
+| condition                       | means                                             |
+| ------------------------------- | ------------------------------------------------- |
+| `GPUProblem` True               | a GPU is broken, as node-problem-detector says it |
+| `AcceleratedHardwareReady` False| the same, as accelerator add-ons say it           |
+
+An XID in its reason or message (`Xid79`, `NVRM: Xid (PCI:0000:00:1e): 79`) says how bad it is. An
+error of the application is no fault of the node; some others are only worth watching.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from unisono.control.actions import Json
+from unisono.control.conditions import find
+
+Severity = Literal["broken", "suspect", "application"]
+
+# Which status of which condition says that devices are broken.
+DEVICE_CONDITIONS = (("GPUProblem", "True"), ("AcceleratedHardwareReady", "False"))
+# By NVIDIA's list of XID errors; whatever is not listed here is taken seriously.
+_WATCHED = frozenset({63, 92, 94, 154})
+_APPLICATION = frozenset({13, 31, 43, 45, 68, 109})
+_XID = re.compile(r"xid\s*(?:\([^)]*\))?\D{0,3}(\d{1,4})", re.IGNORECASE)
+_LONGEST_VALUE = 63  # of a label, and of a taint
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with a node's devices."""
+
+    severity: Severity
+    reason: str  # short: it becomes the value of a taint
+    message: str
+
+
+def fault_of(node: Json) -> Fault | None:
+    """Return what a node's conditions say is wrong with its devices; None if nothing is."""
+    conditions = (node.get("status") or {}).get("conditions")
+    for kind, means_broken in DEVICE_CONDITIONS:
+        found = find(conditions, kind)
+        if found is not None and found["status"] == means_broken:
+            return _fault(kind, found)
+    return None
+
+
+def _fault(kind: str, condition: Json) -> Fault:
+    reason, message = condition.get("reason") or kind, condition.get("message") or ""
+    xid = _XID.search(f"{reason} {message}")
+    if xid is None:
+        return Fault("broken", _value(reason), message or reason)
+    number = int(xid[1])
+    severity: Severity = "broken"
+    if number in _APPLICATION:
+        severity = "application"
+    elif number in _WATCHED:
+        severity = "suspect"
+    return Fault(severity, f"Xid{number}", message or reason)
+
+
+def _value(text: str) -> str:
+    """Write a text as the value of a label."""
+    plain = re.sub(r"[^A-Za-z0-9._-]", "-", text)[:_LONGEST_VALUE].strip("-._")
+    return plain or "unknown"
