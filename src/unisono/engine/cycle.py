@@ -47,8 +47,12 @@ NO_RULES = PreemptionRules()
 
 def plan(state: ClusterState, now: Instant) -> Plan:
     """Decide one cycle."""
+    if state.policy.backfill is not None:
+        from unisono.engine.reserve.backfill import plan_in_time
+
+        return plan_in_time(state, now)
     state.refresh()
-    cycle = _Cycle(state, now, Ledger(state.floor.tenancy))
+    cycle = Cycle(state, now, Ledger(state.floor.tenancy))
     stops = stops_due(state, now)
     cycle.victims.update(dict.fromkeys(stop.workload for stop in stops))
     nominees = _nominees(state, cycle.ledger, now)
@@ -110,8 +114,16 @@ class _Claims:
     coming: list[Charges] = field(default_factory=list)  # room kept for those who wait for them
 
 
+@dataclass(slots=True, frozen=True)
+class Starting:
+    """What an admission of this cycle books."""
+
+    charges: Charges
+    tenants: tuple[Tenant, ...]
+
+
 @dataclass(slots=True)
-class _Cycle:
+class Cycle:
     """The decisions of one cycle so far."""
 
     state: ClusterState
@@ -124,6 +136,7 @@ class _Cycle:
     claims: dict[TreeBook, _Claims] = field(default_factory=dict)
     leaving: list[Tenant] = field(default_factory=list)  # pods of victims, still on their nodes
     touched: list[Node] = field(default_factory=list)  # queues that lost usage to the last decision
+    starting: list[Starting] = field(default_factory=list)  # what each admission books
 
     def decide(self, nominee: Nominee) -> None:
         """Admit the nominee, make others leave for it, or let it wait."""
@@ -226,7 +239,8 @@ class _Cycle:
             self._skip(nominee)
             return
         self.ledger.add(nominee.charges.items())
-        self._seat(nominee)
+        tenants = self._seat(nominee)
+        self.starting.append(Starting(nominee.assignment.as_charges(), tenants))
         workload = nominee.waiting.workload
         self.admissions.append(
             Admit(
@@ -265,14 +279,16 @@ class _Cycle:
         self.ledger.rollback(mark)
         return found
 
-    def _seat(self, nominee: Nominee) -> None:
+    def _seat(self, nominee: Nominee) -> tuple[Tenant, ...]:
         if nominee.seeker is None:
-            return
+            return ()
         if nominee.replaced is not None:
             for tenant in nominee.replaced.tenants:  # its pods stay; they are counted anew below
                 self.ledger.unseat(tenant)
-        for tenant in tenants_of(nominee.waiting.workload, admission_of(nominee)):
+        tenants = tenants_of(nominee.waiting.workload, admission_of(nominee))
+        for tenant in tenants:
             self.ledger.seat(tenant)
+        return tenants
 
     def _remove_replaced(self, nominee: Nominee) -> None:
         if nominee.replaced is not None:

@@ -16,7 +16,7 @@ import msgspec
 
 from unisono.engine.ledger import Ledger
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, PreemptionBackoff
-from unisono.engine.model.names import FlavorName, Instant, ResourceName, WorkloadKey
+from unisono.engine.model.names import FlavorName, Instant, QueueName, ResourceName, WorkloadKey
 from unisono.engine.model.workload import Admission, PodSetAssignment
 from unisono.engine.order.lines import Waiting
 from unisono.engine.place.gang import Spot
@@ -140,6 +140,26 @@ def nominate(
         spots=best.spots,
         lacks_nodes=best.lacks_nodes,
     )
+
+
+def affordable(
+    state: ClusterState, book: QueueBook, waiting: Waiting, ledger: Ledger, now: Instant
+) -> Assignment:
+    """Say what quota alone would give a workload, as it is booked on the ledger."""
+    search = VictimSearch(
+        workload=waiting.workload,
+        book=book,
+        policy=state.policy,
+        now=now,
+        ledger=ledger,
+        book_of=state.forest.book_at,
+        usage_of=book.lines.usage_of,
+        gone=frozenset(),
+        find_place=None,
+    )
+    menu = _menu(state, book, waiting.shape)
+    judge = _Judge(book, waiting.shape, menu, search, None, None)
+    return judge.best().assignment
 
 
 def _menu(state: ClusterState, book: QueueBook, shape: Shape) -> Menu:
@@ -324,12 +344,19 @@ def admission_of(nominee: Nominee) -> Admission:
 
 def _write(nominee: Nominee) -> Admission:
     shape, assignment = nominee.waiting.shape, nominee.assignment
+    return write_admission(nominee.book.spec.name, shape, assignment, nominee.spots)
+
+
+def write_admission(
+    queue: QueueName, shape: Shape, assignment: Assignment, spots: tuple[Spot, ...]
+) -> Admission:
+    """Write down flavors, counts and nodes of every pod set."""
     taken: list[list[tuple[ResourceName, FlavorName]]] = [[] for _ in shape.pod_sets]
     for (index, resource), flavor in assignment.flavors.items():
         taken[index].append((resource, flavor))
-    nodes = {spot.demand: spot.nodes for spot in nominee.spots}
+    nodes = {spot.demand: spot.nodes for spot in spots}
     return Admission(
-        queue=nominee.book.spec.name,
+        queue=queue,
         pod_sets=tuple(
             PodSetAssignment(
                 name=pod_set.name,

@@ -15,6 +15,7 @@ remembering a number that was already computed. An empty answer means that nothi
 | `closeness`   | are pods in one domain that have to be?                                    |
 | `preemption`  | may it make others leave, is each victim needed, was the quota borrowed?   |
 | `victims`     | may this victim be made to leave, for the reason given?                    |
+| `dates`       | can every date be kept if everybody ends at their limit?                   |
 | `explanations`| do the numbers of a "no" say no?                                           |
 | `stops`       | was there a reason to take quota away?                                     |
 
@@ -28,6 +29,7 @@ from __future__ import annotations
 
 from unisono.engine.audit.admission import check_candidates
 from unisono.engine.audit.assignment import check_assignments
+from unisono.engine.audit.dates import check_dates
 from unisono.engine.audit.explanations import check_explanations
 from unisono.engine.audit.identity import check_identity
 from unisono.engine.audit.nodes import check_nodes
@@ -59,6 +61,7 @@ def audit(
         *check_quota(world, plan),
         *check_nodes(world, plan),
         *check_preemptions(world, plan),
+        *check_dates(world, plan),
         *check_explanations(world, plan),
         *check_stops(world, plan),
     )

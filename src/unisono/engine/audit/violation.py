@@ -52,6 +52,8 @@ Rule = Literal[
     "victim-reason",  # the reason given does not hold
     "victim-unfair",  # evicted although its side had the smaller share
     "victim-needless",  # the preemptor could start with this victim still there
+    # dates
+    "date",  # a date that cannot be kept, or at which somebody is in the way who goes first
     # the rest
     "explanation",  # a "no" whose numbers do not say no
     "stop",  # quota taken away without cause

@@ -35,7 +35,8 @@ StopReason = Literal[
 # park    - leaves the line, with all of its shape, until quota is freed in its cohort tree
 # stall   - StrictFIFO: stays at the head and blocks, until quota is freed in its cohort tree
 # sticky  - made others leave; stays the head of its queue until it is admitted
-Outcome = Literal["retry", "park", "stall", "sticky"]
+# line    - with backfill: stays where it is; the next pass that concerns it looks again
+Outcome = Literal["retry", "park", "stall", "sticky", "line"]
 
 
 class Admit(msgspec.Struct, frozen=True, kw_only=True):

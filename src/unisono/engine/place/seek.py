@@ -29,15 +29,19 @@ class Seeker:
 
     def place(self, assignment: Assignment) -> tuple[Spot, ...] | GangDoesNotFit:
         """Find nodes for what an assignment grants."""
-        shape = self.waiting.shape
-        counts = assignment.counts
-        least = tuple(min(count, low) for count, low in zip(counts, shape.minimums, strict=True))
-        gang = self.floor.surroundings().gang(
-            self.waiting.workload, least, counts, assignment.flavors
-        )
+        gang = self.gang(assignment)
         answer = self._grow(gang) if self.kept is not None else self.floor.place(gang)
         self.last_no = answer if isinstance(answer, GangDoesNotFit) else None
         return answer
+
+    def gang(self, assignment: Assignment) -> Gang:
+        """Return what an assignment has to find nodes for."""
+        shape = self.waiting.shape
+        counts = assignment.counts
+        least = tuple(min(count, low) for count, low in zip(counts, shape.minimums, strict=True))
+        return self.floor.surroundings().gang(
+            self.waiting.workload, least, counts, assignment.flavors
+        )
 
     def fits(self, assignment: Assignment) -> bool:
         """Say whether there is a place for all that an assignment needs."""

@@ -6,7 +6,8 @@ out.
 
 from __future__ import annotations
 
-from unisono.engine.model.names import WorkloadKey, namespace_of
+from unisono.engine.model.names import PODS, ResourceName, WorkloadKey, namespace_of
+from unisono.engine.model.resources import Amounts
 from unisono.engine.model.workload import PodSet, Workload
 
 _ShapeKey = tuple[
@@ -20,6 +21,7 @@ class Shape:
     __slots__ = (
         "counts",
         "key",
+        "least_in_total",
         "minimums",
         "most_steps",
         "number",
@@ -40,6 +42,13 @@ class Shape:
             count if pod_set.min_count is None else min(count, pod_set.min_count)
             for pod_set, count in zip(self.pod_sets, self.counts, strict=True)
         )
+        # What all pods that have to start together ask of nodes.
+        total: dict[ResourceName, int] = {PODS: sum(self.minimums)}
+        for pod_set, least in zip(self.pod_sets, self.minimums, strict=True):
+            wanted = pod_set.requests if pod_set.node_requests is None else pod_set.node_requests
+            for resource, amount in wanted:
+                total[resource] = total.get(resource, 0) + amount * least
+        self.least_in_total: Amounts = tuple(total.items())
         # An elastic slice takes all it asks for or stays as it is (spec quota §15).
         elastic = replaces is not None
         self.shrinkable = 0 if elastic else sum(self.counts) - sum(self.minimums)

@@ -25,6 +25,8 @@ from unisono.engine.order.lines import Lines, Waiting, kind_of
 from unisono.engine.quota.charges import charges_of
 from unisono.engine.quota.shape import Shapes
 from unisono.engine.quota.tree import charge
+from unisono.engine.reserve.agenda import Agenda
+from unisono.engine.reserve.outlook import Outlook
 from unisono.engine.state import changes
 from unisono.engine.state.config import Config
 from unisono.engine.state.doors import Door
@@ -61,6 +63,8 @@ class ClusterState:
         self._everything_stale = False
         self.timers = Timers()
         self.terms = Terms(self.config, self.timers)
+        self.agenda = Agenda(self.policy.backfill)
+        self.outlook = Outlook(self.floor)
         self.rota = Rota(self.books, self.head_of)
 
     @property
@@ -91,6 +95,7 @@ class ClusterState:
                 self._pass_time(now)
             case changes.NodeSet() | changes.NodeGone() | changes.PodOnNode() | changes.PodGone():
                 self.floor.apply(change)
+                self.agenda.shake()
                 self.rota.nodes_changed()
                 if isinstance(change, changes.NodeSet) and change.node.held_for:
                     self._stand_alone(WorkloadKey(change.node.held_for))
@@ -175,6 +180,7 @@ class ClusterState:
                 self.timers.remind(instant, workload.key)
 
     def _line_up(self, waiting: Waiting, book: QueueBook) -> None:
+        self.agenda.join(waiting, book)
         if book.lines.push(waiting):
             self.rota.wake_queue(book)
 
@@ -201,6 +207,7 @@ class ClusterState:
 
     def _leave_line(self, waiting: Waiting, book: QueueBook) -> None:
         kind, name = kind_of(waiting), book.spec.name
+        self.agenda.leave(waiting, book)
         book.lines.drop(waiting)
         if kind not in book.lines.parked:
             book.tree.wakes.forget((name, kind))
@@ -221,11 +228,14 @@ class ClusterState:
         book = self.forest.orphan(holding.admission.queue)
         charges = charges_of(holding.workload, holding.admission, book.spec, book.node)
         self.settle_in(holding, book, charges)
+        self.agenda.shake()
         self.rota.wake_tree(book.tree)
 
     def _update(self, known: Running, holding: Holding) -> None:
         """Take in what changed about a holding; what it no longer uses is free."""
         old, known.holding = known.holding, holding
+        self.agenda.ended(known)
+        self.agenda.starts(known)
         freed = recharge(known)
         if old.admission != holding.admission:
             self.floor.unseat(known)
@@ -247,6 +257,7 @@ class ClusterState:
         for cell, amount in charges:
             charge(cell, amount)
         self.floor.seat(running)
+        self.agenda.starts(running)
         self._note_terms(running)
         if book.blocker is not None:
             self.stopped[book] = None
@@ -285,6 +296,7 @@ class ClusterState:
         book, door = running.book, self.doors[running.holding.workload.queue]
         del book.running[key]
         del door.running[key]
+        self.agenda.ended(running)
         self.terms.forget(key)
         for cell, amount in running.charges:
             charge(cell, -amount)
@@ -359,6 +371,8 @@ class ClusterState:
         """Draw the consequences of what was configured; free when nothing was."""
         if self._everything_stale:
             self._everything_stale = False
+            self.agenda = Agenda(self.policy.backfill)
+            self.agenda.hear(self.running.values(), self.doors.values())
             self.forest.mark_everything()
             self._stale_doors.update(dict.fromkeys(self.doors))
         for book in self.forest.relink():
@@ -371,6 +385,7 @@ class ClusterState:
 
     def _reopen(self, book: QueueBook) -> None:
         """Look at a queue again as if for the first time."""
+        self.agenda.shake()
         book.menus.clear()
         book.stalled = False
         book.head_wait = None

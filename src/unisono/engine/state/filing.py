@@ -23,6 +23,7 @@ def carry_out(state: ClusterState, plan: Plan) -> bool:
     assert plan.based_on == state.version, (
         f"the plan was made from version {plan.based_on}, the state is at {state.version}"
     )
+    state.agenda.settle(plan.based_on)
     state.version += 1
     changed: dict[TreeBook, None] = {}
     for wait in plan.waits:
@@ -102,6 +103,9 @@ def file_verdict(state: ClusterState, wait: Wait) -> bool:
             state.rota.claimants[book] = None
             book.head_wait = (explanation.workload, explanation.blockers)
             return newly
+        case "line":
+            state.agenda.note(waiting, book, explanation.blockers)
+            return False
         case "retry":
             book.head_wait = (explanation.workload, explanation.blockers)
             return False

@@ -104,6 +104,11 @@ class Floor:
         """Find nodes for a gang as things are now."""
         return self._tools()[1].place(gang, self.tenancy.moves)
 
+    def placer_on(self, feasibility: Feasibility) -> Placer:
+        """Return a placer that sees other nodes than those of now."""
+        placement = self._config.policy.placement
+        return Placer(feasibility, self.tenancy.crowd, placement, self.mix)
+
     def surroundings(self) -> Surroundings:
         """Return what a gang's wishes are read against."""
         return self._tools()[0]

@@ -201,6 +201,18 @@ class NodeTable:
         free: Integers = self.free[column]
         return free
 
+    def has_in_total(self, amounts: Amounts) -> bool:
+        """Say whether all nodes that can be used have so much free together."""
+        for resource, amount in amounts:
+            column = self.resources.get(resource)
+            if amount > 0 and (column is None or self._total(column) < amount):
+                return False
+        return True
+
+    def _total(self, column: int) -> int:
+        free: Integers = self.free[column]
+        return int(np.maximum(free, 0) @ self.usable)
+
     def in_name_order(self) -> Rows:
         """Return all rows with nodes, in natural order of their names."""
         joined, self._joined = self._joined, []

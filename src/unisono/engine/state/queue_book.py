@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from unisono.engine.ledger import Charges
 from unisono.engine.model.explanation import Blocker
-from unisono.engine.model.names import FlavorName, WorkloadKey
+from unisono.engine.model.names import FlavorName, Instant, WorkloadKey
 from unisono.engine.model.queue import ClusterQueue
 from unisono.engine.model.workload import Holding
 from unisono.engine.order.lines import Lines
@@ -19,13 +19,14 @@ from unisono.engine.state.wakes import Wakes
 class Running:
     """A workload that holds quota, with its charges resolved to cells of the quota tree."""
 
-    __slots__ = ("book", "charges", "holding", "tenants")
+    __slots__ = ("book", "charges", "end", "holding", "tenants")
 
     def __init__(self, holding: Holding, book: QueueBook, charges: Charges) -> None:
         self.holding = holding
         self.book = book
         self.charges = charges
         self.tenants: tuple[Tenant, ...] = ()  # its pods on nodes, if it was placed
+        self.end = (Instant(0), 0)  # its entry among those who end, while there is an agenda
 
 
 @dataclass(slots=True, eq=False)

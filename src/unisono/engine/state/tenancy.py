@@ -93,15 +93,19 @@ class Tenancy:
         for tenant in here:
             self._seat(tenant)
 
-    def _seat(self, tenant: Tenant) -> None:
+    def locate(self, tenant: Tenant) -> None:
+        """Find the rows of a tenant's nodes."""
         row_of = self.table.row_of
         there = [(row_of[name], count) for name, count in tenant.nodes if name in row_of]
-        if len(there) < len(tenant.nodes):
-            for name, _ in tenant.nodes:
-                if name not in row_of:
-                    self._homeless.setdefault(name, {})[tenant] = None
         tenant.rows = np.array([row for row, _ in there], np.intp)
         tenant.counts = np.array([count for _, count in there], np.int64)
+
+    def _seat(self, tenant: Tenant) -> None:
+        self.locate(tenant)
+        if tenant.rows.shape[0] < len(tenant.nodes):
+            for name, _ in tenant.nodes:
+                if name not in self.table.row_of:
+                    self._homeless.setdefault(name, {})[tenant] = None
         self.table.take(tenant.rows, tenant.counts, tenant.requests)
 
     def _unseat(self, tenant: Tenant) -> None:

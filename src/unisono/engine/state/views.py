@@ -45,6 +45,7 @@ def snapshot_for(state: ClusterState, plan: Plan) -> Snapshot:
     named = {admit.workload for admit in plan.admissions}
     named.update(preemption.workload for preemption in plan.preemptions)
     named.update(wait.explanation.workload for wait in plan.waits)
+    named.update(date.workload for date in plan.dates)
     return msgspec.structs.replace(
         _configuration(state),
         # In no certain order: sorting ten thousand names takes longer than judging most plans.
@@ -86,6 +87,9 @@ def floor_nodes(state: ClusterState) -> list[Node]:
 
 def _verdicts(state: ClusterState) -> Iterator[Wait]:
     """Yield what is filed about workloads that are not examined again for now."""
+    if state.agenda.is_on:
+        yield from _filed_in_time(state)
+        return
     for name in sorted(state.books):
         book = state.books[name]
         for waiting in book.lines.parked_heads():
@@ -117,6 +121,13 @@ def _verdicts(state: ClusterState) -> Iterator[Wait]:
                 watches_holdings=watches,
                 lacks_nodes=nodes,
             )
+
+
+def _filed_in_time(state: ClusterState) -> Iterator[Wait]:
+    for key in sorted(state.agenda.verdicts):
+        queue = state.config.local_queues[state.waiting[key].workload.queue].queue
+        why = Explanation(workload=key, queue=queue, blockers=state.agenda.verdicts[key])
+        yield Wait(outcome="line", explanation=why)
 
 
 def as_changes(recorded: Snapshot) -> Iterator[changes.Change]:
@@ -214,6 +225,8 @@ def _filed(state: ClusterState, waiting: Waiting) -> tuple[Blocker, ...] | None:
         return (door.blocker,)
     if door.book.blocker is not None:
         return (door.book.blocker,)
+    if state.agenda.is_on:
+        return state.agenda.why(waiting, door.book) or None
     if (parked := door.book.lines.parked.get(kind_of(waiting))) is not None:
         return parked
     if door.book.head_wait is not None and door.book.head_wait[0] == key:

@@ -1,0 +1,93 @@
+"""Can every date be kept, if everybody ends at their limit? (spec time §4 and §5)
+
+Counted over all nodes together, resource by resource: what is there, less what those take who still
+run at the date, must be enough for whoever has the date (and for all whose dates overlap it there).
+Where each of them sits is not part of a plan, so a date that breaks on the shape of nodes is not
+found here; the properties of backfill look after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unisono.engine.audit.violation import Violation
+from unisono.engine.audit.world import World
+from unisono.engine.model.names import PODS, Instant, ResourceName
+from unisono.engine.model.plan import Plan
+from unisono.engine.model.workload import Admission, Workload
+
+# Kubernetes' default, for nodes whose manifest does not say how many pods they take.
+_DEFAULT_PODS = 110
+_Amounts = dict[ResourceName, int]
+
+
+def check_dates(world: World, plan: Plan) -> Iterator[Violation]:
+    """Check every date against those who run, start now, or have other dates."""
+    rules = world.policy.backfill
+    if rules is None or not world.nodes:
+        return
+    there: _Amounts = {}
+    for node in world.nodes.values():
+        if node.ready:
+            for resource, amount in {PODS: _DEFAULT_PODS, **dict(node.allocatable)}.items():
+                there[resource] = there.get(resource, 0) + amount
+    spans: list[tuple[Instant, Instant, _Amounts]] = []
+    for holding in world.holdings.values():
+        end = holding.running_since + _limit(world, holding.workload)
+        late = Instant(max(end, plan.now + 1))
+        spans.append((plan.now, late, _of_admission(holding.workload, holding.admission)))
+    for admit in plan.admissions:
+        workload = world.waiting[admit.workload]
+        end = Instant(plan.now + _limit(world, workload))
+        spans.append((plan.now, end, _of_admission(workload, admit.admission)))
+    dated = [date for date in plan.dates if date.workload in world.waiting]
+    spans += [(date.start, date.end, _least(world.waiting[date.workload])) for date in dated]
+    for date in dated:
+        if date.start <= plan.now:
+            yield Violation(rule="date", workload=date.workload, message="its date is over")
+        wanted = _least(world.waiting[date.workload])
+        for resource, amount in wanted.items():
+            used = sum(
+                span.get(resource, 0) for start, end, span in spans if start <= date.start < end
+            )
+            if amount and used > there.get(resource, 0):
+                message = f"at {date.start} {used} of {there.get(resource, 0)} {resource} are taken"
+                yield Violation(rule="date", workload=date.workload, message=message)
+
+
+def _limit(world: World, workload: Workload) -> int:
+    assert world.policy.backfill is not None, "only with backfill are there dates"
+    if workload.time_limit_ms is not None:
+        return workload.time_limit_ms
+    if workload.max_execution_ms is not None:
+        return max(0, workload.max_execution_ms - workload.past_execution_ms)
+    return world.policy.backfill.default_limit_ms
+
+
+def _of_admission(workload: Workload, admission: Admission) -> _Amounts:
+    """Return what the pods of an admission take of nodes."""
+    pod_sets = {pod_set.name: pod_set for pod_set in workload.pod_sets}
+    total: _Amounts = {}
+    for assigned in admission.pod_sets:
+        pod_set = pod_sets.get(assigned.name)
+        if pod_set is None:
+            continue
+        count = sum(pods for _, pods in assigned.nodes)
+        wanted = pod_set.requests if pod_set.node_requests is None else pod_set.node_requests
+        for resource, amount in {PODS: 1, **dict(wanted)}.items():
+            total[resource] = total.get(resource, 0) + amount * count
+    return total
+
+
+def _least(workload: Workload) -> _Amounts:
+    """Return what the pods take that have to start together."""
+    done = dict(workload.reclaimable)
+    total: _Amounts = {}
+    for pod_set in workload.pod_sets:
+        count = max(0, pod_set.count - done.get(pod_set.name, 0))
+        if pod_set.min_count is not None:
+            count = min(count, pod_set.min_count)
+        wanted = pod_set.requests if pod_set.node_requests is None else pod_set.node_requests
+        for resource, amount in {PODS: 1, **dict(wanted)}.items():
+            total[resource] = total.get(resource, 0) + amount * count
+    return total

@@ -1,0 +1,199 @@
+"""The agenda: everybody who waits in the order of their turn, and everybody who runs by their end.
+
+Kept by events like the rest of the state, and only while the policy asks for backfill. Workloads of
+one kind (same queue, shape and priority) stand in one group, because they share a verdict.
+
+What the last pass found out stays true until something else happens than workloads coming or
+starting: then only newcomers have to be looked at (spec time §3).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator
+
+from unisono.engine.model.explanation import Blocker
+from unisono.engine.model.names import Instant, QueueName, WorkloadKey
+from unisono.engine.model.policy import Backfill
+from unisono.engine.model.workload import Workload
+from unisono.engine.order.lines import Kind, Waiting, kind_of
+from unisono.engine.reserve.shadow import Shadow
+from unisono.engine.state.doors import Door
+from unisono.engine.state.queue_book import QueueBook, Running
+
+# Place in turn: (-priority, time, uid, number of entry); smaller goes first.
+Place = tuple[int, Instant, str, int]
+Member = tuple[Place, Waiting]
+
+
+class Group:
+    """Workloads of one kind in one queue, in turn."""
+
+    __slots__ = ("blockers", "book", "members")
+
+    def __init__(self, book: QueueBook) -> None:
+        self.book = book
+        self.members: list[Member] = []
+        self.blockers: tuple[Blocker, ...] = ()  # the newest verdict on one of them
+
+
+class Agenda:
+    """Who waits and who runs, in time."""
+
+    __slots__ = (
+        "_draft",
+        "_number",
+        "_places",
+        "ends",
+        "groups",
+        "is_shaken",
+        "newcomers",
+        "rules",
+        "shadow",
+        "verdicts",
+    )
+
+    def __init__(self, rules: Backfill | None = None) -> None:
+        self.rules = rules
+        self.groups: dict[tuple[QueueName, Kind], Group] = {}
+        self.ends: list[tuple[Instant, int, Running]] = []  # who runs, by expected end
+        self.verdicts: dict[WorkloadKey, tuple[Blocker, ...]] = {}
+        self.newcomers: list[tuple[Place, Waiting, Group]] = []
+        self.is_shaken = True  # more happened than newcomers
+        self.shadow: Shadow | None = None  # the one date of EASY, as the last pass left it
+        self._draft: tuple[int, Shadow | None] | None = None
+        self._places: dict[WorkloadKey, Place] = {}
+        self._number = 0
+
+    @property
+    def is_on(self) -> bool:
+        """Say whether the policy asks for backfill."""
+        return self.rules is not None
+
+    def hear(self, running: Iterable[Running], doors: Iterable[Door]) -> None:
+        """Take in everybody at once."""
+        for each in running:
+            self.starts(each)
+        for door in doors:
+            for waiting in door.waiting.values():
+                if waiting.line is not None and door.book is not None:
+                    self.join(waiting, door.book)
+
+    # --- who waits -------------------------------------------------------------------------------
+
+    def join(self, waiting: Waiting, book: QueueBook) -> None:
+        """Let a workload stand in line."""
+        if self.rules is None:
+            return
+        workload = waiting.workload
+        key = (book.spec.name, kind_of(waiting))
+        group = self.groups.get(key)
+        if group is None:
+            group = self.groups[key] = Group(book)
+        self._number += 1
+        place = (-workload.priority, workload.position_time, workload.uid, self._number)
+        self._places[workload.key] = place
+        if group.members and place < group.members[-1][0]:
+            insort(group.members, (place, waiting), key=_place)
+        else:
+            group.members.append((place, waiting))
+        self.newcomers.append((place, waiting, group))
+
+    def leave(self, waiting: Waiting, book: QueueBook) -> None:
+        """Let a workload leave its line."""
+        if self.rules is None:
+            return
+        key = (book.spec.name, kind_of(waiting))
+        group = self.groups[key]
+        place = self._places.pop(waiting.workload.key)
+        del group.members[bisect_left(group.members, place, key=_place)]
+        self.verdicts.pop(waiting.workload.key, None)
+        if not group.members:
+            del self.groups[key]
+        if self.shadow is not None and self.shadow.whom == waiting.workload.key:
+            self.is_shaken = True
+
+    def note(self, waiting: Waiting, book: QueueBook, blockers: tuple[Blocker, ...]) -> None:
+        """File why a workload waits; its equals wait for the same as long as they have no other."""
+        self.verdicts[waiting.workload.key] = blockers
+        self.groups[book.spec.name, kind_of(waiting)].blockers = blockers
+
+    def why(self, waiting: Waiting, book: QueueBook) -> tuple[Blocker, ...]:
+        """Return why a workload waits, as far as a pass has looked at it or its equals."""
+        known = self.verdicts.get(waiting.workload.key)
+        if known is None:
+            group = self.groups.get((book.spec.name, kind_of(waiting)))
+            known = group.blockers if group is not None else ()
+        return known
+
+    def in_turn(self) -> Iterator[tuple[Waiting, Group]]:
+        """Yield everybody who waits."""
+        everybody = (
+            (place, waiting, group)
+            for group in self.groups.values()
+            for place, waiting in group.members
+        )
+        for _, waiting, group in sorted(everybody, key=_first):
+            yield waiting, group
+
+    # --- who runs --------------------------------------------------------------------------------
+
+    def starts(self, running: Running) -> None:
+        """Note when somebody who starts is expected to end."""
+        if self.rules is None:
+            return
+        self._number += 1
+        holding = running.holding
+        end = Instant(holding.running_since + limit_of(holding.workload, self.rules))
+        running.end = (end, self._number)
+        insort(self.ends, (end, self._number, running))
+
+    def ended(self, running: Running) -> None:
+        """Forget somebody who ended; whoever waits has to be looked at."""
+        if self.rules is None:
+            return
+        del self.ends[bisect_left(self.ends, running.end)]
+        self.is_shaken = True
+
+    def shake(self) -> None:
+        """Note that something happened which may concern everybody."""
+        self.is_shaken = True
+
+    def known_shadow(self, now: Instant) -> Shadow | None:
+        """Return the date of the last pass if nothing happened since that could move it."""
+        shadow = self.shadow
+        if shadow is None or self.is_shaken or shadow.start <= now:
+            return None
+        place = self._places[shadow.whom]
+        return shadow if all(entry[0] > place for entry in self.newcomers) else None
+
+    # --- passes ----------------------------------------------------------------------------------
+
+    def draft(self, version: int, shadow: Shadow | None) -> None:
+        """Keep what a pass found out, for the case that its plan is carried out."""
+        self._draft = version, shadow
+
+    def settle(self, version: int) -> None:
+        """Take over what the pass found out whose plan is carried out."""
+        if self._draft is not None and self._draft[0] == version:
+            self.shadow = self._draft[1]
+            self.is_shaken = False
+            self.newcomers.clear()
+        self._draft = None
+
+
+def limit_of(workload: Workload, rules: Backfill) -> int:
+    """Return how long a workload will run at most (spec time §1)."""
+    if workload.time_limit_ms is not None:
+        return workload.time_limit_ms
+    if workload.max_execution_ms is not None:
+        return max(0, workload.max_execution_ms - workload.past_execution_ms)
+    return rules.default_limit_ms
+
+
+def _place(member: Member) -> Place:
+    return member[0]
+
+
+def _first(entry: tuple[Place, Waiting, Group]) -> Place:
+    return entry[0]

@@ -1,0 +1,183 @@
+"""The pass: everybody in turn, and whoever has to wait gets a date (spec time §3).
+
+`plan_in_time` takes the place of the ordinary cycle when the policy asks for backfill. What is done
+about one workload (admit it, make others leave for it) is decided by the same code; only who is
+looked at, and what must stay free for those who have a date, is different.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from unisono.engine.cycle import Cycle
+from unisono.engine.ledger import Ledger
+from unisono.engine.model.explanation import Blocker, ClaimedThisCycle, Explanation, Planned
+from unisono.engine.model.names import Instant, LocalQueueKey
+from unisono.engine.model.plan import Date, Plan, Wait
+from unisono.engine.model.policy import Backfill
+from unisono.engine.nominate import Nominee, facts_of, nominate
+from unisono.engine.order.lines import Waiting
+from unisono.engine.quota.assign import Verdict
+from unisono.engine.reserve.agenda import Group, Place, limit_of
+from unisono.engine.reserve.dates import Dates, dates_for
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.stops import stops_due
+
+_Head = tuple[Place, int, int, Group]
+
+# Dates beyond the window are still given to so many (spec time §4).
+SURE = 10
+
+
+def plan_in_time(state: ClusterState, now: Instant) -> Plan:
+    """Decide one pass."""
+    state.refresh()
+    rules = state.policy.backfill
+    assert rules is not None, "without backfill the cycle decides"
+    cycle = Cycle(state, now, Ledger(state.floor.tenancy))
+    stops = stops_due(state, now)
+    cycle.victims.update(dict.fromkeys(stop.workload for stop in stops))
+    done = _Pass(state, cycle, now, rules, dates_for(state, cycle.ledger, now))
+    if done.dates.shadow is not None:
+        done.given.append(done.dates.shadow.date)
+    done.go()
+    cycle.ledger.rollback()
+    state.agenda.draft(state.version, done.dates.shadow)
+    return Plan(
+        based_on=state.version,
+        now=now,
+        admissions=tuple(cycle.admissions),
+        preemptions=tuple(cycle.preemptions),
+        stops=tuple(stops),
+        waits=tuple(cycle.waits),
+        dates=tuple(done.given),
+        examined=tuple(sorted({group.book.spec.name for group in done.seen})),
+    )
+
+
+@dataclass(slots=True)
+class _Pass:
+    """One look at everybody."""
+
+    state: ClusterState
+    cycle: Cycle
+    now: Instant
+    rules: Backfill
+    dates: Dates
+    given: list[Date] = field(default_factory=list)
+    seen: dict[Group, None] = field(default_factory=dict)
+    looked_at: int = 0
+    _refused: dict[Group, tuple[Blocker, ...]] = field(default_factory=dict)
+    _late: dict[Group, None] = field(default_factory=dict)  # fit, but not beside a date
+    _of_queue: dict[LocalQueueKey, int] = field(default_factory=dict)
+
+    def go(self) -> None:
+        """Look at everybody whom this may concern."""
+        for waiting, group in self._whom():
+            if self.rules.most_tested and self.looked_at >= self.rules.most_tested:
+                break
+            queue = waiting.workload.queue
+            tested = self._of_queue[queue] = self._of_queue.get(queue, 0) + 1
+            if self.rules.most_per_queue and tested > self.rules.most_per_queue:
+                continue
+            self.looked_at += 1
+            self.seen[group] = None
+            self._look(waiting, group)
+
+    def _whom(self) -> Iterator[tuple[Waiting, Group]]:
+        """Yield whom to look at, in turn."""
+        agenda = self.state.agenda
+        if self.dates.are_known:  # what the last pass found out still holds
+            for _, waiting, group in sorted(agenda.newcomers, key=_place):
+                if waiting.line is not None and waiting.workload.key in self.state.waiting:
+                    yield waiting, group
+            return
+        heads = [
+            (group.members[0][0], number, 0, group)
+            for number, group in enumerate(agenda.groups.values())
+        ]
+        heapq.heapify(heads)
+        while heads:
+            if self.rules.shortest_first and self.dates.are_given:
+                yield from self._shortest_first(heads)
+                return
+            _, number, index, group = heapq.heappop(heads)
+            members = group.members
+            yield members[index][1], group
+            # A group whose members cannot start and get no dates is left at once.
+            if not self._is_over(group) and index + 1 < len(members):
+                heapq.heappush(heads, (members[index + 1][0], number, index + 1, group))
+
+    def _shortest_first(self, heads: list[_Head]) -> Iterator[tuple[Waiting, Group]]:
+        """Yield everybody who is left, the shortest first."""
+        rest = [
+            (limit_of(waiting.workload, self.rules), place, waiting, group)
+            for _, _, index, group in heads
+            for place, waiting in group.members[index:]
+        ]
+        rest.sort(key=lambda entry: entry[:2])
+        for _, _, waiting, group in rest:
+            if not self._is_over(group):
+                yield waiting, group
+
+    def _is_over(self, group: Group) -> bool:
+        """Say whether nobody else of a group can start or get a date in this pass."""
+        return group in self._refused and self.dates.are_given
+
+    def _look(self, waiting: Waiting, group: Group) -> None:
+        limit = limit_of(waiting.workload, self.rules)
+        blockers = self._refused.get(group)
+        if blockers is None:
+            end = Instant(self.now + limit)
+            if group in self._late and not self.dates.is_over_by(end):
+                blockers = self.dates.in_the_way(limit)
+            else:
+                nominee = nominate(self.state, group.book, waiting, self.cycle.ledger, self.now)
+                blockers = self._decide(nominee, group, end, limit)
+                if blockers is None:
+                    return
+        date = self.dates.give(waiting, group.book, limit, self._furthest())
+        if date is not None:
+            self.given.append(date)
+            blockers = (Planned(start=date.start, position=self.looked_at), *blockers)
+        self._wait(waiting, group, blockers)
+
+    def _decide(
+        self, nominee: Nominee, group: Group, end: Instant, limit: int
+    ) -> tuple[Blocker, ...] | None:
+        """Start it or make others leave for it; otherwise say what is in its way."""
+        if nominee.targets:
+            self.cycle.decide(nominee)
+            return None
+        if nominee.assignment.verdict is not Verdict.FIT:
+            facts = self._refused[group] = facts_of(nominee)
+            return facts
+        if not self.dates.allow(nominee, end):
+            self._late[group] = None
+            return self.dates.in_the_way(limit)
+        started = len(self.cycle.admissions)
+        self.cycle.decide(nominee)
+        if len(self.cycle.admissions) > started:
+            self.dates.note_start(end, self.cycle.starting[-1])
+            return None
+        wait = self.cycle.waits.pop()
+        return wait.explanation.blockers or (ClaimedThisCycle(queue=group.book.spec.name),)
+
+    def _furthest(self) -> Instant | None:
+        """Return how far away a date may be; None: as far as it has to be."""
+        return None if len(self.given) < SURE else Instant(self.now + self.rules.window_ms)
+
+    def _wait(self, waiting: Waiting, group: Group, blockers: tuple[Blocker, ...]) -> None:
+        if self.state.agenda.why(waiting, group.book) != blockers:
+            self.cycle.waits.append(_line(waiting, group, blockers))
+
+
+def _line(waiting: Waiting, group: Group, blockers: tuple[Blocker, ...]) -> Wait:
+    why = Explanation(workload=waiting.workload.key, queue=group.book.spec.name, blockers=blockers)
+    return Wait(outcome="line", explanation=why)
+
+
+def _place(entry: tuple[Place, Waiting, Group]) -> Place:
+    return entry[0]

@@ -1,0 +1,189 @@
+"""The calendar: a date for everybody who waits (conservative backfill, spec time §4).
+
+Whoever has to wait gets the first stretch of time in which quota and nodes are there for as long as
+the limit says, with everybody before them at their own dates. Whoever fits now may start if the
+same is true from now on.
+"""
+
+from __future__ import annotations
+
+from unisono.engine.ledger import Booked, Ledger
+from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
+from unisono.engine.model.names import Instant, QueueName
+from unisono.engine.model.plan import Date
+from unisono.engine.model.policy import Backfill
+from unisono.engine.nominate import Nominee, affordable, write_admission
+from unisono.engine.order.lines import Waiting
+from unisono.engine.place.gang import Spot
+from unisono.engine.place.seek import Seeker
+from unisono.engine.quota.assign import Assignment, Verdict
+from unisono.engine.quota.tree import available
+from unisono.engine.reserve.pieces import Pieces
+from unisono.engine.reserve.shadow import Shadow
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.floor import tenants_of
+from unisono.engine.state.queue_book import QueueBook
+from unisono.engine.state.tenancy import Tenant
+
+# So many stretches are looked at on nodes before a workload is left without a date in this pass.
+MOST_TRIED = 32
+
+
+class Calendar:
+    """Dates for everybody, or for so many."""
+
+    shadow: Shadow | None = None  # there are many dates; each pass makes them anew
+    are_known = False
+
+    def __init__(self, state: ClusterState, ledger: Ledger, now: Instant, rules: Backfill) -> None:
+        self._state = state
+        self._ledger = ledger
+        self._now = now
+        self._rules = rules
+        self._pieces: Pieces | None = None  # made with the first date
+        self._dates: list[Date] = []
+        self._first: Date | None = None  # the one that comes first
+        # Only less is free than a moment ago: the same shape, for as long, is not earlier.
+        self._bounds: dict[tuple[QueueBook, int], tuple[int, Instant]] = {}
+        self._started: list[tuple[Instant, int, Booked]] = []  # before the first date
+
+    @property
+    def are_given(self) -> bool:
+        """Say whether all dates of this pass are given."""
+        return self._rules.dates is not None and len(self._dates) >= self._rules.dates
+
+    def is_over_by(self, end: Instant) -> bool:
+        """Say whether somebody who ends then is gone before the first date."""
+        return self._first is None or end <= self._first.start
+
+    def in_the_way(self, limit_ms: int) -> tuple[Blocker, ...]:
+        """Name whose date comes first."""
+        assert self._first is not None, "somebody is in the way"
+        first = self._first
+        return (WouldDelay(whom=first.workload, start=first.start, limit_ms=limit_ms),)
+
+    # --- now -------------------------------------------------------------------------------------
+
+    def allow(self, nominee: Nominee, end: Instant) -> bool:
+        """Let pass who ends before the first date, or finds room beside all dates."""
+        if self._pieces is None:
+            return True
+        if not self.is_over_by(end):
+            high = self._pieces.cut(end)
+            if not self._has_quota(nominee, high):
+                return False
+            if nominee.seeker is not None and not self._move(nominee, nominee.seeker, high):
+                return False
+        return True
+
+    def _has_quota(self, nominee: Nominee, high: int) -> bool:
+        mark = self._ledger.mark()
+        self._let_time_pass(nominee.book, 0, high)
+        fits = all(amount <= available(cell) for cell, amount in nominee.charges.items() if amount)
+        self._ledger.rollback(mark)
+        return fits
+
+    def _move(self, nominee: Nominee, seeker: Seeker, high: int) -> bool:
+        """Find nodes that stay free for as long as it runs."""
+        assert self._pieces is not None, "there are dates"
+        free = self._pieces.least_free(0, high)
+        answer = self._state.outlook.place(seeker.gang(nominee.assignment), free)
+        if isinstance(answer, GangDoesNotFit):
+            return False
+        if sum(spot.pods for spot in answer) != sum(nominee.assignment.counts):
+            return False  # an elastic gang that would have to be smaller waits for its turn
+        nominee.spots = answer
+        return True
+
+    def note_start(self, end: Instant, booked: Booked) -> None:
+        """Book who starts."""
+        if self._pieces is None:
+            self._started.append((end, -len(self._started), booked))
+        else:
+            high = self._pieces.cut(end)
+            self._pieces.book(booked.tenants, booked.charges, 0, high)
+
+    # --- later -----------------------------------------------------------------------------------
+
+    def give(
+        self, waiting: Waiting, book: QueueBook, limit_ms: int, furthest: Instant | None
+    ) -> Date | None:
+        """Give a workload the first stretch that is long enough."""
+        if self.are_given:
+            return None
+        pieces = self._pieces
+        if pieces is None:
+            pieces = self._pieces = self._make_pieces()
+        bound = self._bounds.get((book, waiting.shape.number))
+        first = 0
+        if bound is not None and bound[0] <= limit_ms:
+            first = pieces.piece_before(bound[1])
+        wanted = waiting.shape.least_in_total if self._state.floor.has_nodes else ()
+        for low in pieces.starts(wanted, limit_ms, first)[:MOST_TRIED]:
+            start = pieces.cuts[low]
+            if furthest is not None and start > furthest:
+                break
+            found = self._try(waiting, book, start, Instant(start + limit_ms))
+            if found is not None:
+                self._bounds[book, waiting.shape.number] = (limit_ms, start)
+                return self._promise(waiting, start, Instant(start + limit_ms), found)
+        return None
+
+    def _make_pieces(self) -> Pieces:
+        ends = sorted([*self._state.agenda.ends, *self._started], key=lambda entry: entry[0])
+        return Pieces(self._state.floor.table, self._now, ends, self._rules.resolution_ms)
+
+    def _try(
+        self, waiting: Waiting, book: QueueBook, start: Instant, end: Instant
+    ) -> tuple[Assignment, tuple[Spot, ...]] | None:
+        """Look for quota and nodes from one instant to another."""
+        assert self._pieces is not None, "there are pieces by now"
+        low = self._pieces.piece_before(start)
+        high = max(low + 1, self._pieces.piece_before(end))
+        mark = self._ledger.mark()
+        self._let_time_pass(book, low, high)
+        assignment = affordable(self._state, book, waiting, self._ledger, self._now)
+        self._ledger.rollback(mark)
+        if assignment.verdict is not Verdict.FIT:
+            return None
+        if not self._state.floor.has_nodes:
+            return assignment, ()
+        gang = Seeker(self._state.floor, waiting).gang(assignment)
+        answer = self._state.outlook.place(gang, self._pieces.least_free(low, high))
+        return None if isinstance(answer, GangDoesNotFit) else (assignment, answer)
+
+    def _promise(
+        self,
+        waiting: Waiting,
+        start: Instant,
+        end: Instant,
+        found: tuple[Assignment, tuple[Spot, ...]],
+    ) -> Date:
+        assert self._pieces is not None, "there are pieces by now"
+        assignment, spots = found
+        low, high = self._pieces.piece_before(start), self._pieces.cut(end)
+        tenants: tuple[Tenant, ...] = ()
+        if spots:
+            admission = write_admission(QueueName(""), waiting.shape, assignment, spots)
+            tenants = self._with_rows(tenants_of(waiting.workload, admission))
+        self._pieces.book(tenants, assignment.as_charges(), low, high)
+        date = Date(workload=waiting.workload.key, start=start, end=end)
+        self._dates.append(date)
+        if self._first is None or start < self._first.start:
+            self._first = date
+        return date
+
+    def _let_time_pass(self, book: QueueBook, low: int, high: int) -> None:
+        """Book on the ledger the most that is used of each account meanwhile."""
+        assert self._pieces is not None, "there are pieces by now"
+        root = book.node.root()
+        for cell in [*self._pieces.usage]:
+            if cell.node.root() is root:
+                more = self._pieces.most_used(cell, low, high) - cell.usage
+                if more:
+                    self._ledger.add(((cell, more),))
+
+    def _with_rows(self, tenants: tuple[Tenant, ...]) -> tuple[Tenant, ...]:
+        for tenant in tenants:
+            self._state.floor.tenancy.locate(tenant)
+        return tenants

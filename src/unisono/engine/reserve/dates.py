@@ -1,0 +1,205 @@
+"""Dates: when those who wait are to start, and who may go first without moving one.
+
+`OneDate` gives a date to the first that has to wait (EASY); `Calendar` gives one to everybody.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from unisono.engine.ledger import Booked, Ledger
+from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
+from unisono.engine.model.names import Instant
+from unisono.engine.model.plan import Date
+from unisono.engine.nominate import Nominee, admission_of, nominate
+from unisono.engine.order.lines import Waiting
+from unisono.engine.quota.assign import Verdict
+from unisono.engine.quota.tree import available
+from unisono.engine.reserve.calendar import Calendar
+from unisono.engine.reserve.outlook import without
+from unisono.engine.reserve.shadow import Shadow
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.floor import tenants_of
+from unisono.engine.state.node_table import Integers
+from unisono.engine.state.queue_book import QueueBook
+
+
+class Dates(Protocol):
+    """What a pass asks about time."""
+
+    @property
+    def shadow(self) -> Shadow | None:
+        """Return the one date, if there is one and only one can be."""
+        ...
+
+    @property
+    def are_known(self) -> bool:
+        """Say whether the dates are those of the last pass, so that only newcomers count."""
+        ...
+
+    @property
+    def are_given(self) -> bool:
+        """Say whether nobody else gets a date in this pass."""
+        ...
+
+    def is_over_by(self, end: Instant) -> bool:
+        """Say whether somebody who ends then is gone before the first date."""
+        ...
+
+    def in_the_way(self, limit_ms: int) -> tuple[Blocker, ...]:
+        """Return why somebody who fits must not start."""
+        ...
+
+    def allow(self, nominee: Nominee, end: Instant) -> bool:
+        """Say whether a nominee that fits may start; it may have to go to other nodes."""
+        ...
+
+    def note_start(self, end: Instant, booked: Booked) -> None:
+        """Take in that the nominee that was just allowed starts."""
+        ...
+
+    def give(
+        self, waiting: Waiting, book: QueueBook, limit_ms: int, furthest: Instant | None
+    ) -> Date | None:
+        """Give a workload that has to wait a date, if there is one to give."""
+        ...
+
+
+class OneDate:
+    """A date for the first that has to wait."""
+
+    def __init__(
+        self, state: ClusterState, ledger: Ledger, now: Instant, known: Shadow | None
+    ) -> None:
+        self.shadow = known
+        self.are_known = known is not None
+        self._state = state
+        self._ledger = ledger
+        self._now = now
+        self._started: list[tuple[Instant, int, Booked]] = []  # in this pass
+        self._next: Shadow | None = None  # the shadow once the nominee that was allowed starts
+
+    @property
+    def are_given(self) -> bool:
+        """One is all."""
+        return self.shadow is not None
+
+    def is_over_by(self, end: Instant) -> bool:
+        """Say whether somebody who ends then is gone before the date."""
+        return self.shadow is None or end <= self.shadow.start
+
+    def in_the_way(self, limit_ms: int) -> tuple[Blocker, ...]:
+        """Name who has the date."""
+        assert self.shadow is not None, "somebody is in the way"
+        return (WouldDelay(whom=self.shadow.whom, start=self.shadow.start, limit_ms=limit_ms),)
+
+    def allow(self, nominee: Nominee, end: Instant) -> bool:
+        """Let pass who ends before the date, or who leaves enough for it."""
+        self._next = self.shadow
+        if self.shadow is None or end <= self.shadow.start:
+            return True
+        shadow = self.shadow
+        if not self._leaves_quota(nominee, shadow):
+            return False
+        if shadow.gang is None:
+            return True
+        tenants = tenants_of(nominee.waiting.workload, admission_of(nominee))
+        free = without(shadow.free, tenants, self._state.floor.table)
+        outlook = self._state.outlook
+        if isinstance(outlook.place(shadow.gang, free), GangDoesNotFit):
+            return False
+        self._next = shadow.with_free(free)
+        return True
+
+    def _leaves_quota(self, nominee: Nominee, shadow: Shadow) -> bool:
+        """Say whether both fit into their quota once the others have ended."""
+        ledger = self._ledger
+        mark = ledger.mark()
+        for running in shadow.gone:
+            ledger.remove(running.charges)
+        ledger.add(shadow.charges)
+        fits = all(amount <= available(cell) for cell, amount in nominee.charges.items() if amount)
+        ledger.rollback(mark)
+        return fits
+
+    def note_start(self, end: Instant, booked: Booked) -> None:
+        """Keep what is left for the date, and who ends when."""
+        self.shadow = self._next
+        if self.shadow is None:
+            self._started.append((end, -len(self._started), booked))
+
+    def give(
+        self, waiting: Waiting, book: QueueBook, limit_ms: int, furthest: Instant | None
+    ) -> Date | None:
+        """Give the first one a date; there are no others."""
+        if self.shadow is not None:
+            return None
+        shadow = self._find(waiting, book, limit_ms)
+        if shadow is None or (furthest is not None and shadow.start > furthest):
+            return None
+        self.shadow = shadow
+        return shadow.date
+
+    def _find(self, waiting: Waiting, book: QueueBook, limit_ms: int) -> Shadow | None:
+        """Let one after the other end, until it fits."""
+        ends: list[tuple[Instant, int, Booked]] = [*self._state.agenda.ends, *self._started]
+        if self._started:
+            ends.sort(key=_end)
+        ledger = self._ledger
+        mark = ledger.mark()
+        gone: list[Booked] = []
+        found: Shadow | None = None
+        at = self._now
+        for index, (end, _, running) in enumerate(ends):
+            ledger.let_go(running)
+            gone.append(running)
+            at = max(end, Instant(self._now + 1))
+            if index + 1 < len(ends) and ends[index + 1][0] <= at:
+                continue  # they end together
+            if not self._has_enough(waiting):
+                continue
+            nominee = nominate(self._state, book, waiting, ledger, self._now)
+            if not nominee.targets and nominee.assignment.verdict is Verdict.FIT:
+                end_ms = Instant(at + limit_ms)
+                found = self._shadow(nominee, at, end_ms, tuple(gone))
+                break
+        ledger.rollback(mark)
+        return found
+
+    def _has_enough(self, waiting: Waiting) -> bool:
+        """Say whether there is enough of everything on all nodes together."""
+        if not self._state.floor.has_nodes:
+            return True
+        return self._state.floor.table.has_in_total(waiting.shape.least_in_total)
+
+    def _shadow(
+        self, nominee: Nominee, start: Instant, end: Instant, gone: tuple[Booked, ...]
+    ) -> Shadow:
+        state = self._state
+        gang = None
+        free: Integers = state.floor.table.free
+        if nominee.seeker is not None:
+            gang = nominee.seeker.gang(nominee.assignment)
+            free = free.copy()
+        return Shadow(
+            whom=nominee.key,
+            start=start,
+            end=end,
+            gone=gone,
+            charges=nominee.assignment.as_charges(),
+            gang=gang,
+            free=free,
+        )
+
+
+def _end(entry: tuple[Instant, int, Booked]) -> Instant:
+    return entry[0]
+
+
+def dates_for(state: ClusterState, ledger: Ledger, now: Instant) -> Dates:
+    """Return the dates of a pass that starts now."""
+    agenda = state.agenda
+    assert agenda.rules is not None, "without backfill there are no dates"
+    if agenda.rules.dates == 1:
+        return OneDate(state, ledger, now, agenda.known_shadow(now))
+    return Calendar(state, ledger, now, agenda.rules)

@@ -1,0 +1,65 @@
+"""Nodes as they will be: the placer on another picture of what is free.
+
+The picture is a whole array of free amounts, as the node table has it. Only rows that differ from
+the last picture count as changed, so that what the placer remembers about nodes stays in use.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+
+from unisono.engine.model.explanation import GangDoesNotFit
+from unisono.engine.model.names import PODS
+from unisono.engine.place.feasible import Feasibility
+from unisono.engine.place.gang import Gang, Spot
+from unisono.engine.state.floor import Floor
+from unisono.engine.state.node_table import Integers, Journal, NodeTable
+from unisono.engine.state.tenancy import Tenant
+
+
+class Outlook:
+    """Places gangs on nodes at another time."""
+
+    def __init__(self, floor: Floor) -> None:
+        self._floor = floor
+        self._table: NodeTable | None = None
+        self._feasibility: Feasibility | None = None
+
+    def place(self, gang: Gang, free: Integers) -> tuple[Spot, ...] | GangDoesNotFit:
+        """Find nodes for a gang, given what is free."""
+        table, feasibility = self._at(free)
+        del table
+        return self._floor.placer_on(feasibility).place(gang)
+
+    def _at(self, free: Integers) -> tuple[NodeTable, Feasibility]:
+        now, table, feasibility = self._floor.table, self._table, self._feasibility
+        if (
+            table is None
+            or feasibility is None
+            or table.layout != now.layout
+            or table.allocatable is not now.allocatable
+        ):
+            table = self._table = copy.copy(now)
+            table.usage = Journal()
+            feasibility = self._feasibility = Feasibility(table)
+        else:
+            changed = np.flatnonzero((table.free != free).any(axis=0))
+            if changed.shape[0]:
+                table.usage.note(changed)
+        table.free = free
+        return table, feasibility
+
+
+def without(free: Integers, tenants: tuple[Tenant, ...], table: NodeTable) -> Integers:
+    """Return what is left once tenants sit there too."""
+    left = free.copy()
+    for tenant in tenants:
+        rows = np.array([table.row_of[name] for name, _ in tenant.nodes], np.intp)
+        counts = np.array([count for _, count in tenant.nodes], np.int64)
+        for resource, amount in {PODS: 1, **dict(tenant.requests)}.items():
+            column = table.column(resource)
+            if column is not None and amount:
+                left[column, rows] -= counts * amount
+    return left

@@ -1,0 +1,191 @@
+"""Pieces of time: what is free on every node, and used of every account, from one cut to the next.
+
+Time is cut wherever somebody ends or starts; the last piece has no end. Rows of the arrays stay
+where they are when a cut is added in between (`_order` says which row is which piece), until there
+are as many pieces as there may be: then they are put in order once, and later instants are rounded
+up to the next cut.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+import numpy as np
+
+from unisono.engine.ledger import Booked
+from unisono.engine.model.names import PODS, Instant
+from unisono.engine.model.resources import Amounts
+from unisono.engine.quota.tree import Cell
+from unisono.engine.state.node_table import Integers, NodeTable, Rows
+from unisono.engine.state.tenancy import Tenant
+
+MOST_PIECES = 768
+
+
+class Pieces:
+    """What is free when."""
+
+    def __init__(
+        self,
+        table: NodeTable,
+        now: Instant,
+        ends: list[tuple[Instant, int, Booked]],
+        resolution_ms: int,
+    ) -> None:
+        self._table = table
+        self.cuts = _cuts(now, ends, resolution_ms)
+        count = len(self.cuts)
+        room = max(64, 2 * count)
+        self._order: list[int] | None = list(range(count))
+        self._free = np.empty((room, *table.free.shape), np.int64)
+        self._free[0] = table.free
+        self.usage: dict[Cell, Integers] = {}
+        self._let_end(ends)
+        self._recount()
+
+    def _let_end(self, ends: list[tuple[Instant, int, Booked]]) -> None:
+        """Give back what those who run hold, from the cut on at which they have ended."""
+        freed: dict[Cell, list[tuple[int, int]]] = {}
+        gone = 0
+        for piece in range(1, len(self.cuts)):
+            here = self._free[piece]
+            here[:] = self._free[piece - 1]
+            while gone < len(ends) and ends[gone][0] <= self.cuts[piece]:
+                running = ends[gone][2]
+                gone += 1
+                for tenant in running.tenants:
+                    self._add(here, tenant, 1)
+                for cell, amount in running.charges:
+                    freed.setdefault(cell, []).append((piece, amount))
+        for cell, entries in freed.items():
+            change = np.zeros(len(self.cuts), np.int64)
+            np.add.at(change, [piece for piece, _ in entries], [amount for _, amount in entries])
+            self.usage[cell] = cell.usage - np.cumsum(change)
+
+    def _add(self, free: Integers, tenant: Tenant, sign: int) -> None:
+        if not tenant.rows.shape[0]:
+            return
+        counts = tenant.counts * sign
+        for resource, amount in {PODS: 1, **dict(tenant.requests)}.items():
+            column = self._table.column(resource)
+            if column is not None and amount:
+                free[column, tenant.rows] += counts * amount
+
+    def _recount(self) -> None:
+        """Sum up what is free on all nodes that can be used, piece by piece."""
+        rows = self._rows(0, len(self.cuts))
+        usable = self._table.usable
+        self.totals: Integers = np.maximum(self._free[rows], 0) @ usable
+
+    def _rows(self, low: int, high: int) -> Rows | slice:
+        if self._order is None:
+            return slice(low, high)
+        return np.array(self._order[low:high], np.intp)
+
+    # --- cuts ------------------------------------------------------------------------------------
+
+    def piece_before(self, instant: Instant) -> int:
+        """Return the first piece that begins at `instant` or later: all before it end by then."""
+        return bisect_left(self.cuts, instant)
+
+    def cut(self, instant: Instant) -> int:
+        """Cut time at an instant, or at the next cut when there are enough; return the piece."""
+        found = bisect_left(self.cuts, instant)
+        if found < len(self.cuts) and self.cuts[found] == instant:
+            return found
+        if self._order is None or len(self.cuts) >= MOST_PIECES:
+            self._put_in_order()
+            return found
+        if len(self.cuts) >= self._free.shape[0]:
+            self._free = np.concatenate([self._free, np.empty_like(self._free)])
+        row = len(self.cuts)
+        self._free[row] = self._free[self._order[found - 1]]
+        self._order.insert(found, row)
+        self.cuts.insert(found, instant)
+        self.totals = np.insert(self.totals, found, self.totals[found - 1], axis=0)
+        for cell, used in self.usage.items():
+            self.usage[cell] = np.insert(used, found, used[found - 1])
+        return found
+
+    def _put_in_order(self) -> None:
+        if self._order is not None:
+            self._free = self._free[self._rows(0, len(self.cuts))]
+            self._order = None
+
+    # --- questions -------------------------------------------------------------------------------
+
+    def starts(self, wanted: Amounts, limit_ms: int, first: int) -> list[int]:
+        """Return the pieces from `first` on at which there is enough, in total, for long enough."""
+        enough = np.ones(len(self.cuts), np.bool_)
+        for resource, amount in wanted:
+            column = self._table.column(resource)
+            if amount > 0:
+                if column is None:
+                    return []
+                enough &= self.totals[:, column] >= amount
+        good = np.flatnonzero(enough[first:]) + first
+        if not good.shape[0]:
+            return []
+        bad = np.flatnonzero(~enough)
+        if not bad.shape[0]:
+            return [int(piece) for piece in good]
+        cuts = np.array(self.cuts, np.int64)
+        after = np.searchsorted(bad, good)
+        ends = np.append(cuts[bad], np.iinfo(np.int64).max)[after]
+        fitting: list[int] = good[cuts[good] + limit_ms <= ends].tolist()
+        return fitting
+
+    def least_free(self, low: int, high: int) -> Integers:
+        """Return what stays free on every node through the pieces [low, high)."""
+        if high - low == 1:
+            row = low if self._order is None else self._order[low]
+            here: Integers = self._free[row].copy()
+            return here
+        least: Integers = self._free[self._rows(low, high)].min(axis=0)
+        return least
+
+    def most_used(self, cell: Cell, low: int, high: int) -> int:
+        """Return the most that is used of an account through the pieces [low, high)."""
+        used = self.usage.get(cell)
+        return cell.usage if used is None else int(used[low:high].max())
+
+    # --- bookings --------------------------------------------------------------------------------
+
+    def book(
+        self,
+        tenants: tuple[Tenant, ...],
+        charges: tuple[tuple[Cell, int], ...],
+        low: int,
+        high: int,
+    ) -> None:
+        """Let somebody sit there through the pieces [low, high)."""
+        rows = self._rows(low, high)
+        for tenant in tenants:
+            for resource, amount in {PODS: 1, **dict(tenant.requests)}.items():
+                column = self._table.column(resource)
+                if column is None or not amount:
+                    continue
+                taken = tenant.counts * amount
+                if isinstance(rows, slice):
+                    self._free[rows, column, tenant.rows] -= taken
+                else:
+                    self._free[rows[:, None], column, tenant.rows[None, :]] -= taken
+                self.totals[low:high, column] -= int(taken.sum())
+        for cell, amount in charges:
+            if cell not in self.usage:
+                self.usage[cell] = np.full(len(self.cuts), cell.usage, np.int64)
+            self.usage[cell][low:high] += amount
+
+
+def _cuts(
+    now: Instant, ends: list[tuple[Instant, int, Booked]], resolution_ms: int
+) -> list[Instant]:
+    """Cut time where somebody ends; with very many, at whole steps only."""
+    soon = Instant(now + 1)  # whoever is over their limit may end at any moment
+    exact = sorted({max(end, soon) for end, _, _ in ends})
+    if len(exact) >= MOST_PIECES // 2:
+        head, tail = exact[: MOST_PIECES // 4], exact[MOST_PIECES // 4 :]
+        step = max(resolution_ms, -(-(tail[-1] - tail[0]) // (MOST_PIECES // 4)))
+        rounded = {Instant(tail[0] + -(-(end - tail[0]) // step) * step) for end in tail}
+        exact = [*head, *sorted(rounded - set(head))]
+    return [now, *exact]

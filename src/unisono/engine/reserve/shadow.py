@@ -1,0 +1,38 @@
+"""The shadow: when the first one that has to wait can start, and what must stay free for it then.
+
+One date is enough for EASY backfill, and needs no calendar: until then things only come free, and
+afterwards too. Whoever would still run at that instant must leave the first one its quota and its
+place (spec time §3 and §4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from unisono.engine.ledger import Booked, Charges
+from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.plan import Date
+from unisono.engine.place.gang import Gang
+from unisono.engine.state.node_table import Integers
+
+
+@dataclass(slots=True, frozen=True)
+class Shadow:
+    """One workload's date."""
+
+    whom: WorkloadKey
+    start: Instant
+    end: Instant
+    gone: tuple[Booked, ...]  # who will have ended by then
+    charges: Charges
+    gang: Gang | None  # None: there are no nodes
+    free: Integers  # on nodes at that instant, before it starts itself
+
+    @property
+    def date(self) -> Date:
+        """The date as a plan names it."""
+        return Date(workload=self.whom, start=self.start, end=self.end)
+
+    def with_free(self, free: Integers) -> Shadow:
+        """Return the shadow when somebody takes room that would have been free."""
+        return replace(self, free=free)

@@ -1,0 +1,51 @@
+"""Dates that cannot be kept are caught."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tests.support.audit_asserts import breaks, passes
+from tests.support.node_plans import machine, of, started, there, world
+from tests.support.quota_builders import pods
+from unisono.engine.model.names import Instant
+from unisono.engine.model.plan import Date, Plan
+from unisono.engine.model.policy import Backfill, Policy
+from unisono.engine.model.snapshot import Snapshot
+from unisono.engine.model.workload import Workload
+
+replace = msgspec.structs.replace
+POLICY = Policy(backfill=Backfill(dates=1))
+
+
+def lasting(workload: Workload, ms: int, name: str) -> Workload:
+    return replace(workload, time_limit_ms=ms, key=f"ns/{name}", uid=name)
+
+
+BIG = lasting(of(pods(1, {"gpu": 8})), 100, "big")
+RUNS = lasting(of(pods(1, {"gpu": 4})), 50, "runs")
+SHORT = lasting(of(pods(1, {"gpu": 4})), 50, "short")
+LONG = lasting(of(pods(1, {"gpu": 4})), 51, "long")
+
+
+def cluster(*waiting: Workload) -> Snapshot:
+    holding = there(RUNS, {"n1": 1})
+    return replace(world(machine("n1"), waiting=waiting, holdings=(holding,)), policy=POLICY)
+
+
+def dated(plan: Plan, start: int) -> Plan:
+    date = Date(workload=BIG.key, start=Instant(start), end=Instant(start + 100))
+    return replace(plan, dates=(date,))
+
+
+def test_a_date_is_when_enough_have_ended() -> None:
+    passes(cluster(BIG), dated(Plan(based_on=0, now=Instant(0)), 50))
+    breaks("date", cluster(BIG), dated(Plan(based_on=0, now=Instant(0)), 49))
+
+
+def test_who_goes_first_is_gone_by_then() -> None:
+    passes(cluster(BIG, SHORT), dated(started(SHORT, {"n1": 1}), 50))
+    breaks("date", cluster(BIG, LONG), dated(started(LONG, {"n1": 1}), 50))
+
+
+def test_a_date_is_yet_to_come() -> None:
+    breaks("date", cluster(BIG), dated(Plan(based_on=0, now=Instant(60)), 60))

@@ -1,0 +1,240 @@
+"""Backfill: who has to wait gets a date, and others go first only if no date moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.support.quota_builders import pods, queue
+from tests.support.quota_builders import snapshot as world
+from unisono.engine.model.explanation import Planned, WouldDelay
+from unisono.engine.model.names import Instant, LocalQueueKey, NodeName, WorkloadKey
+from unisono.engine.model.node import Node
+from unisono.engine.model.policy import Backfill, Policy
+from unisono.engine.model.resources import amounts
+from unisono.engine.model.workload import Workload
+from unisono.engine.rehearsal import one_cycle
+from unisono.engine.state.changes import TimePassed, WorkloadGone, WorkloadWaits
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.views import explanation, restore
+
+EASY = Backfill(dates=1)
+CONSERVATIVE = Backfill()
+SECOND = 1000
+
+
+@dataclass
+class Machine:
+    """A small cluster on which jobs end by themselves."""
+
+    state: ClusterState
+    starts: dict[str, int] = field(default_factory=dict)
+    dates: dict[str, int] = field(default_factory=dict)
+    now: int = 0
+    _ends: list[tuple[int, str]] = field(default_factory=list)
+    _runs: dict[str, int] = field(default_factory=dict)
+
+    def submit(
+        self,
+        name: str,
+        gpus: int,
+        limit: int,
+        *,
+        n: int = 1,
+        run: int | None = None,
+        priority: int = 0,
+    ) -> None:
+        """Let a job of `n` pods with so many GPUs each wait."""
+        self._runs[name] = limit if run is None else run
+        self.state.apply(
+            WorkloadWaits(
+                Workload(
+                    key=WorkloadKey(f"ns/{name}"),
+                    uid=name,
+                    queue=LocalQueueKey("ns/q"),
+                    pod_sets=(pods(n, {"gpu": gpus}),),
+                    created_at=Instant(self.now * SECOND),
+                    time_limit_ms=limit * SECOND,
+                    priority=priority,
+                )
+            )
+        )
+
+    def decide(self) -> None:
+        """Decide until nothing changes."""
+        changed = True
+        while changed:
+            made, changed = one_cycle(self.state, Instant(self.now * SECOND))
+            for admit in made.admissions:
+                name = admit.workload.removeprefix("ns/")
+                self.starts[name] = self.now
+                self._ends.append((self.now + self._runs[name], name))
+            for date in made.dates:
+                self.dates[date.workload.removeprefix("ns/")] = date.start // SECOND
+
+    def go_to(self, instant: int) -> None:
+        """Let time pass; whoever ends meanwhile ends, and everybody else gets a look."""
+        while self._ends and min(self._ends)[0] <= instant:
+            self.now = min(self._ends)[0]
+            self.state.apply(TimePassed(Instant(self.now * SECOND)))
+            for end, name in sorted(self._ends):
+                if end == self.now:
+                    self._ends.remove((end, name))
+                    self.state.apply(WorkloadGone(WorkloadKey(f"ns/{name}")))
+            self.decide()
+        self.now = instant
+        self.state.apply(TimePassed(Instant(instant * SECOND)))
+        self.decide()
+
+    def why(self, name: str) -> object:
+        """Return the first reason why a job waits."""
+        found = explanation(self.state, WorkloadKey(f"ns/{name}"))
+        assert found is not None, f"{name} does not wait"
+        return found.blockers[0]
+
+
+def machine(rules: Backfill, *nodes: int) -> Machine:
+    """Return a cluster with nodes of so many GPUs each."""
+    total = sum(nodes)
+    return Machine(
+        restore(
+            world(
+                queue("q", str(total)),
+                policy=Policy(backfill=rules),
+                nodes=tuple(
+                    Node(name=NodeName(f"n{number}"), allocatable=amounts({"gpu": size}))
+                    for number, size in enumerate(nodes)
+                ),
+            )
+        )
+    )
+
+
+def test_the_first_that_waits_has_a_date_and_others_go_first_beside_it() -> None:
+    """Performance scenario 4: shadow 100, 20 to spare."""
+    here = machine(EASY, *[1] * 100)
+    here.submit("A", 1, 100, n=60)
+    here.decide()
+    here.now = 1
+    for name, size, limit in (("B", 80, 100), ("C", 30, 50), ("D", 30, 200), ("E", 20, 200)):
+        here.submit(name, 1, limit, n=size)
+    here.go_to(1)
+    assert here.dates == {"B": 100}
+    assert here.starts == {"A": 0, "C": 1}
+    assert here.why("B") == Planned(start=Instant(100 * SECOND), position=1)
+    here.go_to(300)
+    assert here.starts == {"A": 0, "C": 1, "E": 51, "B": 100, "D": 200}
+
+
+def test_without_the_small_one_the_others_go_as_before() -> None:
+    """Performance scenario 5."""
+    here = machine(EASY, *[1] * 100)
+    here.submit("A", 1, 100, n=60)
+    here.decide()
+    here.now = 1
+    for name, size, limit in (("B", 80, 100), ("C", 30, 50), ("D", 30, 200)):
+        here.submit(name, 1, limit, n=size)
+    here.go_to(1)
+    here.go_to(51)
+    assert here.why("D") == WouldDelay(
+        whom=WorkloadKey("ns/B"), start=Instant(100 * SECOND), limit_ms=200 * SECOND
+    )
+    here.go_to(300)
+    assert here.starts == {"A": 0, "C": 1, "B": 100, "D": 200}
+
+
+def test_who_comes_as_another_goes_starts_at_once() -> None:
+    """Performance scenario 6."""
+    here = machine(EASY, 1)
+    here.submit("A", 1, 10)
+    here.decide()
+    here.go_to(9)
+    here.now = 10
+    here.state.apply(WorkloadGone(WorkloadKey("ns/A")))
+    here.submit("B", 1, 10)
+    here.decide()
+    assert here.starts == {"A": 0, "B": 10}
+
+
+@pytest.mark.parametrize("rules", [EASY, CONSERVATIVE])
+def test_a_date_for_part_of_a_node_leaves_the_rest_of_it(rules: Backfill) -> None:
+    """Slurm scenario 8: six of eight GPUs are promised, so two are free for others."""
+    here = machine(rules, 8)
+    here.submit("A", 4, 30)
+    here.decide()
+    here.submit("B", 6, 60)
+    here.submit("C", 2, 60)
+    here.submit("C2", 2, 25)
+    here.go_to(0)
+    assert here.dates["B"] == 30
+    assert here.starts == {"A": 0, "C": 0, "C2": 0}
+    here.go_to(30)
+    assert here.starts["B"] == 30
+
+
+def test_everybody_has_a_date_and_keeps_it() -> None:
+    """Slurm scenario 7."""
+    here = machine(CONSERVATIVE, 1, 1, 1, 1)
+    here.submit("A", 1, 30, n=2)
+    here.decide()
+    for name, size, limit in (("B", 4, 60), ("C", 2, 20), ("D", 2, 60)):
+        here.submit(name, 1, limit, n=size)
+    here.go_to(0)
+    assert here.starts == {"A": 0, "C": 0}
+    assert here.dates == {"B": 30, "D": 90}
+    here.go_to(100)
+    assert here.starts == {"A": 0, "C": 0, "B": 30, "D": 90}
+
+
+def test_whoever_ends_early_brings_dates_forward() -> None:
+    here = machine(CONSERVATIVE, 1, 1, 1, 1)
+    here.submit("A", 1, 30, n=2, run=10)
+    here.decide()
+    here.submit("B", 1, 60, n=4)
+    here.submit("D", 1, 60, n=2)
+    here.go_to(5)
+    assert here.dates == {"B": 30, "D": 90}
+    here.go_to(10)
+    assert here.starts == {"A": 0, "B": 10}
+    assert here.dates["D"] == 70
+
+
+def test_nobody_without_a_chance_holds_up_others() -> None:
+    here = machine(EASY, 4, 4)
+    here.submit("A", 4, 100)
+    here.decide()
+    here.submit("giant", 8, 10)  # no node has eight
+    here.submit("B", 4, 50, n=2)
+    here.submit("C", 4, 200)
+    here.go_to(0)
+    assert here.dates == {"B": 100}
+    assert here.starts == {"A": 0}
+
+
+def test_the_shortest_may_go_first() -> None:
+    rules = Backfill(dates=1, shortest_first=True)
+    here = machine(rules, 1, 1, 1)
+    here.submit("A", 1, 100, n=2)
+    here.decide()
+    here.submit("B", 1, 100, n=3)
+    here.submit("long", 1, 90)
+    here.submit("short", 1, 20)
+    here.go_to(0)
+    assert here.starts == {"A": 0, "short": 0}
+
+
+def test_a_newcomer_with_a_higher_turn_takes_the_date() -> None:
+    here = machine(EASY, 1, 1)
+    here.submit("A", 1, 100)
+    here.decide()
+    here.submit("B", 1, 100, n=2)
+    here.go_to(1)
+    assert here.dates == {"B": 100}
+    here.submit("vip", 1, 10, n=2, priority=9)
+    here.submit("small", 1, 50)
+    here.go_to(2)
+    assert here.dates == {"B": 100, "vip": 100}
+    assert here.starts == {"A": 0, "small": 2}
+    here.go_to(100)
+    assert here.starts["vip"] == 100
