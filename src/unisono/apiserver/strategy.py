@@ -59,6 +59,8 @@ class Strategy:
     is_metadata_in_status = True
     # `prepare_create` leaves an object in which nothing is left to be filled in.
     prepares_whole = False
+    # `default` looks at nothing but the spec of an object that has no status yet.
+    fills_spec_alone = False
     # Typed kinds write amounts and times in their canonical form; custom resources keep the text.
     is_typed = True
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from unisono.apiserver.builtin.causes import about, forbidden, invalid, required, too_long
@@ -95,6 +96,9 @@ def _check_name(metadata: Json, served: Served) -> Iterator[Cause]:
         yield from about("metadata.generateName", base, _name_rule(served)(f"{base}x"))
 
 
+_wrong_namespace = lru_cache(maxsize=256)(wrong_with_dns_label)
+
+
 def _check_namespace(metadata: Json, served: Served) -> Iterator[Cause]:
     namespace = metadata.get("namespace") or ""
     if not served.namespaced:
@@ -103,17 +107,22 @@ def _check_namespace(metadata: Json, served: Served) -> Iterator[Cause]:
     elif not namespace:
         yield required("metadata.namespace")
     else:
-        yield from about("metadata.namespace", namespace, wrong_with_dns_label(namespace))
+        yield from about("metadata.namespace", namespace, _wrong_namespace(namespace))
 
 
 # ---- labels and annotations --------------------------------------------------------------------
+
+# Few keys are on many objects.
+_wrong_key = lru_cache(maxsize=1024)(wrong_with_label_key)
 
 
 def check_labels(labels: object, path: str) -> Iterator[Cause]:
     """Yield what is wrong with labels that stand at `path`."""
     for key, value in labels.items() if isinstance(labels, dict) else ():
-        yield from about(path, key, wrong_with_label_key(key))
-        yield from about(path, value, wrong_with_label_value(str(value)))
+        if wrong := _wrong_key(key):
+            yield invalid(path, key, wrong)
+        if wrong := wrong_with_label_value(str(value)):
+            yield invalid(path, value, wrong)
 
 
 def check_annotations(annotations: object, path: str) -> Iterator[Cause]:
@@ -122,8 +131,11 @@ def check_annotations(annotations: object, path: str) -> Iterator[Cause]:
         return
     for key in annotations:
         # Keys of annotations may have upper-case letters in the part before the slash.
-        yield from about(path, key, wrong_with_label_key(key.lower()))
-    size = sum(len(key.encode()) + len(str(value).encode()) for key, value in annotations.items())
+        if wrong := _wrong_key(key.lower()):
+            yield invalid(path, key, wrong)
+    size = 0
+    for key, value in annotations.items():
+        size += len(key.encode()) + len(str(value).encode())
     if size > MAX_ANNOTATION_BYTES:
         yield too_long(path, MAX_ANNOTATION_BYTES)
 
@@ -134,6 +146,8 @@ def check_annotations(annotations: object, path: str) -> Iterator[Cause]:
 def _check_finalizers(metadata: Json, served: Served) -> Iterator[Cause]:
     finalizers = metadata.get("finalizers")
     path = "metadata.finalizers"
+    if not finalizers:
+        return
     names = [str(one) for one in finalizers] if isinstance(finalizers, list) else []
     for name in names:
         if wrong := wrong_with_label_key(name):
@@ -150,6 +164,8 @@ def _is_core(served: Served) -> bool:
 
 
 def _check_owners(metadata: Json) -> Iterator[Cause]:
+    if not metadata.get("ownerReferences"):
+        return
     controllers: list[Json] = []
     for path, owner in numbered(metadata, "ownerReferences", "metadata"):
         for field in ("apiVersion", "kind", "name", "uid"):

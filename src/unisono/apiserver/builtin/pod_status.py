@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from unisono.apiserver.builtin.reach import Json, at, child, items
@@ -77,8 +78,15 @@ def _is_guaranteed(resources: Json) -> bool:
 
 
 def _nano(raw: object) -> int:
+    return _nano_of_text(raw) if type(raw) is str else _nano_of(raw)
+
+
+def _nano_of(raw: object) -> int:
     """Return an amount; what is none counts as nothing, since the schema complains about it."""
     try:
         return Quantity.from_raw(raw).nano
     except ValueError:
         return 0
+
+
+_nano_of_text = lru_cache(maxsize=1024)(_nano_of)

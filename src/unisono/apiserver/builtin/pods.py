@@ -24,6 +24,7 @@ class PodStrategy(Strategy):
     """A pod: filled in, given its priority and class of service, and then almost frozen."""
 
     prepares_whole = True
+    fills_spec_alone = True
 
     @override
     def prepare_create(self, obj: Json, around: Surroundings) -> None:

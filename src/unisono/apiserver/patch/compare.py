@@ -181,9 +181,16 @@ def claims(grain: Grain, value: Any) -> Tree:
 
 
 def object_differences(
-    grain: Grain, old: Mapping[str, Any], new: Json, tracked: Tracked
+    grain: Grain,
+    old: Mapping[str, Any],
+    new: Json,
+    tracked: Tracked,
+    known: Mapping[str, Tree | None] | None = None,
 ) -> tuple[Tree, Tree]:
-    """Return what changed or came, and what went, among what is tracked."""
+    """Return what changed or came, and what went, among what is tracked.
+
+    `known` says of some fields what came; nothing went there.
+    """
     came: Tree = {}
     went: Tree = {}
     for name in (*new, *(name for name in old if name not in new)):
@@ -193,7 +200,9 @@ def object_differences(
         value, before = new.get(name, _ABSENT), old.get(name, _ABSENT)
         changed: Tree | None = None
         removed: Tree | None = None
-        if name == "metadata":
+        if known is not None and name in known:
+            changed = known[name]
+        elif name == "metadata":
             fields = value if isinstance(value, dict) else {}
             fields_before = before if isinstance(before, dict) else {}
             changed, removed = _fields_differ(below, fields_before, fields, UNOWNED)

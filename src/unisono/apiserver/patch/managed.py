@@ -21,7 +21,7 @@ from unisono.apiserver.patch.entries import (
     updater,
     write_entries,
 )
-from unisono.apiserver.patch.field_set import union
+from unisono.apiserver.patch.field_set import Tree, union
 from unisono.apiserver.patch.grain import Unshareable, grain_of
 from unisono.apiserver.patch.skeleton import skeleton
 from unisono.apiserver.patch.tracking import tracked_fields
@@ -43,8 +43,11 @@ def record_update(
     shape: Shape,
     ignored: Collection[str] | None = None,
     translate: Translate | None = None,
+    known: Mapping[str, Tree | None] | None = None,
 ) -> None:
     """Set `managedFields` of the new object to what they are after the write.
+
+    `known` has what is known of top-level fields of a new object: what their writer owns there.
 
     `old` is the stored object in the same version, None for a new one. `ignored` names top-level
     fields whose writers are not tracked (none if the kind has no status subresource); without it,
@@ -65,6 +68,7 @@ def record_update(
         api_version=api_version,
         tracked=tracked_fields(api_version, subresource, ignored),
         translate=translate,
+        known=known,
     )
     if comparison is not None or not is_trusted:
         try:

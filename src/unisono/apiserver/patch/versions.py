@@ -35,13 +35,14 @@ class Comparison:
         api_version: str,
         tracked: Tracked,
         translate: Translate | None,
+        known: Mapping[str, Tree | None] | None = None,
     ) -> None:
         """Compare two objects in their own version; others when they are asked for."""
         self._old = old
         self._new = new
         self._tracked = tracked
         self._translate = translate
-        self.own = object_differences(grain, old, new, tracked)
+        self.own = object_differences(grain, old, new, tracked, known)
         self._found: dict[str, tuple[Tree, Tree] | None] = {api_version: self.own}
 
     def in_version(self, version: str) -> tuple[Tree, Tree] | None:

@@ -30,6 +30,7 @@ from unisono.apiserver.rest.manner import Manner
 from unisono.apiserver.rest.owning import translator, unowned
 from unisono.apiserver.rest.route import Route
 from unisono.apiserver.rest.states import check_parts, drop_empty, is_over
+from unisono.apiserver.rest.twins import Twin, Twins
 from unisono.apiserver.rest.versions import shown, shown_bytes, stored
 from unisono.apiserver.storage.record import Record
 from unisono.apiserver.strategy import Json, Strategy
@@ -66,6 +67,7 @@ class Writer:
     def __init__(self, tools: Tools) -> None:
         """Take the store and the kinds."""
         self._tools = tools
+        self._twins = Twins()
 
     # ---- new objects -------------------------------------------------------------------------
 
@@ -88,7 +90,11 @@ class Writer:
             raise bad_request("resourceVersion should not be set on objects to be created")
         for field in (*_KEPT, *(() if manner.is_applied else ("managedFields",))):
             metadata.pop(field, None)
-        self.inspect(request, resource, obj)
+        key = self._twins.key(resource, obj) if not manner.is_applied else b""
+        twin = self._twins.find(resource, key)
+        if twin is not None:
+            obj["spec"] = {}  # until it comes back whole
+        unknown = self.inspect(request, resource, obj)
         if resource.has_status and resource.strategy.clears_status:
             obj.pop("status", None)
         name = self._settle_name(obj, route)
@@ -97,17 +103,19 @@ class Writer:
         metadata["creationTimestamp"] = timestamp(now)
         if resource.strategy.has_generation:
             metadata["generation"] = 1
-        self._fill(resource, obj)
+        self._fill(resource, obj, twin)
         if not manner.is_applied:
             # What the server adds below belongs to nobody, so it is added after this.
-            self._record(obj, None, resource, manner, "", now)
+            self._record(obj, None, resource, manner, "", now, twin)
+        if twin is None and key and not unknown and resource.strategy.fills_spec_alone:
+            self._twins.keep(resource, key, obj)
         if type(resource.strategy).prepare_create is not Strategy.prepare_create:
             resource.strategy.prepare_create(obj, here)
             if not resource.strategy.prepares_whole:
                 self._fill(resource, obj)
         self._admit(here, resource, obj, None)
-        key = (resource.key, metadata.get("namespace", ""), name)
-        existing = self._tools.store.newest(key)
+        where = (resource.key, metadata.get("namespace", ""), name)
+        existing = self._tools.store.newest(where)
         if existing is not None:
             is_ending = "deletionTimestamp" in existing.load()["metadata"]
             raise already_exists(
@@ -118,7 +126,7 @@ class Writer:
             )
         if manner.is_dry:
             return None, orjson.dumps(obj)
-        record = self._tools.store.put(key, stored(obj, resource))
+        record = self._tools.store.put(where, stored(obj, resource))
         return record, shown_bytes(record, resource)
 
     def _settle_namespace(self, obj: Json, route: Route) -> None:
@@ -314,25 +322,29 @@ class Writer:
 
     def inspect(
         self, request: Request, resource: Resource, obj: Json, *, is_patched: bool = False
-    ) -> None:
-        """Read other spellings of a field, then drop what the kind does not have."""
+    ) -> list[str]:
+        """Read other spellings of a field, then drop what the kind does not have; return that."""
         request.warnings.extend(admission.normalise(resource.served, obj))
         unknown = resource.checker.prune(obj)
         report_fields(request, unknown, duplicates=not is_patched, hint=resource.checker.hint)
         if resource.served.deprecated and not is_patched:
             request.warnings.append(resource.served.deprecated)
+        return unknown
 
-    def _fill(self, resource: Resource, obj: Json) -> None:
+    def _fill(self, resource: Resource, obj: Json, twin: Twin | None = None) -> None:
         """Fill in what is left unsaid: by the schema, then by what other fields say."""
         resource.checker.fill(obj)
         check_parts(obj)
         drop_empty(obj["metadata"])
-        resource.strategy.default(obj)
+        if twin is None:
+            resource.strategy.default(obj)
+        else:
+            obj["spec"] = orjson.loads(twin.filled)
 
     def _admit(self, here: Here, resource: Resource, obj: Json, old: Json | None) -> None:
         strategy, served = resource.strategy, resource.served
         admission.mutate(served, obj, old, here)
-        causes = [*check_metadata(obj, served), *resource.checker.check(obj, old)]
+        causes = [*check_metadata(obj, served), *self._schema_causes(resource, obj, old)]
         # Of typed kinds everything is told at once, unless a field is not even of its type.
         is_readable = not any(cause.reason == "FieldValueTypeInvalid" for cause in causes)
         if not causes or (strategy.is_typed and is_readable):
@@ -348,6 +360,18 @@ class Writer:
             for text in admission.advise(served, obj, here):
                 here.warn(text)
 
+    def _schema_causes(self, resource: Resource, obj: Json, old: Json | None) -> list[Cause]:
+        """Return what breaks the schema; a new spec that was sound before is not looked at."""
+        if old is not None:
+            return resource.checker.check(obj, old)
+        key = self._twins.key(resource, obj) if resource.strategy.clears_status else b""
+        if self._twins.is_sound(resource, key):
+            return resource.checker.check_rest(obj)
+        causes = resource.checker.check(obj, None)
+        if not causes:
+            self._twins.note_sound(resource, key)
+        return causes
+
     def _record(
         self,
         obj: Json,
@@ -356,6 +380,7 @@ class Writer:
         manner: Manner,
         subresource: str,
         now: float,
+        twin: Twin | None = None,
     ) -> None:
         given = obj["metadata"].get("managedFields")
         if old is not None and given in ([], [{}]):
@@ -372,4 +397,5 @@ class Writer:
             shape=resource.served.shape,
             ignored=unowned(resource),
             translate=translator(self._tools.catalogue, resource),
+            known={"spec": twin.owned} if twin is not None else None,
         )

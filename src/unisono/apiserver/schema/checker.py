@@ -67,6 +67,21 @@ class Checker:
             return [Cause(fault.INVALID, "is nested too deeply")]
         return [found.cause() for found in faults[:_MAX_CAUSES]]
 
+    def check_rest(self, obj: Json) -> list[Cause]:
+        """Check a new object of a kind without rules whose spec is sound.
+
+        Its status and who owns which field are the server's own words.
+        """
+        check = self._node.compiled(compile_check)
+        if check is None:
+            return []
+        rest = {name: part for name, part in obj.items() if name not in ("spec", "status")}
+        rest["metadata"] = {
+            name: part for name, part in obj["metadata"].items() if name != "managedFields"
+        }
+        faults = [found for found in check(rest) or () if found.steps or found.lacking not in obj]
+        return [found.cause() for found in faults[:_MAX_CAUSES]]
+
     def hint(self, path: str) -> str:
         """Return `; did you mean "x"?` for the path of an unknown field, or nothing."""
         node: Node | None = self._node

@@ -5,6 +5,9 @@
     meta  schema version, the last resource version, the cluster's uid
 
 Events and Leases are not in the log: their churn is what makes such files grow without end.
+Objects are stored apart from their keys, not in one tree sorted by key: rows of kilobytes in the
+inner nodes of a tree make every commit write nearly twice as much. Files with the older layout work
+as they are.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ CREATE TABLE IF NOT EXISTS obj (
     kind TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
     rv INTEGER NOT NULL, data BLOB NOT NULL,
     PRIMARY KEY (kind, namespace, name)
-) WITHOUT ROWID;
+);
 CREATE TABLE IF NOT EXISTS log (
     rv INTEGER PRIMARY KEY, kind TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL,
     type TEXT NOT NULL, data BLOB NOT NULL

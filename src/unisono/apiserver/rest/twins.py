@@ -1,0 +1,69 @@
+"""What became of a spec: objects of one kind come in thousands with the same one.
+
+A new object's spec is pruned, filled in, checked, and its fields are noted as their writer's. All
+of that depends on the spec alone, so for the same spec it is done once, and nobody can tell. What
+depends on more (names, priorities, queues) is done for every object.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import orjson
+
+from unisono.apiserver.builtin.seen import Seen
+from unisono.apiserver.catalogue import Resource
+from unisono.apiserver.patch.field_set import Tree
+from unisono.apiserver.strategy import Json
+
+# A filled spec has one or two kilobytes; more templates than this are hardly in use at once.
+_MOST_KEPT = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """What was made of a spec before; nobody may change it."""
+
+    filled: bytes
+    owned: Tree | None
+
+
+class Twins:
+    """The specs of all kinds that were seen lately."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._filled: dict[Resource, Seen[Twin]] = {}
+        self._sound: dict[Resource, Seen[bool]] = {}
+
+    def key(self, resource: Resource, obj: Json) -> bytes:
+        """Return what a new object's spec is known by; nothing if it has none that can be kept."""
+        spec = obj.get("spec")
+        if not resource.strategy.is_typed or type(spec) is not dict or not spec:
+            return b""
+        try:
+            return Seen.key(spec)
+        except (TypeError, ValueError):
+            return b""  # a number that no kind has
+
+    def find(self, resource: Resource, key: bytes) -> Twin | None:
+        """Return what was made of a spec."""
+        seen = self._filled.get(resource)
+        return seen.get(key) if seen is not None and key else None
+
+    def keep(self, resource: Resource, key: bytes, obj: Json) -> None:
+        """Remember what was made of a spec: it is filled in, and its owner is noted."""
+        entries = obj["metadata"].get("managedFields") or [{}]
+        owned = entries[0].get("fieldsV1", {}).get("f:spec")
+        seen = self._filled.setdefault(resource, Seen(_MOST_KEPT))
+        seen.keep(key, Twin(orjson.dumps(obj["spec"]), owned))
+
+    def is_sound(self, resource: Resource, key: bytes) -> bool:
+        """Say whether a spec is known to fit its schema."""
+        seen = self._sound.get(resource)
+        return seen is not None and bool(key) and seen.get(key) is not None
+
+    def note_sound(self, resource: Resource, key: bytes) -> None:
+        """Remember that a spec fits its schema."""
+        if key:
+            self._sound.setdefault(resource, Seen(_MOST_KEPT)).keep(key, verdict=True)
