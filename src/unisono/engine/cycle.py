@@ -5,6 +5,7 @@
     1. stops        who must leave because a queue was stopped
     2. nominate     what each head could get on its own          (engine/nominate.py)
     3. order        whose turn it is                             (engine/order/heads.py)
+                    by accounts, if the policy says so           (engine/in_turn.py)
     4. decide       admit, make others leave, or wait; every decision is booked on a ledger before
                     the next one is taken
     5. explain      everybody who was examined and waits has the facts why
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from unisono.engine.in_turn import decide_in_turn
 from unisono.engine.ledger import Charges, Ledger
 from unisono.engine.model.explanation import (
     Blocker,
@@ -55,9 +57,13 @@ def plan(state: ClusterState, now: Instant) -> Plan:
     cycle = Cycle(state, now, Ledger(state.floor.tenancy))
     stops = stops_due(state, now)
     cycle.victims.update(dict.fromkeys(stop.workload for stop in stops))
-    nominees = _nominees(state, cycle.ledger, now)
-    for nominee in _in_order(state, nominees, cycle.touched):
-        cycle.decide(nominee)
+    if state.turns.desk is not None:
+        books = decide_in_turn(cycle, state.turns.desk)
+    else:
+        nominees = _nominees(state, cycle.ledger, now)
+        for nominee in _in_order(state, nominees, cycle.touched):
+            cycle.decide(nominee)
+        books = [nominee.book for nominee in nominees]
     cycle.ledger.rollback()
     return Plan(
         based_on=state.version,
@@ -66,7 +72,7 @@ def plan(state: ClusterState, now: Instant) -> Plan:
         preemptions=tuple(cycle.preemptions),
         stops=tuple(stops),
         waits=tuple(cycle.waits),
-        examined=tuple(sorted(nominee.book.spec.name for nominee in nominees)),
+        examined=tuple(sorted(book.spec.name for book in books)),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from unisono.engine.limit_words import held_sentence, limit_outlook, limit_sentence
 from unisono.engine.model import explanation as facts
 from unisono.engine.model.explanation import Blocker, Explanation, Reason, Stage
 from unisono.engine.model.names import CPU, Instant, ResourceName
@@ -81,6 +82,12 @@ def _classify(blocker: Blocker) -> tuple[Stage, Reason]:  # one line a fact
             return "hold", "OnHold"
         case facts.DeadlineMissed():
             return "hold", "Deactivated"
+        case facts.Held():
+            return "hold", "OnHold"
+        case facts.NotEntitled():
+            return "config", "Misconfigured"
+        case facts.LimitReached(per=per):
+            return "quota", "ExceedsMaxQuota" if per in ("job", "node") else "WaitingForQuota"
 
 
 def sentence(blocker: Blocker) -> str:  # one sentence a fact
@@ -154,6 +161,12 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
             return f"it is not to start before {at(begin)}"
         case facts.DeadlineMissed(deadline=deadline, limit_ms=limit):
             return f"with its limit of {lasting(limit)} it cannot end by {at(deadline)} any more"
+        case facts.Held() as fact:
+            return held_sentence(fact)
+        case facts.NotEntitled(code=code, problem=problem):
+            return f"{code}: {problem}"
+        case facts.LimitReached() as fact:
+            return limit_sentence(fact)
 
 
 def remedy(blocker: Blocker) -> str | None:  # one line a fact
@@ -193,6 +206,10 @@ def remedy(blocker: Blocker) -> str | None:  # one line a fact
             return f"a shorter time limit, so that it ends before {at(start)}"
         case facts.DeadlineMissed():
             return "a later deadline or a shorter time limit"
+        case facts.Held():
+            return "release it"
+        case facts.LimitReached(per="job" | "node" | "least") as fact:
+            return limit_outlook(fact)
         case _:
             return None
 
@@ -229,6 +246,10 @@ def outlook(blocker: Blocker) -> str:  # one line a fact
             return "nothing to do: it starts at that time, or earlier if others end early"
         case facts.NotBefore():
             return "time, or an earlier begin"
+        case facts.NotEntitled():
+            return "name another account, QOS or partition, or ask whoever keeps them"
+        case facts.LimitReached() as fact:
+            return limit_outlook(fact)
         case _:
             return remedy(blocker) or "room in the flavor that it is on"
 

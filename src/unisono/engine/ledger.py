@@ -22,6 +22,13 @@ class Mark(NamedTuple):
     seats: int = 0
 
 
+class Lifted(NamedTuple):
+    """Everything that stood on a ledger."""
+
+    bookings: Charges
+    seats: tuple[tuple[Tenant, bool], ...]
+
+
 class Booked(Protocol):
     """Something that holds quota and, perhaps, nodes."""
 
@@ -90,6 +97,18 @@ class Ledger:
         while len(self._seats) > mark.seats:
             tenant, came = self._seats.pop()
             self._sit(tenant, comes=not came)
+
+    def lift(self) -> Lifted:
+        """Take everything off, to look at the picture as it is; `put_back` makes it good."""
+        lifted = Lifted(tuple(self._log), tuple(self._seats))
+        self.rollback()
+        return lifted
+
+    def put_back(self, lifted: Lifted) -> None:
+        """Book again what was lifted, in its order."""
+        self.add(lifted.bookings)
+        for tenant, came in lifted.seats:
+            self._move(tenant, comes=came)
 
     def _move(self, tenant: Tenant, *, comes: bool) -> None:
         self._sit(tenant, comes=comes)

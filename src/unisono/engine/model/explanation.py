@@ -233,6 +233,39 @@ class PodsNotReady(_Fact, frozen=True, kw_only=True):
     waiting_for: WorkloadKey
 
 
+class Held(_Fact, frozen=True, kw_only=True):
+    """Somebody holds it back; its priority is 0 until it is released."""
+
+    by: Literal["user", "admin"]
+
+
+class NotEntitled(_Fact, frozen=True, kw_only=True):
+    """Its account, QOS or partition does not exist, is shut, or is not for it."""
+
+    code: str  # Slurm's word
+    problem: str
+
+
+class LimitReached(_Fact, frozen=True, kw_only=True):
+    """It would be more than an account, a QOS or a partition allows.
+
+    Amounts are as `unit` says: thousandths of a TRES (`tres`), thousandths of a TRES for a minute
+    (`tres-minutes`), workloads (`jobs`), or milliseconds (`time`).
+    """
+
+    code: str  # Slurm's word
+    owner: str  # account/NAME, user/ACCOUNT/NAME, qos/NAME or partition/NAME
+    per: Literal["group", "user", "account", "job", "node", "least"]
+    whose: str = ""  # the user or the account that is counted within a QOS
+    unit: Literal["tres", "tres-minutes", "jobs", "time"] = "tres"
+    tres: str = ""
+    used: int = 0
+    wanted: int
+    limit: int
+    denied: bool = False  # refused for good (DenyOnLimit, or too many were submitted)
+    until: Instant | None = None  # when use has faded enough by itself
+
+
 Blocker = (
     QuotaExhausted
     | ExceedsMaximum
@@ -257,6 +290,9 @@ Blocker = (
     | Planned
     | NotBefore
     | DeadlineMissed
+    | Held
+    | NotEntitled
+    | LimitReached
 )
 
 

@@ -36,7 +36,9 @@ StopReason = Literal[
 # stall   - StrictFIFO: stays at the head and blocks, until quota is freed in its cohort tree
 # sticky  - made others leave; stays the head of its queue until it is admitted
 # line    - with backfill: stays where it is; the next pass that concerns it looks again
-Outcome = Literal["retry", "park", "stall", "sticky", "line"]
+# bar     - over a limit (spec turns §7); leaves the line, with all of its class, until those who
+#           share the limit use less
+Outcome = Literal["retry", "park", "stall", "sticky", "line", "bar"]
 
 
 class Admit(msgspec.Struct, frozen=True, kw_only=True):

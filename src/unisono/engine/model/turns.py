@@ -180,3 +180,20 @@ class UsageRecord(msgspec.Struct, frozen=True, kw_only=True):
     what: str = "billing"  # billing, wall, or a TRES
     amount: float = 0.0
     at: Instant = Instant(0)
+
+
+class Factors(msgspec.Struct, frozen=True, kw_only=True):
+    """How a workload's priority comes about: every part already weighted, before the rounding."""
+
+    priority: int  # 0: held
+    tier: int = 1
+    is_set: bool = False  # by hand; nothing below counts
+    age: float = 0.0
+    association: float = 0.0
+    fair_share: float = 0.0
+    job_size: float = 0.0
+    partition: float = 0.0
+    qos: float = 0.0
+    tres: tuple[tuple[str, float], ...] = ()
+    site: float = 0.0
+    nice: int = 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import Instant, LocalQueueKey, WorkloadKey
@@ -20,7 +21,18 @@ from unisono.engine.quota.shape import Shape
 # What decides alike: shape, priority, and the identity of a workload with a history of its own
 # (it may have to wait before it makes others leave).
 Kind = tuple[int, int, str]
+# Association, QOS, partition, shape, time limit: what is alike here is under the same limits, where
+# turns decide.
+Class = tuple[int, str, str, int, int | None]
 UsageOf = Callable[[LocalQueueKey], int]
+
+
+class Row(NamedTuple):
+    """A place in a line that is ordered by turns (`turn_lines`)."""
+
+    number: int
+    kind: Kind
+    group: Class
 
 
 class Waiting:
@@ -32,7 +44,7 @@ class Waiting:
         self.workload = workload
         self.shape = shape
         self.alone = alone  # shares no verdict with others of its shape
-        self.line: Line | None = None  # None while its local queue or itself is held back
+        self.line: Line | Row | None = None  # None while its local queue or itself is held back
 
 
 def kind_of(waiting: Waiting) -> Kind:
@@ -116,7 +128,7 @@ class Lines:
     def drop(self, waiting: Waiting) -> None:
         """Let a workload leave."""
         line = waiting.line
-        assert line is not None, f"{waiting.workload.key} stands in no line"
+        assert isinstance(line, Line), f"{waiting.workload.key} stands in no line"
         line.drop(waiting)
         self.unstick(waiting.workload.key)
         if line.size == 0:
@@ -153,6 +165,19 @@ class Lines:
             if kind_of(waiting) in self.parked:
                 found.setdefault(kind_of(waiting), waiting)
         return list(found.values())
+
+    def aside(self, waiting: Waiting) -> tuple[Blocker, ...] | None:
+        """Return why a workload is set aside, if it is."""
+        return self.parked.get(kind_of(waiting))
+
+    def barred_heads(self) -> list[tuple[Waiting, tuple[Blocker, ...]]]:
+        """Return who is over a limit: nobody, where turns do not decide."""
+        return []
+
+    @property
+    def barred(self) -> dict[Class, tuple[Blocker, ...]]:
+        """The classes that are over a limit: none, where turns do not decide."""
+        return {}
 
     def unstick(self, key: WorkloadKey) -> None:
         """Let a workload be one of many again: it no longer waits for victims."""

@@ -22,6 +22,7 @@ from unisono.engine.model.node import Node, NodePod, Topology
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.queue import ClusterQueue, Cohort, Flavor, LocalQueue
 from unisono.engine.model.snapshot import AdmissionCheck, Namespace
+from unisono.engine.model.turns import UsageRecord
 from unisono.engine.model.workload import Holding, Workload
 
 
@@ -119,6 +120,12 @@ class PolicySet(_Change, frozen=True):
     policy: Policy
 
 
+class UsageSet(_Change, frozen=True):
+    """An account, a user or a QOS had used so much at an instant, as it was written down."""
+
+    record: UsageRecord
+
+
 class TimePassed(_Change, frozen=True):
     """The clock now says `now`; what was waiting for an earlier instant wakes."""
 
@@ -145,6 +152,7 @@ Change = (
     | WorkloadHolds
     | WorkloadGone
     | TimePassed
+    | UsageSet
     | LocalQueueSet
     | LocalQueueGone
     | Configured

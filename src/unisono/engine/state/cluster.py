@@ -16,18 +16,18 @@ from __future__ import annotations
 import msgspec
 
 from unisono.engine.ledger import Charges
-from unisono.engine.model.explanation import Blocker
+from unisono.engine.model.explanation import Blocker, Held
 from unisono.engine.model.names import Instant, LocalQueueKey, QueueName, WorkloadKey
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.queue import LocalQueue
 from unisono.engine.model.workload import Holding, Workload
-from unisono.engine.order.lines import Lines, Waiting, kind_of
+from unisono.engine.order.lines import Waiting, kind_of
 from unisono.engine.quota.charges import charges_of
 from unisono.engine.quota.shape import Shapes
 from unisono.engine.quota.tree import charge
 from unisono.engine.reserve.agenda import Agenda
 from unisono.engine.reserve.outlook import Outlook
-from unisono.engine.state import changes
+from unisono.engine.state import changes, turns
 from unisono.engine.state.config import Config
 from unisono.engine.state.doors import Door
 from unisono.engine.state.floor import Floor
@@ -36,7 +36,7 @@ from unisono.engine.state.gates import own_blocker, reminders
 from unisono.engine.state.queue_book import QueueBook, Running
 from unisono.engine.state.recent import RecentUsage
 from unisono.engine.state.rota import Rota
-from unisono.engine.state.terms import Terms
+from unisono.engine.state.terms import Terms, as_candidate
 from unisono.engine.state.timers import Timers
 
 
@@ -66,6 +66,7 @@ class ClusterState:
         self.agenda = Agenda(self.policy.backfill)
         self.outlook = Outlook(self.floor)
         self.rota = Rota(self.books, self.head_of)
+        self.turns = turns.TurnBook(self.config, now)
 
     @property
     def policy(self) -> Policy:
@@ -95,10 +96,13 @@ class ClusterState:
                 self._pass_time(now)
             case changes.NodeSet() | changes.NodeGone() | changes.PodOnNode() | changes.PodGone():
                 self.floor.apply(change)
+                self.turns.note_node(change)
                 self.agenda.shake()
                 self.rota.nodes_changed()
                 if isinstance(change, changes.NodeSet) and change.node.held_for:
                     self._stand_alone(WorkloadKey(change.node.held_for))
+            case changes.UsageSet(record):
+                self.turns.take_over(record)
             case changes.LocalQueueSet(local_queue):
                 self._set_local_queue(local_queue)
             case changes.LocalQueueGone(key):
@@ -129,6 +133,7 @@ class ClusterState:
             case changes.PolicySet(policy):
                 config.policy = policy
                 self.recent.use_policy()
+                turns.take_turns(self)
                 self._everything_stale = True
             case _:
                 config.set_shared(change)
@@ -158,6 +163,7 @@ class ClusterState:
 
     def _enqueue(self, workload: Workload) -> None:
         """Let a workload wait: in a line, at a shut door, or held back by itself."""
+        was_held = isinstance(self.held.get(workload.key), Held)
         known = self.waiting.get(workload.key)
         if known is not None:
             if known.workload == workload:
@@ -170,7 +176,8 @@ class ClusterState:
         waiting = self.waiting[workload.key] = Waiting(workload, shape, alone=alone)
         door = self.door(workload.queue)
         door.waiting[workload.key] = waiting
-        blocker = own_blocker(workload, self.now)
+        refusal = self.turns.enter(workload, was_held=was_held)
+        blocker = own_blocker(workload, self.now) or refusal
         if blocker is not None:
             self.held[workload.key] = blocker
         elif door.book is not None:
@@ -202,6 +209,7 @@ class ClusterState:
         del door.waiting[key]
         if waiting.line is not None and door.book is not None:
             self._leave_line(waiting, door.book)
+        self.turns.leave(key)
         self._shapes.give_back(waiting.shape)
         self._tidy(door)
 
@@ -241,10 +249,11 @@ class ClusterState:
             self.floor.unseat(known)
             self.floor.seat(known)
             self.rota.nodes_changed()
+        turns.unbar(self, self.turns.change(holding))
         self._note_terms(known)
         if freed:
             self.rota.freed(known.book.tree, freed)
-        if _as_candidate(old) != _as_candidate(holding):
+        if as_candidate(old) != as_candidate(holding):
             self.rota.holdings_changed(known.book.tree)
 
     def settle_in(self, holding: Holding, book: QueueBook, charges: Charges) -> None:
@@ -258,6 +267,7 @@ class ClusterState:
             charge(cell, amount)
         self.floor.seat(running)
         self.agenda.starts(running)
+        self.turns.start(holding)
         self._note_terms(running)
         if book.blocker is not None:
             self.stopped[book] = None
@@ -304,6 +314,7 @@ class ClusterState:
             self.rota.nodes_changed()
         freed = [(cell.account, amount) for cell, amount in running.charges]
         self.rota.freed(book.tree, freed)
+        turns.unbar(self, self.turns.stop(key))
         if self.terms.no_longer_unready(key):
             self._look_everywhere()
         self._drop_if_unused(book)
@@ -334,6 +345,7 @@ class ClusterState:
             book = self.doors[key].book
             if book is not None:
                 self.rota.wake_queue(book)
+        turns.pass_time(self)
         for due in self.timers.due(self.now):
             waiting, running = self.waiting.get(due), self.running.get(due)
             if waiting is not None:
@@ -346,7 +358,7 @@ class ClusterState:
         """Look at one workload again: an instant that it waited for has come."""
         key = waiting.workload.key
         book = self.doors[waiting.workload.queue].book
-        blocker = own_blocker(waiting.workload, self.now)
+        blocker = own_blocker(waiting.workload, self.now) or self.turns.blocker(key)
         if blocker is not None:
             if waiting.line is not None and book is not None:
                 self._leave_line(waiting, book)
@@ -365,6 +377,8 @@ class ClusterState:
     def refresh(self) -> None:
         """Draw the consequences of what was configured and of what came free."""
         self._reconfigure()
+        for key in self.turns.settle():
+            self._wake_workload(self.waiting[key])
         self.rota.settle()
 
     def _reconfigure(self) -> None:
@@ -389,13 +403,7 @@ class ClusterState:
         book.menus.clear()
         book.stalled = False
         book.head_wait = None
-        ranking = self.recent.ranking(book.spec)
-        if (book.lines.usage_of is None) != (ranking is None):
-            everybody = book.lines.in_order()
-            book.lines = Lines(usage_of=ranking, sticky=book.lines.sticky)
-            for waiting in everybody:
-                book.lines.push(waiting)
-        book.lines.usage_of = ranking
+        turns.renew_lines(self, book)
         for kind in [*book.lines.parked]:
             book.lines.wake(kind)
         for running in book.running.values():
@@ -439,9 +447,3 @@ class ClusterState:
         """Return the workload that a queue would start next."""
         sticky = book.lines.sticky
         return book.lines.head(self.waiting.get(sticky) if sticky else None)
-
-
-def _as_candidate(holding: Holding) -> tuple[int, Instant, Instant, bool]:
-    """Return what decides whether, and when, others may displace a holding."""
-    workload = holding.workload
-    return workload.priority, workload.position_time, holding.running_since, holding.evicting

@@ -37,7 +37,7 @@ def carry_out(state: ClusterState, plan: Plan) -> bool:
         waits = (wait for wait in plan.waits if wait.outcome == "retry")
         changed.update((_book_of_wait(state, wait).tree, None) for wait in waits)
     # Before anything starts or leaves: that may wake queues of any tree.
-    state.rota.put_to_sleep(changed)
+    state.rota.put_to_sleep(changed, examined=frozenset(plan.examined))
     for admit in plan.admissions:
         _start(state, admit, plan)
     for eviction in told:
@@ -96,6 +96,9 @@ def file_verdict(state: ClusterState, wait: Wait) -> bool:
             book.lines.unstick(explanation.workload)
             book.head_wait = (explanation.workload, explanation.blockers)
             _file_under(state, book, (name, None), wait)
+            return True
+        case "bar":
+            state.turns.bar(book, waiting, explanation.blockers)
             return True
         case "sticky":
             newly = book.lines.sticky != explanation.workload

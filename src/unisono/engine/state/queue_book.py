@@ -10,6 +10,7 @@ from unisono.engine.model.names import FlavorName, Instant, WorkloadKey
 from unisono.engine.model.queue import ClusterQueue
 from unisono.engine.model.workload import Holding
 from unisono.engine.order.lines import Lines
+from unisono.engine.order.turn_lines import TurnLines
 from unisono.engine.quota.flavors import Menu
 from unisono.engine.quota.tree import Node
 from unisono.engine.state.tenancy import Tenant
@@ -45,7 +46,7 @@ class QueueBook:
     spec: ClusterQueue
     node: Node
     tree: TreeBook
-    lines: Lines = field(default_factory=Lines)
+    lines: Lines | TurnLines = field(default_factory=Lines)
     running: dict[WorkloadKey, Running] = field(default_factory=dict)
     menus: dict[int, Menu] = field(default_factory=dict)  # by shape number
     blocker: Blocker | None = None  # inactive or stopped: nobody here is examined

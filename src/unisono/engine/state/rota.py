@@ -110,15 +110,20 @@ class Rota:
         if book.blocker is None:
             self.ready[book] = None
 
-    def put_to_sleep(self, changed: dict[TreeBook, None]) -> None:
-        """After a cycle: whose tree did not change would only hear the same verdict again."""
+    def put_to_sleep(
+        self, changed: dict[TreeBook, None], *, examined: frozenset[QueueName]
+    ) -> None:
+        """After a cycle: whose tree did not change would only hear the same verdict again.
+
+        A cycle by turns may end before every head was looked at; those stay ready.
+        """
         for book in [*self.claimants]:
             if book.lines.sticky is None:
                 del self.claimants[book]
         for book in [*self.ready]:
             if book.blocker is not None or book.stalled or self._head_of(book) is None:
                 del self.ready[book]
-            elif book.tree not in changed:
+            elif book.tree not in changed and book.spec.name in examined:
                 del self.ready[book]
                 book.tree.asleep[book] = None
 

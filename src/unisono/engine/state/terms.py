@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unisono.engine.lifecycle import is_suspect, next_deadline
 from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.workload import Holding
 from unisono.engine.state.config import Config
 from unisono.engine.state.queue_book import Running
 from unisono.engine.state.timers import Timers
@@ -58,3 +59,9 @@ class Terms:
     def forget(self, key: WorkloadKey) -> None:
         """Let a holding be gone."""
         self.suspects.pop(key, None)
+
+
+def as_candidate(holding: Holding) -> tuple[int, Instant, Instant, bool]:
+    """Return what decides whether, and when, others may displace a holding."""
+    workload = holding.workload
+    return workload.priority, workload.position_time, holding.running_since, holding.evicting

@@ -32,6 +32,8 @@ def snapshot(state: ClusterState) -> Snapshot:
         asleep=tuple(
             name for name, book in sorted(state.books.items()) if book in book.tree.asleep
         ),
+        usage=state.turns.records(),
+        accruing=state.turns.ageing(),
     )
 
 
@@ -105,6 +107,9 @@ def _verdicts(state: ClusterState) -> Iterator[Wait]:
                 watches_holdings=watches,
                 lacks_nodes=nodes,
             )
+        for waiting, blockers in book.lines.barred_heads():
+            why = Explanation(workload=waiting.workload.key, queue=name, blockers=blockers)
+            yield Wait(outcome="bar", explanation=why)
         if book.head_wait is not None:
             key, blockers = book.head_wait
             why = Explanation(workload=key, queue=name, blockers=blockers)
@@ -143,6 +148,7 @@ def as_changes(recorded: Snapshot) -> Iterator[changes.Change]:
     yield from map(changes.LocalQueueSet, recorded.local_queues)
     yield from map(changes.WorkloadHolds, recorded.holdings)
     yield from map(changes.WorkloadWaits, recorded.waiting)
+    yield from map(changes.UsageSet, recorded.usage)
 
 
 def restore(recorded: Snapshot) -> ClusterState:
@@ -155,6 +161,7 @@ def restore(recorded: Snapshot) -> ClusterState:
         if book is not None:
             book.lines.sticky = key
             state.rota.claimants[book] = None
+    state.turns.let_age(recorded.accruing)
     state.refresh()
     state.floor.remember(recorded.admitted_lately)
     for verdict in recorded.verdicts:
@@ -227,8 +234,8 @@ def _filed(state: ClusterState, waiting: Waiting) -> tuple[Blocker, ...] | None:
         return (door.book.blocker,)
     if state.agenda.is_on:
         return state.agenda.why(waiting, door.book) or None
-    if (parked := door.book.lines.parked.get(kind_of(waiting))) is not None:
-        return parked
+    if (aside := door.book.lines.aside(waiting)) is not None:
+        return aside
     if door.book.head_wait is not None and door.book.head_wait[0] == key:
         return door.book.head_wait[1]
     return None

@@ -1,0 +1,111 @@
+"""A cycle when turns decide: heads in one order over all queues, each judged when it is its turn.
+
+The classical cycle decides one head of every queue. Here a queue's second may have to go before
+another queue's first, so the cycle ends as soon as somebody who is not a head would be next; the
+next cycle goes on from there (spec turns §6). Heads over a limit step aside unexamined.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Protocol
+
+from unisono.engine.ledger import Ledger
+from unisono.engine.model.explanation import Explanation, LimitReached
+from unisono.engine.model.names import Instant
+from unisono.engine.model.plan import Admit, Wait
+from unisono.engine.nominate import Nominee, nominate
+from unisono.engine.order.desk import TurnDesk
+from unisono.engine.order.lines import Waiting
+from unisono.engine.order.tallies import Tallies, counted
+from unisono.engine.order.turn_lines import TurnKey, TurnLines
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.queue_book import QueueBook
+
+# Whether it goes behind those that wait for their victims, and its turn.
+_Place = tuple[bool, TurnKey]
+
+
+class Deciding(Protocol):
+    """The decisions of a cycle so far (`cycle._Cycle`)."""
+
+    state: ClusterState
+    now: Instant
+    ledger: Ledger
+    admissions: list[Admit]
+    waits: list[Wait]
+
+    def decide(self, nominee: Nominee) -> None:
+        """Admit the nominee, make others leave for it, or let it wait."""
+
+
+def decide_in_turn(cycle: Deciding, desk: TurnDesk) -> list[QueueBook]:
+    """Decide heads in turn; return the queues whose heads were looked at."""
+    heads = _heads(cycle.state)
+    heapq.heapify(heads)
+    started = Tallies()  # by this cycle: they count before they run
+    examined: list[QueueBook] = []
+    bound: _Place | None = None
+    while heads:
+        place, _, book, head = heapq.heappop(heads)
+        if bound is not None and bound < place:
+            break
+        examined.append(book)
+        if _decide(cycle, desk, book, head, started):
+            following = _following(book, head)
+            bound = following if bound is None or (following and following < bound) else bound
+    return examined
+
+
+def _heads(state: ClusterState) -> list[tuple[_Place, str, QueueBook, Waiting]]:
+    """Return the head of every queue that is worth a look."""
+    books = {book: None for book in state.rota.ready if not book.stalled}
+    if state.floor.has_nodes and books:
+        for book in state.rota.claimants:
+            if book.lines.sticky is not None and book.blocker is None:
+                books[book] = None
+    found: list[tuple[_Place, str, QueueBook, Waiting]] = []
+    for book in books:
+        head = state.head_of(book)
+        if head is not None:
+            found.append((_place(book, head), book.spec.name, book, head))
+    return found
+
+
+def _place(book: QueueBook, waiting: Waiting) -> _Place:
+    lines = book.lines
+    assert isinstance(lines, TurnLines), "turns decide in every queue or in none"
+    return waiting.workload.key != lines.sticky, lines.key(waiting)
+
+
+def _following(book: QueueBook, head: Waiting) -> _Place | None:
+    """Return whose turn it is in a queue once its head has left the line."""
+    lines = book.lines
+    assert isinstance(lines, TurnLines), "turns decide in every queue or in none"
+    after = lines.after(head)
+    return _place(book, after) if after is not None else None
+
+
+def _decide(
+    cycle: Deciding, desk: TurnDesk, book: QueueBook, head: Waiting, started: Tallies
+) -> bool:
+    """Decide one head; say whether somebody else of its queue comes next."""
+    standing = desk.standings[head.workload.key]
+    over = desk.over_limit(standing, started)
+    if over is not None:
+        cycle.waits.append(_barred(book, head, over))
+        return True
+    lifted = cycle.ledger.lift()  # every head is nominated on the same picture
+    nominee = nominate(cycle.state, book, head, cycle.ledger, cycle.now)
+    cycle.ledger.put_back(lifted)
+    waits = len(cycle.waits)
+    cycle.decide(nominee)
+    if len(cycle.waits) > waits:
+        return cycle.waits[-1].outcome == "park"
+    started.come(counted(standing, desk.accounts, cycle.now))
+    return True
+
+
+def _barred(book: QueueBook, head: Waiting, over: LimitReached) -> Wait:
+    explanation = Explanation(workload=head.workload.key, queue=book.spec.name, blockers=(over,))
+    return Wait(outcome="bar", explanation=explanation)

@@ -1,0 +1,212 @@
+"""The factors of a priority: which parts it has, and how they become one number (spec turns §5).
+
+    P = trunc(site + age + association + fair share + job size + partition + qos + tres - nice)
+
+bounded to 1 … 4294967295; 0 means held. Age and fair share move with time and usage; all other
+parts are worked out once, when a workload arrives (`Standing.fixed`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from unisono.engine.model.explanation import Blocker, Held
+from unisono.engine.model.names import Instant
+from unisono.engine.model.turns import Factors, Turns
+from unisono.engine.model.workload import Workload
+from unisono.engine.order.membership import Directory, Member
+from unisono.engine.order.tres import MILLI, Size, Tres
+
+HIGHEST = 2**32 - 1
+NEVER = Instant(2**62)  # it does not age
+
+
+class Parts(NamedTuple):
+    """The weighted parts that neither time nor usage changes."""
+
+    site: float = 0.0
+    association: float = 0.0
+    job_size: float = 0.0
+    partition: float = 0.0
+    qos: float = 0.0
+    tres: tuple[tuple[str, float], ...] = ()
+    nice: int = 0
+
+    def total(self) -> float:
+        """Add them up, in the order of the formula."""
+        total = self.site + self.association + self.job_size + self.partition + self.qos
+        for _, part in self.tres:
+            total += part
+        return total - self.nice
+
+
+NO_PARTS = Parts()
+
+
+@dataclass(slots=True)
+class Standing:
+    """What is known about a waiting workload's turn."""
+
+    member: Member
+    size: Size
+    billing_micro: int
+    time_limit_ms: int | None
+    parts: Parts = NO_PARTS
+    fixed: float = 0.0
+    set_to: int | None = None  # a priority that no factor changes
+    tier: int = 1
+    age_from: Instant = NEVER
+    blocker: Blocker | None = None  # nothing but an edit would change this
+
+
+@dataclass(slots=True)
+class Scales:
+    """The largest priorities there are: what makes a factor 1."""
+
+    association: int = 0
+    qos: int = 0
+    partition: int = 0
+    totals: Mapping[str, Tres] = field(default_factory=dict)  # by partition; "": all nodes
+
+    @staticmethod
+    def of(rules: Turns) -> Scales:
+        """Read them from the policy."""
+        return Scales(
+            association=max((one.priority for one in rules.associations), default=0),
+            qos=max((one.priority for one in rules.qos), default=0),
+            partition=max((one.job_factor for one in rules.partitions), default=0),
+        )
+
+
+def parts_of(
+    workload: Workload, standing: Standing, rules: Turns, scales: Scales, priority: int
+) -> Parts:
+    """Weigh everything that neither time nor usage changes."""
+    member, weights = standing.member, rules.weights
+    partition = member.partition
+    name = partition.name if partition is not None and partition.node_labels else ""
+    totals = scales.totals.get(name, {})
+    factor = partition.job_factor if partition is not None else 0
+    qos = member.qos.priority if member.qos is not None else 0
+    return Parts(
+        site=float(workload.turn.site + weights.priority_class * workload.priority),
+        association=weights.association
+        * _normal(priority, scales.association, raw="association" in rules.raw),
+        job_size=weights.job_size * job_size(standing, rules, scales.totals.get("", {})),
+        partition=weights.partition
+        * _normal(factor, scales.partition, raw="partition" in rules.raw),
+        qos=weights.qos * _normal(qos, scales.qos, raw="qos" in rules.raw),
+        tres=tuple(
+            (one, weight * _tres_part(one, standing.size.tres, totals, raw="tres" in rules.raw))
+            for one, weight in weights.tres
+        ),
+        nice=workload.turn.nice,
+    )
+
+
+def _normal(value: int, largest: int, *, raw: bool) -> float:
+    if raw:
+        return float(value)
+    return value / largest if largest else 0.0
+
+
+def _tres_part(name: str, wanted: Tres, totals: Tres, *, raw: bool) -> float:
+    amount = wanted.get(name, 0)
+    if raw:
+        return amount / MILLI
+    return min(1.0, amount / totals[name]) if totals.get(name) else 0.0
+
+
+def job_size(standing: Standing, rules: Turns, totals: Tres) -> float:
+    """Return how large a part of the cluster it wants, from 0 to 1."""
+    nodes, cores = standing.size.tres.get("node", 0), standing.size.tres.get("cpu", 0)
+    all_nodes, all_cores = totals.get("node", 0), totals.get("cpu", 0)
+    if rules.small_relative_to_time:
+        return _size_over_time(standing, rules, nodes, cores, all_nodes, all_cores)
+    by_nodes = nodes / all_nodes if all_nodes else 0.0
+    by_cores = cores / all_cores if all_cores else 0.0
+    if rules.favor_small:
+        by_nodes = max(0.0, 1.0 - by_nodes) if all_nodes else 0.0
+        by_cores = max(0.0, 1.0 - by_cores) if all_cores else 0.0
+    if not all_nodes or not all_cores or not cores:  # one of them says nothing
+        return min(1.0, by_nodes if all_nodes else by_cores)
+    return min(1.0, (by_nodes + by_cores) / 2)
+
+
+def _size_over_time(
+    standing: Standing, rules: Turns, nodes: int, cores: int, all_nodes: int, all_cores: int
+) -> float:
+    """A large job of a few minutes counts more than a small one of a week."""
+    limit_ms = standing.time_limit_ms
+    partition = standing.member.partition
+    if limit_ms is None and partition is not None:
+        limit_ms = partition.max_time_ms
+    if not limit_ms or not all_cores:
+        return 0.0
+    wide = nodes * all_cores / all_nodes if all_nodes else 0.0
+    part = max(wide, cores) / (limit_ms / 60_000) / all_cores
+    return min(1.0, max(0.0, 1.0 - part if rules.favor_small else part))
+
+
+def age_part(rules: Turns, age_from: Instant, now: Instant) -> float:
+    """Return the weighted age of one workload."""
+    if age_from >= now or rules.max_age_ms <= 0:
+        return 0.0
+    return rules.weights.age * min(1.0, (now - age_from) / rules.max_age_ms)
+
+
+def priority_of(total: float) -> int:
+    """Turn a sum into a priority: cut off, not rounded. The one place where a float ends."""
+    return max(1, min(HIGHEST, int(total)))
+
+
+def priorities(
+    fixed: npt.NDArray[np.float64],
+    age_from: npt.NDArray[np.int64],
+    fair_share: npt.NDArray[np.float64],
+    rules: Turns,
+    now: Instant,
+) -> npt.NDArray[np.int64]:
+    """Return the priorities of many workloads, as `priority_of` would one by one."""
+    age = np.zeros(len(fixed), dtype=np.float64)
+    if rules.weights.age and rules.max_age_ms > 0:
+        waited = np.maximum(0, now - age_from) / rules.max_age_ms
+        age = rules.weights.age * np.minimum(1.0, waited)
+    total = fixed + age + rules.weights.fair_share * fair_share
+    return np.clip(total, 1, HIGHEST).astype(np.int64)
+
+
+def factors_of(standing: Standing, rules: Turns, fair_share: float, now: Instant) -> Factors:
+    """Take a priority apart, for those who ask why."""
+    if isinstance(standing.blocker, Held):
+        return Factors(priority=0, tier=standing.tier)
+    if standing.set_to is not None:
+        return Factors(priority=standing.set_to, tier=standing.tier, is_set=True)
+    parts = standing.parts
+    age = age_part(rules, standing.age_from, now)
+    share = rules.weights.fair_share * fair_share
+    return Factors(
+        priority=priority_of(standing.fixed + age + share),
+        tier=standing.tier,
+        age=age,
+        association=parts.association,
+        fair_share=share,
+        job_size=parts.job_size,
+        partition=parts.partition,
+        qos=parts.qos,
+        tres=parts.tres,
+        site=parts.site,
+        nice=parts.nice,
+    )
+
+
+def set_priority(workload: Workload, directory: Directory, rules: Turns) -> int | None:
+    """Return a priority that no factor changes, if the workload has one."""
+    if rules.order == "priority":
+        return workload.priority
+    return workload.turn.priority if directory.may_set_priority(workload) else None

@@ -1,0 +1,141 @@
+"""Whose a workload is: its association, QOS and partition, or why it has none (spec turns §2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unisono.engine.model.explanation import Blocker, Held, NotEntitled
+from unisono.engine.model.names import namespace_of
+from unisono.engine.model.turns import NOBODY, Partition, Qos, Turns
+from unisono.engine.model.workload import Workload
+from unisono.engine.order.accounts import Accounts
+
+NONE = -1  # no association: no account was named, and no default says which
+
+
+@dataclass(slots=True, frozen=True)
+class Member:
+    """Where a workload belongs."""
+
+    association: int = NONE
+    qos: Qos | None = None
+    partition: Partition | None = None
+    partition_qos: Qos | None = None
+
+
+class Directory:
+    """Finds whose a workload is."""
+
+    def __init__(self, rules: Turns, accounts: Accounts) -> None:
+        self._rules = rules
+        self._accounts = accounts
+        self.qos = {one.name: one for one in rules.qos}
+        self.partitions = {one.name: one for one in rules.partitions}
+        self._account_of = dict(rules.accounts_of)
+        self._default = next((one for one in rules.partitions if one.is_default), None)
+
+    def look_up(self, workload: Workload) -> tuple[Member, Blocker | None]:
+        """Return where a workload belongs, and what about that keeps it from starting at all."""
+        turn = workload.turn
+        account = self._account(workload)
+        if account is None and turn.account:
+            problem = f"there is no account {turn.account}"
+            return Member(), NotEntitled(code="InvalidAccount", problem=problem)
+        association = NONE
+        if account is not None:
+            known = self._accounts.find(account, turn.user)
+            if known is None and self._rules.known_users_only:
+                who = f"user {turn.user}" if turn.user != NOBODY else "a workload without a user"
+                problem = f"{who} has no place in account {account}"
+                return Member(), NotEntitled(code="InvalidAccount", problem=problem)
+            association = self._accounts.place(account, turn.user) if known is None else known
+        partition = self.partitions.get(turn.partition) or self._partition_of_queue(workload)
+        qos = self._qos(turn.qos, association)
+        behind = self.qos.get(partition.qos) if partition is not None else None
+        member = Member(association, qos, partition, behind)
+        return member, self._refusal(workload, member)
+
+    def _account(self, workload: Workload) -> str | None:
+        """Return the account that it names, or that its local queue or namespace stands for."""
+        namespace = namespace_of(workload.queue)
+        named = workload.turn.account or (
+            self._account_of.get(workload.queue)
+            or self._account_of.get(namespace)
+            or (namespace if self._accounts.find(namespace) is not None else "")
+            or self._rules.default_account
+        )
+        return named if self._accounts.find(named) is not None else None
+
+    def _partition_of_queue(self, workload: Workload) -> Partition | None:
+        name = workload.queue.partition("/")[2]
+        return self.partitions.get(name) or self._default
+
+    def _qos(self, named: str, association: int) -> Qos | None:
+        if named:
+            return self.qos.get(named)
+        for number in self._accounts.path(association):
+            default = self._accounts.specs[number].default_qos
+            if default:
+                return self.qos.get(default)
+        return self.qos.get(self._rules.default_qos)
+
+    def _refusal(self, workload: Workload, member: Member) -> Blocker | None:
+        turn = workload.turn
+        if turn.hold or turn.priority == 0:
+            return Held(by="admin" if turn.hold == "admin" else "user")
+        is_operator = turn.user in self._rules.operators
+        if turn.priority is not None and not is_operator and not self._rules.compat:
+            problem = "only an operator may set a priority; remove it, or use nice"
+            return NotEntitled(code="AccountingPolicy", problem=problem)
+        if turn.nice < 0 and not is_operator:
+            problem = f"nice is {turn.nice}; only an operator may go below 0"
+            return NotEntitled(code="AccountingPolicy", problem=problem)
+        if turn.partition and turn.partition not in self.partitions:
+            problem = f"there is no partition {turn.partition}"
+            return NotEntitled(code="PartitionConfig", problem=problem)
+        if turn.qos and member.qos is None:
+            return NotEntitled(code="InvalidQOS", problem=f"there is no QOS {turn.qos}")
+        return self._not_allowed(member) or _shut(member.partition)
+
+    def _not_allowed(self, member: Member) -> NotEntitled | None:
+        qos, partition = member.qos, member.partition
+        allowed = next(
+            (
+                self._accounts.specs[number].qos
+                for number in self._accounts.path(member.association)
+                if self._accounts.specs[number].qos
+            ),
+            (),
+        )
+        if qos is not None and allowed and qos.name not in allowed:
+            problem = f"its account may not use QOS {qos.name}, only {', '.join(allowed)}"
+            return NotEntitled(code="InvalidQOS", problem=problem)
+        if partition is None:
+            return None
+        name = qos.name if qos is not None else ""
+        if (partition.allow_qos and name not in partition.allow_qos) or name in partition.deny_qos:
+            problem = f"partition {partition.name} does not take QOS {name or '(none)'}"
+            return NotEntitled(code="QOSNotAllowed", problem=problem)
+        denied = any(self._is_below(member, one) for one in partition.deny_accounts)
+        allow = partition.allow_accounts
+        if denied or (allow and not any(self._is_below(member, one) for one in allow)):
+            problem = f"partition {partition.name} does not take its account"
+            return NotEntitled(code="AccountNotAllowed", problem=problem)
+        return None
+
+    def _is_below(self, member: Member, account: str) -> bool:
+        return self._accounts.is_below(member.association, account)
+
+    def may_set_priority(self, workload: Workload) -> bool:
+        """Say whether a priority that was set by hand counts."""
+        turn = workload.turn
+        return turn.priority is not None and turn.user in self._rules.operators
+
+
+def _shut(partition: Partition | None) -> NotEntitled | None:
+    """Say whether a partition starts nobody at all; one that drains runs what is queued."""
+    if partition is None or partition.state in ("UP", "DRAIN"):
+        return None
+    code = "PartitionDown" if partition.state == "DOWN" else "PartitionInactive"
+    problem = f"partition {partition.name} is {partition.state.lower()}"
+    return NotEntitled(code=code, problem=problem)
