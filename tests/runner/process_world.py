@@ -106,7 +106,8 @@ class ProcessWorld:
             logs=LogFolder(self.directory / "logs"),
         )
         assembly = embedded(live.view, DEFAULTS)
-        driver = live.driver((*assembly.controllers, self.runner.kubelet, others), LANES)
+        ours = (self.runner.kubelet, self.runner.checkpoints, others)
+        driver = live.driver((*assembly.controllers, *ours), LANES)
         self.recovered = self.runner.begin(
             lambda namespace, pod: driver.want("process-kubelet", Key(namespace, pod))
         )

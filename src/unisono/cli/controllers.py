@@ -63,7 +63,7 @@ async def controlling(api: Api, pods: Pods, settings: Settings = DEFAULTS) -> As
     )
     # Commands of manifests become processes of ours only where somebody asked for that.
     runner = _process_runner(pods, addresses, clock) if pods.manner == "process" else None
-    kubelets = (kubelet, runner.kubelet) if runner is not None else (kubelet,)
+    kubelets = (kubelet,) if runner is None else (kubelet, runner.kubelet, runner.checkpoints)
     assembly = embedded(live.view, settings)
     driver = live.driver((*assembly.controllers, *kubelets), LANES)
     if runner is not None:

@@ -60,6 +60,7 @@ from unisono.control.scheduler.explainer import Explainer
 from unisono.control.scheduler.loop import Scheduler
 from unisono.control.scheduler.reading import Manifests
 from unisono.control.view import Index, View
+from unisono.control.watchdog import Watchdog
 from unisono.kinds.settings import Settings
 from unisono.kube.mapping import Kind
 
@@ -191,6 +192,7 @@ def embedded(view: View, settings: Settings) -> Assembly:
             *(PodGroupStatus(kind) for kind in GROUPS if kind != UPSTREAM_WORKLOAD),
             NodeKeeper(),
             NodeHealth(),
+            Watchdog(scheduler.can_replace),
             *(keeps(tally, manifests, settings.policy) for keeps in statuses),
         ),
     )

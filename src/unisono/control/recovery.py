@@ -11,6 +11,7 @@ count. Its class says what that means:
 | config     | it could not even be started                         | yes    | 10 s, 20 s, …    |
 | disruption | the pod was deleted, evicted or preempted            | no     | none             |
 | infra      | its node is gone, not ready, or has a broken device  | no     | none             |
+| hang       | nobody got any further for a while                   | yes    | none             |
 
 Pure: dictionaries in, values out; shared by every kind of job that restarts as a whole.
 """
@@ -41,8 +42,10 @@ _SOUND_SECONDS = 600.0
 # A gang that cannot even start will not start the fourth time either.
 _MOST_BAD_STARTS = 3
 
-Class = Literal["app", "config", "disruption", "infra"]
-_COUNTED: tuple[Class, ...] = ("app", "config")
+Class = Literal["app", "config", "disruption", "infra", "hang"]
+COUNTED: tuple[Class, ...] = ("app", "config", "hang")
+# Why the watchdog fails a pod whose gang does not get any further.
+HANG = "CollectiveHang"
 
 _NODE_REASONS = ("NodeLost", "NodeShutdown", "NodeAffinity", "Terminated", "Shutdown")
 _NODE_DISRUPTIONS = ("DeletionByTaintManager", "DeletionByPodGC", "TerminationByKubelet")
@@ -72,7 +75,7 @@ class Incident:
     @property
     def counts(self) -> bool:
         """Whether the job itself is to blame, so that its limit counts it."""
-        return self.cause in _COUNTED
+        return self.cause in COUNTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +169,8 @@ def decide(
     if budget.used >= budget.limit:
         message = f"failed after {budget.used} of at most {budget.limit} restarts: "
         return GiveUp("ReachedMaxRestarts", message + incident.message)
+    if incident.cause == "hang":  # waiting was what it did all the time
+        return Restart(now, row, counts=True)
     delay = min(budget.first_delay * (1 << min(row - 1, 16)), _LONGEST_DELAY_SECONDS)
     return Restart(max(now, incident.at + delay), row, counts=True)
 
@@ -226,7 +231,7 @@ def first_cause(
     return min(causes, key=lambda one: (one.at, _PRECEDENCE[one.cause], one.pod))
 
 
-_PRECEDENCE: Mapping[Class, int] = {"infra": 0, "app": 1, "config": 1, "disruption": 2}
+_PRECEDENCE: Mapping[Class, int] = {"infra": 0, "app": 1, "config": 1, "hang": 1, "disruption": 2}
 
 
 def cause_of(pod: Json, node: Callable[[str], Json | None]) -> Incident | None:
@@ -250,6 +255,8 @@ def cause_of(pod: Json, node: Callable[[str], Json | None]) -> Incident | None:
     disruption = find(status.get("conditions"), "DisruptionTarget")
     if disruption is not None and disruption["status"] == "True":
         message = f"pod {name}: {disruption.get('message') or disruption['reason']}"
+        if disruption["reason"] == HANG:
+            return Incident("hang", HANG, disruption["message"], name, on, at)
         return Incident("disruption", disruption["reason"], message, name, on, at)
     if not by_itself:
         gone_at = told_to_go or at

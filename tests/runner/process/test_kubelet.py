@@ -11,6 +11,7 @@ from tests.runner.simulated_world import node, pod, word
 from tests.support.control_world import World
 from unisono.control.assembly import Assembly, embedded
 from unisono.control.names import CONFIG_MAP, NODE, POD
+from unisono.control.progress import PROGRESS, progress_of
 from unisono.control.view import View
 from unisono.kinds.settings import Settings
 from unisono.kube.form import Key
@@ -40,6 +41,7 @@ class Pretended:
     asked: list[tuple[str, str, str]] = field(default_factory=list)
     answers: dict[tuple[str, str, str], bool] = field(default_factory=dict)
     hosts: dict[str, str] = field(default_factory=dict)
+    reports: dict[str, tuple[str, float]] = field(default_factory=dict)
 
     def look(self, uid: str, container: str) -> Seen | None:
         return self.seen.get((uid, container))
@@ -73,6 +75,9 @@ class Pretended:
 
     def answer(self, uid: str, container: str, which: str) -> bool | None:
         return self.answers.pop((uid, container, which), None)
+
+    def progress(self, uid: str, container: str) -> tuple[str, float] | None:
+        return self.reports.get(container)
 
     def refresh(self, volumes: list[Volume]) -> None:
         self.calls.append("refresh")
@@ -319,5 +324,24 @@ def test_processes_of_pods_that_are_gone_are_ended_at_the_start() -> None:
         await stage.world.settle()
         assert "forget" in stage.machine.calls
         assert (uid, "main") not in stage.machine.seen
+
+    told(story)
+
+
+def test_a_pod_says_how_far_its_program_is() -> None:
+    async def story(stage: Stage) -> None:
+        await begin(stage, pod(command=["train"]))
+        assert PROGRESS not in stage.pod["metadata"]["annotations"]
+        at = stage.world.clock.time
+        stage.machine.reports["main"] = ('{"step": 7, "total": 90, "loss": 0.5}', at)
+        await stage.world.pass_time(10)
+        said = progress_of(stage.pod["metadata"]["annotations"])
+        assert said is not None
+        assert (said.step, said.total, said.loss, said.when) == (7, 90, 0.5, int(at))
+        version = stage.pod["metadata"]["resourceVersion"]
+        for nonsense in ("", "step 8", "[]", '{"steps": 1}'):
+            stage.machine.reports["main"] = (nonsense, at + 1)
+            await stage.world.pass_time(10)
+        assert stage.pod["metadata"]["resourceVersion"] == version
 
     told(story)

@@ -20,7 +20,7 @@ import os, signal, socket, sys, time
 rank = int(os.environ["PET_NODE_RANK"])
 attempt = int(os.environ["UNISONO_RESTART_COUNT"])
 address = (os.environ["PET_MASTER_ADDR"], int(os.environ["PET_MASTER_PORT"]))
-checkpoint = "/checkpoints/step"
+checkpoint = os.environ["UNISONO_CHECKPOINT_DIR"] + "/step"
 
 step = int(open(checkpoint).read()) if os.path.exists(checkpoint) else 0
 if rank == 0:
@@ -56,7 +56,7 @@ async def tell() -> None:
             "A training job of two nodes, as real processes on this machine. Every fifth step is "
             "saved; in step 12 one of the two is killed."
         )
-        await on.create(_claim(), _job())
+        await on.create(_job())
         on.note("kubectl apply -f train-job.yaml")
         await on.until("the gang starts over", lambda: _restarts(on) > 0, 60.0)
         await on.show("kubectl get jobsets", _JOB_SETS)
@@ -91,21 +91,7 @@ async def _last_words(on: Stage) -> list[str]:
     return sorted(lines)
 
 
-def _claim() -> Json:
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "checkpoints", "namespace": "default"},
-        "spec": {
-            "accessModes": ["ReadWriteMany"],
-            "resources": {"requests": {"storage": "1Gi"}},
-        },
-    }
-
-
 def _job() -> Json:
-    volume = {"name": "checkpoints", "persistentVolumeClaim": {"claimName": "checkpoints"}}
-    mount = {"name": "checkpoints", "mountPath": "/checkpoints"}
     return {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainJob",
@@ -118,14 +104,5 @@ def _job() -> Json:
                 "command": ["python3", "-c", _SCRIPT],
                 "resourcesPerNode": {"limits": {"nvidia.com/gpu": "8"}},
             },
-            "podTemplateOverrides": [
-                {
-                    "targetJobs": [{"name": "node"}],
-                    "spec": {
-                        "volumes": [volume],
-                        "containers": [{"name": "node", "volumeMounts": [mount]}],
-                    },
-                }
-            ],
         },
     }

@@ -35,7 +35,7 @@ _MOST_FAILED_JOBS = 2
 def failed_on(job_set: Json) -> Iterable[str]:
     """Index JobSets by the node on which they last failed by themselves."""
     incident = Incident.of(job_set["metadata"].get("annotations"))
-    return (incident.node,) if incident is not None and incident.cause == "app" else ()
+    return (incident.node,) if incident is not None and incident.cause in ("app", "hang") else ()
 
 
 class NodeHealth:

@@ -18,7 +18,11 @@ IN_USE = "kueue.x-k8s.io/resource-in-use"
 _LONGEST_NAME = 253
 _HASH_LENGTH = 5
 # What of the job's own annotations and labels a decision reads from its Workload.
-_CARRIED_ANNOTATIONS = ("kueue.x-k8s.io/admission-gated-by", "unisono.dev/recovery-timeout")
+_CARRIED_ANNOTATIONS = (
+    "kueue.x-k8s.io/admission-gated-by",
+    "unisono.dev/checkpoint-dir",
+    "unisono.dev/recovery-timeout",
+)
 
 
 def workload_name(kind: Kind, name: str, uid: str) -> str:

@@ -19,6 +19,7 @@ from unisono.control.operators.jobset_rules import (
     ruling,
 )
 from unisono.control.recovery import (
+    COUNTED,
     Budget,
     GiveUp,
     Incident,
@@ -93,7 +94,7 @@ def _gang(job_set: Json, jobs: Jobs, ruled: Ruling, view: View, now: float) -> F
     )
     if written is not None and written.attempt == following:
         # The decision was made and the process died before the restart was counted.
-        counts = written.cause in ("app", "config") and not ignores
+        counts = written.cause in COUNTED and not ignores
         message = _sentence(written, budget, counts=counts)
         return Restarted(_reason(ruled), message, counts, written)
     incident = _incident(jobs, ruled, view, now)

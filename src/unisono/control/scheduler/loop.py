@@ -25,11 +25,12 @@ from unisono.control.scheduler.unexamined import Unexamined
 from unisono.control.view import View
 from unisono.engine.audit import Standing
 from unisono.engine.cycle import plan
-from unisono.engine.model.explanation import Explanation
-from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.explanation import Explanation, GangDoesNotFit
+from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.plan import Plan, evictions
 from unisono.engine.model.workload import Workload
 from unisono.engine.rehearsal import refuse_if_broken
+from unisono.engine.repair import repair
 from unisono.engine.state.changes import PolicySet, TimePassed
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import carry_out
@@ -121,6 +122,13 @@ class Scheduler:
                 self._unexamined.configured()
         if now > self.state.now:
             self.state.apply(TimePassed(now))
+
+    def can_replace(self, key: str, nodes: Sequence[str]) -> bool:
+        """Say whether a workload would get other nodes for these, as things are."""
+        if WorkloadKey(key) not in self.state.running:
+            return False
+        lost = frozenset(NodeName(node) for node in nodes)
+        return not isinstance(repair(self.state, WorkloadKey(key), lost), GangDoesNotFit)
 
     def _repair(self, view: View, now: float) -> Steps:
         """Give gangs that lost nodes others, before anybody new gets those."""

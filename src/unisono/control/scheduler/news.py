@@ -14,6 +14,7 @@ import orjson
 from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.controller import own_key
+from unisono.control.progress import PROGRESS
 from unisono.control.scheduler.repairs import is_repairing
 from unisono.control.view import View
 from unisono.kube.form import Key
@@ -71,7 +72,7 @@ class News:
             metadata.get("generation"),
             metadata.get("deletionTimestamp"),
             metadata.get("labels"),
-            metadata.get("annotations"),
+            {**(metadata.get("annotations") or {}), PROGRESS: None},
             conditions,
             is_repairing(workload),
             [(name, value) for name, value in status.items() if name != "conditions"],

@@ -2,6 +2,7 @@
 
 PODS/uid/hosts                         names, as the pod sees them
 PODS/uid/volumes/NAME/                 what lives as long as the pod
+PODS/uid/progress/NAME.json            how far a container says it is
 PODS/uid/containers/NAME/record.json   what the run was given (launch.Record)
                          state.json    who watches over it (shim)
                          exit.json     how it ended (shim)
@@ -24,6 +25,8 @@ from unisono.runner.process.launch import Plan, Record
 from unisono.runner.process.mounts import Volume, wanted_directories
 
 T = TypeVar("T")
+
+_LONGEST_REPORT = 4096  # bytes of a file that are read for its last line
 
 
 class State(msgspec.Struct, frozen=True):
@@ -102,6 +105,18 @@ class Disk:
         """Return how a run ended, if it did."""
         found = _read(self._own(record) / "exit.json", Exit)
         return found if found is not None and found.run == record.run else None
+
+    def progress(self, uid: str, container: str) -> tuple[str, float] | None:
+        """Return the last whole line in which a container said how far it is, and when."""
+        path = self.pods / uid / "progress" / f"{container}.json"
+        try:
+            with path.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size - _LONGEST_REPORT))
+                lines = file.read().decode(errors="replace").strip().splitlines()
+                return (lines[-1], os.fstat(file.fileno()).st_mtime) if lines else None
+        except OSError:
+            return None
 
     def remove(self, uid: str) -> None:
         """Forget a pod."""

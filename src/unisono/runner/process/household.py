@@ -46,6 +46,9 @@ class Processes(Protocol):
     def answer(self, uid: str, container: str, which: str) -> bool | None:
         """Return an answer that came, once; None if none has come."""
 
+    def progress(self, uid: str, container: str) -> tuple[str, float] | None:
+        """Return the last line in which a container said how far it is, and when."""
+
     def kill(self, uid: str, container: str) -> None:
         """End a container and everything that came of it."""
 

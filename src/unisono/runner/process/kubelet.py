@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from unisono.control import names
+from unisono.control import names, progress
 from unisono.control.actions import Action, Again, Delete, Json, Note, Patch, Ref, Steps
 from unisono.control.conditions import seconds
 from unisono.control.controller import own_key
@@ -36,6 +36,8 @@ _LEAST_GRACE_SECONDS = 2.0
 _DEFAULT_GRACE_SECONDS = 30.0
 # While killed processes are on their way out.
 _LOOK_SECONDS = 0.5
+# How often somebody is asked how far they are.
+_PROGRESS_SECONDS = 5.0
 TIER = "unisono.dev/runner-tier"
 
 
@@ -127,7 +129,7 @@ class ProcessKubelet:
         metadata = pod["metadata"]
         is_deleted = "deletionTimestamp" in metadata
         if (pod.get("status") or {}).get("phase") in TERMINAL:
-            self._leave(memory)
+            self._end(memory, pod)
             if is_deleted and metadata.get("deletionGracePeriodSeconds"):
                 yield Delete(Ref.to(pod), grace=0)
             return
@@ -140,6 +142,7 @@ class ProcessKubelet:
         if found.containers != known or is_first or found.failure or found.is_over:
             pod = yield from self._write(pod, found, view, now)
             memory.containers = found.containers
+        yield from self._report(pod, found, now)
         for reason, message, is_warning in found.notes:
             yield Note(Ref.to(pod), reason, message, "Warning" if is_warning else "Normal")
         if (pod.get("status") or {}).get("phase") in TERMINAL:
@@ -148,6 +151,20 @@ class ProcessKubelet:
                 yield Delete(Ref.to(pod), grace=0)
         elif found.again_at < math.inf:
             yield Again(found.again_at)
+
+    def _report(self, pod: Json, found: _Next, now: float) -> Steps:
+        """Say on a running pod how far its program is, if that says so."""
+        running = [one.name for one in found.containers if isinstance(one.state, Running)]
+        if not running:
+            return
+        found.again_at = min(found.again_at, now + _PROGRESS_SECONDS)
+        uid = pod["metadata"]["uid"]
+        told = filter(None, (self._machine.progress(uid, name) for name in running))
+        reports = [report for line, at in told if (report := progress.read(line, at)) is not None]
+        before = progress.progress_of(pod["metadata"].get("annotations"))
+        if reports and (before is None or progress.furthest(reports).step != before.step):
+            said = {progress.PROGRESS: progress.furthest(reports).text()}
+            yield Patch(Ref.to(pod), {"metadata": {"annotations": said}}, exact=False)
 
     def _next(
         self, pod: Json, containers: Containers, memory: _Memory, view: View, now: float
@@ -300,6 +317,12 @@ class ProcessKubelet:
             memory.has_left = True
             self._household.release(memory.uid)
             self._health.forget(memory.uid)
+
+    def _end(self, memory: _Memory, pod: Json) -> None:
+        """End what is left of a pod that somebody else has failed."""
+        if not memory.has_left:
+            self._kill(memory.uid, read(pod))
+        self._leave(memory)
 
     def _living(self, key: Key) -> Iterator[Key]:
         for one, memory in self._memory.items():

@@ -16,6 +16,7 @@ import msgspec
 
 from unisono.control.actions import Json
 from unisono.kinds.quantity import Quantity
+from unisono.runner.process.checkpoints import offer
 from unisono.runner.process.devices import Held, variables
 from unisono.runner.process.environment import Environment, environment
 from unisono.runner.process.expand import expand
@@ -66,6 +67,7 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     pods: str  # directory of running pods
     claims: str  # directory of claims
     logs: str  # directory of logs
+    checkpoints: str = ""  # directory of what jobs keep from one attempt to the next
     env: Mapping[str, str] = {}  # PATH, HOME and the like
     host_paths: tuple[str, ...] = ()
     aliases: tuple[Alias, ...] = ()
@@ -152,18 +154,21 @@ def plan(pod: Json, container: Json, run: int, around: Around) -> Plan:
     def instead(name: str, value: str) -> str:
         return _instead(name, value, pod, around, given_ports, replaced)
 
-    env = environment(container, sources, _given(pod, alias, around), instead)
+    keeps = offer(pod, container["name"], run, sources.view, own=directory, kept=ground.checkpoints)
+    env = environment(container, sources, {**_given(pod, alias, around), **keeps.env}, instead)
     argv, notes = _argv(container, alias, env)
     held_ports = _held_ports(pod, argv, around, replaced)
     places = Places(pod=directory, claims=ground.claims, host_paths=ground.host_paths)
     volumes = volumes_of(pod, places, sources)
-    mounts = mounts_of(container, pod, volumes, env.written)
+    mounts = [*keeps.mounts, *mounts_of(container, pod, volumes, env.written)]
     cwd = container.get("workingDir") or (alias.working_dir if alias else "") or "/"
     whole = env.whole
     if ground.tier == 0:
         put = _rewriting(pod, address, mounts, around.others)
         argv, cwd = [put(word) for word in argv], put(cwd)
-        whole = {**env.given, **{name: put(value) for name, value in env.written.items()}}
+        kept = {name: put(env.given[name]) for name in keeps.env if name in env.given}
+        written = {name: put(value) for name, value in env.written.items()}
+        whole = {**env.given, **kept, **written}
     namespace = metadata.get("namespace", "")
     name = str(container["name"])
     limit = ((container.get("resources") or {}).get("limits") or {}).get("memory", 0)
@@ -201,7 +206,7 @@ def plan(pod: Json, container: Json, run: int, around: Around) -> Plan:
         held_ports=held_ports,
     )
     text = hosts_text(pod, address, around.others)
-    return Plan(launch, record, tuple(volumes.values()), mounts, text)
+    return Plan(launch, record, (*volumes.values(), *keeps.volumes), mounts, text)
 
 
 def _given(pod: Json, alias: Alias | None, around: Around) -> dict[str, str]:

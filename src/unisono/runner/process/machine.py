@@ -178,6 +178,10 @@ class Machine:
         """Return an answer that came, once; None if none has come."""
         return self._answers.pop((uid, container, which), None)
 
+    def progress(self, uid: str, container: str) -> tuple[str, float] | None:
+        """Return the last line in which a container said how far it is, and when."""
+        return self._disk.progress(uid, container)
+
     def kill(self, uid: str, container: str) -> None:
         """End a container and everything that came of it."""
         entry = self._entries.get((uid, container))

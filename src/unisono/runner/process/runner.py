@@ -1,7 +1,7 @@
 """Process pods put together: the machine and its kubelet, ready to be given to a driver.
 
 runner = process_runner(directory, logs, now=clock.now, env=…, addresses=…)
-driver = live.driver((*controllers, runner.kubelet), lanes)
+driver = live.driver((*controllers, runner.kubelet, runner.checkpoints), lanes)
 runner.begin(lambda namespace, pod: driver.want(runner.kubelet.name, Key(namespace, pod)))
 …
 await runner.close()          # or not: containers outlive us, and are found again
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unisono.runner.addresses import Addresses
+from unisono.runner.process.checkpoints import CheckpointKeeper
 from unisono.runner.process.household import Household
 from unisono.runner.process.kubelet import Manners, ProcessKubelet
 from unisono.runner.process.launch import Alias, Ground, Tier
@@ -33,6 +34,7 @@ class ProcessRunner:
 
     machine: Machine
     kubelet: ProcessKubelet
+    checkpoints: CheckpointKeeper
 
     def begin(self, on_change: Callable[[str, str], None]) -> int:
         """Find the containers of an earlier life; return how many still run.
@@ -77,6 +79,7 @@ def process_runner(
         tier=tier if tier is not None else best,
         pods=str(directory / "pods"),
         claims=str(directory / "claims"),
+        checkpoints=str(directory / "checkpoints"),
         logs=str(logs),
         env=given,
         host_paths=tuple(host_paths),
@@ -85,4 +88,5 @@ def process_runner(
     )
     machine = Machine(ground, now)
     household = Household(machine, addresses, Ports(is_port_free))
-    return ProcessRunner(machine, ProcessKubelet(household, manners))
+    keeper = CheckpointKeeper(directory / "checkpoints")
+    return ProcessRunner(machine, ProcessKubelet(household, manners), keeper)
