@@ -1,13 +1,17 @@
-"""`unisono sim trace`: what it says of traces, what it writes, and what it refuses."""
+"""`unisono sim`: what it says of traces and outcomes, what it writes, and what it refuses."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.support.pool_scheduler import schedule
 from unisono.cli.main import main
+from unisono.sim.archive import save_outcome
+from unisono.sim.generate.lublin import lublin
 
 
 def test_a_trace_in_figures(capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,3 +68,55 @@ def test_what_is_wrong_is_said(
 ) -> None:
     assert main(["sim", "trace", *arguments]) == 2
     assert problem in capsys.readouterr().err
+
+
+# --- sim show ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> list[str]:
+    """Two policies, three seeds each."""
+    names = []
+    for policy in ("fcfs", "easy"):
+        for seed in (1, 2, 3):
+            trace = lublin(jobs=200, processors=32, load=1, seed=seed)
+            path = tmp_path / f"{policy}-{seed}.npz"
+            save_outcome(replace(schedule(trace, policy), seed=seed), path)
+            names.append(str(path))
+    return names
+
+
+def test_outcomes_side_by_side(saved: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sim", "show", *saved]) == 0
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert first.split() == ["FIGURE", "fcfs", "easy", "DIFFERENCE"]
+    (slowdown,) = [line for line in rest if line.startswith("bounded slowdown, mean ")]
+    assert slowdown.endswith(" better")
+    assert len({len(line) for line in rest}) == 1  # aligned to the right
+
+
+def test_outcomes_for_programs(saved: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sim", "show", *saved, "-o", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["policies"], found["seeds"]) == (["fcfs", "easy"], 3)
+    (wait,) = [row for row in found["rows"] if row["key"] == "wait.mean"]
+    assert wait["cells"][1]["verdict"] == "better"
+    assert wait["cells"][0]["difference"] is None
+
+
+def test_a_page_of_outcomes(
+    saved: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.html"
+    assert main(["sim", "show", *saved, "--html", str(page)]) == 0
+    assert capsys.readouterr().out.startswith("FIGURE")
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>")
+    assert "lublin-200: fcfs and easy" in text
+
+
+def test_a_file_that_is_no_outcome(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.npz"
+    path.write_text("x")
+    assert main(["sim", "show", str(path)]) == 2
+    assert "is no outcome of a simulation" in capsys.readouterr().err

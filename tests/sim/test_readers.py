@@ -266,6 +266,7 @@ def test_settings_of_generators() -> None:
         open_trace("lublin:jobs=many")
 
 
+@pytest.mark.slow
 def test_published_lists() -> None:
     philly = open_trace(str(published("philly/philly_jobs.csv.gz")))
     assert len(philly) == 82_247

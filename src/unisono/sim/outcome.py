@@ -45,6 +45,7 @@ class Spans:
     start: FloatArray
     end: FloatArray
     pods: IntArray  # of this job on this node
+    size: IntArray | None = None  # of each node: thousandths of GPUs, or of CPUs without GPUs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

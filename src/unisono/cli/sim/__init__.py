@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import argparse
 
-from unisono.cli.sim import trace
+from unisono.cli.sim import show, trace
 
-VERBS = (trace,)
+VERBS = (trace, show)
 
 EPILOG = """\
 examples:
   unisono sim trace KTH-SP2.swf.gz
   unisono sim trace gpu:jobs=10000,load=0.9 --cluster 1000x{gpu=8}
   unisono sim trace jobs.csv --map submit=submit_time,run=duration,gpus=gpu_request
+  unisono sim show fifo.npz easy.npz --html comparison.html
 
 `unisono sim VERB --help` says more about a verb.
 """

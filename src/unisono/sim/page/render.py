@@ -1,0 +1,220 @@
+"""Outcomes as one HTML page: what is known as text and tables, curves and bars drawn by `page.js`.
+
+The page asks for nothing: style, script and figures are inside, and its policy forbids the rest.
+Everything is reduced here before it is written, so the page stays small however long the run was.
+"""
+
+from __future__ import annotations
+
+import html
+import pkgutil
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from unisono.sim.comparison import Comparison
+from unisono.sim.errors import BadTrace
+from unisono.sim.form import duration, number
+from unisono.sim.measures import capacity, counts_gpus, sizes, waits
+from unisono.sim.outcome import Outcome
+from unisono.sim.page.gantt import bars, node_sizes
+from unisono.sim.page.series import binned, edges_of, peaks, shares_up_to, wait_grid
+from unisono.sim.page.tables import comparison_table, tiles
+from unisono.sim.page.windows import Window, run_of, windows_of
+from unisono.sim.trace import FloatArray
+
+MOST_NODES = 2000  # nodes that are named at the side of a chart
+_MILLE = 1000
+
+Json = dict[str, Any]
+
+
+def page(outcomes: Sequence[Outcome], found: Comparison, title: str = "") -> str:
+    """Return the page; charts show the first seed of every policy, the table all of them."""
+    if not outcomes or not len(outcomes[0].trace):
+        raise BadTrace("", "there is nothing to show: no outcome, or a trace without jobs")
+    shown = _first_of_each(outcomes)
+    heading = title or f"{shown[0].trace.name}: {_and(found.policies)}"
+    content = msgspec.json.encode(_content(shown)).decode().replace("<", "\\u003c")
+    return _HTML.format(
+        title=html.escape(heading),
+        subtitle=html.escape(_subtitle(shown, found)),
+        style=_part("page.css"),
+        tiles=tiles(found),
+        table=comparison_table(found),
+        unit="GPUs" if counts_gpus(shown[0]) else "CPUs",
+        content=content,
+        script=_part("page.js"),
+    )
+
+
+def _first_of_each(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    first: dict[str, Outcome] = {}
+    for outcome in outcomes:
+        first.setdefault(outcome.policy, outcome)
+    return list(first.values())
+
+
+def _part(name: str) -> str:
+    content = pkgutil.get_data("unisono.sim.page", name)
+    assert content is not None, "the parts of the page belong to the package"
+    return content.decode()
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _subtitle(shown: Sequence[Outcome], found: Comparison) -> str:
+    trace, has = shown[0].trace, shown[0].capacity
+    cluster = f"{has.nodes:,} nodes" if has.nodes else "a cluster"
+    if counts_gpus(shown[0]):
+        cluster += f" with {number(has.gpu_milli / 1000)} GPUs"
+    else:
+        cluster += f" with {number(has.cpu / 1000)} CPUs"
+    parts = [
+        f"{len(trace):,} jobs submitted over {duration(float(trace.submit[-1] - trace.submit[0]))}",
+        cluster,
+    ]
+    if trace.dropped.total:
+        parts.append(f"{trace.dropped.total:,} jobs of the source left out")
+    if found.seeds > 1:
+        parts.append(f"table over {found.seeds} seeds, charts of the first")
+    return " · ".join(parts)
+
+
+def _content(shown: Sequence[Outcome]) -> Json:
+    first, last = run_of(shown)
+    edges = edges_of(first, last)
+    longest = max((float(waits(one).max(initial=0.0)) for one in shown), default=0.0)
+    grid = wait_grid(longest)
+    trace = shown[0].trace
+    return {
+        "first": first,
+        "last": last,
+        "epoch": trace.epoch,
+        "unit": "GPUs" if counts_gpus(shown[0]) else "CPUs",
+        "capacity": capacity(shown[0]),
+        "waits": _rounded(grid, 4),
+        "queues": list(trace.queues),
+        "nodes": _nodes(shown),
+        "policies": [_policy(one, edges, grid) for one in shown],
+        "windows": [_window(window, shown) for window in windows_of(shown)],
+    }
+
+
+def _policy(outcome: Outcome, edges: FloatArray, grid: FloatArray) -> Json:
+    depth = outcome.depth
+    used = depth.gpu_milli if counts_gpus(outcome) else depth.cpu
+    whole = max(1000 * capacity(outcome), 1.0)
+    pending = depth.pending.astype(np.float64)
+    mille = _MILLE * binned(depth.time, used / whole, edges)
+    shares = _MILLE * shares_up_to(waits(outcome), grid, len(outcome.trace))
+    return {
+        "name": outcome.policy,
+        "use": np.round(mille).astype(int).tolist(),
+        "queue": _rounded(binned(depth.time, pending, edges), 3),
+        "peak": peaks(depth.time, pending, edges).astype(int).tolist(),
+        "waits": np.round(shares, 1).tolist(),
+    }
+
+
+def _rounded(values: FloatArray, digits: int) -> list[float]:
+    """Return values with so many digits that mean something."""
+    return [float(f"{value:.{digits}g}") for value in values.tolist()]
+
+
+def _nodes(shown: Sequence[Outcome]) -> Json | None:
+    spans = shown[0].spans
+    if spans is None or len(spans.names) > MOST_NODES:
+        return None
+    return {"names": list(spans.names), "sizes": [size / 1000 for size in node_sizes(shown[0])]}
+
+
+def _window(window: Window, shown: Sequence[Outcome]) -> Json:
+    return {
+        "title": window.title,
+        "start": window.start,
+        "length": window.end - window.start,
+        "charts": [_chart(one, window) for one in shown],
+    }
+
+
+def _chart(outcome: Outcome, window: Window) -> Json:
+    """Return the bars of a window as one flat list, and the jobs they are about."""
+    trace, size = outcome.trace, sizes(outcome)
+    length = window.end - window.start
+    jobs: dict[int, int] = {}
+    flat: list[float] = []
+    for bar in bars(outcome, window):
+        place = jobs.setdefault(bar.job, len(jobs))
+        # A ten-thousandth of the window is a fraction of a pixel.
+        start, end = (round(10_000 * (at - window.start) / length) for at in (bar.start, bar.end))
+        flat += [place, bar.low / 1000, bar.high / 1000, max(start, -1), min(end, 10_001)]
+    about = [
+        [
+            trace.name_of(row),
+            int(trace.queue[row]),
+            float(size[row]),
+            round(float(outcome.start[row] - trace.submit[row]), 1),
+            round(float(outcome.running[row]), 1),
+            int(outcome.preemptions[row]),
+        ]
+        for row in jobs
+    ]
+    return {"bars": flat, "jobs": about}
+
+
+_HTML = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" \
+content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
+<title>{title}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<a class="skip" href="#table">Skip to the table</a>
+<header>
+<h1>{title}</h1>
+<p>{subtitle}</p>
+</header>
+<main>
+<section aria-label="In short" class="tiles">
+{tiles}
+</section>
+<nav class="policies" id="policies" aria-label="Policies shown in the charts"></nav>
+<div class="grid">
+<section><h2>How long jobs wait</h2>
+<p>Share of all jobs that start within a wait; higher is better.</p>
+<figure id="waits"></figure></section>
+<section><h2>Jobs in the queue</h2>
+<p>Jobs waiting over time. <span id="queue-scale"></span></p>
+<figure id="queue"></figure></section>
+<section class="wide"><h2>Utilisation</h2>
+<p>Share of all {unit} in use over time.</p>
+<div id="use"></div></section>
+</div>
+<section><h2>Who ran where</h2>
+<p>One bar is a job: time to the right, {unit} from top to bottom. What is empty is idle.</p>
+<div class="controls" id="controls"></div>
+<div id="gantt"></div>
+</section>
+<section id="table" tabindex="-1"><h2>All figures</h2>
+{table}
+</section>
+<noscript><p>The charts need JavaScript; the table does not.</p></noscript>
+</main>
+<p id="said" class="unseen" role="status" aria-live="polite"></p>
+<script type="application/json" id="content">{content}</script>
+<script>
+{script}</script>
+</body>
+</html>
+"""

@@ -1,0 +1,82 @@
+"""The page about outcomes in a real browser: it draws, it listens to keys, it breaks nothing."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.pool_scheduler import schedule
+from unisono.sim.comparison import compare
+from unisono.sim.generate.lublin import lublin
+from unisono.sim.page.render import page
+
+pytestmark = pytest.mark.real
+
+# Runs in the page after its own script: presses keys, and leaves what it saw in the document.
+_PROBE = """<script>
+addEventListener("error", (event) => { document.body.dataset.trouble = event.message; });
+const press = (target, key) => target.dispatchEvent(new KeyboardEvent("keydown", { key }));
+const said = document.getElementById("said");
+const note = (name) => { document.body.dataset[name] = said.textContent; };
+requestAnimationFrame(() => requestAnimationFrame(() => {
+  const curve = document.querySelector("#waits svg");
+  curve.focus();
+  press(curve, "End");
+  note("curve");
+  const bars = document.querySelector("#gantt canvas");
+  bars.focus();
+  press(bars, "n");
+  note("bars");
+  press(bars, "+");
+  document.querySelectorAll("#policies button")[0].click();
+  document.body.dataset.hidden = document.querySelectorAll("#gantt > figure[hidden]").length;
+  const pen = document.querySelectorAll("#gantt canvas")[1].getContext("2d");
+  const { width, height } = pen.canvas;
+  const colors = new Set();
+  const pixels = new Uint32Array(pen.getImageData(0, 0, width, height).data.buffer);
+  for (const pixel of pixels) colors.add(pixel);
+  document.body.dataset.colors = colors.size;
+  document.body.dataset.wider = document.documentElement.scrollWidth > innerWidth;
+}));
+</script>"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> str:
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if (found := shutil.which(name)) is not None:
+            return found
+    pytest.skip("there is no Chromium here")
+
+
+@pytest.mark.parametrize("width", [500, 1280])
+def test_the_page_draws_and_listens(browser: str, tmp_path: Path, width: int) -> None:
+    trace = lublin(jobs=800, processors=64, load=1.0, seed=3)
+    outcomes = [schedule(trace, policy) for policy in ("fcfs", "easy", "easy-sjbf")]
+    path = tmp_path / "page.html"
+    text = page(outcomes, compare(outcomes))
+    path.write_text(text.replace("</body>", f"{_PROBE}</body>"), encoding="utf-8")
+    dumped = subprocess.run(
+        [
+            *(browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom"),
+            *(f"--window-size={width},2000", "--virtual-time-budget=4000"),
+            *(f"--user-data-dir={tmp_path / 'profile'}", path.as_uri()),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    ).stdout
+    seen = dict(re.findall(r'data-(\w+)="([^"]*)"', re.findall(r"<body[^>]*>", dumped)[0]))
+    assert 'data-drawn="yes"' in dumped
+    assert "trouble" not in seen
+    assert re.match(r"wait at most .* d; fcfs 100 %; easy 100 %; easy-sjbf 100 %", seen["curve"])
+    assert re.match(r"fcfs: \d+, \d+ CPUs, waited .*, ran ", seen["bars"])
+    assert seen["hidden"] == "1"
+    assert int(seen["colors"]) > 20
+    assert seen["wider"] == "false"  # nothing hangs over the side
+    assert dumped.count('class="curve"') == 2 + 2 + 2
