@@ -44,6 +44,15 @@ def test_a_trace_is_written_and_read_again(
     assert path.read_bytes() == again
 
 
+def test_a_trace_is_shaken(tmp_path: Path) -> None:
+    paths = [tmp_path / "plain.jsonl", tmp_path / "shaken.jsonl", tmp_path / "again.jsonl"]
+    for path, more in zip(paths, ([], ["--shake", "1"], ["--shake", "1"]), strict=True):
+        assert main(["sim", "trace", "gpu:jobs=50", "--write", str(path), *more]) == 0
+    plain, once, again = (path.read_bytes() for path in paths)
+    assert once != plain
+    assert once == again
+
+
 def test_dropped_jobs_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job = "1 0 -1 {run} 4 -1 -1 4 60 -1 1 7 2 -1 3 -1 -1 -1\n"
     path = tmp_path / "log.swf"

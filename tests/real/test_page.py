@@ -22,7 +22,7 @@ addEventListener("error", (event) => { document.body.dataset.trouble = event.mes
 const press = (target, key) => target.dispatchEvent(new KeyboardEvent("keydown", { key }));
 const said = document.getElementById("said");
 const note = (name) => { document.body.dataset[name] = said.textContent; };
-requestAnimationFrame(() => requestAnimationFrame(() => {
+setTimeout(() => {
   const curve = document.querySelector("#waits svg");
   curve.focus();
   press(curve, "End");
@@ -41,7 +41,7 @@ requestAnimationFrame(() => requestAnimationFrame(() => {
   for (const pixel of pixels) colors.add(pixel);
   document.body.dataset.colors = colors.size;
   document.body.dataset.wider = document.documentElement.scrollWidth > innerWidth;
-}));
+}, 100);
 </script>"""
 
 

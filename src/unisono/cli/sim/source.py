@@ -28,6 +28,9 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--procs", type=int, default=0, metavar="N", help="size of the machine")
     parser.add_argument("--skip-bad", action="store_true", help="count bad lines, do not stop")
     parser.add_argument("--seed", type=int, help="of a generator")
+    parser.add_argument(
+        "--shake", type=int, metavar="SEED", help="move every arrival by up to 30 s, at random"
+    )
 
 
 def trace_of(text: str, arguments: argparse.Namespace) -> Trace:
@@ -41,4 +44,9 @@ def trace_of(text: str, arguments: argparse.Namespace) -> Trace:
         processors=arguments.procs,
         skip_bad=arguments.skip_bad,
     )
-    return open_trace(text, how, seed=arguments.seed)
+    trace = open_trace(text, how, seed=arguments.seed)
+    if arguments.shake is None:
+        return trace
+    from unisono.sim.shaking import shaken
+
+    return shaken(trace, seed=arguments.shake)
