@@ -21,8 +21,15 @@ from unisono.control.actions import (
 from unisono.control.conditions import find, is_true, seconds, timestamp, with_condition
 from unisono.control.controller import own_key, owner_key
 from unisono.control.operators.indexes import format_indexes
-from unisono.control.operators.job_counts import INDEX, TRACKING, Counts, count, index_of
-from unisono.control.operators.job_rules import Verdict, free_indexes, ignored, verdict
+from unisono.control.operators.job_counts import (
+    INDEX,
+    INDEX_FAILURES,
+    TRACKING,
+    Counts,
+    count,
+    index_of,
+)
+from unisono.control.operators.job_rules import Verdict, free_indexes, ruled, verdict
 from unisono.control.operators.pods import is_deleting, is_ready, pod_from, pod_name
 from unisono.control.view import View
 from unisono.kube.form import Key
@@ -63,7 +70,7 @@ class JobOperator:
                 job = yield Patch(Ref.to(job), cleared, "status")
             yield from _expire(job, now)
             return
-        counts = count(job, pods, ignored(job, pods))
+        counts = count(job, pods, ruled(job, pods, "Ignore"), ruled(job, pods, "FailIndex"))
         if job["spec"].get("suspend"):
             yield from self._suspend(job, counts, now)
             return
@@ -123,11 +130,11 @@ class JobOperator:
             missing -= len(counts.terminating)
         if missing <= 0:
             return
-        wait = _backoff_until(job, counts)
-        if wait > now:
-            yield Again(wait)
-            return
-        yield Together([Create(pod) for pod in _new_pods(job, counts, min(missing, _MOST_AT_ONCE))])
+        numbers, again_at = _numbers(spec, counts, min(missing, _MOST_AT_ONCE), now)
+        if again_at is not None:
+            yield Again(again_at)
+        if numbers:
+            yield Together([Create(pod) for pod in _new_pods(job, counts, numbers)])
 
     def _end(self, job: Json, counts: Counts, end: Verdict, status: Json, now: float) -> Steps:
         """Stop what runs; once nothing does, say how it ended."""
@@ -192,6 +199,8 @@ def _status(job: Json, counts: Counts, now: float) -> Json:
     }
     if job["spec"].get("completionMode") == "Indexed":
         status["completedIndexes"] = format_indexes(counts.completed_indexes)
+    if job["spec"].get("backoffLimitPerIndex") is not None:
+        status["failedIndexes"] = format_indexes(counts.failed_indexes)
     return status
 
 
@@ -240,31 +249,51 @@ def _wanted(spec: Json, counts: Counts) -> int:
     completions = spec.get("completions")
     if completions is None:
         return len(counts.active) if counts.succeeded else parallelism
-    return min(parallelism, max(0, int(completions) - counts.succeeded))
+    left = int(completions) - counts.succeeded - len(counts.failed_indexes)
+    return min(parallelism, max(0, left))
 
 
-def _backoff_until(job: Json, counts: Counts) -> float:
+def _numbers(
+    spec: Json, counts: Counts, missing: int, now: float
+) -> tuple[list[int], float | None]:
+    """Return the numbers of pods to make now, and when others may follow.
+
+    Whoever failed waits: the whole Job, or each index by itself if it has a limit of its own.
+    """
+    is_indexed = spec.get("completionMode") == "Indexed"
+    numbers = free_indexes(spec, counts)[:missing] if is_indexed else list(range(missing))
+    if spec.get("backoffLimitPerIndex") is None:
+        until = _backoff_until(counts.failures_in_a_row())
+        return (numbers, None) if until <= now else ([], until)
+    due = {number: _backoff_until(counts.failures_in_a_row(number)) for number in numbers}
+    later = [at for at in due.values() if at > now]
+    return [number for number in numbers if due[number] <= now], min(later, default=None)
+
+
+def _backoff_until(failures: Sequence[float]) -> float:
     """Return when the next pod may be made, after failures in a row."""
-    if not counts.failed or not counts.last_failure:
+    if not failures:
         return 0.0
-    wait = min(_FIRST_BACKOFF * (1 << min(counts.failed - 1, 10)), _LONGEST_BACKOFF)
-    return counts.last_failure + wait
+    wait = min(_FIRST_BACKOFF * (1 << min(len(failures) - 1, 10)), _LONGEST_BACKOFF)
+    return failures[-1] + wait
 
 
-def _new_pods(job: Json, counts: Counts, missing: int) -> list[Json]:
+def _new_pods(job: Json, counts: Counts, numbers: Sequence[int]) -> list[Json]:
     """Return pods to make. A name follows from the job, the number and how many went before."""
     spec, metadata = job["spec"], job["metadata"]
     is_indexed = spec.get("completionMode") == "Indexed"
-    numbers: Sequence[int] = free_indexes(spec, counts) if is_indexed else range(missing)
     made: list[Json] = []
     round_ = counts.failed + counts.succeeded + len(counts.terminating)
-    for number in numbers[:missing]:
+    for number in numbers:
         place = number if is_indexed else len(counts.active) + number
         base = f"{metadata['name']}-{number}" if is_indexed else metadata["name"]
         name = pod_name(base, metadata["uid"], metadata.get("generation"), place, round_)
         pod = pod_from(spec["template"], job, name, finalizers=[TRACKING])
         if is_indexed:
             _number(pod, metadata["name"], number)
+        if spec.get("backoffLimitPerIndex") is not None:
+            times = len(counts.failures_in_a_row(number))
+            pod["metadata"]["annotations"][INDEX_FAILURES] = str(times)
         made.append(pod)
     return made
 

@@ -17,6 +17,8 @@ from unisono.control.operators.pods import is_deleting, is_terminal, phase_of
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"
+# On a pod: how often its index had failed before it.
+INDEX_FAILURES = "batch.kubernetes.io/job-index-failure-count"
 
 
 @dataclass(slots=True)
@@ -34,7 +36,16 @@ class Counts:
     succeeded: int = 0
     failed: int = 0
     completed_indexes: set[int] = field(default_factory=set)
-    last_failure: float = 0.0
+    failed_indexes: set[int] = field(default_factory=set)  # given up, with a limit per index
+    # When pods failed that count, and when the last one succeeded: what decides about back-off.
+    failures: list[tuple[float, int]] = field(default_factory=list)  # time, index
+    last_success: float = 0.0
+
+    def failures_in_a_row(self, index: int | None = None) -> list[float]:
+        """Return when pods failed since one succeeded; of an index, since ever."""
+        if index is not None:
+            return sorted(at for at, one in self.failures if one == index)
+        return sorted(at for at, _ in self.failures if at > self.last_success)
 
 
 def index_of(pod: Json) -> int:
@@ -46,14 +57,31 @@ def index_of(pod: Json) -> int:
     return int(text) if text.isdecimal() else -1
 
 
-def count(job: Json, pods: Sequence[Json], ignores: set[str]) -> Counts:
-    """Count a Job's pods; `ignores` are uids of failed pods that a rule does not count."""
+def failures_before(pod: Json) -> int:
+    """Return how often the index of a pod had failed when the pod was made."""
+    text = (pod["metadata"].get("annotations") or {}).get(INDEX_FAILURES, "")
+    return int(text) if text.isdecimal() else 0
+
+
+def count(
+    job: Json,
+    pods: Sequence[Json],
+    ignores: set[str],
+    gives_up: set[str] | frozenset[str] = frozenset(),
+) -> Counts:
+    """Count a Job's pods.
+
+    Rules of the Job name failed pods by their uids: those in `ignores` do not count, those in
+    `gives_up` end their index.
+    """
     spec, status = job["spec"], job.get("status") or {}
     counts = Counts(
         succeeded=status.get("succeeded", 0),
         failed=status.get("failed", 0),
         completed_indexes=parse_indexes(status.get("completedIndexes", "")),
+        failed_indexes=parse_indexes(status.get("failedIndexes", "")),
     )
+    most_per_index = spec.get("backoffLimitPerIndex")
     uncounted = status.get("uncountedTerminatedPods") or {}
     listed = {*(uncounted.get("succeeded") or ()), *(uncounted.get("failed") or ())}
     counts_deleting = spec.get("podReplacementPolicy") != "Failed"
@@ -67,6 +95,10 @@ def count(job: Json, pods: Sequence[Json], ignores: set[str]) -> Counts:
             counts.terminating.append(pod)
             if not counts_deleting:
                 continue
+        elif phase_of(pod) == "Succeeded":
+            counts.last_success = max(counts.last_success, ended_at(pod))
+        elif uid not in ignores:
+            counts.failures.append((ended_at(pod), index_of(pod)))
         if not has_finalizer:
             continue
         if uid in listed:
@@ -83,7 +115,9 @@ def count(job: Json, pods: Sequence[Json], ignores: set[str]) -> Counts:
             counts.ignored.append(pod)
         else:
             counts.new_failed.append(pod)
-            counts.last_failure = max(counts.last_failure, ended_at(pod))
+            is_last = most_per_index is not None and failures_before(pod) >= most_per_index
+            if is_last or uid in gives_up:
+                counts.failed_indexes.add(index_of(pod))
     if spec.get("completionMode") == "Indexed":
         counts.succeeded = len(counts.completed_indexes)
     else:

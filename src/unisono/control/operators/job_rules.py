@@ -56,12 +56,14 @@ def _exit_codes(pod: Json) -> Iterator[tuple[str, int]]:
                 yield one["name"], ended["exitCode"]
 
 
-def ignored(job: Json, pods: Sequence[Json]) -> set[str]:
-    """Return the uids of failed pods that do not count."""
+def ruled(job: Json, pods: Sequence[Json], action: str) -> set[str]:
+    """Return the uids of failed pods about which the podFailurePolicy says so."""
+    if not job["spec"].get("podFailurePolicy"):
+        return set()
     return {
         pod["metadata"]["uid"]
         for pod in pods
-        if phase_of(pod) == "Failed" and failure_action(job, pod)[0] == "Ignore"
+        if phase_of(pod) == "Failed" and failure_action(job, pod)[0] == action
     }
 
 
@@ -82,7 +84,19 @@ def verdict(job: Json, counts: Counts, now: float, started_at: float) -> Verdict
     if deadline is not None and started_at and now >= started_at + deadline:
         message = "Job was active longer than specified deadline"
         return Verdict(succeeded=False, reason="DeadlineExceeded", message=message)
-    return _success(spec, counts)
+    return _given_up(spec, counts) or _success(spec, counts)
+
+
+def _given_up(spec: Json, counts: Counts) -> Verdict | None:
+    """Say whether too many indexes failed, or there is none left to try."""
+    failed, most = len(counts.failed_indexes), spec.get("maxFailedIndexes")
+    if most is not None and failed > most:
+        message = "Job has exceeded the specified maximal number of failed indexes"
+        return Verdict(succeeded=False, reason="MaxFailedIndexesExceeded", message=message)
+    if failed and failed + counts.succeeded >= (spec.get("completions") or 0):
+        message = "Job has failed indexes"
+        return Verdict(succeeded=False, reason="FailedIndexes", message=message)
+    return None
 
 
 def _success(spec: Json, counts: Counts) -> Verdict | None:
@@ -107,7 +121,8 @@ def _success(spec: Json, counts: Counts) -> Verdict | None:
 
 def free_indexes(spec: Json, counts: Counts) -> list[int]:
     """Return the numbers that neither ran through nor run now, lowest first."""
-    taken = counts.completed_indexes | {index_of(pod) for pod in counts.active}
+    taken = counts.completed_indexes | counts.failed_indexes
+    taken |= {index_of(pod) for pod in counts.active}
     if spec.get("podReplacementPolicy") == "Failed":
         taken |= {index_of(pod) for pod in counts.terminating}
     return [number for number in range(spec.get("completions") or 0) if number not in taken]
