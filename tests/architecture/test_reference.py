@@ -84,6 +84,8 @@ EXAMPLES: tuple[Blocker, ...] = (
         tried_preemption=True,
     ),
     facts.WaitingForVictims(victims=(_WORKLOAD,)),
+    facts.WaitingForVictims(victims=(), shrinking=(_WORKLOAD,)),
+    facts.WaitingForPods(pods=("ml/notebook",), until=_NOON),
     facts.PreemptionBackoff(until=_NOON, preemptions=2),
     facts.ClaimedThisCycle(queue=_QUEUE),
     facts.ClaimedThisCycle(queue=_QUEUE, overlapping_victims=True),

@@ -53,7 +53,7 @@ from unisono.engine.model.plan import Plan
 from unisono.engine.model.queue import LocalQueue, StopPolicy
 from unisono.engine.model.snapshot import AdmissionCheck, Namespace
 from unisono.engine.model.workload import CheckState
-from unisono.engine.rehearsal import leave
+from unisono.engine.rehearsal import give_up, leave
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import Running
@@ -201,6 +201,12 @@ class EngineMachine(RuleBasedStateMachine):
     def one_leaves(self, number: int) -> None:
         leave(self.state, pick(self._evicting(), number).holding.workload.key, self.now)
         self.is_settled = False
+
+    @rule()
+    def those_told_give_up_pods(self) -> None:
+        for key in sorted(k for k, each in self.state.running.items() if each.holding.keeps):
+            give_up(self.state, key)
+            self.is_settled = False
 
     @precondition(lambda self: self._evicting())
     @rule()

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tests.support import laws
 from tests.support.effort import IS_LONG, effort
 from tests.support.place_books import (
     Path,
@@ -330,6 +331,26 @@ def check_story(pick: Pick) -> None:
         story.happen()
     story.check()
     story.settle()
+
+
+def check_elastic_story(pick: Pick) -> None:
+    story = Story(pick, elastic=True)
+    for _ in range(20):
+        if pick((True, False)):
+            laws.carried_out(story.state, story.decide())
+        story.happen()
+    story.check()
+    story.settle()
+
+
+def test_gangs_that_can_shrink_give_up_what_is_needed_and_no_more() -> None:
+    check_many(check_elastic_story, 15)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4))
+def test_and_in_many_more_stories(part: int) -> None:
+    check_many(check_elastic_story, 40, first=1000 + 40 * TIMES * part)
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from tests.scenarios.reading import Part
 from tests.scenarios.words import RESOURCES, key_of, labels, requests, taint
-from unisono.engine.model.names import NodeName
+from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.node import (
     HOSTNAME,
     HostPort,
@@ -84,7 +84,7 @@ def node(name: str, part: Part) -> Node:
 
 def pod(name: str, part: Part) -> NodePod:
     """Read a pod that somebody else bound to a node."""
-    given = part.fields("node", "labels", "ports", "anti_affinity", *RESOURCES)
+    given = part.fields("node", "labels", "ports", "anti_affinity", "leaves", *RESOURCES)
     own = _own_labels(given, name)
     return NodePod(
         key=key_of(name),
@@ -93,6 +93,7 @@ def pod(name: str, part: Part) -> NodePod:
         labels=own,
         host_ports=_ports(given),
         anti_affinity=_rules(given.get("anti_affinity"), own),
+        leaves_at=Instant(given["leaves"].milliseconds()) if "leaves" in given else None,
     )
 
 

@@ -18,7 +18,7 @@ from tests.scenarios.words import RESOURCES, key_of, resource
 from unisono.engine.explain import message_of, reason_of
 from unisono.engine.model.explanation import Explanation, GangDoesNotFit
 from unisono.engine.model.names import WorkloadKey
-from unisono.engine.model.plan import Admit, Plan, Preempt, Stop, Wait, evictions
+from unisono.engine.model.plan import Admit, Await, Plan, Preempt, Stop, Wait, evictions, shrinks
 from unisono.engine.model.workload import Admission
 
 _ADMITTED_FIELDS = ("flavor", "flavors", "pods", "nodes", "sets", "level", "checks", "replaces")
@@ -63,12 +63,13 @@ def check_outcome(outcome: Part, key: WorkloadKey, found: _Found) -> None:
     if outcome.is_scalar():
         kinds = {outcome.one_of("admitted", "waits"): Part({}, outcome.path)}
     else:
-        kinds = outcome.fields("admitted", "waits", "evicts", "to_run", "stopped")
+        kinds = outcome.fields(*_CHECKS, "to_run")
     for kind, wanted in kinds.items():
         if kind != "to_run":
             _CHECKS[kind](wanted, key, found)
     if "to_run" in kinds:
-        check_admission(kinds["to_run"], found.preemptions[key].admission)
+        later = found.preemptions.get(key) or found.awaits[key]
+        check_admission(kinds["to_run"], later.admission)
 
 
 class _Found:
@@ -79,13 +80,15 @@ class _Found:
         self.preemptions: dict[WorkloadKey, Preempt] = {
             one.workload: one for one in plan.preemptions
         }
+        self.awaits: dict[WorkloadKey, Await] = {one.workload: one for one in plan.awaits}
         self.stops: dict[WorkloadKey, Stop] = {one.workload: one for one in plan.stops}
         self.waits: dict[WorkloadKey, Wait] = {one.explanation.workload: one for one in plan.waits}
         self.evicted = {one.workload: one for one in evictions(plan)}
+        self.smaller = {one.workload: one for one in shrinks(plan)}
 
     def decided(self) -> list[WorkloadKey]:
-        """List who was admitted or told to leave."""
-        return [*self.admissions, *self.evicted]
+        """List who was admitted, or told to leave or to give up pods."""
+        return [*self.admissions, *self.evicted, *self.smaller]
 
     def summary(self) -> str:
         """Return everything that the plan decided, in one line."""
@@ -100,6 +103,8 @@ class _Found:
             return f"{key} evicts: {_plain(self.preemptions[key].victims)}"
         if key in self.evicted:
             return f"{key} was evicted: {_plain(self.evicted[key])}"
+        if key in self.smaller:
+            return f"{key} shrinks: {_plain(self.smaller[key])}"
         if key in self.waits:
             return f"{key} waits: {_plain(self.waits[key])}"
         return f"{key} is not in the plan"
@@ -202,7 +207,7 @@ def _check_evicts(wanted: Part, key: WorkloadKey, found: _Found) -> None:
     preemption = found.preemptions.get(key)
     if preemption is None:
         raise mismatch(wanted, f"expected a preemption, but {found.describe(key)}")
-    victims = {victim.workload: victim for victim in preemption.victims}
+    victims = {victim.workload: victim for victim in preemption.victims if victim.keeps is None}
     named = {key_of(name): part for name, part in wanted.entries()}
     if set(named) != set(victims):
         problem = f"expected {', '.join(named)} to leave, got {', '.join(victims)}"
@@ -215,6 +220,35 @@ def _check_evicts(wanted: Part, key: WorkloadKey, found: _Found) -> None:
             actual = msgspec.to_builtins(victims[name])
             for field, value in given.items():
                 _same(value, value.value, actual[field])
+
+
+def _check_shrinks(wanted: Part, key: WorkloadKey, found: _Found) -> None:
+    """Compare who gives up pods, and with what they go on."""
+    preemption = found.preemptions.get(key)
+    if preemption is None:
+        raise mismatch(wanted, f"expected a preemption, but {found.describe(key)}")
+    victims = {victim.workload: victim for victim in preemption.victims if victim.keeps is not None}
+    named = {key_of(name): part for name, part in wanted.entries()}
+    if set(named) != set(victims):
+        problem = f"expected {', '.join(named)} to give up pods, got {', '.join(victims)}"
+        raise mismatch(wanted, problem)
+    for name, part in named.items():
+        given = part.fields("reason", "already_evicting", "pods", "nodes")
+        victim = victims[name]
+        for field in ("reason", "already_evicting"):
+            if field in given:
+                _same(given[field], given[field].value, getattr(victim, field))
+        kept = {field: given[field].value for field in ("pods", "nodes") if field in given}
+        assert victim.keeps is not None, "those without were left out above"
+        check_admission(Part(kept, part.path), victim.keeps)
+
+
+def _check_awaits(wanted: Part, key: WorkloadKey, found: _Found) -> None:
+    """Compare the pods of others that a workload waits for."""
+    patient = found.awaits.get(key)
+    if patient is None:
+        raise mismatch(wanted, f"expected to wait for pods, but {found.describe(key)}")
+    _same(wanted, [key_of(name) for name in wanted.names()], list(patient.pods))
 
 
 def _check_stopped(wanted: Part, key: WorkloadKey, found: _Found) -> None:
@@ -235,6 +269,8 @@ _CHECKS: Mapping[str, Callable[[Part, WorkloadKey, _Found], None]] = {
     "admitted": _check_admitted,
     "waits": _check_waits,
     "evicts": _check_evicts,
+    "shrinks": _check_shrinks,
+    "awaits": _check_awaits,
     "stopped": _check_stopped,
 }
 
@@ -246,8 +282,9 @@ def _named_victims(named: Mapping[WorkloadKey, Part]) -> set[WorkloadKey]:
     """Return the victims that preemptors of this step name: they need no entry of their own."""
     victims: set[WorkloadKey] = set()
     for outcome in named.values():
-        if isinstance(outcome.value, dict) and "evicts" in outcome.value:
-            victims.update(key_of(name) for name, _ in outcome["evicts"].entries())
+        for kind in ("evicts", "shrinks"):
+            if isinstance(outcome.value, dict) and kind in outcome.value:
+                victims.update(key_of(name) for name, _ in outcome[kind].entries())
     return victims
 
 

@@ -68,7 +68,7 @@ def _pods_ready(part: Part) -> PodsReady:
 
 
 def _placement(part: Part) -> Placement:
-    given = part.fields("scoring", "levels", "gpu_mode")
+    given = part.fields("scoring", "levels", "gpu_mode", "wait_for_leaving")
     found: dict[str, Any] = {}
     if "scoring" in given:
         known = ("leftover", "binpack", "spread", "fgd", "none")
@@ -77,6 +77,8 @@ def _placement(part: Part) -> Placement:
         found["levels"] = tuple(level(item) for item in given["levels"].items())
     if "gpu_mode" in given:
         found["gpu_mode"] = given["gpu_mode"].one_of("preferred", "unconstrained")
+    if "wait_for_leaving" in given:
+        found["wait_for_leaving_ms"] = given["wait_for_leaving"].milliseconds()
     return Placement(**found)
 
 

@@ -33,7 +33,7 @@ from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan, Stop, evictions
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.workload import CheckState, Holding, Workload
-from unisono.engine.rehearsal import leave, rehearse
+from unisono.engine.rehearsal import give_up, leave, rehearse
 from unisono.engine.state import changes
 from unisono.engine.state.filing import carry_out
 from unisono.engine.state.views import explanation, pending, snapshot
@@ -119,6 +119,12 @@ class Story:
         for name in part.names():
             key = self._holding(part, name).workload.key
             leave(self.state, key, self.clock, self._stops.pop(key, None))
+
+    def _give_up(self, part: Part) -> None:
+        for name in part.names():
+            if self._holding(part, name).keeps is None:
+                raise mismatch(part, f"{key_of(name)} was not told to give up pods")
+            give_up(self.state, key_of(name))
 
     def _gone(self, part: Part) -> None:
         for name in part.names():
@@ -348,6 +354,7 @@ _VERBS: Mapping[str, Callable[[Story, Part], None]] = {
     "gone": Story._pods_gone,
     "time": Story._time,
     "leave": Story._leave,
+    "give_up": Story._give_up,
     "finish": Story._gone,
     "delete": Story._gone,
     "ready": Story._ready,

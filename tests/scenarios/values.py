@@ -58,6 +58,7 @@ _TOLERATION = re.compile(r"(?P<key>[^=:]+)(=(?P<value>[^:]*))?(:(?P<effect>\w+))
 _POD_FIELDS = ("pods", "min", "selector", "tolerates", "nodes", *nodes.PLACE_FIELDS)
 _WORKLOAD_FIELDS = (
     *("queue", "local", "namespace", "prio", "at", "sets", "together", "replaces", "copies"),
+    "shrinks",
 )
 _LIMIT_FIELDS = ("max_execution",)
 _RUNNING_FIELDS = ("since", "flavor", "flavors", "evicting", "admitted", "ready")
@@ -247,6 +248,7 @@ def workload(name: str, part: Part, *, created_at: Instant) -> Workload:
         created_at=created_at,
         replaces=key_of(given["replaces"].text()) if "replaces" in given else None,
         min_total=given["together"].whole() if "together" in given else None,
+        can_shrink="shrinks" in given and given["shrinks"].flag(),
         max_execution_ms=given["max_execution"].milliseconds()
         if "max_execution" in given
         else None,

@@ -13,7 +13,7 @@ from unisono.engine.audit.tree import Books, Node, cohort_node, queue_node
 from unisono.engine.audit.world import World, started_by
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import CohortName, Instant, QueueName
-from unisono.engine.model.plan import Plan, Preempt
+from unisono.engine.model.plan import Await, Plan, Preempt
 from unisono.engine.model.resources import Account
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Workload
@@ -153,7 +153,9 @@ def check_nothing_was_missed(state: ClusterState, now: Instant, *, grown: set[No
     for made in settle(awake(snapshot(state)), now):
         for decision in started_by(made):
             root = world.tree.root(queue_node(decision.admission.queue))
-            if isinstance(decision, Preempt):
+            if isinstance(decision, Await):
+                excused = decision.workload in snapshot(state).preemptors  # it waits already
+            elif isinstance(decision, Preempt):
                 excused = all(victim.already_evicting for victim in decision.victims)
                 excused |= root in grown
             else:

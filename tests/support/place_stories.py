@@ -51,7 +51,7 @@ from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import LabelSelector
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import PodSet, TopologyRequest, Workload
-from unisono.engine.rehearsal import leave
+from unisono.engine.rehearsal import give_up, leave
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.views import restore, snapshot
@@ -74,7 +74,8 @@ def some_world(pick: Pick) -> Snapshot:
     )
     return Snapshot(
         policy=Policy(
-            fair_sharing=rarely(pick, None, FairSharing()), placement=some_placement(pick)
+            fair_sharing=rarely(pick, None, FairSharing()),
+            placement=replace(some_placement(pick), wait_for_leaving_ms=pick((0, 60 * SECOND))),
         ),
         topologies=(TOPOLOGY,),
         flavors=flavors,
@@ -139,6 +140,29 @@ def _some_rules(pick: Pick) -> dict[str, Any]:
     return {"labels": pick((APPS[0], APPS[0], APPS[1])), **pick(choices)}
 
 
+def some_elastic(pick: Pick, name: str) -> Workload:
+    """Make a plain gang that can mostly do with fewer pods; priorities differ often."""
+    made = some_workload(pick, name)
+    sets = tuple(
+        PodSet(
+            name=each.name,
+            count=each.count,
+            min_count=pick((1, 1, 2, None)) if each.count > 1 else None,
+            requests=each.requests,
+            topology=each.topology,
+        )
+        for each in made.pod_sets
+    )
+    least = sum(each.min_count or each.count for each in sets)
+    return replace(
+        made,
+        pod_sets=sets,
+        priority=pick((0, 1, 2, 3)),
+        min_total=rarely(pick, None, least + 1),
+        can_shrink=pick((True, True, True, False)),
+    )
+
+
 def some_workload(pick: Pick, name: str) -> Workload:
     """Make a gang of one or two sets, now and then elastic, with rules or with a topology."""
     sets = []
@@ -164,6 +188,7 @@ def some_workload(pick: Pick, name: str) -> Workload:
         priority=pick((0, 0, 1, 2)),
         created_at=Instant(pick((0, 1, 2, 3)) * SECOND),
         min_total=rarely(pick, None, sum(each.count for each in sets)),
+        can_shrink=pick((False, True)),
     )
 
 
@@ -184,14 +209,22 @@ def _grown(pick: Pick, old: Workload, name: str) -> Workload:
 class Story:
     """One cluster, and what happens to it."""
 
-    def __init__(self, pick: Pick) -> None:
-        """Begin with some nodes."""
+    def __init__(self, pick: Pick, *, elastic: bool = False) -> None:
+        """Begin with some nodes; with `elastic`, those who come can mostly be made to shrink."""
         self.pick = pick
+        self.some_workload = some_elastic if elastic else some_workload
         self.now = Instant(100 * SECOND)
         self.state: ClusterState = restore(replace(some_world(pick), now=self.now))
         self.number = 0
         for name in NAMES[: pick((5, 4, 6, 2))]:
             self.state.apply(changes.NodeSet(some_node(pick, name, is_open=True)))
+        if elastic:
+            for queue in [*self.state.config.queues.values()]:
+                rules = PreemptionRules(
+                    within_queue=pick(("LowerPriority", "LowerOrNewerEqualPriority")),
+                    reclaim=pick(("Any", "LowerPriority")),
+                )
+                self.state.apply(changes.QueueSet(replace(queue, preemption=rules)))
 
     def happen(self) -> None:
         """Let one thing happen."""
@@ -199,7 +232,7 @@ class Story:
         self.number += 1
         match pick(("submit", "submit", "submit", "node", "pod", "end", "cycle", "leave", "grow")):
             case "submit":
-                state.apply(changes.WorkloadWaits(some_workload(pick, f"w{self.number}")))
+                state.apply(changes.WorkloadWaits(self.some_workload(pick, f"w{self.number}")))
             case "node":
                 name = pick(NAMES)
                 if pick((True, True, False)):
@@ -209,7 +242,9 @@ class Story:
             case "pod":
                 key = f"ns/pod{pick(range(3))}"
                 if pick((True, False)):
-                    state.apply(changes.PodOnNode(some_pod(pick, key, with_rules=True)))
+                    pod = some_pod(pick, key, with_rules=True)
+                    leaves_at = pick((None, self.now + 30 * SECOND))
+                    state.apply(changes.PodOnNode(replace(pod, leaves_at=leaves_at)))
                 else:
                     state.apply(changes.PodGone(key))
             case "end":
@@ -224,6 +259,8 @@ class Story:
             case _:
                 for key in sorted(k for k, each in state.running.items() if each.holding.evicting):
                     leave(state, key, self.now)
+                for key in sorted(k for k, each in state.running.items() if each.holding.keeps):
+                    give_up(state, key)
 
     def decide(self) -> Any:
         """Decide, and demand that the books of nodes are afterwards what they were."""

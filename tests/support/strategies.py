@@ -274,6 +274,7 @@ def workloads(
         pod_sets=tuple(sets),
         priority=draw(st.integers(0, 2)),
         created_at=Instant(draw(st.integers(0, latest)) * SECOND),
+        can_shrink=draw(st.booleans()),
     )
 
 

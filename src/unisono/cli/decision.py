@@ -9,7 +9,8 @@ import msgspec
 
 from unisono.engine.explain import message_of, reason_of, stage_of
 from unisono.engine.model.explanation import Explanation
-from unisono.engine.model.plan import Admit, Plan, evictions
+from unisono.engine.model.plan import Admit, Plan, evictions, shrinks
+from unisono.engine.model.workload import Admission
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.views import explanations
 from unisono.kinds.notes import Finding
@@ -42,6 +43,16 @@ class Evicted(msgspec.Struct, frozen=True, kw_only=True):
     cycle: int
 
 
+class Shrunk(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A workload that gives up pods and goes on with the others; `by` is who needs their place."""
+
+    workload: str
+    reason: str
+    by: str
+    cycle: int
+    pod_sets: list[PodSetDecision]
+
+
 class Pending(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A workload that waits, and why."""
 
@@ -68,6 +79,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     cycles: int
     admitted: list[Admitted]
     evicted: list[Evicted]
+    shrunk: list[Shrunk]
     pending: list[Pending]
     warnings: list[Warned]
     reservations: list[dict[str, object]] = []
@@ -77,7 +89,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 def decision(state: ClusterState, plans: list[Plan], warnings: list[Finding]) -> Decision:
     """Gather plans that were carried out on a state into one answer."""
     numbered = list(enumerate(plans, start=1))
-    effective = [number for number, made in numbered if made.admissions or evictions(made)]
+    effective = [number for number, made in numbered if _acts(made)]
     return Decision(
         cycles=max(effective, default=1),
         admitted=[
@@ -88,6 +100,17 @@ def decision(state: ClusterState, plans: list[Plan], warnings: list[Finding]) ->
             for number, made in numbered
             for out in evictions(made)
         ],
+        shrunk=[
+            Shrunk(
+                workload=told.workload,
+                reason=told.reason,
+                by=told.by,
+                cycle=number,
+                pod_sets=_pod_sets(told.keeps),
+            )
+            for number, made in numbered
+            for told in shrinks(made)
+        ],
         pending=[_pending(why) for why in explanations(state)],
         warnings=[
             Warned(file=w.file, document=w.document, path=w.path, message=w.message)
@@ -96,18 +119,29 @@ def decision(state: ClusterState, plans: list[Plan], warnings: list[Finding]) ->
     )
 
 
-def _admitted(admit: Admit, cycle: int) -> Admitted:
-    pod_sets = [
+def _acts(made: Plan) -> bool:
+    """Say whether anybody starts, leaves or gives up pods because of a plan."""
+    return bool(made.admissions or evictions(made) or shrinks(made))
+
+
+def _pod_sets(admission: Admission) -> list[PodSetDecision]:
+    return [
         PodSetDecision(
             name=assigned.name,
             count=assigned.count,
             flavors={str(resource): str(flavor) for resource, flavor in assigned.flavors},
             nodes={str(name): pods for name, pods in assigned.nodes} or msgspec.UNSET,
         )
-        for assigned in admit.admission.pod_sets
+        for assigned in admission.pod_sets
     ]
+
+
+def _admitted(admit: Admit, cycle: int) -> Admitted:
     return Admitted(
-        workload=admit.workload, queue=admit.admission.queue, cycle=cycle, pod_sets=pod_sets
+        workload=admit.workload,
+        queue=admit.admission.queue,
+        cycle=cycle,
+        pod_sets=_pod_sets(admit.admission),
     )
 
 

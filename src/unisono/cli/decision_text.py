@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from unisono.cli.decision import Admitted, Decision, Evicted, Pending, PodSetDecision
+from unisono.cli.decision import Admitted, Decision, Evicted, Pending, PodSetDecision, Shrunk
 from unisono.cli.tables import paragraph, table
 
 NODES_SHOWN = 8  # of one pod set, before a line gets too long to read
@@ -12,9 +12,10 @@ NODES_SHOWN = 8  # of one pod set, before a line gets too long to read
 
 def render(decision: Decision) -> str:
     """Return the whole decision as text."""
-    parts = [_warnings(decision), _evicted(decision.evicted), _admitted(decision.admitted)]
-    parts.append(_pending(decision.pending))
-    if not decision.admitted and not decision.evicted and not decision.pending:
+    parts = [_warnings(decision), _evicted(decision.evicted), _shrunk(decision.shrunk)]
+    parts += [_admitted(decision.admitted), _pending(decision.pending)]
+    changed = decision.admitted or decision.evicted or decision.shrunk
+    if not changed and not decision.pending:
         parts.append("Nothing waits and nothing has to change.")
     parts.append(_closing(decision))
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -72,6 +73,18 @@ def _evicted(evicted: list[Evicted]) -> str:
     return "Evicted:\n" + table(["CYCLE", "WORKLOAD", "REASON", "FOR"], rows)
 
 
+def _shrunk(shrunk: list[Shrunk]) -> str:
+    if not shrunk:
+        return ""
+    rows = [
+        [item.cycle, item.workload, pod_set.name, pod_set.count, item.reason, item.by]
+        for item in shrunk
+        for pod_set in item.pod_sets
+    ]
+    headings = ["CYCLE", "WORKLOAD", "POD SET", "PODS LEFT", "REASON", "FOR"]
+    return "Gives up pods:\n" + table(headings, rows)
+
+
 def _pending(pending: list[Pending]) -> str:
     if not pending:
         return ""
@@ -85,7 +98,8 @@ def _pending(pending: list[Pending]) -> str:
 
 def _closing(decision: Decision) -> str:
     cycles = "1 cycle" if decision.cycles == 1 else f"{decision.cycles} cycles"
+    shrunk = f"{len(decision.shrunk)} smaller, " if decision.shrunk else ""
     return (
-        f"{len(decision.admitted)} admitted, {len(decision.evicted)} evicted, "
+        f"{len(decision.admitted)} admitted, {len(decision.evicted)} evicted, {shrunk}"
         f"{len(decision.pending)} pending after {cycles}."
     )

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from unisono.engine.awaiting import waiting_for
 from unisono.engine.in_turn import decide_in_turn
 from unisono.engine.ledger import Charges, Ledger
 from unisono.engine.model.explanation import (
@@ -27,19 +28,18 @@ from unisono.engine.model.explanation import (
     Explanation,
     GangDoesNotFit,
     PodsNotReady,
-    WaitingForVictims,
 )
 from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.model.plan import Admit, Outcome, Plan, Preempt, Victim, Wait
+from unisono.engine.model.plan import Admit, Await, Outcome, Plan, Preempt, Wait
 from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import Usage
 from unisono.engine.nominate import Nominee, admission_of, counts_of, facts_of, nominate
 from unisono.engine.order.heads import Tournament, classical_key
-from unisono.engine.preempt.candidates import Target
+from unisono.engine.preempt.naming import named, waiting_for_victims
 from unisono.engine.quota.assign import Verdict, resized
 from unisono.engine.quota.tree import Cell, Node, available
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.floor import tenants_of
+from unisono.engine.state.floor import Leaving, tenants_of
 from unisono.engine.state.queue_book import QueueBook, TreeBook
 from unisono.engine.state.tenancy import Tenant
 from unisono.engine.stops import stops_due
@@ -70,6 +70,7 @@ def plan(state: ClusterState, now: Instant) -> Plan:
         now=now,
         admissions=tuple(cycle.admissions),
         preemptions=tuple(cycle.preemptions),
+        awaits=tuple(cycle.awaits),
         stops=tuple(stops),
         waits=tuple(cycle.waits),
         examined=tuple(sorted(book.spec.name for book in books)),
@@ -137,6 +138,7 @@ class Cycle:
     ledger: Ledger
     admissions: list[Admit] = field(default_factory=list)
     preemptions: list[Preempt] = field(default_factory=list)
+    awaits: list[Await] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     victims: dict[WorkloadKey, None] = field(default_factory=dict)
     claims: dict[TreeBook, _Claims] = field(default_factory=dict)
@@ -157,6 +159,8 @@ class Cycle:
             self._share_victims(nominee)
         elif nominee.targets:
             self._preempt(nominee)
+        elif nominee.is_patient:
+            self._await(nominee)
         else:
             self._admit(nominee)
 
@@ -181,7 +185,7 @@ class Cycle:
     def _share_victims(self, nominee: Nominee) -> None:
         """Its victims leave for somebody else already: perhaps there is room for both."""
         leaving = tuple(
-            target.running.holding.workload.key
+            named(target)
             for target in nominee.targets
             if target.running.holding.workload.key in self.victims
         )
@@ -198,32 +202,51 @@ class Cycle:
             self._skip(nominee, overlapping=True)
             return
         self._book_claim(nominee, second.assignment.as_charges())
-        self._wait(nominee, "sticky", (WaitingForVictims(victims=leaving),))
+        self._wait(nominee, "sticky", (waiting_for_victims(leaving),))
 
     def _preempt(self, nominee: Nominee) -> None:
         mark = self.ledger.mark()
         for target in nominee.targets:
-            self.ledger.let_go(target.running)
+            target.take(self.ledger)
         self._remove_replaced(nominee)
-        if not self._fits(nominee.charges) or not self._find_place(nominee):
+        chosen = nominee.assignment
+        found = self._fits(nominee.charges) and self._find_place(nominee)
+        if not found or nominee.assignment is not chosen:  # for fewer pods fewer might do
             self.ledger.rollback(mark)
             self._skip(nominee)
             return
-        self.leaving.extend(t for target in nominee.targets for t in target.running.tenants)
+        leaving = [target.leaving() for target in nominee.targets]
+        self.leaving.extend(tenant for each in leaving for tenant in each.tenants)
         tree = self._claims_of(nominee.book)
-        tree.leaving.extend(target.running.charges for target in nominee.targets)
+        tree.leaving.extend(each.charges for each in leaving)
         self.touched.extend(target.running.book.node for target in nominee.targets)
         if nominee.replaced is not None:
             tree.leaving.append(nominee.replaced.charges)
         self._book_claim(nominee, nominee.assignment.as_charges())
         self._seat(nominee)
-        victims = tuple(_victim(target) for target in nominee.targets)
+        victims = tuple(named(target) for target in nominee.targets)
         self.victims.update(dict.fromkeys(victim.workload for victim in victims))
         self.preemptions.append(
             Preempt(workload=nominee.key, admission=admission_of(nominee), victims=victims)
         )
-        leaving = tuple(victim.workload for victim in victims)
-        self._wait(nominee, "sticky", (WaitingForVictims(victims=leaving),))
+        self._wait(nominee, "sticky", (waiting_for_victims(victims),))
+
+    def _await(self, nominee: Nominee) -> None:
+        """Keep the place that pods of others are about to leave."""
+        mark = self.ledger.mark()
+        self._remove_replaced(nominee)
+        awaited = self._find_place_later(nominee) if self._fits(nominee.charges) else []
+        if not awaited:
+            self.ledger.rollback(mark)
+            self._skip(nominee)
+            return
+        self.leaving.extend(tenant for _, tenant in awaited if tenant not in self.leaving)
+        self._book_claim(nominee, nominee.assignment.as_charges())
+        self._seat(nominee)
+        pods = [pod for pod, _ in awaited]
+        names = tuple(pod.key for pod in pods)
+        self.awaits.append(Await(workload=nominee.key, admission=admission_of(nominee), pods=names))
+        self._wait(nominee, "sticky", (waiting_for(pods),))
 
     def _admit(self, nominee: Nominee) -> None:
         rules = self.state.policy.pods_ready
@@ -284,6 +307,26 @@ class Cycle:
         found = self._find_place(nominee)
         self.ledger.rollback(mark)
         return found
+
+    def _find_place_later(self, nominee: Nominee) -> list[Leaving]:
+        """Look for nodes without pods that are leaving; return those that have to be gone."""
+        going = [each for each in self.state.floor.leaving(self.now) if each[1] not in self.leaving]
+        mark = self.ledger.mark()
+        for _, tenant in going:
+            self.ledger.unseat(tenant)
+        if not self._find_place(nominee):
+            return []
+        nodes = {name for spot in nominee.spots for name, _ in spot.nodes}
+        here = [each for each in going if each[0].node in nodes]
+        self.ledger.rollback(mark)
+        for _, tenant in here:
+            self.ledger.unseat(tenant)
+        if self._find_place(nominee):
+            return here
+        self.ledger.rollback(mark)  # rules between pods: others, elsewhere, are in its way, too
+        for _, tenant in going:
+            self.ledger.unseat(tenant)
+        return going if self._find_place(nominee) else []
 
     def _seat(self, nominee: Nominee) -> tuple[Tenant, ...]:
         if nominee.seeker is None:
@@ -359,13 +402,6 @@ def _unblocked_by(nominee: Nominee) -> Usage | None:
     """Return what has to be freed before another look is worth it."""
     shortages = nominee.assignment.shortages
     return None if shortages is None else tuple(sorted(shortages.items()))
-
-
-def _victim(target: Target) -> Victim:
-    holding = target.running.holding
-    return Victim(
-        workload=holding.workload.key, reason=target.reason, already_evicting=holding.evicting
-    )
 
 
 def _room_to_keep(nominee: Nominee) -> Iterator[tuple[Cell, int]]:

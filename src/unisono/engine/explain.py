@@ -54,6 +54,8 @@ def _classify(blocker: Blocker) -> tuple[Stage, Reason]:  # one line a fact
             return "placement", "TopologyPlacementFailed"
         case facts.WaitingForVictims():
             return "preemption", "WaitingForPreemptedWorkloads"
+        case facts.WaitingForPods():
+            return "placement", "TopologyPlacementFailed"
         case facts.PreemptionBackoff():
             return "preemption", "WaitingForQuota"
         case facts.ClaimedThisCycle():
@@ -110,9 +112,17 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
             return _flavor_mismatch(fact)
         case facts.GangDoesNotFit() as fact:
             return _gang_does_not_fit(fact)
-        case facts.WaitingForVictims(victims=victims):
-            several = f"{len(victims)} workloads" if len(victims) > 1 else "1 workload"
-            return f"waits for {several} to leave: {', '.join(victims)}"
+        case facts.WaitingForVictims(victims=victims, shrinking=shrinking):
+            parts = [
+                f"{_workloads(len(who))} to {what}: {', '.join(who)}"
+                for who, what in ((victims, "leave"), (shrinking, "give up pods"))
+                if who
+            ]
+            return f"waits for {', and for '.join(parts)}"
+        case facts.WaitingForPods(pods=pods, until=until):
+            several = f"{len(pods)} pods" if len(pods) > 1 else "1 pod"
+            where = f"to leave the nodes that it will get: {', '.join(pods)}"
+            return f"waits for {several} {where}; looks elsewhere from {at(until)} on"
         case facts.PreemptionBackoff(until=until, preemptions=times):
             often = "once" if times == 1 else f"{times} times"
             return f"was preempted {often} lately and may not displace others before {at(until)}"
@@ -226,6 +236,8 @@ def outlook(blocker: Blocker) -> str:  # one line a fact
             return remedy(fact) or f"{room}: nodes that join, or others that end"
         case facts.WaitingForVictims():
             return "nothing to do: it starts when their pods are gone"
+        case facts.WaitingForPods():
+            return "nothing to do: it starts when they are gone"
         case facts.PreemptionBackoff():
             return "time, or enough quota freed"
         case facts.ClaimedThisCycle():
@@ -277,6 +289,10 @@ def at(instant: Instant) -> str:
     """
     moment = datetime.fromtimestamp(instant / 1000, tz=UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _workloads(count: int) -> str:
+    return f"{count} workloads" if count > 1 else "1 workload"
 
 
 def _quota_exhausted(fact: facts.QuotaExhausted) -> str:

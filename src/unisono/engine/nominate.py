@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from unisono.engine.awaiting import Patience, patience
 from unisono.engine.ledger import Ledger
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, PreemptionBackoff
 from unisono.engine.model.names import FlavorName, Instant, QueueName, ResourceName, WorkloadKey
@@ -50,6 +51,7 @@ class Nominee:
     seeker: Seeker | None = None  # finds nodes; None while there are none
     spots: tuple[Spot, ...] = ()
     lacks_nodes: bool = False  # there was quota, but no place
+    is_patient: bool = False  # its place is free once pods of others have left that are going
 
     @property
     def node(self) -> Node:
@@ -118,7 +120,10 @@ def nominate(
         ledger.remove(replaced.charges)  # its pods stay where they are
         allowed = _flavors_of(replaced.holding.admission, waiting.shape)
     menu = _menu(state, book, waiting.shape)
-    best = _Judge(book, waiting.shape, menu, search, seeker, allowed).best()
+    # With backfill it gets a date, and nobody has to be kept waiting for its sake.
+    waits = seeker is not None and policy.backfill is None
+    soon = patience(state.floor, ledger, now) if waits else None
+    best = _Judge(book, waiting.shape, menu, search, seeker, allowed, soon).best()
     ledger.rollback(mark)
     assignment = best.assignment
     if not best.targets and assignment.verdict < Verdict.FIT:
@@ -139,6 +144,7 @@ def nominate(
         seeker=seeker,
         spots=best.spots,
         lacks_nodes=best.lacks_nodes,
+        is_patient=best.is_patient,
     )
 
 
@@ -158,7 +164,7 @@ def affordable(
         find_place=None,
     )
     menu = _menu(state, book, waiting.shape)
-    judge = _Judge(book, waiting.shape, menu, search, None, None)
+    judge = _Judge(book, waiting.shape, menu, search, None, None, None)
     return judge.best().assignment
 
 
@@ -186,6 +192,7 @@ class _Outcome:
     targets: list[Target] = field(default_factory=list)
     spots: tuple[Spot, ...] = ()
     lacks_nodes: bool = False
+    is_patient: bool = False
 
     @property
     def works(self) -> bool:
@@ -202,10 +209,11 @@ class _Judge:
     search: VictimSearch
     seeker: Seeker | None
     allowed: Allowed | None
+    patience: Patience | None  # pods of others that are going; None without nodes
 
     def best(self) -> _Outcome:
         """Try the full count, then the largest smaller one that works."""
-        full = self._attempt(self.shape.counts)
+        full = self._settled(self.shape.counts)
         if full.works or not self.shape.shrinkable:
             return full
         full.assignment.shortages = None  # a smaller count may fit long before the full one does
@@ -213,12 +221,33 @@ class _Judge:
         found: _Outcome | None = None
         while low <= high:
             middle = (low + high) // 2
-            smaller = self._attempt(shrunk(self.shape, middle))
+            smaller = self._settled(shrunk(self.shape, middle))
             if smaller.works:
                 found, high = smaller, middle - 1
             else:
                 low = middle + 1
         return found or full
+
+    def _settled(self, counts: tuple[int, ...]) -> _Outcome:
+        """Try a count; victims are asked only for as many pods as will then find a place."""
+        found = self._attempt(counts)
+        while found.targets and self.seeker is not None and self.shape.shrinkable:
+            given = self._counts_without(found.targets, found.assignment)
+            if given == found.assignment.counts:
+                break
+            found = self._attempt(given)  # always fewer, so this ends
+        return found
+
+    def _counts_without(self, targets: list[Target], assignment: Assignment) -> tuple[int, ...]:
+        """Return how many pods of each set find a place once the targets are gone."""
+        assert self.seeker is not None, "the caller asked"
+        mark = self.search.ledger.mark()
+        for target in targets:
+            target.take(self.search.ledger)
+        answer = self.seeker.place(assignment)
+        self.search.ledger.rollback(mark)
+        assert not isinstance(answer, GangDoesNotFit), "victims are enough, or they are none"
+        return counts_of(answer, self.shape)
 
     def _attempt(self, counts: tuple[int, ...]) -> _Outcome:
         """Assign flavors and, with nodes, find places; a flavor without room gives way."""
@@ -247,7 +276,20 @@ class _Judge:
             others.append(assignment)
             if assignment.verdict is not Verdict.FIT:
                 break
-        return self._without_place(others, misfits)
+        return self._later(others) or self._without_place(others, misfits)
+
+    def _later(self, assignments: list[Assignment]) -> _Outcome | None:
+        """Find a place that will be free soon by itself; then nobody has to leave."""
+        if self.patience is None or self.seeker is None:
+            return None
+        for assignment in assignments:
+            if assignment.verdict is not Verdict.FIT:
+                continue
+            spots = self.patience.place(self.seeker, assignment)
+            if spots is not None:
+                placed = self._placed(assignment, spots)
+                return _Outcome(placed.assignment, spots=spots, lacks_nodes=True, is_patient=True)
+        return None
 
     def _placed(self, assignment: Assignment, spots: tuple[Spot, ...]) -> _Outcome:
         """Settle for as many pods as found a place (elastic sets may get fewer than they asked)."""

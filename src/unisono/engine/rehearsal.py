@@ -6,12 +6,14 @@ quota back and queue again. Every plan passes the auditor before it counts.
 
 from __future__ import annotations
 
+import msgspec
+
 from unisono.engine.audit import Standing, audit
 from unisono.engine.cycle import plan
 from unisono.engine.lifecycle import after_preemption, after_stop
 from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.model.plan import Plan, Stop, evictions
-from unisono.engine.state.changes import TimePassed, WorkloadWaits
+from unisono.engine.model.plan import Plan, Stop, evictions, shrinks
+from unisono.engine.state.changes import TimePassed, WorkloadHolds, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import carry_out
 from unisono.engine.state.views import snapshot_for
@@ -48,6 +50,8 @@ def rehearse(
         stops = {stop.workload: stop for stop in current.stops}
         for eviction in evictions(current):
             leave(state, eviction.workload, now, stops.get(eviction.workload))
+        for shrink in shrinks(current):
+            give_up(state, shrink.workload)
     return made
 
 
@@ -67,3 +71,11 @@ def leave(state: ClusterState, key: WorkloadKey, now: Instant, stop: Stop | None
         calm_ms = running.book.spec.preemption.min_runtime_ms
         workload = after_preemption(running.holding, now, calm_ms=calm_ms)
     state.apply(WorkloadWaits(workload))
+
+
+def give_up(state: ClusterState, key: WorkloadKey) -> None:
+    """Let the pods be gone that a workload was told to give up: it goes on with the others."""
+    holding = state.running[key].holding
+    assert holding.keeps is not None, f"{key} was not told to give up anything"
+    smaller = msgspec.structs.replace(holding, admission=holding.keeps, keeps=None)
+    state.apply(WorkloadHolds(smaller))

@@ -7,7 +7,7 @@
     manageJobsWithoutQueueName,
     managedJobsNamespaceSelector
     preemption: {antiThrash: false}                (ours only: spec quota §18.2)
-    placement: {scoring, levels, defaultGpuMode}   (ours only: spec placement §8.13)
+    placement: {scoring, levels, …}                (ours only: spec placement §8.13)
     backfill: {dates, window, …}                   (ours only: spec time §3)
     compat: {strict: true}                         (ours only: Kueue's behaviour everywhere)
 
@@ -132,6 +132,10 @@ class Placement(Schema, frozen=True, kw_only=True):
         Literal["preferred", "unconstrained"],
         Meta(description="Whether pods with GPUs that ask for no topology stay together."),
     ] = "preferred"
+    wait_for_leaving: Annotated[
+        Duration | None,
+        Meta(description="Wait for pods that end within this time before others have to leave."),
+    ] = None
 
 
 class Backfill(Schema, frozen=True, kw_only=True):
@@ -306,6 +310,8 @@ def _check_resources(section: Resources, notes: Notes) -> None:
 
 
 def _check_placement(section: Placement, notes: Notes) -> None:
+    if section.wait_for_leaving is not None and section.wait_for_leaving.ms < 0:
+        notes.problem("placement.waitForLeaving", "cannot be negative")
     if isinstance(section.levels, str):
         if section.levels != "auto":
             message = f'must be auto or a list of node labels, not "{section.levels}"'

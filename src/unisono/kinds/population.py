@@ -24,7 +24,13 @@ from unisono.engine.model.queue import ClusterQueue, Flavor, LocalQueue
 from unisono.engine.model.workload import Holding, Workload
 from unisono.kinds.candidates import KUEUE_WORKLOAD, Candidate, candidates
 from unisono.kinds.doors import Doors
-from unisono.kinds.kueue.workload_rules import GATED_BY, holding_of, is_finished, workload_of
+from unisono.kinds.kueue.workload_rules import (
+    CAN_SHRINK,
+    GATED_BY,
+    holding_of,
+    is_finished,
+    workload_of,
+)
 from unisono.kinds.managing import QUEUE_LABEL_PATH
 from unisono.kinds.notes import Notes
 from unisono.kinds.objects import Entry, Objects
@@ -204,6 +210,7 @@ def _from_candidate(
         max_execution_ms=_max_execution_ms(entry),
         misconfigured="; ".join(entry.notes.faults[before:]),
         min_total=asked.min_total,
+        can_shrink=entry.metadata.annotations.get(CAN_SHRINK) == "true",
     )
     behind = _queue_behind(door, around)
     bound = around.bound.of_job(entry) or [pod for pod in candidate.pods if is_bound(pod.manifest)]

@@ -157,6 +157,7 @@ def _with_nodes(
 def stranger(entry: Entry, context: Context) -> NodePod:
     """Return a bound pod that is none of a workload that holds quota here."""
     pod: Pod = entry.manifest
+    ends = pod.metadata.deletion_timestamp
     near = neighbourhood(pod.spec, pod.metadata.labels, context)
     return NodePod(
         key=f"{entry.namespace}/{entry.name}",
@@ -165,4 +166,5 @@ def stranger(entry: Entry, context: Context) -> NodePod:
         labels=labels_of(pod.metadata.labels),
         host_ports=near.host_ports,
         anti_affinity=near.anti_affinity,
+        leaves_at=ends.instant if ends is not None else None,
     )

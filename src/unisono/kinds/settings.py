@@ -142,7 +142,10 @@ def _pods_ready(section: WaitForPodsReady, *, is_old: bool) -> engine.PodsReady 
 def _placement(section: Placement) -> engine.Placement:
     levels = () if isinstance(section.levels, str) else section.levels
     return engine.Placement(
-        scoring=section.scoring, levels=levels, gpu_mode=section.default_gpu_mode
+        scoring=section.scoring,
+        levels=levels,
+        gpu_mode=section.default_gpu_mode,
+        wait_for_leaving_ms=section.wait_for_leaving.ms if section.wait_for_leaving else 0,
     )
 
 

@@ -200,6 +200,7 @@ class Translator:
         if made is None:
             return
         context = self.context(metadata["namespace"])
+        ends = made.metadata.deletion_timestamp
         near = neighbourhood(made.spec, made.metadata.labels, context)
         yield changes.PodOnNode(
             NodePod(
@@ -209,6 +210,7 @@ class Translator:
                 labels=labels_of(made.metadata.labels),
                 host_ports=near.host_ports,
                 anti_affinity=near.anti_affinity,
+                leaves_at=ends.instant if ends is not None else None,
             )
         )
 

@@ -16,6 +16,7 @@ remembering a number that was already computed. An empty answer means that nothi
 | `preemption`  | may it make others leave, is each victim needed, was the quota borrowed?   |
 | `victims`     | may this victim be made to leave, for the reason given?                    |
 | `dates`       | can every date be kept if everybody ends at their limit?                   |
+| `awaits`      | do the pods leave that somebody waits for, and does it need them gone?     |
 | `explanations`| do the numbers of a "no" say no?                                           |
 | `stops`       | was there a reason to take quota away?                                     |
 
@@ -29,6 +30,7 @@ from __future__ import annotations
 
 from unisono.engine.audit.admission import check_candidates
 from unisono.engine.audit.assignment import check_assignments
+from unisono.engine.audit.awaits import check_awaits
 from unisono.engine.audit.dates import check_dates
 from unisono.engine.audit.explanations import check_explanations
 from unisono.engine.audit.identity import check_identity
@@ -62,6 +64,7 @@ def audit(
         *check_nodes(world, plan),
         *check_preemptions(world, plan),
         *check_dates(world, plan),
+        *check_awaits(world, plan),
         *check_explanations(world, plan),
         *check_stops(world, plan),
     )

@@ -19,7 +19,7 @@ cannot be ruled out; rules that depend on it then keep silent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from unisono.engine.audit.tree import Books, Charge, Node, queue_node
@@ -54,10 +54,10 @@ class Case:
         """The preemptor's queue in the tree."""
         return queue_node(self.queue.name)
 
-    def without(self, books: Books, *, spared: WorkloadKey | None = None) -> Books:
-        """Return books that the case's victims have left, except one."""
-        gone = [self.world.held(each) for key, each in self.victims.items() if key != spared]
-        return books.moved(released=gone)
+    def without(self, books: Books, *, leaving: Iterable[Holding] | None = None) -> Books:
+        """Return books that these have left; all of the case's victims, if nobody is named."""
+        gone = self.victims.values() if leaving is None else leaving
+        return books.moved(released=[self.world.held(each) for each in gone])
 
     def needed(self) -> set[Account]:
         """Collect the accounts that the preemptor may have lacked: at least those it did lack.
@@ -138,7 +138,7 @@ def _roots_of_unclaimed(world: World, victims: Mapping[WorkloadKey, Holding]) ->
     return {
         world.tree.root(queue_node(holding.admission.queue))
         for key, holding in world.holdings.items()
-        if holding.evicting and key not in victims
+        if (holding.evicting or holding.keeps is not None) and key not in victims
     }
 
 

@@ -9,10 +9,10 @@ from unisono.engine.audit.world import World, started_by
 from unisono.engine.model.names import QueueName, WorkloadKey
 from unisono.engine.model.plan import Plan
 
-# What a plan may do with one workload. A preemptor may also be explained: it waits for its
-# victims. Nothing else goes together.
+# What a plan may do with one workload. A preemptor may also be explained, and who waits for
+# pods: they have to wait. Nothing else goes together.
 _Fate = str
-_TOGETHER = {("preempting", "waiting")}
+_TOGETHER = {("preempting", "waiting"), ("awaiting", "waiting")}
 
 
 def check_identity(world: World, plan: Plan) -> Iterator[Violation]:
@@ -38,6 +38,8 @@ def _fates(plan: Plan) -> Iterator[tuple[WorkloadKey, _Fate]]:
         yield preemption.workload, "preempting"
         for victim in preemption.victims:
             yield victim.workload, "victim"
+    for patient in plan.awaits:
+        yield patient.workload, "awaiting"
     for stop in plan.stops:
         yield stop.workload, "stopped"
     for wait in plan.waits:
@@ -46,7 +48,7 @@ def _fates(plan: Plan) -> Iterator[tuple[WorkloadKey, _Fate]]:
 
 def _check_existence(world: World, plan: Plan) -> Iterator[Violation]:
     for workload, fate in _fates(plan):
-        if fate in ("admitted", "preempting", "waiting"):
+        if fate in ("admitted", "preempting", "awaiting", "waiting"):
             place: Mapping[WorkloadKey, object] = world.waiting
             expected = "waiting"
         else:

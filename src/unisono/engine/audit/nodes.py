@@ -14,10 +14,10 @@ from unisono.engine.audit.neighbours import check_neighbours
 from unisono.engine.audit.parties import Floor, kept, started
 from unisono.engine.audit.seats import Party
 from unisono.engine.audit.violation import Rule, Violation
-from unisono.engine.audit.world import World, charged_pods, started_by
+from unisono.engine.audit.world import Decided, World, charged_pods, started_by
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import Node
-from unisono.engine.model.plan import Admit, Plan, Preempt
+from unisono.engine.model.plan import Admit, Await, Plan, Preempt
 from unisono.engine.model.queue import Flavor
 from unisono.engine.model.selection import Labels, Taint, Toleration, meets, tolerates
 from unisono.engine.model.workload import PodSet, PodSetAssignment, Workload
@@ -33,7 +33,7 @@ def check_nodes(world: World, plan: Plan) -> Iterator[Violation]:
         return
     if not decided:
         return
-    now, later = started(world, plan), kept(world, plan) if plan.preemptions else None
+    now, later = started(world, plan), kept(world, plan) if _later(plan) else None
     for each in decided:
         workload = world.waiting[each.workload]
         floor = now if isinstance(each, Admit) or later is None else later
@@ -54,28 +54,33 @@ def check_nodes(world: World, plan: Plan) -> Iterator[Violation]:
                 yield from _check_room("preemption-short", later, workload, party, running)
 
 
-def _is_certain(world: World, plan: Plan, decided: Admit | Preempt) -> bool:
+def _is_certain(world: World, plan: Plan, decided: Decided) -> bool:
     """Say whether nobody but its own victims left the picture that it was placed in."""
     if decided.workload in world.waiting and world.waiting[decided.workload].replaces is not None:
         return False  # some of its pods are there already, and nobody knows since when
     others_leave = any(
         admit.replaces is not None and admit is not decided for admit in plan.admissions
     )
-    return not others_leave and (isinstance(decided, Admit) or len(plan.preemptions) == 1)
+    return not others_leave and (isinstance(decided, Admit) or len(_later(plan)) == 1)
+
+
+def _later(plan: Plan) -> tuple[Preempt | Await, ...]:
+    """List who starts only when others have left."""
+    return (*plan.preemptions, *plan.awaits)
 
 
 def _broken(rule: Rule, workload: Workload, message: str) -> Violation:
     return Violation(rule=rule, workload=workload.key, message=message)
 
 
-def _check_none_named(world: World, decided: list[Admit | Preempt]) -> Iterator[Violation]:
+def _check_none_named(world: World, decided: list[Decided]) -> Iterator[Violation]:
     for each in decided:
         if any(assigned.nodes for assigned in each.admission.pod_sets):
             yield _broken("unplaced", world.waiting[each.workload], "there are no nodes to name")
 
 
 def _check_places(
-    world: World, floor: Floor, workload: Workload, decided: Admit | Preempt
+    world: World, floor: Floor, workload: Workload, decided: Decided
 ) -> Iterator[Violation]:
     pod_sets = {pod_set.name: pod_set for pod_set in workload.pod_sets}
     for assigned in decided.admission.pod_sets:

@@ -10,9 +10,10 @@ looks at two pictures, as it does with quota:
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from unisono.engine.audit.seats import Party, Seats, add_up, parties_of
-from unisono.engine.audit.world import World, started_by
+from unisono.engine.audit.seats import Party, Seats, add_up, parties_of, seat_of_pod
+from unisono.engine.audit.world import Decided, World, started_by
 from unisono.engine.model.names import PODS, NodeName, WorkloadKey
 from unisono.engine.model.node import (
     HOSTNAME,
@@ -21,8 +22,9 @@ from unisono.engine.model.node import (
     PodSelector,
     SpreadRule,
 )
-from unisono.engine.model.plan import Admit, Plan, Preempt
+from unisono.engine.model.plan import Plan
 from unisono.engine.model.selection import selects
+from unisono.engine.model.workload import Admission, Holding
 
 # How many pods a node takes if its manifest does not say: what the kubelet starts with.
 PODS_PER_NODE = 110
@@ -75,7 +77,8 @@ class Floor:
         there = [
             party
             for party in self._seats.with_ports.get(name, ())
-            if not (party.pod_set and party.who in self._without)  # pods have no set
+            # Pods have no set.
+            if (party.who if party.pod_set else seat_of_pod(party.who)) not in self._without
         ]
         return there + [party for party in self._coming if party.host_ports and name in party.on]
 
@@ -124,25 +127,44 @@ def started(world: World, plan: Plan) -> Floor:
 
 
 def kept(world: World, plan: Plan) -> Floor:
-    """Seat everybody whom the plan starts, as if its victims had left."""
+    """Seat everybody whom the plan starts, as if its victims, and pods it waits for, had left."""
     decided = started_by(plan)
     coming = [world.waiting[each.workload] for each in decided if each.workload in world.waiting]
     replaced = {workload.replaces for workload in coming if workload.replaces is not None}
-    gone = replaced | world.victims(plan.preemptions).keys()
-    return _floor(world, without=gone, coming=decided)
+    leaving = world.victims(plan.preemptions)
+    gone = {seat_of_pod(pod) for each in plan.awaits for pod in each.pods}
+    return _floor(world, without=replaced | gone, leaving=leaving, coming=decided)
 
 
-def alone(world: World, preemption: Preempt, *, gone: Collection[WorkloadKey]) -> Floor:
-    """Seat one preemptor in the snapshot as if some had left, and nobody else had come."""
-    workload = world.waiting[preemption.workload]
-    without = {*gone, *([workload.replaces] if workload.replaces is not None else [])}
-    return _floor(world, without=without, coming=(preemption,))
+def alone(world: World, decided: Decided, leaving: Mapping[WorkloadKey, Holding]) -> Floor:
+    """Seat one workload in the snapshot as if these had left, and nobody else had come."""
+    workload = world.waiting[decided.workload]
+    without = [workload.replaces] if workload.replaces is not None else []
+    return _floor(world, without=without, leaving=leaving, coming=(decided,))
 
 
 def _floor(
-    world: World, *, without: Collection[WorkloadKey], coming: Iterable[Admit | Preempt]
+    world: World,
+    *,
+    without: Collection[str],
+    coming: Iterable[Decided],
+    leaving: Mapping[WorkloadKey, Holding] | None = None,
 ) -> Floor:
-    return Floor(world.nodes, world.seats, without=without, coming=_coming(world, coming))
+    """Seat those who come; some get up, and of those who are leaving the part that leaves."""
+    up = leaving or {}
+    rest = [
+        _less(party, up[key].admission)
+        for key in up
+        if key not in without
+        for party in world.seats.parties.get(key, ())
+    ]
+    staying = [party for party in rest if party.on]
+    return Floor(
+        world.nodes,
+        world.seats,
+        without={*without, *up},
+        coming=(*staying, *_coming(world, coming)),
+    )
 
 
 def _of_others(
@@ -151,7 +173,19 @@ def _of_others(
     return (party for who, some in parties.items() if who not in without for party in some)
 
 
-def _coming(world: World, decided: Iterable[Admit | Preempt]) -> Iterator[Party]:
+def _less(party: Party, gone: Admission) -> Party:
+    """Return what stays of a party."""
+    leaves = {
+        name: pods
+        for each in gone.pod_sets
+        if each.name == party.pod_set
+        for name, pods in each.nodes
+    }
+    left = {name: pods - leaves.get(name, 0) for name, pods in party.on.items()}
+    return replace(party, on={name: pods for name, pods in left.items() if pods > 0})
+
+
+def _coming(world: World, decided: Iterable[Decided]) -> Iterator[Party]:
     for each in decided:
         if each.workload in world.waiting:
             yield from parties_of(world.waiting[each.workload], each.admission, comes=True)

@@ -6,14 +6,16 @@ in `quota`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from unisono.engine.audit.case import Case, cases_of
 from unisono.engine.audit.nodes import has_room, is_plain
 from unisono.engine.audit.parties import alone
+from unisono.engine.audit.portions import is_told, less_would_be
 from unisono.engine.audit.victims import check_victims
 from unisono.engine.audit.violation import Rule, Violation
 from unisono.engine.audit.world import World
+from unisono.engine.model.names import WorkloadKey
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.workload import Holding
 
@@ -36,7 +38,11 @@ def _check_right(case: Case) -> Iterator[Violation]:
     if not case.preemption.victims:
         yield _broken("no-victims", case, "it preempts and names nobody")
     backoff = case.workload.may_preempt_at
-    tells_somebody = any(not holding.evicting for holding in case.victims.values())
+    tells_somebody = any(
+        not is_told(victim, case.victims[victim.workload])
+        for victim in case.preemption.victims
+        if victim.workload in case.victims
+    )
     if policy.anti_thrash and not policy.strict and backoff is not None:
         if backoff > case.now and tells_somebody:
             message = f"may preempt from {backoff} on, and now is {case.now}"
@@ -69,34 +75,55 @@ def _check_needless(case: Case) -> Iterator[Violation]:
     only if the preemptor would fit without it and without borrowing. Those already leaving are
     not counted: sparing them spares nobody.
 
-    A victim may be needed for its nodes alone.
+    A victim may be needed for its nodes alone. One that could do with fewer pods must not leave
+    whole, or give up more, if less of it would have been enough (placement §8.7).
     """
     if case.is_hidden:
         return
     may_borrow = case.world.policy.fair_sharing is not None or case.borrows(case.vacated)
-    for key, holding in case.victims.items():
-        if holding.evicting or not _finds_place_beside(case, holding):
+    for victim in case.preemption.victims:
+        if victim.workload not in case.victims or is_told(victim, case.victims[victim.workload]):
             continue
-        spared = [case.without(books, spared=key) for books in case.moments]
-        if all(
-            books.fits(case.charge) and (may_borrow or not case.borrows(books)) for books in spared
-        ):
-            message = f"{key} could stay: {len(case.victims) - 1} other victims are enough"
+        others = {key: each for key, each in case.victims.items() if key != victim.workload}
+        if _would_do(case, others, may_borrow=may_borrow):
+            message = f"{victim.workload} could stay: {len(others)} other victims are enough"
+            yield _broken("victim-needless", case, message)
+            continue
+        less = less_would_be(victim, case.world.holdings[victim.workload])
+        if case.world.policy.strict or less is None:
+            continue
+        if _would_do(case, {**others, victim.workload: less}, may_borrow=may_borrow):
+            message = f"{victim.workload} could keep more of its pods"
             yield _broken("victim-needless", case, message)
 
 
-def _finds_place_beside(case: Case, holding: Holding) -> bool:
-    """Say whether the preemptor surely had a place with this one victim still on its nodes.
+def _would_do(case: Case, leaving: Mapping[WorkloadKey, Holding], *, may_borrow: bool) -> bool:
+    """Say whether the preemptor would surely have started if only these had left."""
+    if not _finds_place(case, leaving):
+        return False
+    left = [case.without(books, leaving=leaving.values()) for books in case.moments]
+    return all(
+        books.fits(case.charge) and (may_borrow or not case.borrows(books)) for books in left
+    )
+
+
+def _finds_place(case: Case, leaving: Mapping[WorkloadKey, Holding]) -> bool:
+    """Say whether the preemptor surely had a place with only these off their nodes.
 
     Its own nodes prove it, if they would have had room in the snapshot. Only a single set without
     rules between pods is judged: where placing is a search, the proof may have been out of reach.
     """
-    if not any(assigned.nodes for assigned in holding.admission.pod_sets):
+    seated = [
+        assigned.nodes
+        for key in case.victims
+        for assigned in case.world.holdings[key].admission.pod_sets
+        if key not in leaving or leaving[key] != case.victims[key]
+    ]
+    if not any(seated):
         return True
     if len(case.workload.pod_sets) > 1 or not is_plain(case.workload.pod_sets[0]):
         return False
-    others = case.victims.keys() - {holding.workload.key}
-    floor = alone(case.world, case.preemption, gone=others)
+    floor = alone(case.world, case.preemption, leaving)
     return not floor.repelling and all(
         has_room(floor, case.workload, party)
         for party in floor.newcomers.get(case.workload.key, ())

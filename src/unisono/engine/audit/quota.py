@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator
 
 from unisono.engine.audit.tree import Books, queue_node
 from unisono.engine.audit.violation import Rule, Violation
-from unisono.engine.audit.world import World, started_by
+from unisono.engine.audit.world import Decided, World, started_by
 from unisono.engine.model.names import WorkloadKey
-from unisono.engine.model.plan import Admit, Plan, Preempt
+from unisono.engine.model.plan import Admit, Plan
 from unisono.engine.model.resources import Account
 
 
@@ -30,26 +30,26 @@ def check_quota(world: World, plan: Plan) -> Iterator[Violation]:
     for admit in plan.admissions:
         yield from _check_available("over-quota", world, started, admit)
         yield from _check_borrow_level(world, vacated, admit)
-    if not plan.preemptions:
+    if not plan.preemptions and not plan.awaits:
         return
-    for preemption in plan.preemptions:
-        workload = world.waiting.get(preemption.workload)
+    everybody = started_by(plan)
+    for decided in everybody:
+        workload = None if isinstance(decided, Admit) else world.waiting.get(decided.workload)
         if workload is not None and workload.replaces is not None:
             replaced.add(workload.replaces)
-    everybody = started_by(plan)
-    kept = _books_after(world, everybody, replaced | victims.keys())
+    kept = _books_after(world, everybody, replaced - victims.keys()).moved(
+        released=[world.held(each) for each in victims.values()]
+    )
     for decided in everybody:
         yield from _check_available("preemption-short", world, kept, decided)
 
 
-def _books_after(
-    world: World, coming: Iterable[Admit | Preempt], leaving: Iterable[WorkloadKey]
-) -> Books:
+def _books_after(world: World, coming: Iterable[Decided], leaving: Iterable[WorkloadKey]) -> Books:
     released = [world.held(world.holdings[key]) for key in leaving if key in world.holdings]
     return world.books.moved(charged=world.charges(coming), released=released)
 
 
-def _growth(world: World, decided: Admit | Preempt) -> dict[Account, int]:
+def _growth(world: World, decided: Decided) -> dict[Account, int]:
     """Return by how much the queue's use grows: a slice gives back what it replaces."""
     workload = world.waiting[decided.workload]
     growth = dict(world.charge(workload, decided.admission).amounts)
@@ -61,7 +61,7 @@ def _growth(world: World, decided: Admit | Preempt) -> dict[Account, int]:
 
 
 def _check_available(
-    rule: Rule, world: World, books: Books, decided: Admit | Preempt
+    rule: Rule, world: World, books: Books, decided: Decided
 ) -> Iterator[Violation]:
     queue = decided.admission.queue
     if decided.workload not in world.waiting or queue not in world.queues:

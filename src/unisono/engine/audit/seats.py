@@ -103,3 +103,8 @@ def party_of_pod(pod: NodePod) -> Party:
         on={pod.node: 1},
         comes=False,
     )
+
+
+def seat_of_pod(pod: str) -> str:
+    """Return how a pod's seat is called: a workload may have the same name."""
+    return f"pod {pod}"

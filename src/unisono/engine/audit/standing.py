@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from unisono.engine.audit.seats import Seats, parties_of, party_of_pod
+from unisono.engine.audit.seats import Seats, parties_of, party_of_pod, seat_of_pod
 from unisono.engine.audit.tree import Books, Charge, Tree
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.model.node import NodePod
@@ -71,13 +71,8 @@ class Standing:
         now = {pod.key: pod for pod in snapshot.pods}
         for key, pod in self._pods.items():
             if now.get(key) is not pod:
-                self.seats.leave(_seat_of(key))
+                self.seats.leave(seat_of_pod(key))
         for key, pod in now.items():
             if self._pods.get(key) is not pod:
-                self.seats.come(_seat_of(key), [party_of_pod(pod)])
+                self.seats.come(seat_of_pod(key), [party_of_pod(pod)])
         self._pods = now
-
-
-def _seat_of(pod: str) -> str:
-    """Return how a pod's seat is called: a workload may have the same name."""
-    return f"pod {pod}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unisono.engine.audit.case import Case
+from unisono.engine.audit.portions import is_told, why_not_that_part
 from unisono.engine.audit.tree import Books, Node, Share, queue_node
 from unisono.engine.audit.violation import Rule, Violation
 from unisono.engine.audit.world import admitted_at
@@ -30,9 +31,15 @@ def check_victims(case: Case) -> Iterator[Violation]:
 
 
 def _judge(case: Case, victim: Victim, holding: Holding) -> Iterator[tuple[Rule, str]]:
-    if victim.already_evicting != holding.evicting:
+    before = case.world.holdings[victim.workload]
+    told = is_told(victim, before)
+    if victim.already_evicting != told:
         yield "victim-flag", f"already_evicting is {victim.already_evicting}"
-    if why := _why_protected(case, holding):
+    if case.world.policy.strict and victim.keeps is not None and not told:
+        yield "victim-part", "in strict mode nobody gives up single pods"
+    if why := why_not_that_part(victim, before):
+        yield "victim-part", why
+    if why := _why_protected(case, holding, told=told):
         yield "victim-protected", why
     sits_on_nodes = any(each.nodes for each in holding.admission.pod_sets)
     uses_needed = case.needed().intersection(case.world.held(holding).amounts)
@@ -51,7 +58,7 @@ def _judge(case: Case, victim: Victim, holding: Holding) -> Iterator[tuple[Rule,
         yield "victim-unfair", why
 
 
-def _why_protected(case: Case, holding: Holding) -> str:
+def _why_protected(case: Case, holding: Holding, *, told: bool) -> str:
     """Nobody is taken out of an inactive queue, before its time, or by its own successor."""
     queue = case.world.queues.get(holding.admission.queue)
     if queue is None:
@@ -60,7 +67,7 @@ def _why_protected(case: Case, holding: Holding) -> str:
         return f"queue {queue.name} is inactive: {why}"
     if case.workload.replaces == holding.workload.key:
         return "it is the slice that the preemptor grows out of"
-    if holding.admitted and not holding.evicting and not case.world.policy.strict:
+    if holding.admitted and not told and not case.world.policy.strict:
         ran_ms = case.now - admitted_at(holding)
         if ran_ms < queue.preemption.min_runtime_ms:
             return f"admitted {ran_ms} ms ago, protected for {queue.preemption.min_runtime_ms} ms"
@@ -159,7 +166,8 @@ def _why_not_that_reason(case: Case, victim: Victim, holding: Holding) -> str:
         case "InCohortFairSharing":
             if not fair:
                 return "fair sharing is off"
-            if not any(case.borrows(books) for books in case.moments):
+            borrowed = any(case.borrows(books) for books in case.moments)
+            if not borrowed and not _settled_for_less(case):
                 return f"{case.queue.name} does not borrow, so it reclaims"
         case "InCohortReclaimWhileBorrowing":
             if fair:
@@ -173,6 +181,12 @@ def _why_not_that_reason(case: Case, victim: Victim, holding: Holding) -> str:
         case "InClusterQueue":
             pass
     return ""
+
+
+def _settled_for_less(case: Case) -> bool:
+    """Say whether nodes gave the preemptor fewer pods than its victims were chosen for."""
+    asked = {pod_set.name: pod_set.count for pod_set in case.workload.pod_sets}
+    return any(each.count < asked[each.name] for each in case.preemption.admission.pod_sets)
 
 
 def _why_not_while_borrowing(case: Case, other: Workload) -> str:

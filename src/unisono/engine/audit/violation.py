@@ -51,9 +51,12 @@ Rule = Literal[
     "victim-within-quota",  # its queue uses no more than its own quota
     "victim-reason",  # the reason given does not hold
     "victim-unfair",  # evicted although its side had the smaller share
+    "victim-part",  # it would give up pods that it needs, or not its highest ranks
     "victim-needless",  # the preemptor could start with this victim still there
     # dates
     "date",  # a date that cannot be kept, or at which somebody is in the way who goes first
+    # waiting for pods of others
+    "await",  # they do not leave, not soon enough, or need not
     # the rest
     "explanation",  # a "no" whose numbers do not say no
     "stop",  # quota taken away without cause

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from unisono.engine.audit.portions import leaving
 from unisono.engine.audit.standing import Standing
 from unisono.engine.audit.tree import Charge, queue_node
 from unisono.engine.model.names import PODS, FlavorName, Instant, ResourceName, WorkloadKey
-from unisono.engine.model.plan import Admit, Plan, Preempt
+from unisono.engine.model.plan import Admit, Await, Plan, Preempt
 from unisono.engine.model.queue import ClusterQueue, ResourceGroup
 from unisono.engine.model.resources import Account, pool_name
 from unisono.engine.model.snapshot import Snapshot
@@ -71,7 +72,7 @@ class World:
                     amounts[account] = amounts.get(account, 0) + amount
         return Charge(admission.queue, amounts)
 
-    def charges(self, decided: Iterable[Admit | Preempt]) -> list[Charge]:
+    def charges(self, decided: Iterable[Admit | Preempt | Await]) -> list[Charge]:
         """Return what those whom a plan starts are charged for; unknown ones nothing."""
         return [
             self.charge(self.waiting[each.workload], each.admission)
@@ -85,9 +86,9 @@ class World:
         return [] if old is None else [self.held(old)]
 
     def victims(self, preemptions: Iterable[Preempt]) -> dict[WorkloadKey, Holding]:
-        """Return the known victims, each once, in the order in which they are named."""
+        """Return what leaves of the known victims, each once, in the order they are named in."""
         return {
-            victim.workload: self.holdings[victim.workload]
+            victim.workload: leaving(self.holdings[victim.workload], victim.keeps)
             for preemption in preemptions
             for victim in preemption.victims
             if victim.workload in self.holdings
@@ -122,9 +123,12 @@ class World:
         return ""
 
 
-def started_by(plan: Plan) -> tuple[Admit | Preempt, ...]:
-    """List whom the plan starts, now or once the victims have left."""
-    return (*plan.admissions, *plan.preemptions)
+Decided = Admit | Preempt | Await
+
+
+def started_by(plan: Plan) -> tuple[Decided, ...]:
+    """List whom the plan starts, now or once others have left."""
+    return (*plan.admissions, *plan.preemptions, *plan.awaits)
 
 
 def admitted_at(holding: Holding) -> Instant:

@@ -106,9 +106,17 @@ class GangDoesNotFit(_Fact, frozen=True, kw_only=True):
 
 
 class WaitingForVictims(_Fact, frozen=True, kw_only=True):
-    """Others were told to leave for it and are still there."""
+    """Others were told to leave for it, or to give up pods, and have not done so yet."""
 
     victims: tuple[WorkloadKey, ...]
+    shrinking: tuple[WorkloadKey, ...] = ()  # these go on with fewer pods
+
+
+class WaitingForPods(_Fact, frozen=True, kw_only=True):
+    """Pods of others were told to end; the place that they leave is kept for it."""
+
+    pods: tuple[str, ...]  # namespace/name
+    until: Instant  # then those that are still there are not counted on any longer
 
 
 class PreemptionBackoff(_Fact, frozen=True, kw_only=True):
@@ -273,6 +281,7 @@ Blocker = (
     | FlavorMismatch
     | GangDoesNotFit
     | WaitingForVictims
+    | WaitingForPods
     | PreemptionBackoff
     | ClaimedThisCycle
     | BehindInQueue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from unisono.engine.model.names import NodeName
+from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import Labels, LabelSelector, Taint
 
@@ -82,3 +82,4 @@ class NodePod(msgspec.Struct, frozen=True, kw_only=True):
     labels: Labels = ()
     host_ports: tuple[HostPort, ...] = ()
     anti_affinity: tuple[PodRule, ...] = ()
+    leaves_at: Instant | None = None  # told to end, and to be gone by then

@@ -54,12 +54,13 @@ class Admit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Victim(msgspec.Struct, frozen=True, kw_only=True):
-    """A workload that has to leave."""
+    """A workload that has to leave, or to give up some of its pods."""
 
     workload: WorkloadKey
     reason: PreemptionReason
     # True if an earlier plan told it already: it is counted on, not told again.
     already_evicting: bool = False
+    keeps: Admission | None = None  # what it goes on with; None: all of it leaves
 
 
 class Preempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +69,14 @@ class Preempt(msgspec.Struct, frozen=True, kw_only=True):
     workload: WorkloadKey
     admission: Admission
     victims: tuple[Victim, ...]
+
+
+class Await(msgspec.Struct, frozen=True, kw_only=True):
+    """These pods of others leave by themselves, and then the workload fits as `admission` says."""
+
+    workload: WorkloadKey
+    admission: Admission
+    pods: tuple[str, ...]  # namespace/name
 
 
 class Stop(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +114,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     now: Instant
     admissions: tuple[Admit, ...] = ()
     preemptions: tuple[Preempt, ...] = ()
+    awaits: tuple[Await, ...] = ()
     stops: tuple[Stop, ...] = ()
     waits: tuple[Wait, ...] = ()
     dates: tuple[Date, ...] = ()  # with backfill: when those who wait are to start
@@ -126,6 +136,30 @@ def evictions(plan: Plan) -> tuple[Eviction, ...]:
         Eviction(workload=victim.workload, reason=victim.reason, by=preemption.workload)
         for preemption in plan.preemptions
         for victim in preemption.victims
-        if not victim.already_evicting
+        if not victim.already_evicting and victim.keeps is None
     ]
     return (*stopped, *preempted)
+
+
+class Shrink(msgspec.Struct, frozen=True, kw_only=True):
+    """One workload told by a plan to give up pods, flat, for those who report."""
+
+    workload: WorkloadKey
+    reason: PreemptionReason
+    by: WorkloadKey
+    keeps: Admission
+
+
+def shrinks(plan: Plan) -> tuple[Shrink, ...]:
+    """List who is newly told to give up pods, in decision order."""
+    return tuple(
+        Shrink(
+            workload=victim.workload,
+            reason=victim.reason,
+            by=preemption.workload,
+            keeps=victim.keeps,
+        )
+        for preemption in plan.preemptions
+        for victim in preemption.victims
+        if not victim.already_evicting and victim.keeps is not None
+    )

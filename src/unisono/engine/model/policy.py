@@ -50,6 +50,9 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     gpu_mode: Literal["preferred", "unconstrained"] = "preferred"
     # Without a single node quota alone decides (a rehearsal of queues); with this, everybody waits.
     needs_nodes: bool = False
+    # Who finds no place waits for pods that were told to end and will be gone within this time,
+    # before others have to leave; 0: nobody waits for them.
+    wait_for_leaving_ms: int = 0
 
 
 class Backfill(msgspec.Struct, frozen=True, kw_only=True):

@@ -105,6 +105,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     # How many pods must start together, over all sets; None: all of them (every set's minimum).
     min_total: int | None = None
     turn: Turn = Turn()  # whose it is, for the order by accounts (spec turns)
+    # Its pods above the minimum may be taken from it while it runs, one by one.
+    can_shrink: bool = False
 
     @property
     def position_time(self) -> Instant:
@@ -140,8 +142,23 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
     ready: bool = True  # its pods are ready (waitForPodsReady)
     # Since when its pods are not ready any more; None if they never were.
     unready_since: Instant | None = None
+    # What it goes on with: told to give up the rest, it keeps their quota until they are gone.
+    keeps: Admission | None = None
 
     @property
     def running_since(self) -> Instant:
         """When it was admitted, as far as that is known."""
         return self.reserved_at if self.admitted_at is None else self.admitted_at
+
+
+def first_pods(
+    nodes: tuple[tuple[NodeName, int], ...], most: int
+) -> tuple[tuple[NodeName, int], ...]:
+    """Return the first pods, up to `most`: a set that shrinks loses its highest ranks."""
+    kept: list[tuple[NodeName, int]] = []
+    for name, count in nodes:
+        staying = min(count, most)
+        if staying:
+            kept.append((name, staying))
+        most -= staying
+    return tuple(kept)

@@ -9,7 +9,7 @@ import msgspec
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.selection import Requirement
-from unisono.engine.model.workload import Admission
+from unisono.engine.model.workload import Admission, first_pods
 from unisono.engine.order.lines import Waiting
 from unisono.engine.place.demand import Demand
 from unisono.engine.place.gang import Gang, Spot
@@ -52,7 +52,7 @@ class Seeker:
         assert self.kept is not None, "only a slice grows"
         most = {demand.name: demand.most for demand in gang.demands}
         there = {
-            assigned.name: _first(assigned.nodes, most.get(assigned.name, 0))
+            assigned.name: first_pods(assigned.nodes, most.get(assigned.name, 0))
             for assigned in self.kept.pod_sets
         }
         more = tuple(self._beside(demand, there.get(demand.name, ())) for demand in gang.demands)
@@ -85,17 +85,6 @@ class Seeker:
             most=max(0, demand.most - running),
             constraint=constraint,
         )
-
-
-def _first(nodes: tuple[tuple[NodeName, int], ...], most: int) -> tuple[tuple[NodeName, int], ...]:
-    """Return the first pods, up to `most`: a set that shrinks loses its highest ranks."""
-    kept: list[tuple[NodeName, int]] = []
-    for name, count in nodes:
-        staying = min(count, most)
-        if staying:
-            kept.append((name, staying))
-        most -= staying
-    return tuple(kept)
 
 
 def _on(demand: Demand, there: tuple[tuple[NodeName, int], ...]) -> Demand:

@@ -9,10 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from unisono.engine.ledger import Booked, Ledger
 from unisono.engine.model.names import Instant, LocalQueueKey, WorkloadKey
 from unisono.engine.model.plan import PreemptionReason
 from unisono.engine.model.resources import Account
 from unisono.engine.model.workload import Workload
+from unisono.engine.preempt.shrinking import (
+    Portion,
+    given_up_already,
+    most_given_up,
+    what_goes,
+    what_stays,
+)
 from unisono.engine.quota.tree import Cell, Node
 from unisono.engine.state.queue_book import QueueBook, Running
 
@@ -30,14 +38,32 @@ class Wish:
     only_evicting: bool  # may count on those who leave anyway, but not make anybody leave
     has_place: Callable[[], bool] | None  # whether nodes would do; None: nobody asks about nodes
     spares_fresh: bool  # whoever has not run for its queue's minimum is not a candidate (§18.5)
+    may_shrink: bool  # gangs that can do with fewer pods give up those instead of leaving
 
 
 @dataclass(slots=True, frozen=True)
 class Target:
-    """A chosen victim."""
+    """A chosen victim, and what it goes on with if not all of it has to leave."""
 
     running: Running
     reason: PreemptionReason
+    stays: Portion | None = None
+
+    def take(self, ledger: Ledger) -> None:
+        """Count what leaves as gone."""
+        ledger.let_go(self.running)
+        if self.stays is not None:
+            ledger.bring_back(self.stays)
+
+    def put_back(self, ledger: Ledger) -> None:
+        """Count all of it as there again."""
+        if self.stays is not None:
+            ledger.let_go(self.stays)
+        ledger.bring_back(self.running)
+
+    def leaving(self) -> Booked:
+        """Return what it holds now and will not hold then."""
+        return self.running if self.stays is None else what_goes(self.running, self.stays)
 
 
 BookOf = Callable[[Node], QueueBook]
@@ -80,12 +106,33 @@ def _counts(wish: Wish, running: Running) -> bool:
         return False
     if not any(cell.account in wish.short and amount > 0 for cell, amount in running.charges):
         return False
-    if holding.evicting:
-        return True
+    return holding.evicting or holding.keeps is not None or may_disturb(wish, running)
+
+
+def may_disturb(wish: Wish, running: Running) -> bool:
+    """Say whether a candidate may be told to leave, or to give up pods."""
+    holding = running.holding
     if wish.only_evicting or holding.workload.key == wish.workload.replaces:
         return False
     protected_ms = running.book.spec.preemption.min_runtime_ms if wish.spares_fresh else 0
     return protected_ms == 0 or wish.now - holding.running_since >= protected_ms
+
+
+def whole(wish: Wish, running: Running, reason: PreemptionReason) -> Target:
+    """Return a candidate as a victim with all that it may be asked for."""
+    if running.holding.evicting or may_disturb(wish, running):
+        return Target(running, reason)
+    told = given_up_already(running.holding)  # that much it gives up anyway, and not more
+    return Target(running, reason, what_stays(running, told))
+
+
+def most_to_give(wish: Wish, running: Running) -> int:
+    """Return how many pods a candidate may be asked for without having to leave."""
+    holding = running.holding
+    told = given_up_already(holding)
+    if holding.evicting or not wish.may_shrink or not may_disturb(wish, running):
+        return told
+    return max(told, most_given_up(holding))
 
 
 def importance(

@@ -4,7 +4,8 @@ Candidates of other queues come in two classes. *Hierarchy* candidates use what 
 side of the tree is entitled to: they may always be taken. *Priority* candidates may be taken only
 if the preemptor's queue does not borrow, or if `borrowWithinCohort` lets it while borrowing.
 Victims are removed one by one until the preemptor fits; then those that turned out needless are
-put back ("fill back").
+put back ("fill back"). Gangs that can do with fewer pods are asked for those first: as long as
+that is enough, nobody has to leave (`shrinking.py`).
 """
 
 from __future__ import annotations
@@ -22,9 +23,13 @@ from unisono.engine.preempt.candidates import (
     Wish,
     foreign_candidates,
     importance,
+    may_disturb,
+    most_to_give,
     own_candidates,
     within_quota,
 )
+from unisono.engine.preempt.filling import fill_back, fits
+from unisono.engine.preempt.shrinking import given_up_already, what_stays
 from unisono.engine.quota.tree import Cell, Node, available, borrows_with, local_room
 from unisono.engine.state.queue_book import Running
 
@@ -38,6 +43,9 @@ class _Candidate:
     reason: PreemptionReason
     ancestor: Node | None = None  # the lowest cohort that has both queues below it
     only_without_borrowing: bool = False
+
+
+_Offer = tuple[_Candidate, Target]
 
 
 def victims_gap(wish: Wish, cell: Cell, book_of: BookOf) -> int:
@@ -67,13 +75,37 @@ def classical_victims(
     candidates.sort(key=lambda c: _place(c, wish, usage_of))
     if wish.has_place is not None and not _place_without(wish, ledger, candidates):
         return []
+    offers = _offers(wish, candidates)
     for allow_borrowing in _attempts(wish, candidates):
         mark = ledger.mark()
-        targets = _attempt(wish, ledger, candidates, allow_borrowing=allow_borrowing)
+        targets = _attempt(wish, ledger, offers, allow_borrowing=allow_borrowing)
         ledger.rollback(mark)
         if targets:
             return targets
     return []
+
+
+def _offers(wish: Wish, candidates: list[_Candidate]) -> list[_Offer]:
+    """List what is asked for: first what leaves anyway, then pods that gangs can do without.
+
+    Only if all of that is not enough, whole gangs have to leave, so that as few do as possible.
+    """
+    told, fewer, rest = [], [], []
+    for candidate in candidates:
+        holding, reason = candidate.running.holding, candidate.reason
+        if holding.evicting:
+            told.append((candidate, Target(candidate.running, reason)))
+            continue
+        already = given_up_already(holding)
+        if already:
+            stays = what_stays(candidate.running, already)
+            told.append((candidate, Target(candidate.running, reason, stays)))
+        if (most := most_to_give(wish, candidate.running)) > already:
+            stays = what_stays(candidate.running, most)
+            fewer.append((candidate, Target(candidate.running, reason, stays)))
+        if may_disturb(wish, candidate.running):
+            rest.append((candidate, Target(candidate.running, reason)))
+    return [*told, *fewer, *rest]
 
 
 def _candidates(wish: Wish, book_of: BookOf) -> list[_Candidate]:
@@ -193,20 +225,22 @@ def _attempts(wish: Wish, candidates: list[_Candidate]) -> tuple[bool, ...]:
 
 
 def _attempt(
-    wish: Wish, ledger: Ledger, candidates: list[_Candidate], *, allow_borrowing: bool
+    wish: Wish, ledger: Ledger, offers: list[_Offer], *, allow_borrowing: bool
 ) -> list[Target]:
-    """Remove candidates in order until the wish fits, then put back who was not needed."""
-    targets: list[Target] = []
-    for candidate in candidates:
+    """Take what is offered in order until the wish fits, then put back what was not needed."""
+    targets: dict[Running, Target] = {}
+    for candidate, target in offers:
         if candidate.ancestor is not None:
             if allow_borrowing and candidate.only_without_borrowing:
                 continue
             if _now_protected(candidate, wish.short):
                 continue
-        ledger.let_go(candidate.running)
-        targets.append(Target(candidate.running, candidate.reason))
+        if (less := targets.pop(candidate.running, None)) is not None:
+            less.put_back(ledger)
+        target.take(ledger)
+        targets[candidate.running] = target
         if fits(wish, allow_borrowing=allow_borrowing):
-            return fill_back(wish, ledger, targets, allow_borrowing=allow_borrowing)
+            return fill_back(wish, ledger, [*targets.values()], allow_borrowing=allow_borrowing)
     return []
 
 
@@ -218,28 +252,3 @@ def _now_protected(candidate: _Candidate, accounts: tuple[Account, ...]) -> bool
         if within_quota(node, accounts):
             return True
     return False
-
-
-def fits(wish: Wish, *, allow_borrowing: bool) -> bool:
-    """Say whether everything wanted is available now."""
-    for cell, wanted in wish.charges.items():
-        if wanted > max(0, available(cell)):
-            return False
-        if not allow_borrowing and wanted and borrows_with(cell, wanted):
-            return False
-    return wish.has_place is None or wish.has_place()
-
-
-def fill_back(
-    wish: Wish, ledger: Ledger, targets: list[Target], *, allow_borrowing: bool
-) -> list[Target]:
-    """Put targets back, the most important first, as long as the wish still fits."""
-    kept = list(targets)
-    for index in range(len(kept) - 2, -1, -1):
-        ledger.bring_back(kept[index].running)
-        if fits(wish, allow_borrowing=allow_borrowing):
-            kept[index] = kept[-1]
-            kept.pop()
-        else:
-            ledger.let_go(kept[index].running)
-    return kept

@@ -20,9 +20,10 @@ from unisono.engine.preempt.candidates import (
     foreign_candidates,
     importance,
     own_candidates,
+    whole,
     within_quota,
 )
-from unisono.engine.preempt.classical import fill_back
+from unisono.engine.preempt.filling import fill_back
 from unisono.engine.quota.share import Share, dominant_share, is_borrowing
 from unisono.engine.quota.tree import Node, available, borrows_with
 from unisono.engine.state.queue_book import Running
@@ -142,8 +143,8 @@ def _first_pass(
         if queue is own or nominal:
             reason: PreemptionReason = "InClusterQueue" if queue is own else "InCohortReclamation"
             running = candidates.pop()
-            ledger.let_go(running)
-            targets.append(Target(running, reason))
+            targets.append(whole(wish, running, reason))
+            targets[-1].take(ledger)
             if _fits_booked(wish):
                 break
             continue
@@ -153,9 +154,10 @@ def _first_pass(
         while candidates and not taken:
             running = candidates.pop()
             mark = ledger.mark()
-            ledger.let_go(running)
+            target = whole(wish, running, "InCohortFairSharing")
+            target.take(ledger)
             if _is_fair(strategy, own_share, old_share, dominant_share(theirs)):
-                targets.append(Target(running, "InCohortFairSharing"))
+                targets.append(target)
                 taken = True
             else:
                 ledger.rollback(mark)
@@ -172,8 +174,8 @@ def _second_pass(wish: Wish, ledger: Ledger, line_up: _LineUp, targets: list[Tar
         mine, theirs = _sides(own, queue)
         if dominant_share(mine) < dominant_share(theirs):
             running = line_up.queues[queue].pop()
-            ledger.let_go(running)
-            targets.append(Target(running, "InCohortFairSharing"))
+            targets.append(whole(wish, running, "InCohortFairSharing"))
+            targets[-1].take(ledger)
             if _fits_booked(wish):
                 return
         line_up.pruned.add(queue)
@@ -192,7 +194,7 @@ def _is_justified(
     mine, theirs = _sides(wish.book.node, target.running.book.node)
     new = dominant_share(theirs)
     mark = ledger.mark()
-    ledger.bring_back(target.running)
+    target.put_back(ledger)
     old = dominant_share(theirs)
     ledger.rollback(mark)
     own = dominant_share(mine)

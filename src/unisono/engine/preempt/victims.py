@@ -74,7 +74,7 @@ class VictimSearch:
         own = any(target.running.book is self.book for target in targets)
         mark = self.ledger.mark()
         for target in targets:
-            self.ledger.let_go(target.running)
+            target.take(self.ledger)
         level, _ = borrow_level(cell, wanted)
         self.ledger.rollback(mark)
         return Simulated(Verdict.PREEMPT if own else Verdict.RECLAIM, level)
@@ -103,6 +103,7 @@ class VictimSearch:
             only_evicting=self.backs_off,
             has_place=has_place,
             spares_fresh=not self.policy.strict,
+            may_shrink=not self.policy.strict,
         )
 
     def _search(self, wish: Wish) -> list[Target]:

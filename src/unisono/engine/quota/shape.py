@@ -27,6 +27,7 @@ class Shape:
         "number",
         "pod_sets",
         "shrinkable",
+        "sociable",
         "users",
     )
 
@@ -56,17 +57,20 @@ class Shape:
         self.most_steps = self.shrinkable
         if min_total is not None:
             self.most_steps = max(0, min(self.shrinkable, sum(self.counts) - min_total))
+        # Pods that others place may open nodes to it: it has to be near them, or evenly spread.
+        self.sociable = any(p.affinity_to or p.spread for p in self.pod_sets)
         self.users = 0
 
 
 class Shapes:
     """Hands out one `Shape` for equal requests, for as long as somebody uses it."""
 
-    __slots__ = ("_by_key", "_next")
+    __slots__ = ("_by_key", "_next", "sociable")
 
     def __init__(self) -> None:
         self._by_key: dict[_ShapeKey, Shape] = {}
         self._next = 0
+        self.sociable = 0  # how many shapes wait to which company matters
 
     def take(self, workload: Workload) -> Shape:
         """Return the workload's shape and count one more user."""
@@ -84,6 +88,7 @@ class Shapes:
         if shape is None:
             shape = self._by_key[key] = Shape(self._next, key)
             self._next += 1
+            self.sociable += shape.sociable
         shape.users += 1
         return shape
 
@@ -92,3 +97,4 @@ class Shapes:
         shape.users -= 1
         if shape.users == 0:
             del self._by_key[shape.key]
+            self.sociable -= shape.sociable

@@ -37,7 +37,7 @@ from unisono.engine.state.queue_book import QueueBook, Running
 from unisono.engine.state.recent import RecentUsage
 from unisono.engine.state.rota import Rota
 from unisono.engine.state.terms import Terms, as_candidate
-from unisono.engine.state.timers import Timers
+from unisono.engine.state.timers import NODES, Timers
 
 
 class ClusterState:
@@ -56,12 +56,12 @@ class ClusterState:
         # Stopped queues (and local queues) whose holdings may have to leave.
         self.stopped: dict[QueueBook | Door, None] = {}
         self.recent = RecentUsage(self.config)
-        self.floor = Floor(self.config)
-        self._shapes = Shapes()
+        self.timers = Timers()
+        self.floor = Floor(self.config, self.timers)
+        self.shapes = Shapes()
         self._doors_to: dict[QueueName, dict[LocalQueueKey, None]] = {}
         self._stale_doors: dict[LocalQueueKey, None] = {}
         self._everything_stale = False
-        self.timers = Timers()
         self.terms = Terms(self.config, self.timers)
         self.agenda = Agenda(self.policy.backfill)
         self.outlook = Outlook(self.floor)
@@ -169,7 +169,7 @@ class ClusterState:
             if known.workload == workload:
                 return
             self._dequeue(workload.key)
-        shape = self._shapes.take(workload)
+        shape = self.shapes.take(workload)
         if shape.pod_sets is not workload.pod_sets:  # equal pod sets are kept once
             workload = msgspec.structs.replace(workload, pod_sets=shape.pod_sets)
         alone = self.floor.table.is_held_for(workload.key)
@@ -210,7 +210,7 @@ class ClusterState:
         if waiting.line is not None and door.book is not None:
             self._leave_line(waiting, door.book)
         self.turns.leave(key)
-        self._shapes.give_back(waiting.shape)
+        self.shapes.give_back(waiting.shape)
         self._tidy(door)
 
     def _leave_line(self, waiting: Waiting, book: QueueBook) -> None:
@@ -269,10 +269,9 @@ class ClusterState:
         self.agenda.starts(running)
         self.turns.start(holding)
         self._note_terms(running)
-        if book.blocker is not None:
-            self.stopped[book] = None
-        if door.blocker is not None:
-            self.stopped[door] = None
+        for shut in (book, door):
+            if shut.blocker is not None:
+                self.stopped[shut] = None
 
     def start_holding(self, waiting: Waiting, holding: Holding, charges: Charges) -> None:
         """Turn a waiting workload into a holding one."""
@@ -348,7 +347,9 @@ class ClusterState:
         turns.pass_time(self)
         for due in self.timers.due(self.now):
             waiting, running = self.waiting.get(due), self.running.get(due)
-            if waiting is not None:
+            if due == NODES:
+                self.rota.nodes_changed()
+            elif waiting is not None:
                 self._wake_workload(waiting)
             elif running is not None:
                 self.terms.look(running, self.now)

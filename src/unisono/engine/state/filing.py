@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import msgspec
 
+from unisono.engine.model.explanation import WaitingForPods
 from unisono.engine.model.names import WorkloadKey
-from unisono.engine.model.plan import Admit, Plan, Wait, evictions
+from unisono.engine.model.plan import Admit, Plan, Wait, evictions, shrinks
 from unisono.engine.model.workload import Holding
 from unisono.engine.order.lines import kind_of
 from unisono.engine.state.cluster import ClusterState
@@ -29,9 +30,10 @@ def carry_out(state: ClusterState, plan: Plan) -> bool:
     for wait in plan.waits:
         if file_verdict(state, wait):
             changed[_book_of_wait(state, wait).tree] = None
-    told = evictions(plan)
+    told, smaller = evictions(plan), shrinks(plan)
     changed.update((state.books[a.admission.queue].tree, None) for a in plan.admissions)
-    changed.update((state.running[e.workload].book.tree, None) for e in told)
+    leaving = [*(e.workload for e in told), *(s.workload for s in smaller)]
+    changed.update((state.running[key].book.tree, None) for key in leaving)
     if state.floor.has_nodes and changed:
         # Nodes are shared by all trees: whoever came too late this time may still find others.
         waits = (wait for wait in plan.waits if wait.outcome == "retry")
@@ -42,6 +44,9 @@ def carry_out(state: ClusterState, plan: Plan) -> bool:
         _start(state, admit, plan)
     for eviction in told:
         _evict(state, eviction.workload)
+    for shrink in smaller:
+        running = state.running[shrink.workload]
+        running.holding = msgspec.structs.replace(running.holding, keeps=shrink.keeps)
     for tree in changed:
         state.rota.wake_tree(tree)  # what slept here saw another picture
     return bool(changed)
@@ -61,6 +66,8 @@ def _start(state: ClusterState, admit: Admit, plan: Plan) -> None:
     )
     charges = tuple((book.node.cell(account), amount) for account, amount in admit.charges)
     state.start_holding(waiting, holding, charges)
+    if state.shapes.sociable:  # somebody waits for company on a node, or for evenness
+        state.rota.nodes_changed()
     state.floor.learn(waiting.workload)
     key = waiting.workload.queue
     state.recent.penalise(book.spec, key, state.doors[key], plan.now)
@@ -68,7 +75,7 @@ def _start(state: ClusterState, admit: Admit, plan: Plan) -> None:
 
 def _evict(state: ClusterState, key: WorkloadKey) -> None:
     running = state.running[key]
-    running.holding = msgspec.structs.replace(running.holding, evicting=True)
+    running.holding = msgspec.structs.replace(running.holding, evicting=True, keeps=None)
     state.note_readiness(running)
 
 
@@ -104,6 +111,11 @@ def file_verdict(state: ClusterState, wait: Wait) -> bool:
             newly = book.lines.sticky != explanation.workload
             book.lines.sticky = explanation.workload
             state.rota.claimants[book] = None
+            if wait.lacks_nodes:  # it waits for pods of others: they leave nodes, not quota
+                state.rota.wait_for_nodes((name, None))
+                for fact in explanation.blockers:
+                    if isinstance(fact, WaitingForPods):
+                        state.timers.remind(fact.until, explanation.workload)
             book.head_wait = (explanation.workload, explanation.blockers)
             return newly
         case "line":

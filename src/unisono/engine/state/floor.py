@@ -7,7 +7,7 @@ nodes are needed.
 from __future__ import annotations
 
 from unisono.engine.model.explanation import GangDoesNotFit
-from unisono.engine.model.names import NodeName, namespace_of
+from unisono.engine.model.names import Instant, NodeName, namespace_of
 from unisono.engine.model.node import NodePod
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import label_map
@@ -23,17 +23,25 @@ from unisono.engine.state.config import Config
 from unisono.engine.state.node_table import NodeTable
 from unisono.engine.state.queue_book import Running
 from unisono.engine.state.tenancy import Tenancy, Tenant
+from unisono.engine.state.timers import NODES, Timers
+
+# A pod that is so much later than it was told to be gone may hang; nobody counts on it any longer.
+OVERDUE_MS = 60_000
+
+Leaving = tuple[NodePod, Tenant]  # a pod of somebody else that was told to end
 
 
 class Floor:
     """Nodes and their tenants."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, timers: Timers) -> None:
         self.table = NodeTable()
         self.tenancy = Tenancy(self.table, Crowd())
         self.pods: dict[str, tuple[NodePod, Tenant]] = {}  # of others, by their keys
+        self._leaving: dict[str, None] = {}  # those that were told to end
         self.mix = Mix()
         self._config = config
+        self._timers = timers
         self._feasibility = Feasibility(self.table)
         self._read: tuple[object, object, Surroundings, Answers] | None = None
 
@@ -54,13 +62,31 @@ class Floor:
                 tenant = _tenant_of_pod(pod)
                 self.pods[pod.key] = (pod, tenant)
                 self.tenancy.occupy(tenant)
+                if pod.leaves_at is not None:
+                    self._leaving[pod.key] = None
+                    wait_ms = self._config.policy.placement.wait_for_leaving_ms
+                    if wait_ms:  # then it is close enough to its end to be waited for
+                        self._timers.remind(Instant(pod.leaves_at - wait_ms), NODES)
             case changes.PodGone(key):
                 self._remove_pod(key)
 
     def _remove_pod(self, key: str) -> None:
         known = self.pods.pop(key, None)
         if known is not None:
+            self._leaving.pop(key, None)
             self.tenancy.vacate(known[1])
+
+    def leaving(self, now: Instant) -> list[Leaving]:
+        """Return the pods of others that one may wait for, by their names."""
+        wait_ms = self._config.policy.placement.wait_for_leaving_ms
+        if not wait_ms or not self._leaving:
+            return []
+        known = [self.pods[key] for key in sorted(self._leaving)]
+        return [
+            (pod, tenant)
+            for pod, tenant in known
+            if pod.leaves_at is not None and -OVERDUE_MS < pod.leaves_at - now <= wait_ms
+        ]
 
     def label(self, name: NodeName, key: str) -> str:
         """Return a node's label, or nothing."""

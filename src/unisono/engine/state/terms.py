@@ -61,7 +61,8 @@ class Terms:
         self.suspects.pop(key, None)
 
 
-def as_candidate(holding: Holding) -> tuple[int, Instant, Instant, bool]:
+def as_candidate(holding: Holding) -> tuple[int, Instant, Instant, bool, bool]:
     """Return what decides whether, and when, others may displace a holding."""
     workload = holding.workload
-    return workload.priority, workload.position_time, holding.running_since, holding.evicting
+    leaving = (holding.evicting, holding.keeps is not None)
+    return workload.priority, workload.position_time, holding.running_since, *leaving

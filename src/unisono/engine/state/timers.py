@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from unisono.engine.model.names import Instant, WorkloadKey
 
+NODES = WorkloadKey("")  # a reminder about nodes, and about no workload
+
 
 class Timers:
     """A heap of reminders."""

@@ -116,8 +116,9 @@ def _verdicts(state: ClusterState) -> Iterator[Wait]:
             short = (
                 book.tree.wakes.shortages((name, None), state.rota.room) if book.stalled else None
             )
-            outcome: Outcome = "stall" if book.stalled else "retry"
-            nodes = book.stalled and state.rota.waits_for_nodes((name, None))
+            nodes = state.rota.waits_for_nodes((name, None))
+            nodes = nodes and (book.stalled or book.lines.sticky == key)
+            outcome: Outcome = "stall" if book.stalled else "sticky" if nodes else "retry"
             watches = book.stalled and book.tree.wakes.watches_holdings((name, None))
             yield Wait(
                 outcome=outcome,

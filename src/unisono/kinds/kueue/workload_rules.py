@@ -41,6 +41,7 @@ from unisono.kinds.registry import Context
 
 GATED_BY = "kueue.x-k8s.io/admission-gated-by"
 WAIT_FOR_RECOVERY = "WaitForRecovery"  # of PodsReady=False: the pods were ready before
+CAN_SHRINK = "unisono.dev/can-shrink"  # "true": pods above the minimum may go while it runs
 REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
 
 
@@ -151,6 +152,7 @@ def workload_of(
         max_execution_ms=None if longest is None else longest * 1000,
         past_execution_ms=(status.accumulated_past_execution_time_seconds or 0) * 1000,
         misconfigured="; ".join(context.notes.faults),
+        can_shrink=annotations.get(CAN_SHRINK) == "true",
     )
 
 

@@ -1,0 +1,130 @@
+"""A victim that gives up pods: what of it leaves, and may that much be asked? (placement §8.7)"""
+
+from __future__ import annotations
+
+import msgspec
+
+from unisono.engine.model.names import NodeName
+from unisono.engine.model.plan import Victim
+from unisono.engine.model.workload import Admission, Holding, PodSet, PodSetAssignment
+
+
+def leaving(holding: Holding, keeps: Admission | None) -> Holding:
+    """Return a holding of only what leaves, as if that had been all of it."""
+    if keeps is None:
+        return holding
+    kept = {each.name: each for each in keeps.pod_sets}
+    gone = tuple(_difference(each, kept.get(each.name)) for each in holding.admission.pod_sets)
+    # Pods that are done count among those that stay, as far as there are so many.
+    done = tuple(
+        (name, max(0, pods - kept[name].count) if name in kept else pods)
+        for name, pods in holding.workload.reclaimable
+    )
+    return msgspec.structs.replace(
+        holding,
+        workload=msgspec.structs.replace(holding.workload, reclaimable=done),
+        admission=msgspec.structs.replace(holding.admission, pod_sets=gone),
+    )
+
+
+def _difference(each: PodSetAssignment, kept: PodSetAssignment | None) -> PodSetAssignment:
+    if kept is None:
+        return each
+    there, staying = dict(each.nodes), dict(kept.nodes)
+    nodes = [(name, pods - staying.get(name, 0)) for name, pods in there.items()]
+    return msgspec.structs.replace(
+        each,
+        count=each.count - kept.count,
+        nodes=tuple((name, pods) for name, pods in nodes if pods > 0),
+    )
+
+
+def is_told(victim: Victim, holding: Holding) -> bool:
+    """Say whether an earlier plan told the victim the same."""
+    if holding.evicting:
+        return True
+    if victim.keeps is None or holding.keeps is None:
+        return False
+    return _counts(victim.keeps) == _counts(holding.keeps)
+
+
+def why_not_that_part(victim: Victim, holding: Holding) -> str:
+    """Say what is wrong with what a victim keeps, or nothing."""
+    keeps, workload = victim.keeps, holding.workload
+    if keeps is None:
+        return ""
+    if not workload.can_shrink and holding.keeps is None:
+        return "it cannot do with fewer pods"
+    before, after = _counts(holding.admission), _counts(keeps)
+    if keeps.queue != holding.admission.queue or before.keys() != after.keys():
+        return "it would go on in another queue, or with other pod sets"
+    if sum(after.values()) >= sum(before.values()):
+        return "it gives up nothing"
+    if workload.min_total is not None and sum(after.values()) < workload.min_total:
+        return f"{sum(after.values())} pods stay, and {workload.min_total} have to run together"
+    told = {} if holding.keeps is None else _counts(holding.keeps)
+    old = {each.name: each for each in holding.admission.pod_sets}
+    sets = {pod_set.name: pod_set for pod_set in workload.pod_sets}
+    for each in keeps.pod_sets:
+        least = _least(sets.get(each.name), old[each.name].count)
+        if not least <= each.count <= old[each.name].count:
+            return f"{each.name}: {each.count} pods stay, at least {least} have to"
+        if each.count > told.get(each.name, each.count):
+            return f"{each.name}: {told[each.name]} pods were to stay, now {each.count}"
+        if each.flavors != old[each.name].flavors:
+            return f"{each.name}: its flavors change"
+        if _spread_out(each.nodes) != _spread_out(old[each.name].nodes)[: each.count]:
+            return f"{each.name}: those that stay are not its first pods, where they are"
+    return ""
+
+
+def _least(pod_set: PodSet | None, count: int) -> int:
+    return count if pod_set is None or pod_set.min_count is None else pod_set.min_count
+
+
+def _counts(admission: Admission) -> dict[str, int]:
+    return {each.name: each.count for each in admission.pod_sets}
+
+
+def _spread_out(nodes: tuple[tuple[NodeName, int], ...]) -> list[NodeName]:
+    """List the node of every pod, in the order of their ranks."""
+    return [name for name, pods in nodes for _ in range(pods)]
+
+
+def less_would_be(victim: Victim, holding: Holding) -> Holding | None:
+    """Return the next smaller part that the victim could give up; None if there is none.
+
+    Whoever leaves whole might shrink to its minimum; whoever shrinks might keep one pod more. Only
+    told of gangs in which one set alone can give up pods: with several there is a choice.
+    """
+    sets = {pod_set.name: pod_set for pod_set in holding.workload.pod_sets}
+    spare = [
+        (each, each.count - _least(sets.get(each.name), each.count))
+        for each in holding.admission.pod_sets
+    ]
+    elastic = [(each, pods) for each, pods in spare if pods > 0]
+    workload = holding.workload
+    sliced = any(one.topology and one.topology.slice_size > 1 for one in workload.pod_sets)
+    if len(elastic) != 1 or sliced or workload.reclaimable or not workload.can_shrink:
+        return None
+    assigned, pods = elastic[0]
+    if workload.min_total is not None:
+        total = sum(each.count for each in holding.admission.pod_sets)
+        pods = min(pods, total - workload.min_total)
+    if victim.keeps is not None:
+        pods = assigned.count - _counts(victim.keeps).get(assigned.name, 0) - 1
+    told = (
+        0
+        if holding.keeps is None
+        else assigned.count - _counts(holding.keeps).get(assigned.name, 0)
+    )
+    if pods < max(1, told) or not holding.admitted:
+        return None
+    places = _spread_out(assigned.nodes)[: assigned.count - pods]
+    stays = msgspec.structs.replace(
+        assigned,
+        count=assigned.count - pods,
+        nodes=tuple((name, places.count(name)) for name in dict.fromkeys(places)),
+    )
+    others = (stays if each is assigned else each for each in holding.admission.pod_sets)
+    return leaving(holding, msgspec.structs.replace(holding.admission, pod_sets=tuple(others)))
