@@ -53,7 +53,7 @@ def misfit(
         cluster_holds=capacity.total,
         nodes=int(view.rows.shape[0]),
         refusals=refusals,
-        labels=_unknown(demand, feasibility) if "selector" in dict(refusals) else (),
+        labels=_unknown(demand, capacity, feasibility) if "selector" in dict(refusals) else (),
     )
 
 
@@ -73,14 +73,15 @@ def _scarcest(
     return ResourceName(""), 0, 0
 
 
-def _unknown(demand: Demand, feasibility: Feasibility) -> tuple[str, ...]:
+def _unknown(demand: Demand, capacity: Capacity, feasibility: Feasibility) -> tuple[str, ...]:
     """Return the labels of a selector that no node has: those are what is wrong with it."""
-    table = feasibility.table
-    return tuple(
-        f"{key}={value}"
-        for key, value in demand.constraint.selector
-        if value not in table.label_codes(key)[1]
-    )
+    rows, missing = capacity.view.rows, []
+    for key, value in demand.constraint.selector:
+        codes, known = feasibility.table.label_codes(key)
+        # A node that had it may be gone since.
+        if value not in known or not (codes[rows] == known[value]).any():
+            missing.append(f"{key}={value}")
+    return tuple(missing)
 
 
 def _refusals(
