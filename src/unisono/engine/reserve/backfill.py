@@ -70,7 +70,8 @@ class _Pass:
     seen: dict[Group, None] = field(default_factory=dict)
     looked_at: int = 0
     _refused: dict[Group, tuple[Blocker, ...]] = field(default_factory=dict)
-    _late: dict[Group, None] = field(default_factory=dict)  # fit, but not beside a date
+    # Who fits, but not beside a date, with which limit: others may be short enough.
+    _late: dict[Group, int] = field(default_factory=dict)
     _of_queue: dict[LocalQueueKey, int] = field(default_factory=dict)
 
     def go(self) -> None:
@@ -131,7 +132,8 @@ class _Pass:
         blockers = self._refused.get(group)
         if blockers is None:
             end = Instant(self.now + limit)
-            if group in self._late and not self.dates.is_over_by(end):
+            late = self._late.get(group)
+            if late is not None and limit >= late and not self.dates.is_over_by(end):
                 blockers = self.dates.in_the_way(limit)
             else:
                 nominee = nominate(self.state, group.book, waiting, self.cycle.ledger, self.now)
@@ -155,7 +157,7 @@ class _Pass:
             facts = self._refused[group] = facts_of(nominee)
             return facts
         if not self.dates.allow(nominee, end):
-            self._late[group] = None
+            self._late[group] = min(limit, self._late.get(group, limit))
             return self.dates.in_the_way(limit)
         started = len(self.cycle.admissions)
         self.cycle.decide(nominee)

@@ -115,9 +115,9 @@ class Calendar:
         if pieces is None:
             pieces = self._pieces = self._make_pieces()
         bound = self._bounds.get((book, waiting.shape.number))
-        first = 0
+        first = 1  # it was looked at for now already
         if bound is not None and bound[0] <= limit_ms:
-            first = pieces.piece_before(bound[1])
+            first = max(1, pieces.piece_before(bound[1]))
         wanted = waiting.shape.least_in_total if self._state.floor.has_nodes else ()
         for low in pieces.starts(wanted, limit_ms, first)[:MOST_TRIED]:
             start = pieces.cuts[low]

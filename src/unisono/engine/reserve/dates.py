@@ -124,9 +124,12 @@ class OneDate:
 
     def note_start(self, end: Instant, booked: Booked) -> None:
         """Keep what is left for the date, and who ends when."""
-        self.shadow = self._next
-        if self.shadow is None:
+        shadow = self._next
+        if shadow is None:
             self._started.append((end, -len(self._started), booked))
+        elif end <= shadow.start:
+            shadow = shadow.with_gone(booked)
+        self.shadow = shadow
 
     def give(
         self, waiting: Waiting, book: QueueBook, limit_ms: int, furthest: Instant | None

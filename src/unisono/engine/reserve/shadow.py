@@ -33,6 +33,10 @@ class Shadow:
         """The date as a plan names it."""
         return Date(workload=self.whom, start=self.start, end=self.end)
 
+    def with_gone(self, booked: Booked) -> Shadow:
+        """Return the shadow when somebody starts who will have ended by then."""
+        return replace(self, gone=(*self.gone, booked))
+
     def with_free(self, free: Integers) -> Shadow:
         """Return the shadow when somebody takes room that would have been free."""
         return replace(self, free=free)

@@ -1,0 +1,265 @@
+"""The simulator: virtual time around the engine that also decides live.
+
+Events of one instant are taken in this order: who completes, who is submitted; then the engine
+decides until nothing changes. What it admits runs for its true run time, which the engine does not
+know; who has to leave starts over, or goes on from its last checkpoint. The same inputs give the
+same log, byte for byte.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from unisono.engine.cycle import plan
+from unisono.engine.model.names import Instant
+from unisono.engine.model.node import Node
+from unisono.engine.model.plan import Admit, Plan, evictions
+from unisono.engine.rehearsal import leave, refuse_if_broken
+from unisono.engine.state.changes import TimePassed, WorkloadGone, WorkloadWaits
+from unisono.engine.state.filing import carry_out
+from unisono.sim.clusters import capacity_of
+from unisono.sim.outcome import Depth, Effort, Outcome, Spans, Stretches, make_outcome
+from unisono.sim.setup import Rules, entitlements, key_of, make_state, row_of, workload_maker
+from unisono.sim.trace import Trace
+
+Progress = Callable[[int, int], None]  # completed jobs, all jobs
+# Kueue's own rules may let workloads evict each other for ever (spec quota §18).
+MOST_CYCLES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Restarts:
+    """What a job that had to leave keeps of its work."""
+
+    checkpoint_s: float = 0.0  # 0: nothing; else what was done at the last whole multiple
+    restore_s: float = 0.0  # what it costs to take it up again
+
+    def kept(self, done: float) -> float:
+        """Return the work that is not lost."""
+        return done // self.checkpoint_s * self.checkpoint_s if self.checkpoint_s else 0.0
+
+
+@dataclass(slots=True)
+class _Log:
+    """What happened, in columns that grow."""
+
+    time: list[float] = field(default_factory=list)
+    pending: list[int] = field(default_factory=list)
+    running: list[int] = field(default_factory=list)
+    cpu: list[int] = field(default_factory=list)
+    gpu_milli: list[int] = field(default_factory=list)
+    stretch_job: list[int] = field(default_factory=list)
+    stretch_start: list[float] = field(default_factory=list)
+    stretch_end: list[float] = field(default_factory=list)
+    span_job: list[int] = field(default_factory=list)
+    span_node: list[int] = field(default_factory=list)
+    span_start: list[float] = field(default_factory=list)
+    span_end: list[float] = field(default_factory=list)
+    span_pods: list[int] = field(default_factory=list)
+
+
+def simulate(
+    trace: Trace,
+    nodes: tuple[Node, ...],
+    rules: Rules,
+    *,
+    restarts: Restarts | None = None,
+    spans: bool = False,
+    checked: bool = False,
+    seed: int = 0,
+    clock: Callable[[], float] | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Replay a trace under a policy; `checked` asks the auditor about every plan."""
+    run = _Run(trace, nodes, rules, restarts or Restarts(), spans=spans, checked=checked)
+    began = clock() if clock is not None else 0.0
+    run.go(progress)
+    spent = clock() - began if clock is not None else 0.0
+    return run.outcome(seed, spent)
+
+
+class _Run:
+    """One simulation."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        nodes: tuple[Node, ...],
+        rules: Rules,
+        restarts: Restarts,
+        *,
+        spans: bool,
+        checked: bool,
+    ) -> None:
+        count = len(trace)
+        self.trace = trace
+        self.nodes = nodes
+        self.rules = rules
+        self.restarts = restarts
+        self.state = make_state(nodes, rules, trace)
+        self.start = np.full(count, np.nan)
+        self.end = np.full(count, np.nan)
+        self.lost = np.zeros(count)
+        self.ran = np.zeros(count)
+        self.preemptions = np.zeros(count, np.int64)
+        self.reclaims = np.zeros(count, np.int64)
+        self.passes = 0
+        self.decisions = 0
+        self.log = _Log()
+        self._checked = checked
+        self._spans = spans
+        self._row_of_node = {node.name: row for row, node in enumerate(nodes)}
+        self._make = workload_maker(trace)
+        self._run_s: list[float] = trace.run.tolist()
+        self._job_cpu: list[int] = trace.job_cpu.tolist()
+        self._job_gpu: list[int] = trace.job_gpu_milli.tolist()
+        self._since: dict[int, float] = {}  # who runs since when
+        self._places: dict[int, Admit] = {}
+        self._overhead: dict[int, float] = {}  # of those: what they first have to restore
+        self._attempts: dict[int, int] = {}
+        self._ends: list[tuple[float, int, int]] = []  # time, attempt, row
+        self._used_cpu = 0
+        self._used_gpu = 0
+
+    def go(self, progress: Progress | None) -> None:
+        """Let everything happen."""
+        state, ends, trace = self.state, self._ends, self.trace
+        submits: list[float] = trace.submit.tolist()
+        count, arrived, done = len(submits), 0, 0
+        while ends or arrived < count:
+            now = ends[0][0] if ends else submits[arrived]
+            if arrived < count and submits[arrived] < now:
+                now = submits[arrived]
+            instant = Instant(int(now * 1000))
+            if instant > state.now:
+                state.apply(TimePassed(instant))
+            while ends and ends[0][0] == now:
+                _, attempt, row = heapq.heappop(ends)
+                if self._attempts.get(row, 0) == attempt and row in self._since:
+                    self._complete(row, now)
+                    done += 1
+            while arrived < count and submits[arrived] == now:
+                state.apply(WorkloadWaits(self._make(arrived)))
+                arrived += 1
+            self._decide(now, instant)
+            if progress is not None:
+                progress(done, count)
+
+    def _complete(self, row: int, now: float) -> None:
+        self.end[row] = now
+        self._stop(row, now)
+        self.state.apply(WorkloadGone(key_of(row)))
+
+    def _decide(self, now: float, instant: Instant) -> None:
+        """Decide until nothing changes."""
+        one_pass_is_all = self.rules.policy.backfill is not None
+        for _ in range(MOST_CYCLES):
+            made = plan(self.state, instant)
+            self.passes += 1
+            if self._checked:
+                refuse_if_broken(self.state, made)
+            changed = carry_out(self.state, made)
+            for admit in made.admissions:
+                self._start(admit, now)
+            self._evict(made, now, instant)
+            if not changed or (one_pass_is_all and not made.preemptions and not made.stops):
+                break
+        log = self.log
+        log.time.append(now)
+        log.pending.append(len(self.state.waiting))
+        log.running.append(len(self._since))
+        log.cpu.append(self._used_cpu)
+        log.gpu_milli.append(self._used_gpu)
+
+    def _start(self, admit: Admit, now: float) -> None:
+        row = row_of(admit.workload)
+        self.decisions += 1
+        if row not in self._attempts:
+            self.start[row] = now
+        attempt = self._attempts[row] = self._attempts.get(row, 0) + 1
+        self._since[row] = now
+        if self._spans:
+            self._places[row] = admit
+        self._used_cpu += self._job_cpu[row]
+        self._used_gpu += self._job_gpu[row]
+        left = self._run_s[row] + self._overhead.get(row, 0.0)
+        heapq.heappush(self._ends, (now + left, attempt, row))
+
+    def _stop(self, row: int, now: float) -> float:
+        """Take a job off its nodes; return how long it was there."""
+        since = self._since.pop(row)
+        self._used_cpu -= self._job_cpu[row]
+        self._used_gpu -= self._job_gpu[row]
+        self.ran[row] += now - since
+        log = self.log
+        log.stretch_job.append(row)
+        log.stretch_start.append(since)
+        log.stretch_end.append(now)
+        if self._spans:
+            for pod_set in self._places.pop(row).admission.pod_sets:
+                for node, pods in pod_set.nodes:
+                    log.span_job.append(row)
+                    log.span_node.append(self._row_of_node[node])
+                    log.span_start.append(since)
+                    log.span_end.append(now)
+                    log.span_pods.append(pods)
+        return now - since
+
+    def _evict(self, made: Plan, now: float, instant: Instant) -> None:
+        """Let victims leave at once, with what they keep of their work."""
+        stops = {stop.workload: stop for stop in made.stops}
+        for eviction in evictions(made):
+            row = row_of(eviction.workload)
+            worked = max(0.0, self._stop(row, now) - self._overhead.get(row, 0.0))
+            kept = self.restarts.kept(worked)
+            self.lost[row] += worked - kept
+            self._run_s[row] -= kept
+            self._overhead[row] = self.restarts.restore_s if kept else self._overhead.get(row, 0.0)
+            self.preemptions[row] += 1
+            self.reclaims[row] += eviction.reason.startswith("InCohort")
+            leave(self.state, eviction.workload, instant, stops.get(eviction.workload))
+
+    def outcome(self, seed: int, spent: float) -> Outcome:
+        """Return everything as columns."""
+        log = self.log
+        spans = None
+        if self._spans:
+            spans = Spans(
+                names=tuple(str(node.name) for node in self.nodes),
+                job=np.array(log.span_job, np.int64),
+                node=np.array(log.span_node, np.int64),
+                start=np.array(log.span_start),
+                end=np.array(log.span_end),
+                pods=np.array(log.span_pods, np.int64),
+            )
+        return make_outcome(
+            self.rules.name,
+            self.trace,
+            capacity_of(self.nodes),
+            start=self.start,
+            end=self.end,
+            running=self.ran,
+            lost=self.lost,
+            preemptions=self.preemptions,
+            reclaims=self.reclaims,
+            stretches=Stretches(
+                job=np.array(log.stretch_job, np.int64),
+                start=np.array(log.stretch_start),
+                end=np.array(log.stretch_end),
+            ),
+            depth=Depth(
+                time=np.array(log.time),
+                pending=np.array(log.pending, np.int64),
+                running=np.array(log.running, np.int64),
+                cpu=np.array(log.cpu, np.int64),
+                gpu_milli=np.array(log.gpu_milli, np.int64),
+            ),
+            entitlement=entitlements(self.trace),
+            seed=seed,
+            spans=spans,
+            effort=Effort(decisions=self.decisions, passes=self.passes, wall_s=spent),
+        )

@@ -1,0 +1,225 @@
+"""What a simulation decides with: nodes, queues and a policy, as the engine knows them.
+
+Every queue of the trace is a LocalQueue. Policies that know no teams put them all before one
+ClusterQueue that owns the whole cluster; the others give each its own, with its part of the
+cluster, in one cohort that lends freely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+
+from unisono.engine.model.names import (
+    CPU,
+    CohortName,
+    FlavorName,
+    Instant,
+    LocalQueueKey,
+    QueueName,
+    ResourceName,
+    WorkloadKey,
+)
+from unisono.engine.model.node import Node
+from unisono.engine.model.policy import Backfill, FairSharing, Policy
+from unisono.engine.model.queue import (
+    ClusterQueue,
+    Cohort,
+    Flavor,
+    FlavorQuota,
+    LocalQueue,
+    PreemptionRules,
+    ResourceGroup,
+    ResourceQuota,
+)
+from unisono.engine.model.resources import Amounts, amounts, is_gpu
+from unisono.engine.model.selection import LabelSelector, Requirement
+from unisono.engine.model.snapshot import Namespace
+from unisono.engine.model.workload import PodSet, Workload
+from unisono.engine.state import changes
+from unisono.engine.state.cluster import ClusterState
+from unisono.sim.clusters import GPU, MIB, MODEL
+from unisono.sim.trace import FloatArray, Trace
+
+NAMESPACE = "sim"
+_FLAVOR = FlavorName("nodes")
+_COHORT = CohortName("all")
+_MEMORY = ResourceName("memory")
+_RECLAIM = PreemptionRules(reclaim="Any")
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """A policy to simulate: what the engine is told, and how queues are laid out."""
+
+    name: str
+    about: str
+    policy: Policy = Policy()
+    strict: bool = False  # nobody overtakes
+    apart: bool = False  # a ClusterQueue for every queue of the trace
+    preemption: PreemptionRules = PreemptionRules()
+
+
+def _policies() -> dict[str, Rules]:
+    easy, all_dates = Backfill(dates=1), Backfill()
+    fair = Policy(fair_sharing=FairSharing())
+    known = (
+        Rules("fifo", "first come, first served; nobody overtakes", strict=True),
+        Rules("best-effort", "whoever fits starts; nobody has a date"),
+        Rules(
+            "kueue",
+            "quota by queue, lending in one cohort, what was lent is taken back",
+            apart=True,
+            preemption=_RECLAIM,
+        ),
+        Rules(
+            "kueue-fair",
+            "the same, and the smallest share goes first",
+            fair,
+            apart=True,
+            preemption=_RECLAIM,
+        ),
+        Rules("easy", "the first that waits has a date, others go first", Policy(backfill=easy)),
+        Rules(
+            "easy-sjbf",
+            "the same, and the shortest of the others before the rest",
+            Policy(backfill=msgspec.structs.replace(easy, shortest_first=True)),
+        ),
+        Rules("conservative", "everybody who waits has a date", Policy(backfill=all_dates)),
+    )
+    return {rules.name: rules for rules in known}
+
+
+POLICIES = _policies()
+
+
+def entitlements(trace: Trace) -> FloatArray:
+    """Return each queue's part of the cluster: by the work it brings."""
+    size = trace.job_gpu_milli if trace.gpus.any() else trace.job_cpu
+    work = np.bincount(trace.queue, size * trace.run, minlength=len(trace.queues))
+    total = float(work.sum())
+    return work / total if total else np.full(len(trace.queues), 1 / len(trace.queues))
+
+
+def make_state(nodes: tuple[Node, ...], rules: Rules, trace: Trace) -> ClusterState:
+    """Return a cluster on which nothing runs."""
+    state = ClusterState(rules.policy)
+    state.apply(changes.FlavorSet(Flavor(name=_FLAVOR)))
+    state.apply(changes.NamespaceSet(Namespace(NAMESPACE)))
+    for node in nodes:
+        state.apply(changes.NodeSet(node))
+    whole = _whole(nodes, trace)
+    if rules.apart:
+        state.apply(changes.CohortSet(Cohort(name=_COHORT)))
+    parts = entitlements(trace) if rules.apart else np.ones(1)
+    for number, part in enumerate(parts.tolist()):
+        state.apply(changes.QueueSet(_cluster_queue(number, part, whole, rules)))
+    for number in range(len(trace.queues)):
+        owner = QueueName(f"q{number if rules.apart else 0}")
+        state.apply(changes.LocalQueueSet(LocalQueue(key=local_queue(number), queue=owner)))
+    state.refresh()
+    return state
+
+
+def local_queue(number: int) -> LocalQueueKey:
+    """Return the LocalQueue that stands for a queue of the trace."""
+    return LocalQueueKey(f"{NAMESPACE}/q{number}")
+
+
+def _whole(nodes: tuple[Node, ...], trace: Trace) -> dict[ResourceName, int]:
+    """Return how much there is of everything that jobs ask for."""
+    asked = {CPU: bool(trace.cpu.any()), _MEMORY: bool(trace.memory.any())}
+    total: dict[ResourceName, int] = {}
+    for node in nodes:
+        for resource, amount in node.allocatable:
+            if asked.get(resource) or is_gpu(resource):
+                total[resource] = total.get(resource, 0) + amount
+    return total or {CPU: 0}
+
+
+def _cluster_queue(
+    number: int, part: float, whole: dict[ResourceName, int], rules: Rules
+) -> ClusterQueue:
+    quotas = tuple(
+        ResourceQuota(resource=resource, nominal=int(amount * part))
+        for resource, amount in sorted(whole.items())
+    )
+    return ClusterQueue(
+        name=QueueName(f"q{number}"),
+        cohort=_COHORT if rules.apart else None,
+        namespace_selector=LabelSelector(),
+        strategy="StrictFIFO" if rules.strict else "BestEffortFIFO",
+        preemption=rules.preemption,
+        groups=(
+            ResourceGroup(covered=tuple(sorted(whole)), flavors=(FlavorQuota(_FLAVOR, quotas),)),
+        ),
+    )
+
+
+def workload_maker(trace: Trace) -> Callable[[int], Workload]:
+    """Return what makes the workload of a row; rows that ask for the same share their pod sets."""
+    columns = zip(
+        trace.pods.tolist(),
+        trace.cpu.tolist(),
+        trace.memory.tolist(),
+        trace.gpus.tolist(),
+        trace.model.tolist(),
+        strict=True,
+    )
+    known: dict[tuple[int, int, int, int, int], tuple[PodSet, ...]] = {}
+    pod_sets: list[tuple[PodSet, ...]] = []
+    for asked in columns:
+        found = known.get(asked)
+        if found is None:
+            found = known[asked] = (_pod_set(asked, trace.model_sets[asked[4]]),)
+        pod_sets.append(found)
+    submit = np.floor(trace.submit * 1000).astype(np.int64).tolist()
+    limit = np.ceil(trace.request * 1000).astype(np.int64).tolist()
+    priority = trace.priority.tolist()
+    queue = [local_queue(number) for number in range(len(trace.queues))]
+    queues = [queue[number] for number in trace.queue.tolist()]
+
+    def make(row: int) -> Workload:
+        return Workload(
+            key=key_of(row),
+            uid=f"{row:09}",
+            queue=queues[row],
+            pod_sets=pod_sets[row],
+            priority=priority[row],
+            created_at=Instant(submit[row]),
+            time_limit_ms=limit[row],
+        )
+
+    return make
+
+
+def key_of(row: int) -> WorkloadKey:
+    """Return the name of a row's workload."""
+    return WorkloadKey(f"{NAMESPACE}/{row}")
+
+
+def row_of(key: WorkloadKey) -> int:
+    """Return the row that a workload stands for."""
+    return int(key[len(NAMESPACE) + 1 :])
+
+
+def _pod_set(asked: tuple[int, int, int, int, int], models: tuple[str, ...]) -> PodSet:
+    count, cpu, memory, gpus, _ = asked
+    wanted = {"cpu": cpu, "memory": memory * MIB, GPU: gpus}
+    requests: Amounts = amounts({name: amount for name, amount in wanted.items() if amount})
+    affinity = ((Requirement(MODEL, "In", models),),) if models else ()
+    return PodSet(count=count, requests=requests, affinity=affinity)
+
+
+def with_overrun(trace: Trace, overrun: str) -> Trace:
+    """Settle what happens to jobs that run longer than they asked for.
+
+    raise: the request becomes the run time; kill: the run time is cut; allow: nothing.
+    """
+    if overrun == "raise":
+        return replace(trace, request=np.maximum(trace.request, trace.run))
+    if overrun == "kill":
+        return replace(trace, run=np.minimum(trace.run, trace.request))
+    return trace

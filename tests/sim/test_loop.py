@@ -1,0 +1,146 @@
+"""The loop: virtual time around the engine, with published and hand-counted results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unisono.engine.model.names import NodeName
+from unisono.engine.model.node import Node
+from unisono.engine.model.resources import amounts
+from unisono.sim.loop import Restarts, simulate
+from unisono.sim.measures import measure, slowdowns
+from unisono.sim.outcome import Outcome
+from unisono.sim.setup import POLICIES, with_overrun
+from unisono.sim.trace import Trace, make_trace
+
+
+def processors(count: int) -> tuple[Node, ...]:
+    """Return nodes of one CPU each."""
+    return tuple(
+        Node(name=NodeName(f"n{number}"), allocatable=amounts({"cpu": 1000}))
+        for number in range(count)
+    )
+
+
+def jobs(*rows: tuple[float, int, float, float], **options: object) -> Trace:
+    """Make a trace of (submit, size, run, request)."""
+    submit, size, run, request = zip(*rows, strict=True)
+    return make_trace(
+        "test",
+        submit=list(submit),
+        run=list(run),
+        request=list(request),
+        pods=list(size),
+        cpu=1000,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+def starts(outcome: Outcome) -> list[float]:
+    return [float(start) for start in outcome.start]
+
+
+A_TO_E = (
+    (0, 60, 100, 100),
+    (1, 80, 100, 100),
+    (1, 30, 50, 50),
+    (1, 30, 200, 200),
+    (1, 20, 200, 200),
+)
+
+
+def test_easy_as_counted_by_hand() -> None:
+    """Performance scenario 4."""
+    outcome = simulate(jobs(*A_TO_E), processors(100), POLICIES["easy"], checked=True)
+    assert starts(outcome) == [0, 100, 1, 200, 51]
+
+
+def test_easy_without_the_smallest() -> None:
+    """Performance scenario 5."""
+    outcome = simulate(jobs(*A_TO_E[:4]), processors(100), POLICIES["easy"], checked=True)
+    assert starts(outcome) == [0, 100, 1, 200]
+
+
+@pytest.mark.parametrize("name", ["fifo", "easy", "conservative"])
+def test_who_comes_as_another_goes_starts_at_once(name: str) -> None:
+    """Performance scenario 6."""
+    trace = jobs((0, 4, 10, 10), (10, 4, 5, 5))
+    assert starts(simulate(trace, processors(4), POLICIES[name], checked=True)) == [0, 10]
+
+
+def test_nobody_overtakes_in_a_fifo() -> None:
+    outcome = simulate(jobs(*A_TO_E), processors(100), POLICIES["fifo"], checked=True)
+    assert starts(outcome) == [0, 100, 200, 200, 200]
+
+
+def test_requests_are_what_is_planned_with() -> None:
+    """The second ends early: what it asked for kept the third from going first."""
+    trace = jobs((0, 3, 10, 10), (1, 4, 10, 10), (2, 1, 5, 50))
+    assert starts(simulate(trace, processors(4), POLICIES["easy"], checked=True)) == [0, 10, 20]
+    assert starts(simulate(trace.perfect(), processors(4), POLICIES["easy"])) == [0, 10, 2]
+
+
+def test_what_runs_over_its_limit() -> None:
+    trace = jobs((0, 1, 50, 20))
+    assert with_overrun(trace, "raise").request.tolist() == [50]
+    assert with_overrun(trace, "kill").run.tolist() == [20]
+    assert with_overrun(trace, "allow") is trace
+    late = jobs((0, 2, 50, 20), (1, 2, 10, 10), (2, 1, 5, 5))
+    outcome = simulate(late, processors(2), POLICIES["easy"], checked=True)
+    assert starts(outcome) == [0, 50, 60]
+
+
+def taking_back() -> Trace:
+    """Two queues own a CPU each; the first borrows the other's, which is wanted back at 60."""
+    return jobs((0, 2, 100, 100), (60, 1, 20, 20), (500, 1, 180, 180), queue=["a", "b", "b"])
+
+
+def test_whoever_is_preempted_starts_over() -> None:
+    """Performance scenario 18, with a queue that takes its own back at 60."""
+    trace = taking_back()
+    outcome = simulate(trace, processors(2), POLICIES["kueue"], checked=True)
+    assert starts(outcome) == [0, 60, 500]
+    assert outcome.end.tolist() == [180, 80, 680]
+    assert (outcome.lost[0], outcome.preemptions[0], outcome.reclaims[0]) == (60, 1, 1)
+    assert slowdowns(outcome)[0] == pytest.approx(1.8)
+
+
+def test_whoever_has_a_checkpoint_goes_on_from_there() -> None:
+    """Performance scenario 19: 40 of 60 seconds are kept, and 5 restore them."""
+    trace = taking_back()
+    restarts = Restarts(checkpoint_s=40, restore_s=5)
+    outcome = simulate(trace, processors(2), POLICIES["kueue"], restarts=restarts, checked=True)
+    assert outcome.end.tolist() == [80 + 5 + 60, 80, 680]
+    assert outcome.lost[0] == 20
+
+
+def test_who_ran_where() -> None:
+    outcome = simulate(jobs((0, 2, 10, 10)), processors(3), POLICIES["easy"], spans=True)
+    spans = outcome.spans
+    assert spans is not None
+    assert [spans.names[node] for node in spans.node] == ["n0", "n1"]
+    assert (spans.start.tolist(), spans.end.tolist()) == ([0, 0], [10, 10])
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+def test_everybody_is_served_and_twice_alike(name: str) -> None:
+    chance = np.random.default_rng(7)
+    rows = [
+        (float(submit), int(size), float(run), float(run * over))
+        for submit, size, run, over in zip(
+            np.cumsum(chance.exponential(8, 50)),
+            chance.integers(1, 13, 50),
+            chance.integers(1, 90, 50),
+            chance.uniform(1, 3, 50),
+            strict=True,
+        )
+    ]
+    trace = jobs(*rows, queue=[str(number % 3) for number in range(50)])
+    first = simulate(trace, processors(16), POLICIES[name], checked=True)
+    again = simulate(trace, processors(16), POLICIES[name])
+    assert not np.isnan(first.end).any()
+    assert first.start.tobytes() == again.start.tobytes()
+    assert measure(first).utilisation <= 1
+    running = first.depth.cpu
+    assert running.max() <= 16_000
