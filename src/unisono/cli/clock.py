@@ -13,6 +13,11 @@ def now() -> Instant:
     return Instant(time.time_ns() // 1_000_000)
 
 
+def cpu_seconds() -> float:
+    """Return how long this process has computed."""
+    return time.process_time()
+
+
 class RealClock:
     """The clock of the world, as `kube.clock.Clock` wants it: in seconds."""
 

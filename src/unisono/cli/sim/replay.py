@@ -1,0 +1,181 @@
+"""`unisono sim run`: replay a trace under one or several policies, and compare them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unisono.cli.sim.show import add_showing, show
+from unisono.cli.sim.source import TRACES, add_reading, trace_of
+
+if TYPE_CHECKING:
+    from unisono.engine.model.node import Node
+    from unisono.sim.outcome import Outcome
+    from unisono.sim.setup import Rules
+    from unisono.sim.trace import Trace
+
+NAME = "run"
+HELP = "replay a trace under policies, side by side"
+DESCRIPTION = f"""\
+Replay a trace in virtual time through the engine that also decides live: quota, nodes and all.
+
+{TRACES}
+Without --nodes a trace that says how many processors it ran on gets as many nodes of one CPU.
+
+examples:
+  unisono sim run --trace KTH-SP2.swf.gz --policy fifo,easy,conservative --html out.html
+  unisono sim run --trace gpu:jobs=2000,gpus=512 --nodes '64x{{gpu=8}}' --policy fifo,easy
+  unisono sim run --policy list"""
+
+# Charts show who ran where as long as that is not too much to draw.
+MOST_DRAWN = 60_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the arguments."""
+    parser.add_argument("--trace", metavar="TRACE", help="what to replay")
+    parser.add_argument(
+        "--nodes",
+        "--cluster",
+        action="append",
+        default=[],
+        metavar="WHERE",
+        help="a shape (4xg6e.48xlarge, 100x{cpu=1}), an inventory (CSV) or Node manifests",
+    )
+    parser.add_argument(
+        "--policy",
+        default="easy",
+        metavar="NAME,…",
+        help="which policies, the first being what others are compared with; list: show them",
+    )
+    parser.add_argument("--jobs", type=int, metavar="N", help="only the first jobs of the trace")
+    parser.add_argument("--perfect", action="store_true", help="requests are the true run times")
+    parser.add_argument(
+        "--overrun",
+        choices=("raise", "kill", "allow"),
+        default="raise",
+        help="jobs that run longer than they asked for: raise the request (default), cut the run, "
+        "or let them",
+    )
+    parser.add_argument(
+        "--checkpoint",
+        type=float,
+        default=0.0,
+        metavar="S",
+        help="who has to leave keeps what was done at the last multiple of this (default: nothing)",
+    )
+    parser.add_argument("--restore", type=float, default=0.0, metavar="S", help="what that costs")
+    parser.add_argument("--audit", action="store_true", help="ask the auditor about every plan")
+    parser.add_argument("--save", metavar="DIR", help="write POLICY.npz files for `sim show`")
+    add_reading(parser)
+    add_showing(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Replay and compare."""
+    from unisono.engine.model.errors import InvalidManifest
+    from unisono.sim.setup import POLICIES
+
+    if arguments.policy == "list":
+        from unisono.cli.tables import table
+
+        print(table(["POLICY", "WHAT IT DOES"], [[r.name, r.about] for r in POLICIES.values()]))
+        return 0
+    if not arguments.trace:
+        raise InvalidManifest("--trace", "is missing; `unisono sim run --help` shows examples")
+    chosen = _policies(arguments.policy, POLICIES)
+    trace = _prepared(arguments)
+    nodes = _nodes(arguments, trace)
+    outcomes = [_replay(trace, nodes, rules, arguments) for rules in chosen]
+    if arguments.save:
+        _save(outcomes, Path(arguments.save))
+    show(outcomes, arguments)
+    return 0
+
+
+def _policies(text: str, known: dict[str, Rules]) -> list[Rules]:
+    from unisono.engine.model.errors import InvalidManifest
+
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in known:
+            message = f'there is no policy "{name}"; there are {", ".join(known)}'
+            raise InvalidManifest("--policy", message)
+    return [known[name] for name in dict.fromkeys(names)]
+
+
+def _prepared(arguments: argparse.Namespace) -> Trace:
+    from unisono.sim.setup import with_overrun
+
+    trace = trace_of(arguments.trace, arguments)
+    if arguments.jobs is not None:
+        trace = trace.take(range(min(arguments.jobs, len(trace))))
+    if arguments.perfect:
+        trace = trace.perfect()
+    if trace.dropped.total and arguments.output == "table":
+        dropped = trace.dropped
+        print(
+            f"{len(trace):,} jobs; {dropped.total:,} left out ({dropped.no_run:,} without run "
+            f"time, {dropped.no_size:,} without size, {dropped.too_large:,} too large, "
+            f"{dropped.unreadable:,} unreadable)",
+            file=sys.stderr,
+        )
+    return with_overrun(trace, arguments.overrun)
+
+
+def _nodes(arguments: argparse.Namespace, trace: Trace) -> tuple[Node, ...]:
+    from unisono.cli.sim.cluster import cluster_nodes
+    from unisono.engine.model.errors import InvalidManifest
+
+    if arguments.nodes:
+        return cluster_nodes(arguments.nodes)
+    if trace.processors and not trace.gpus.any():
+        return cluster_nodes([f"{trace.processors}x{{cpu=1}}"])
+    message = "is missing: this trace does not say what it ran on (try --nodes 64x{gpu=8})"
+    raise InvalidManifest("--nodes", message)
+
+
+def _replay(
+    trace: Trace, nodes: tuple[Node, ...], rules: Rules, arguments: argparse.Namespace
+) -> Outcome:
+    from unisono.cli.clock import cpu_seconds
+    from unisono.sim.loop import Restarts, simulate
+
+    return simulate(
+        trace,
+        nodes,
+        rules,
+        restarts=Restarts(arguments.checkpoint, arguments.restore),
+        spans=bool(arguments.html or arguments.save) and int(trace.pods.sum()) <= MOST_DRAWN,
+        checked=arguments.audit,
+        clock=cpu_seconds,
+        progress=_progress(rules.name),
+    )
+
+
+def _progress(policy: str) -> Callable[[int, int], None] | None:
+    """Return what shows how far a simulation is, if somebody is looking."""
+    if not sys.stderr.isatty():
+        return None
+    shown = -1
+
+    def tell(done: int, count: int) -> None:
+        nonlocal shown
+        percent = done * 100 // max(1, count)
+        if percent != shown:
+            shown = percent
+            end = "\n" if done == count else ""
+            print(f"\r{policy}: {percent:3} % of {count:,} jobs", end=end, file=sys.stderr)
+
+    return tell
+
+
+def _save(outcomes: list[Outcome], directory: Path) -> None:
+    from unisono.sim.archive import save_outcome
+
+    directory.mkdir(parents=True, exist_ok=True)
+    for outcome in outcomes:
+        save_outcome(outcome, directory / f"{outcome.policy}.npz")

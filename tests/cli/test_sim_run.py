@@ -1,0 +1,67 @@
+"""`unisono sim run`: policies side by side."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from unisono.cli.main import main
+
+LINES = """\
+; MaxProcs: 4
+1 0 -1 10 3 -1 -1 3 10 -1 1 1 1 -1 1 -1 -1 -1
+2 1 -1 10 4 -1 -1 4 10 -1 1 1 1 -1 1 -1 -1 -1
+3 2 -1 5 1 -1 -1 1 5 -1 1 2 1 -1 1 -1 -1 -1
+4 3 -1 0 1 -1 -1 1 5 -1 1 2 1 -1 1 -1 -1 -1
+"""
+
+
+@pytest.fixture
+def swf(tmp_path: Path) -> str:
+    path = tmp_path / "small.swf"
+    path.write_text(LINES)
+    return str(path)
+
+
+def test_policies_side_by_side(
+    swf: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "out.html"
+    argv = ["sim", "--trace", swf, "--policy", "fifo,easy,conservative", "--html", str(page)]
+    assert main(argv) == 0
+    out, err = capsys.readouterr()
+    assert "3 jobs; 1 left out (1 without run time" in err
+    assert out.split()[:5] == ["FIGURE", "fifo", "easy", "DIFFERENCE", "conservative"]
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_what_is_saved_can_be_shown_again(
+    swf: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["sim", "run", "--trace", swf, "--policy", "easy", "-o", "json", "--save"]
+    assert main([*argv, str(tmp_path / "kept"), "--audit"]) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert main(["sim", "show", str(tmp_path / "kept" / "easy.npz"), "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["policies"] == first["policies"] == ["easy"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--policy", "easy"], "--trace: is missing"),
+        (["--trace", "lublin:jobs=5", "--policy", "nope"], 'there is no policy "nope"; there are'),
+        (["--trace", "gpu:jobs=5,gpus=8"], "--nodes: is missing"),
+    ],
+)
+def test_what_is_wrong_is_named(
+    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sim", *argv]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_policies_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sim", "run", "--policy", "list"]) == 0
+    assert "conservative" in capsys.readouterr().out
