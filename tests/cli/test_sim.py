@@ -53,6 +53,22 @@ def test_a_trace_is_shaken(tmp_path: Path) -> None:
     assert once == again
 
 
+def test_a_cluster_is_filled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "pods.csv"
+    path.write_text(
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1000,1,1,500\nb,1000,1,2,1000\n"
+    )
+    command = ["sim", "trace", str(path), "--fill", "--seed", "42"]
+    assert main([*command, "--cluster", "10x{gpu=8}", "-o", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert 104 <= found["jobs"] * found["size"]["mean"] < 106
+    assert main(command) == 2
+    assert "needs a cluster with GPUs" in capsys.readouterr().err
+    other = ["sim", "trace", "gpu:jobs=5", "--fill", "--cluster", "1x{gpu=8}"]
+    assert main(other) == 2
+    assert "only lists of pods (openb) can fill a cluster" in capsys.readouterr().err
+
+
 def test_dropped_jobs_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job = "1 0 -1 {run} 4 -1 -1 4 60 -1 1 7 2 -1 3 -1 -1 -1\n"
     path = tmp_path / "log.swf"

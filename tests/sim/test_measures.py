@@ -213,6 +213,10 @@ def test_an_entitlement_of_three_to_one() -> None:
     assert fair.shortfall == pytest.approx(1 / 3)  # a had half of the cluster instead of 3/4
 
 
+def test_who_is_entitled_to_nothing_is_not_compared() -> None:
+    assert math.isnan(measure(shared(HOURS + HOURS, entitlement=(1, 0))).fairness.jain)
+
+
 def test_finish_time_ratios_compare_with_an_equal_part() -> None:
     # Alone on one processor, a's jobs would have responses of 1, 2, 3, 4 hours, as they had.
     fair = measure(shared(HOURS + HOURS)).fairness

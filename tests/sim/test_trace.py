@@ -77,3 +77,17 @@ def test_an_interrupted_job_waits_again_and_a_stuck_one_for_ever() -> None:
     assert outcome.depth.time.tolist() == [0, 3, 4, 12, 22]
     assert outcome.depth.pending.tolist() == [0, 1, 2, 1, 1]
     assert outcome.depth.gpu_milli.tolist() == [1000, 1000, 0, 1000, 0]
+
+
+def test_who_has_not_ended_runs_until_the_last_that_is_known() -> None:
+    trace = make_trace("t", submit=[0, 1, 2], run=np.inf, gpus=1)
+    outcome = make_outcome(
+        "fill",
+        trace,
+        Capacity(gpu_milli=2000),
+        start=np.array([0.0, 1.0, np.nan]),
+        end=np.full(3, np.nan),
+    )
+    assert outcome.running.tolist() == [2, 1, 0]
+    assert outcome.depth.gpu_milli.max() == 2000
+    assert outcome.depth.pending.tolist()[-1] == 1

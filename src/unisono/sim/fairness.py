@@ -44,6 +44,8 @@ class Fairness(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 def fairness(outcome: Outcome, size: FloatArray, capacity: float) -> Fairness:
     """Return how equal the tenants of an outcome were, counting work in `size` per second."""
     tenants = np.unique(outcome.trace.queue)
+    # Who is entitled to nothing has no share that could be compared.
+    tenants = tenants[outcome.entitlement[tenants] > 0]
     if len(tenants) < 2:
         return Fairness()
     marks = _marks(outcome.trace.submit)

@@ -119,16 +119,19 @@ def make_outcome(
     fragments: Fragments | None = None,
     effort: Effort | None = None,
 ) -> Outcome:
-    """Return an outcome; what is left out is as if nobody was ever interrupted."""
+    """Return an outcome; what is left out is as if nobody was ever interrupted.
+
+    A job that has started and not ended runs until the last thing that is known to have happened.
+    """
     count = len(trace)
-    ran = stretches if stretches is not None else _uninterrupted(start, end)
+    ran = stretches if stretches is not None else _uninterrupted(trace, start, end)
     return Outcome(
         policy=policy,
         trace=trace,
         capacity=capacity,
         start=start,
         end=end,
-        running=_or(running, np.where(np.isnan(end), 0.0, end - start)),
+        running=_or(running, _running(count, ran)),
         lost=_or(lost, np.zeros(count)),
         preemptions=preemptions if preemptions is not None else np.zeros(count, np.int64),
         reclaims=reclaims if reclaims is not None else np.zeros(count, np.int64),
@@ -147,9 +150,17 @@ def _or(given: FloatArray | None, otherwise: FloatArray) -> FloatArray:
     return otherwise if given is None else given
 
 
-def _uninterrupted(start: FloatArray, end: FloatArray) -> Stretches:
-    rows = np.flatnonzero(~np.isnan(end))
-    return Stretches(job=rows.astype(np.int64), start=start[rows], end=end[rows])
+def _uninterrupted(trace: Trace, start: FloatArray, end: FloatArray) -> Stretches:
+    rows = np.flatnonzero(~np.isnan(start))
+    last = float(np.nanmax(np.concatenate([trace.submit, start, end, [0.0]])))
+    ends = np.where(np.isnan(end[rows]), last, end[rows])
+    return Stretches(job=rows.astype(np.int64), start=start[rows], end=ends)
+
+
+def _running(count: int, ran: Stretches) -> FloatArray:
+    total = np.zeros(count)
+    np.add.at(total, ran.job, ran.end - ran.start)
+    return total
 
 
 def _depth(trace: Trace, ran: Stretches) -> Depth:

@@ -22,7 +22,7 @@ from unisono.sim.traces.files import read_sheet
 from unisono.sim.traces.journal import read_journal
 from unisono.sim.traces.mapped import read_mapped
 from unisono.sim.traces.mapping import PRESETS, Column, parse_map
-from unisono.sim.traces.openb import read_openb
+from unisono.sim.traces.openb import read_openb, read_openb_fill
 from unisono.sim.traces.philly import read_philly
 from unisono.sim.traces.swf import read_swf
 
@@ -42,28 +42,40 @@ class Reading:
     map: Mapping[str, Column] = field(default_factory=dict)
     processors: int = 0
     skip_bad: bool = False
+    fill_gpu_milli: int = 0  # fill a cluster of so many GPUs with the pods of an openb list
 
 
 def open_trace(text: str, reading: Reading | None = None, *, seed: int | None = None) -> Trace:
     """Return the trace that a text names; a seed overrules the generator's own."""
     how = reading or Reading()
     name, colon, settings = text.partition(":")
-    if name in GENERATORS and (colon or not Path(text).exists()):
-        return _generated(name, settings, seed)
     path = Path(text)
-    match how.format or _format_of(path, how):
+    is_generator = name in GENERATORS and (bool(colon) or not path.exists())
+    format_ = "" if is_generator else how.format or _format_of(path, how)
+    if how.fill_gpu_milli and format_ != "openb":
+        raise BadTrace(text, "only lists of pods (openb) can fill a cluster")
+    if is_generator:
+        return _generated(name, settings, seed)
+    match format_:
         case "swf":
             return read_swf(path, processors=how.processors, skip_bad=how.skip_bad)
         case "jsonl":
             return read_journal(path, skip_bad=how.skip_bad)
         case "openb":
-            return read_openb(path, skip_bad=how.skip_bad)
+            return _openb(path, how, seed)
         case "philly":
             return read_philly(path, skip_bad=how.skip_bad)
         case "csv":
             return read_mapped(path, how.map, skip_bad=how.skip_bad)
         case other:
             raise BadTrace("", f'there is no format "{other}"; there are {", ".join(FORMATS)}')
+
+
+def _openb(path: Path, how: Reading, seed: int | None) -> Trace:
+    if not how.fill_gpu_milli:
+        return read_openb(path, skip_bad=how.skip_bad)
+    chosen = 1 if seed is None else seed
+    return read_openb_fill(path, gpu_milli=how.fill_gpu_milli, seed=chosen, skip_bad=how.skip_bad)
 
 
 def _format_of(path: Path, how: Reading) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from unisono.engine.model.errors import InvalidManifest
+
 if TYPE_CHECKING:
+    from unisono.sim.outcome import Capacity
     from unisono.sim.trace import Trace
 
 TRACES = """\
@@ -27,14 +30,17 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--map", default="", metavar="FIELD=COLUMN,…", help="columns of a CSV")
     parser.add_argument("--procs", type=int, default=0, metavar="N", help="size of the machine")
     parser.add_argument("--skip-bad", action="store_true", help="count bad lines, do not stop")
-    parser.add_argument("--seed", type=int, help="of a generator")
+    parser.add_argument("--seed", type=int, help="of a generator, or of --fill")
+    parser.add_argument(
+        "--fill", action="store_true", help="pods of an openb list until the cluster is full"
+    )
     parser.add_argument(
         "--shake", type=int, metavar="SEED", help="move every arrival by up to 30 s, at random"
     )
 
 
-def trace_of(text: str, arguments: argparse.Namespace) -> Trace:
-    """Return the trace that was asked for."""
+def trace_of(text: str, arguments: argparse.Namespace, capacity: Capacity | None = None) -> Trace:
+    """Return the trace that was asked for; to fill a cluster it needs to know how large that is."""
     from unisono.sim.sources import Reading, open_trace
     from unisono.sim.traces.mapping import parse_map
 
@@ -43,6 +49,7 @@ def trace_of(text: str, arguments: argparse.Namespace) -> Trace:
         map=parse_map(arguments.map),
         processors=arguments.procs,
         skip_bad=arguments.skip_bad,
+        fill_gpu_milli=_gpu_milli(capacity) if arguments.fill else 0,
     )
     trace = open_trace(text, how, seed=arguments.seed)
     if arguments.shake is None:
@@ -50,3 +57,9 @@ def trace_of(text: str, arguments: argparse.Namespace) -> Trace:
     from unisono.sim.shaking import shaken
 
     return shaken(trace, seed=arguments.shake)
+
+
+def _gpu_milli(capacity: Capacity | None) -> int:
+    if capacity is None or not capacity.gpu_milli:
+        raise InvalidManifest("--fill", "needs a cluster with GPUs: --cluster SHAPE|FILE")
+    return capacity.gpu_milli

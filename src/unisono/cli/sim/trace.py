@@ -41,15 +41,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Print what the trace holds."""
     from unisono.sim.summary import summarise
 
-    trace = trace_of(arguments.trace, arguments)
-    if arguments.write:
-        _write(trace, Path(arguments.write))
     capacity = None
     if arguments.cluster:
         from unisono.cli.sim.cluster import cluster_nodes
         from unisono.sim.clusters import capacity_of
 
         capacity = capacity_of(cluster_nodes(arguments.cluster))
+    trace = trace_of(arguments.trace, arguments, capacity)
+    if arguments.write:
+        _write(trace, Path(arguments.write))
     found = summarise(trace, capacity)
     if arguments.output == "json":
         import msgspec

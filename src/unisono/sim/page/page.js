@@ -131,7 +131,7 @@
       let last = -99;
       for (const x of marks) {
         const at = xOf(x);
-        if (at - last < 54 || at > width() - 16) continue;
+        if (at - last < 54 || at > width() - 20) continue;
         last = at;
         make("line", { class: "rule", x1: at, x2: at, y1: chart.height - pad.bottom,
           y2: chart.height - pad.bottom + 4 }, svg);
@@ -315,7 +315,8 @@
       const step = stepFor(length, across / 110, true);
       for (const x of ticks(begin, begin + length, across / 110, true)) {
         const place = pad.left + ((x - begin) / length) * across;
-        if (place > pad.left + 20 && place < pad.left + across - 20) pen.fillText(mark(x, step), place, height - 5);
+        const text = mark(x, step), half = pen.measureText(text).width / 2;
+        if (place > pad.left + half && place < pad.left + across - half) pen.fillText(text, place, height - 5);
       }
     };
     const draw = () => {
