@@ -7,6 +7,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -107,8 +108,8 @@ def run(arguments: argparse.Namespace) -> int:
     lock = instance.lock()
     try:
         is_first = not instance.database.exists()
-        nodes = _nodes(arguments.nodes, is_first=is_first)
-        _serve(instance, arguments, nodes)
+        # An iterator, because a thousand manifests that were stored need not be kept as well.
+        _serve(instance, arguments, iter(_nodes(arguments.nodes, is_first=is_first)))
     finally:
         os.close(lock)
     return 0
@@ -145,7 +146,9 @@ def _nodes_of_file(path: Path) -> list[dict[str, Any]]:
     return [dict(document.raw) for document in read.documents]
 
 
-def _serve(instance: Instance, arguments: argparse.Namespace, nodes: list[dict[str, Any]]) -> None:
+def _serve(
+    instance: Instance, arguments: argparse.Namespace, nodes: Iterator[dict[str, Any]]
+) -> None:
     import uvloop
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -153,7 +156,7 @@ def _serve(instance: Instance, arguments: argparse.Namespace, nodes: list[dict[s
 
 
 async def _until_stopped(
-    instance: Instance, arguments: argparse.Namespace, nodes: list[dict[str, Any]]
+    instance: Instance, arguments: argparse.Namespace, nodes: Iterator[dict[str, Any]]
 ) -> None:
     from unisono.cli.collector import calm_collector
     from unisono.cli.embedded import Choices, running

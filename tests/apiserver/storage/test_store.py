@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -259,3 +260,28 @@ def test_a_cancelled_writer_does_not_take_the_batch_along() -> None:
         assert [one.name for one in store.listing("/pods")] == ["a", "b"]
 
     _in_memory(story)
+
+
+def test_a_pause_is_used_to_tidy_up_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(store_module, "_UNSETTLED_BYTES", 0)
+    path = tmp_path / "state.db"
+
+    def in_main_file() -> int:
+        with contextlib.closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as file:
+            try:
+                return int(file.execute("SELECT count(*) FROM obj").fetchone()[0])
+            except sqlite3.OperationalError:
+                return 0  # not even the table is there
+
+    async def story(store: Store) -> None:
+        store.put(_key("a"), _obj("a"))
+        await store.landed()
+        assert in_main_file() == 0
+        async with asyncio.timeout(10):
+            while in_main_file() == 0:
+                await asyncio.sleep(0.01)
+
+    _run(story, Database(path))

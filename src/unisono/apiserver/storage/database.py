@@ -12,6 +12,7 @@ as they are.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,6 +27,9 @@ UNLOGGED = frozenset({"/events", "coordination.k8s.io/leases"})
 
 # Trimming in small steps keeps every commit short.
 _TRIM_ROWS = 500
+# Copying what was written into the main file takes tens of milliseconds. It is done in a quiet
+# moment (`settle`); a commit has to do it only after so many pages (32 MiB) without one.
+_MOST_UNSETTLED_PAGES = 8000
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS obj (
@@ -73,6 +77,7 @@ class Database:
         run("PRAGMA journal_mode = WAL")
         run(f"PRAGMA synchronous = {'FULL' if is_power_safe else 'NORMAL'}")
         run("PRAGMA busy_timeout = 5000")
+        run(f"PRAGMA wal_autocheckpoint = {_MOST_UNSETTLED_PAGES}")
         run("PRAGMA cache_size = -2048")  # objects are kept in memory; pages need not be
         self._connection.executescript(_TABLES)
         version = int(self.meta("schema") or SCHEMA_VERSION)
@@ -131,6 +136,12 @@ class Database:
             if self._connection.in_transaction:
                 run("ROLLBACK")
             raise
+
+    def settle(self) -> None:
+        """Copy what was written into the main file, as far as nothing is in the way."""
+        # On a full disk it stays where it is; whoever writes next is told.
+        with contextlib.suppress(sqlite3.OperationalError):
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def _write(self, batch: Iterable[Change]) -> None:
         many = self._connection.executemany

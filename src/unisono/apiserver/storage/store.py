@@ -30,6 +30,10 @@ from unisono.apiserver.storage.record import Change, Key, Kind, Record
 MAX_HISTORY_CHANGES = 50_000
 MAX_HISTORY_BYTES = 24 * 1024 * 1024
 
+# When so much was written, the next pause of a second is used to tidy up the files.
+_UNSETTLED_BYTES = 1024 * 1024
+_PAUSE_SECONDS = 1.0
+
 
 class WriteFailed(Exception):
     """A write could not be made durable; nothing of it remains."""
@@ -54,6 +58,8 @@ class Store:
         self._writing: asyncio.Future[None] | None = None  # of what the thread has in hand
         self._ends: list[tuple[int, str, int]] = []  # the past in order: version, kind, bytes
         self._trim_to = 0
+        self._unsettled = 0  # bytes
+        self._settling: asyncio.TimerHandle | None = None
         self.on_change: list[Callable[[Change], None]] = []  # called when a change is committed
         for record in records:
             self._kinds.setdefault(record.key[0], {})[record.key[1:]] = record
@@ -70,6 +76,8 @@ class Store:
 
     def close(self) -> None:
         """Finish what is being written and let go of the file; call after `landed`."""
+        if self._settling is not None:
+            self._settling.cancel()
         self._writer.shutdown()
         self._database.close()
 
@@ -215,8 +223,22 @@ class Store:
             return
         self._publish(batch)
         outcome.set_result(None)
+        self._unsettled += sum(len(change.record.data) for change in batch)
         if self._batch is not None:
             self._commit()
+        elif self._unsettled > _UNSETTLED_BYTES and self._settling is None:
+            loop = asyncio.get_running_loop()
+            self._settling = loop.call_later(_PAUSE_SECONDS, self._settle, self._rv)
+
+    def _settle(self, rv: int) -> None:
+        """Tidy up the files if nothing was written since a version; else look again."""
+        self._settling = None
+        loop = asyncio.get_running_loop()
+        if rv != self._rv:
+            self._settling = loop.call_later(_PAUSE_SECONDS, self._settle, self._rv)
+            return
+        self._unsettled = 0
+        loop.run_in_executor(self._writer, self._database.settle)
 
     def _take_back(self, outcome: asyncio.Future[None], error: BaseException) -> None:
         """Undo everything staged: later writes were decided on what has now not happened."""
