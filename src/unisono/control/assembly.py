@@ -56,6 +56,7 @@ from unisono.control.queue_status.cluster_queue import (
 from unisono.control.queue_status.local_queue import BY_CLUSTER_QUEUE, LocalQueueStatus, leads_to
 from unisono.control.queue_status.shares import FairShares
 from unisono.control.queue_status.tally import Tally
+from unisono.control.requeueing import ON_HOLD, Requeues, queue_on_hold
 from unisono.control.scheduler.explainer import Explainer
 from unisono.control.scheduler.loop import Scheduler
 from unisono.control.scheduler.reading import Manifests
@@ -142,6 +143,7 @@ INDEXES: Mapping[Kind, Mapping[str, Index]] = {
     volcano.POD_GROUP: {BY_QUEUE: queue_of_group},
     names.CLUSTER_QUEUE: {BY_REFERENCE: referred_to},
     names.LOCAL_QUEUE: {BY_CLUSTER_QUEUE: leads_to},
+    names.WORKLOAD: {ON_HOLD: queue_on_hold},
 }
 
 
@@ -190,6 +192,7 @@ def embedded(view: View, settings: Settings) -> Assembly:
             *(KubeflowOperator(sort, queues) for sort in kubeflow.SORTS),
             PodGangs(view, settings, queues),
             *(PodGroupStatus(kind) for kind in GROUPS if kind != UPSTREAM_WORKLOAD),
+            Requeues(),
             NodeKeeper(),
             NodeHealth(),
             Watchdog(scheduler.can_replace),

@@ -29,7 +29,7 @@ from unisono.kinds.kueue.topology_assignment import pods_per_host
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
-BY_WORKLOAD = "workload"
+BY_WORKLOAD = names.BY_WORKLOAD
 BIND_SECONDS = 60
 # The wait before a gang that failed to start is tried again: 1 s, 2 s, … five minutes.
 _FIRST_RETRY_SECONDS = 1

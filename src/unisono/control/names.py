@@ -37,6 +37,8 @@ PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 # Which workload, and which of its pod sets, a pod is of; injected when a job is let go.
 WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
 POD_SET_LABEL = "kueue.x-k8s.io/podset"
+# The index of pods by the workload they are of, as `namespace/name`.
+BY_WORKLOAD = "workload"
 # Where a gang stands on its way to its nodes (placement §10).
 PLACEMENT = "unisono.dev/Placement"
 SLOT = "unisono.dev/slot"

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, ClassVar, Literal, TypeVar, cast
 
 import msgspec
@@ -395,10 +396,14 @@ def _with_texts(value: object) -> object:
             return value
 
 
+# Asking a type for its fields evaluates its annotations; there are a few hundred types.
+_fields = cache(msgspec.structs.fields)
+
+
 def _fields_with_texts(value: msgspec.Struct) -> dict[str, object]:
     """List a struct's fields under their written names, leaving out what has its default."""
     written: dict[str, object] = {}
-    for field in msgspec.structs.fields(value):
+    for field in _fields(type(value)):
         item = getattr(value, field.name)
         default = field.default
         if field.default_factory is not msgspec.NODEFAULT:

@@ -11,11 +11,10 @@ it may be interrupted anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from unisono.control import names
-from unisono.control.actions import Action, Create, Delete, Json, Note, Patch, Ref, Steps
+from unisono.control.actions import Create, Delete, Json, Note, Patch, Ref, Steps
 from unisono.control.conditions import find, is_true, seconds, with_condition
 from unisono.control.controller import own_key, owner_key
 from unisono.control.jobs.adapter import End, Injection, JobAdapter, PodSetOfJob
@@ -27,6 +26,7 @@ from unisono.control.jobs.workload import (
     same_sets,
     workload_name,
 )
+from unisono.control.scheduler.record import without_placement
 from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -79,6 +79,9 @@ class JobController:
         if workload is None:
             yield from self._begin(job, queue, view)
             return
+        if "deletionTimestamp" in workload["metadata"]:
+            yield from self._start_over(job, workload, view)
+            return
         if is_true(_conditions(workload), "Finished"):
             # It was over and is to run again (a Volcano job that was resumed): queue anew.
             yield from _let_go(workload)
@@ -118,7 +121,6 @@ class JobController:
         else:
             if not adapter.is_suspended(job):
                 yield from adapter.stop(job, _sets_of(workload))
-            workload = yield from _reactivate(workload, now)
             yield from self._follow_edits(job, workload, queue, view)
 
     def _follow_edits(self, job: Json, workload: Json, queue: str, view: View) -> Steps:
@@ -137,6 +139,14 @@ class JobController:
             changes["priority"] = priority
         if changes:
             yield Patch(Ref.to(workload), {"spec": changes})
+
+    def _start_over(self, job: Json, workload: Json, view: View) -> Steps:
+        """Stop a job whose Workload somebody deleted; once that is gone, there is a new one."""
+        if not self._adapter.is_suspended(job):
+            yield from self._adapter.stop(job, _sets_of(workload))
+            yield Note(Ref.to(job), "Stopped", "Its Workload was deleted")
+        elif not self._adapter.is_active(job, view):
+            yield from _let_go(workload)
 
     # ---- running -----------------------------------------------------------------------------
 
@@ -192,24 +202,6 @@ class JobController:
             yield Patch(Ref.to(workload), {"status": released(workload, now)}, "status")
 
 
-def _reactivate(workload: Json, now: float) -> Generator[Action, Any, Json]:
-    """Let a workload queue again that somebody deactivated and then activated."""
-    requeued = find(_conditions(workload), "Requeued")
-    if (
-        requeued is None
-        or requeued["status"] == "True"
-        or not requeued["reason"].startswith("Deactivated")
-        or not workload["spec"].get("active", True)
-    ):
-        return workload
-    conditions = with_condition(
-        _conditions(workload), "Requeued", "True", "Reactivated", "The workload is active", now=now
-    )
-    changes = {"status": {"conditions": conditions, "requeueState": None}}
-    changed: Json = yield Patch(Ref.to(workload), changes, "status")
-    return changed
-
-
 def released(workload: Json, now: float) -> Json:
     """Return the status of a workload that has left: its quota is free, and it queues again."""
     status = workload.get("status") or {}
@@ -233,12 +225,13 @@ def released(workload: Json, now: float) -> Json:
     conditions = with_condition(
         conditions, "Requeued", "True" if is_free else "False", reason, message, now=now
     )
-    conditions = [one for one in conditions if one["type"] not in ("PodsReady", names.PLACEMENT)]
+    conditions = [one for one in conditions if one["type"] != "PodsReady"]
     return {
         "admission": None,
         "admissionChecks": None,
-        "conditions": conditions,
+        "conditions": without_placement(conditions, now),
         "reclaimablePods": None,
+        "unhealthyNodes": None,
         "accumulatedPastExecutionTimeSeconds": past,
     }
 

@@ -86,7 +86,8 @@ class JobOperator:
         gone = [pod for pod in counts.terminating if TRACKING in _finalizers(pod)]
         yield from _release(gone)
         status = _status(job, counts, now)
-        status["active"] = 0
+        # Those that were just told to go still have their nodes; nobody may think them free.
+        status["active"], status["terminating"] = 0, len(counts.active) + len(counts.terminating)
         status["conditions"] = with_condition(
             status["conditions"], "Suspended", "True", "JobSuspended", "Job suspended", now=now
         )

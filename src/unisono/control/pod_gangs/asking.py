@@ -46,12 +46,14 @@ class Asked:
     is_gang: bool = True  # False: its pods start one by one
 
 
-def asked_by(gang: Gang, group: Json | None, pods: Sequence[Json], context: LiveContext) -> Asked:
-    """Return what living pods that name one gang ask for."""
+def asked_by(
+    gang: Gang, group: Json | None, pods: Sequence[Json], context: LiveContext, *, done: int = 0
+) -> Asked:
+    """Return what living pods that name one gang ask for; so many others have succeeded."""
     if gang.is_alone:
         return Asked(_sets(pods, [1], None))
     if gang.is_kueue_group:
-        return _kueue_group(gang, pods)
+        return _kueue_group(gang, pods, done)
     kind = gang.kind
     if group is None or kind is None:
         word = kind.kind if kind is not None else "group"
@@ -67,20 +69,27 @@ def asked_by(gang: Gang, group: Json | None, pods: Sequence[Json], context: Live
     rules = known.gang.rules(manifest, gang.part, context)
     if rules is None:
         return Asked(why_not=f'{kind.kind} "{gang.name}" has no pod group "{gang.part}"')
-    return _by_rules(rules, pods)
+    return _by_rules(rules, pods, done)
 
 
-def _by_rules(rules: GangRules, pods: Sequence[Json]) -> Asked:
-    if len(pods) < rules.least:
-        return Asked(why_not=f"{len(pods)} of {rules.least} pods exist")
+def _left(least: int, done: int) -> int:
+    """Return how many pods have to start yet, when so many have succeeded."""
+    # Once all that must have succeeded, the pods that are there now are another round.
+    return least - done if done < least else least
+
+
+def _by_rules(rules: GangRules, pods: Sequence[Json], done: int) -> Asked:
+    least = _left(rules.least, done)
+    if len(pods) < least:
+        return Asked(why_not=f"{len(pods) + rules.least - least} of {rules.least} pods exist")
     roles = roles_of(pods)
     counts = [len(members) for members in roles.values()]
-    minima = list(least_of_each(rules.least, counts))
-    if sum(rules.task_least.values()) <= rules.least:
+    minima = list(least_of_each(least, counts))
+    if sum(rules.task_least.values()) <= least:
         for place, members in enumerate(roles.values()):
             least = rules.task_least.get(task_of(members[0]), 0)
             minima[place] = max(minima[place], min(least, counts[place]))
-    missing = rules.least - sum(minima)
+    missing = least - sum(minima)
     for place, count in enumerate(counts):
         more = min(max(0, missing), count - minima[place])
         minima[place] += more
@@ -88,7 +97,7 @@ def _by_rules(rules: GangRules, pods: Sequence[Json]) -> Asked:
     return Asked(_sets(pods, minima, rules))
 
 
-def _kueue_group(gang: Gang, pods: Sequence[Json]) -> Asked:
+def _kueue_group(gang: Gang, pods: Sequence[Json], done: int) -> Asked:
     totals = {_annotation(pod, TOTAL_COUNT) for pod in pods}
     queues = {_label(pod, "kueue.x-k8s.io/queue-name") for pod in pods}
     for what, said in (("total count", totals), ("queue", queues)):
@@ -99,14 +108,16 @@ def _kueue_group(gang: Gang, pods: Sequence[Json]) -> Asked:
     total = int(text) if text.isdecimal() else 0
     if not total:
         return Asked(why_not=f"annotation {TOTAL_COUNT} is missing")
-    if len(pods) > total:
-        return Asked(why_not=f"the group has {len(pods)} pods, more than the {total} it speaks of")
+    left = _left(total, done)
+    there = len(pods) + total - left
+    if there > total:
+        return Asked(why_not=f"the group has {there} pods, more than the {total} it speaks of")
     roles = roles_of(pods)
-    if len(pods) < total:
+    if there < total:
         is_fast = _annotation(pods[0], FAST_ADMISSION) == "true"
         if not (is_fast and len(roles) == 1):
-            return Asked(why_not=f"{len(pods)} of {total} pods exist")
-        return Asked(_sets(pods, [total], None, total=total))
+            return Asked(why_not=f"{there} of {total} pods exist")
+        return Asked(_sets(pods, [left], None, total=left))
     return Asked(_sets(pods, [len(members) for members in roles.values()], None))
 
 

@@ -11,11 +11,21 @@ without pods is deleted: when there are enough again, there is a new one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from typing import Any
 
 from unisono.control import names
-from unisono.control.actions import Create, Delete, Json, Note, Patch, Ref, Steps, Together
+from unisono.control.actions import (
+    Action,
+    Create,
+    Delete,
+    Json,
+    Note,
+    Patch,
+    Ref,
+    Steps,
+    Together,
+)
 from unisono.control.conditions import find, is_true, with_condition
 from unisono.control.jobs.framework import released
 from unisono.control.jobs.queues import Queues
@@ -88,8 +98,12 @@ class PodGangs:
         yield from _let_pods_go(pods, workload)
         living = [pod for pod in pods if not is_deleting(pod) and not is_terminal(pod)]
         if workload is None:
-            yield from self._begin(gang, group, living, view, now)
-        elif not is_deleting(workload):
+            yield from _forget(pods, name)
+            yield from self._begin(gang, group, pods, living, view, now)
+        elif is_deleting(workload):
+            if not (yield from _send_away(workload, pods, "Its Workload was deleted")):
+                yield from _unhold(workload)
+        else:
             yield from self._keep(gang, group, workload, pods, living, view, now)
 
     def _workload_name(self, gang: Gang, group: Json | None, pods: Sequence[Json]) -> str:
@@ -106,11 +120,17 @@ class PodGangs:
     # ---- waiting -----------------------------------------------------------------------------
 
     def _begin(
-        self, gang: Gang, group: Json | None, living: Sequence[Json], view: View, now: float
+        self,
+        gang: Gang,
+        group: Json | None,
+        pods: Sequence[Json],
+        living: Sequence[Json],
+        view: View,
+        now: float,
     ) -> Steps:
         if not living:
             return
-        asked = self._asked(gang, group, living)
+        asked = self._asked(gang, group, pods, living)
         if not asked.is_gang:
             yield Together([_annotated(pod, {SOLO: "true"}) for pod in living])
             return
@@ -122,10 +142,13 @@ class PodGangs:
         about = Ref.to(group if group is not None else living[0])
         yield Note(about, "CreatedWorkload", f"Created Workload: {name}")
 
-    def _asked(self, gang: Gang, group: Json | None, living: Sequence[Json]) -> Asked:
+    def _asked(
+        self, gang: Gang, group: Json | None, pods: Sequence[Json], living: Sequence[Json]
+    ) -> Asked:
         namespace = living[0]["metadata"]["namespace"]
         context = LiveContext(self._manifests, namespace, self._settings.rules)
-        return asked_by(gang, group, living, context)
+        done = sum(1 for pod in pods if phase_of(pod) == "Succeeded")
+        return asked_by(gang, group, living, context, done=done)
 
     def _workload(
         self, gang: Gang, group: Json | None, living: Sequence[Json], asked: Asked, view: View
@@ -172,14 +195,20 @@ class PodGangs:
         elif not living:
             yield from _remove(workload)
         else:
-            yield from self._wait(gang, group, workload, living, now)
+            yield from self._wait(gang, group, workload, pods, living, now)
 
     def _wait(
-        self, gang: Gang, group: Json | None, workload: Json, living: Sequence[Json], now: float
+        self,
+        gang: Gang,
+        group: Json | None,
+        workload: Json,
+        pods: Sequence[Json],
+        living: Sequence[Json],
+        now: float,
     ) -> Steps:
         """Follow pods that come and go, and tell them what they wait for."""
         conditions = (workload.get("status") or {}).get("conditions")
-        asked = self._asked(gang, group, living)
+        asked = self._asked(gang, group, pods, living)
         is_reserved = is_true(conditions, "QuotaReserved")
         if not is_reserved and (not asked.sets or not same_sets(workload, asked.sets)):
             yield from _remove(workload)
@@ -216,27 +245,41 @@ class PodGangs:
             yield Together(patches)
 
     def _leave(self, workload: Json, pods: Sequence[Json], now: float) -> Steps:
-        """Delete who runs, let go of who does not; when nobody is left, give the quota back."""
-        name = workload["metadata"]["name"]
-        living = [pod for pod in pods if not is_terminal(pod)]
-        bound = [pod for pod in living if pod["spec"].get("nodeName")]
-        going = [pod for pod in bound if not is_deleting(pod)]
-        if going:
-            evicted = find(workload["status"]["conditions"], "Evicted")
-            message = evicted["message"] if evicted is not None else "Evicted"
-            yield Together([Delete(Ref.to(pod)) for pod in going])
-            for pod in going:
-                yield Note(Ref.to(pod), "Stopped", message)
-        told = [pod for pod in living if _is_told(pod, name) and pod not in bound]
-        if told:
-            yield Together([_annotated(pod, {names.WORKLOAD_ANNOTATION: None}) for pod in told])
-        if not bound:
+        """Send the pods away; when nobody is left, give the quota back."""
+        evicted = find(workload["status"]["conditions"], "Evicted")
+        message = evicted["message"] if evicted is not None else "Evicted"
+        if not (yield from _send_away(workload, pods, message)):
             yield Patch(Ref.to(workload), {"status": released(workload, now)}, "status")
+
+
+def _send_away(
+    workload: Json, pods: Sequence[Json], message: str
+) -> Generator[Action, Any, Sequence[Json]]:
+    """Delete who runs, let go of who does not; return who is not gone yet."""
+    name = workload["metadata"]["name"]
+    living = [pod for pod in pods if not is_terminal(pod)]
+    bound = [pod for pod in living if pod["spec"].get("nodeName")]
+    going = [pod for pod in bound if not is_deleting(pod)]
+    if going:
+        yield Together([Delete(Ref.to(pod)) for pod in going])
+        for pod in going:
+            yield Note(Ref.to(pod), "Stopped", message)
+    told = [pod for pod in living if _is_told(pod, name) and pod not in bound]
+    if told:
+        yield Together([_annotated(pod, {names.WORKLOAD_ANNOTATION: None}) for pod in told])
+    return bound
 
 
 def _is_told(pod: Json, workload: str) -> bool:
     annotations = pod["metadata"].get("annotations") or {}
     return bool(annotations.get(names.WORKLOAD_ANNOTATION) == workload)
+
+
+def _forget(pods: Sequence[Json], workload: str) -> Steps:
+    """Let pods that are over forget a Workload that is gone; the next has the same name."""
+    past = [pod for pod in pods if is_terminal(pod) and _is_told(pod, workload)]
+    if past:
+        yield Together([_annotated(pod, {names.WORKLOAD_ANNOTATION: None}) for pod in past])
 
 
 def _is_gated(pod: Json) -> bool:

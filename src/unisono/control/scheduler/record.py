@@ -21,6 +21,8 @@ from unisono.kinds.quantity import format_amount
 
 PLANNED = "Planned"
 COMMITTED = "Committed"
+# What is left of a placement that was taken back: its number.
+RELEASED = "Released"
 # How long a planned gang may wait for its pods to exist (placement §10.2).
 PODS_CREATED_SECONDS = 120
 
@@ -182,7 +184,15 @@ def placement_of(conditions: list[Json] | None) -> tuple[str, dict[str, str]]:
     if found is None:
         return "", {}
     parts = dict(part.partition("=")[::2] for part in found["message"].split())
-    return found["reason"], parts
+    return found["reason"] if found["reason"] != RELEASED else "", parts
+
+
+def without_placement(conditions: list[Json], now: float) -> list[Json]:
+    """Take a gang's placement back; only its number stays, so that the next one is higher."""
+    if find(conditions, names.PLACEMENT) is None:
+        return conditions
+    gen = next_gen(conditions) - 1
+    return with_condition(conditions, names.PLACEMENT, "False", RELEASED, f"gen={gen}", now=now)
 
 
 def next_gen(conditions: list[Json] | None) -> int:

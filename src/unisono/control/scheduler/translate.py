@@ -13,6 +13,7 @@ import msgspec
 
 from unisono.control import names
 from unisono.control.actions import Json
+from unisono.control.conditions import is_true
 from unisono.control.pod_gangs.links import gang_of, is_solo
 from unisono.control.scheduler.implicit import VOLCANO_DOOR, read_flavor, read_queue
 from unisono.control.scheduler.reading import LiveContext, Manifests
@@ -116,6 +117,7 @@ class Translator:
                 yield from self._hypernodes()
             case _:
                 yield changes.WorkloadGone(WorkloadKey(full))
+                yield from self._stragglers(full)
 
     # ---- configuration -----------------------------------------------------------------------
 
@@ -258,7 +260,13 @@ class Translator:
         if not name:
             return False
         workload = self._view.get(names.WORKLOAD, name, pod["metadata"]["namespace"])
-        return workload is not None and bool((workload.get("status") or {}).get("admission"))
+        status = (workload.get("status") or {}) if workload is not None else {}
+        return bool(status.get("admission")) and not is_true(status.get("conditions"), "Finished")
+
+    def _stragglers(self, workload: str) -> Changes:
+        """Pods that outlive what their workload held are counted by themselves."""
+        for pod in self._view.by(names.POD, names.BY_WORKLOAD, workload):
+            yield from self._pod(pod)
 
     # ---- workloads ---------------------------------------------------------------------------
 
@@ -266,8 +274,11 @@ class Translator:
         metadata = obj["metadata"]
         key = WorkloadKey(f"{metadata['namespace']}/{metadata['name']}")
         written = self.manifests.read(obj)
-        if written is None or is_finished(written) or "deletionTimestamp" in metadata:
+        # One that was deleted holds its nodes until the last of its pods is gone (`gangs`).
+        is_leaving = "deletionTimestamp" in metadata and not obj.get("status", {}).get("admission")
+        if written is None or is_finished(written) or is_leaving:
             yield changes.WorkloadGone(key)
+            yield from self._stragglers(key)
             return
         yield from self._door(metadata["namespace"], written.spec.queue_name)
         created = written.metadata.creation_timestamp
@@ -282,6 +293,7 @@ class Translator:
         holding = holding_of(written, made)
         if holding is None:
             yield changes.WorkloadWaits(made)
+            yield from self._stragglers(key)
         else:
             yield changes.WorkloadHolds(self._seated(holding, written))
 

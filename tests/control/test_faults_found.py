@@ -1,0 +1,158 @@
+"""What the runs with faults found, each as the smallest story that shows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.control.pod_gangs.test_pod_gangs import in_group, member, podgroup
+from tests.control.stories import delete, gpu_node, phases, queue_of, told
+from tests.support.control_objects import job, node, queue
+from tests.support.control_world import World
+from unisono.control import names
+from unisono.control.conditions import find
+from unisono.control.scheduler.record import placement_of
+
+Json = dict[str, Any]
+
+
+def workload(world: World) -> Json:
+    """Return the only Workload that is not on its way out."""
+    (found,) = (
+        one for one in world.every(names.WORKLOAD) if "deletionTimestamp" not in one["metadata"]
+    )
+    return found
+
+
+async def stop(world: World, policy: str) -> None:
+    """Stop the queue, or let it go on."""
+    await world.client.patch(names.CLUSTER_QUEUE, "cq", "", {"spec": {"stopPolicy": policy}})
+    await world.settle()
+
+
+def test_placements_are_numbered_upwards_across_evictions() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), *queue(), job("j", pods=1, seconds=600))
+        await world.settle()
+        assert placement_of(workload(world)["status"]["conditions"])[1]["gen"] == "1"
+        for number in ("2", "3"):
+            await stop(world, "HoldAndDrain")
+            assert placement_of(workload(world)["status"]["conditions"])[0] == ""
+            await stop(world, "None")
+            phase, about = placement_of(workload(world)["status"]["conditions"])
+            assert (phase, about["gen"]) == ("Committed", number)
+
+    told(story)
+
+
+def test_a_drained_queue_that_goes_on_takes_its_workloads_back() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), *queue(), job("j", pods=1, seconds=600))
+        await world.settle()
+        await stop(world, "HoldAndDrain")
+        requeued = find(workload(world)["status"]["conditions"], "Requeued")
+        assert requeued is not None
+        assert (requeued["status"], requeued["reason"]) == ("False", "ClusterQueueStopped")
+        await stop(world, "None")
+        requeued = find(workload(world)["status"]["conditions"], "Requeued")
+        assert requeued is not None
+        assert (requeued["status"], requeued["reason"]) == ("True", "ClusterQueueRestarted")
+        assert set(phases(world).values()) == {"Running"}
+
+    told(story)
+
+
+def test_a_deleted_job_keeps_its_nodes_until_its_pods_are_gone() -> None:
+    async def story(world: World) -> None:
+        says = {"stop-seconds": "20"}
+        first = job("first", pods=1, seconds=600, says=says)
+        await world.create(node("n1"), *queue(), first, job("second", pods=1))
+        await world.settle()
+        await delete(world, names.JOB, "first")
+        assert [pod["metadata"]["labels"]["job-name"] for pod in world.every(names.POD)] == [
+            "first"
+        ]
+        await world.pass_time(21)
+        assert [pod["metadata"]["labels"]["job-name"] for pod in world.every(names.POD)] == [
+            "second"
+        ]
+
+    told(story)
+
+
+def test_an_evicted_job_gives_its_nodes_back_when_its_pods_are_gone() -> None:
+    async def story(world: World) -> None:
+        slow = job("first", pods=2, gpus=4, seconds=600, says={"stop-seconds": "20"})
+        await world.create(node("n1"), *queue(), slow)
+        await world.settle()
+        name = workload(world)["metadata"]["name"]
+        await world.client.patch(names.WORKLOAD, name, "default", {"spec": {"active": False}})
+        await world.create(job("second", pods=1))
+        await world.settle()
+        assert set(phases(world).values()) == {"Terminating"}
+        await world.pass_time(21)
+        assert set(phases(world).values()) == {"Running"}
+
+    told(story)
+
+
+def test_a_job_whose_workload_is_deleted_starts_over_whole() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), *queue(), job("j", pods=2, gpus=4, seconds=20))
+        await world.settle()
+        first = workload(world)["metadata"]
+        old = set(phases(world))
+        await delete(world, names.WORKLOAD, first["name"])
+        assert workload(world)["metadata"]["uid"] != first["uid"]
+        assert set(phases(world).values()) == {"Running"}
+        assert not old & set(phases(world))
+        await world.pass_time(25)
+        assert set(phases(world).values()) == {"Succeeded"}
+
+    told(story)
+
+
+def test_a_group_whose_workload_is_deleted_before_it_starts_waits_again() -> None:
+    async def story(world: World) -> None:
+        await world.create(*queue_of(2), gpu_node("n1", 2), in_group("a", 2), in_group("b", 2))
+        await world.settle()
+        await delete(world, names.WORKLOAD, "g")
+        assert phases(world) == {}
+        assert world.every(names.WORKLOAD) == []
+        await world.create(in_group("a", 2), in_group("b", 2))
+        await world.settle()
+        assert phases(world) == {"a": "Running", "b": "Running"}
+
+    told(story)
+
+
+def test_members_that_succeeded_count_when_a_lost_one_comes_back() -> None:
+    async def story(world: World) -> None:
+        await world.create(gpu_node("n1", 2), podgroup("coscheduling"))
+        await world.create(member("coscheduling", "a", run_seconds="10"))
+        await world.create(member("coscheduling", "b", run_seconds="20"))
+        await world.settle()
+        await world.pass_time(12)
+        await delete(world, names.POD, "b")
+        await world.create(member("coscheduling", "b", run_seconds="10"))
+        await world.settle()
+        assert phases(world) == {"a": "Succeeded", "b": "Running"}
+        await world.pass_time(12)
+        assert phases(world) == {"a": "Succeeded", "b": "Succeeded"}
+
+    told(story)
+
+
+def test_a_second_round_of_a_group_starts_whole() -> None:
+    async def story(world: World) -> None:
+        await world.create(gpu_node("n1", 2), podgroup("coscheduling"))
+        for name in ("a", "b"):
+            await world.create(member("coscheduling", name, run_seconds="5"))
+        await world.pass_time(10)
+        await world.create(member("coscheduling", "c", run_seconds="5"))
+        await world.settle()
+        assert phases(world)["c"] == "Pending"
+        await world.create(member("coscheduling", "d", run_seconds="5"))
+        await world.settle()
+        assert (phases(world)["c"], phases(world)["d"]) == ("Running", "Running")
+
+    told(story)
