@@ -1,0 +1,41 @@
+"""A clock that moves only when everybody has done what there was to do."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+
+START = 1_700_000_000.0
+
+
+class SteppedClock:
+    """Time for controllers and clients (`kube.clock.Clock`); whoever sleeps is woken by `move`."""
+
+    def __init__(self) -> None:
+        self.time = START
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._count = 0
+
+    def now(self) -> float:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time
+
+    async def sleep(self, seconds: float) -> None:
+        self._count += 1
+        woken = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self.time + max(seconds, 0.0), self._count, woken))
+        await woken
+
+    def next_due(self) -> float | None:
+        """Return when the next sleeper wakes; those who died in their sleep are forgotten."""
+        while self._sleepers and self._sleepers[0][2].done():
+            heapq.heappop(self._sleepers)
+        return self._sleepers[0][0] if self._sleepers else None
+
+    def move(self, time: float) -> None:
+        """Go on to a time and wake whoever waited for it."""
+        self.time = max(self.time, time)
+        while (due := self.next_due()) is not None and due <= self.time:
+            heapq.heappop(self._sleepers)[2].set_result(None)

@@ -1,0 +1,187 @@
+"""What a seed means: a small cluster, gangs of all kinds, and what goes wrong when."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.faults.jobs import NEEDS_QUEUE, SORTS, Gang, Wish
+from tests.faults.sky import Sky
+from tests.support.control_objects import GPU, KUEUE, node, priority
+
+Json = dict[str, Any]
+PRIORITIES = {"low": 1, "high": 100}
+# Things go wrong for so long; then everybody has to come to a good end.
+TROUBLE_S = 240.0
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that is done to the cluster, and to what (drawn when its time comes)."""
+
+    at: float
+    what: str
+    draw: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that a seed decides beforehand."""
+
+    surroundings: Sequence[Json]
+    gangs: Sequence[tuple[float, Gang]]
+    troubles: Sequence[Trouble]
+    sky: Sky
+    workers: int
+    is_checked: bool
+
+
+def plan_of(seed: int) -> Plan:
+    """Draw a plan; what one part draws does not change another."""
+    chance = random.Random(f"faults {seed}")
+    nodes = [node(f"n{number}", chance.choice((4, 8))) for number in range(chance.randint(2, 4))]
+    capacity = [int(one["status"]["allocatable"][GPU]) for one in nodes]
+    queues = _queues(chance, sum(capacity))
+    classes = [priority(name, value) for name, value in PRIORITIES.items()]
+    return Plan(
+        surroundings=(*classes, *nodes, *_objects(queues)),
+        gangs=_gangs(random.Random(f"gangs {seed}"), capacity, queues),
+        troubles=_troubles(random.Random(f"troubles {seed}")),
+        sky=_sky(random.Random(f"sky {seed}")),
+        workers=chance.choice((1, 2, 4, 16)),
+        is_checked=seed % 8 == 0,
+    )
+
+
+# ---- queues ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Queue:
+    name: str
+    gpus: int
+    spec: Json
+
+
+def _queues(chance: random.Random, capacity: int) -> list[_Queue]:
+    count = chance.randint(1, 3)
+    cohort = chance.choice(("", "all"))
+    found = []
+    for number in range(count):
+        gpus = max(4, capacity // count if chance.random() < 0.7 else capacity)
+        quota: Json = {"name": GPU, "nominalQuota": str(gpus)}
+        if cohort and chance.random() < 0.3:
+            quota["borrowingLimit"] = str(chance.choice((0, 2, 4)))
+        ample = [{"name": name, "nominalQuota": "10000G"} for name in ("cpu", "memory")]
+        flavor = {"name": "f", "resources": [quota, *ample]}
+        spec: Json = {
+            "namespaceSelector": {},
+            "resourceGroups": [{"coveredResources": [GPU, "cpu", "memory"], "flavors": [flavor]}],
+            "preemption": {
+                "withinClusterQueue": chance.choice(("Never", "LowerPriority")),
+                "reclaimWithinCohort": chance.choice(("Never", "Any")) if cohort else "Never",
+            },
+        }
+        if cohort:
+            spec["cohortName"] = cohort
+        found.append(_Queue(f"q{number}", gpus, spec))
+    return found
+
+
+def _objects(queues: Sequence[_Queue]) -> list[Json]:
+    flavor = {"apiVersion": KUEUE, "kind": "ResourceFlavor", "metadata": {"name": "f"}, "spec": {}}
+    found = [flavor]
+    for one in queues:
+        found += [
+            {
+                "apiVersion": KUEUE,
+                "kind": "ClusterQueue",
+                "metadata": {"name": one.name},
+                "spec": one.spec,
+            },
+            {
+                "apiVersion": KUEUE,
+                "kind": "LocalQueue",
+                "metadata": {"name": f"l{one.name}", "namespace": "default"},
+                "spec": {"clusterQueue": one.name},
+            },
+        ]
+    return found
+
+
+# ---- gangs -------------------------------------------------------------------------------------
+
+
+def _gangs(
+    chance: random.Random, capacity: Sequence[int], queues: Sequence[_Queue]
+) -> list[tuple[float, Gang]]:
+    """Draw gangs, each of which could run if it had the cluster to itself."""
+    found = []
+    for number in range(chance.randint(3, 6)):
+        sort = chance.choice(tuple(SORTS))
+        queue = chance.choice(queues)
+        gpus = chance.choice((1, 2, 4))
+        room = min(queue.gpus // gpus, sum(gpus_ // gpus for gpus_ in capacity))
+        is_queued = sort in NEEDS_QUEUE or chance.random() < 0.8
+        wish = Wish(
+            name=f"{sort}{number}",
+            pods=chance.randint(1, min(4, room)),
+            gpus=gpus,
+            seconds=chance.choice((5, 20, 60)),
+            queue=f"l{queue.name}" if is_queued else "",
+            priority=chance.choice(("", "", *PRIORITIES)),
+            fails_once=chance.random() < 0.2,
+        )
+        found.append((chance.uniform(0.0, TROUBLE_S / 2), SORTS[sort](wish)))
+    return sorted(found, key=lambda pair: pair[0])
+
+
+# ---- troubles ----------------------------------------------------------------------------------
+
+TROUBLES = (
+    "kill control",
+    "kill control",
+    "kill runner",
+    "node not ready",
+    "node deleted",
+    "pod deleted",
+    "pod deleted",
+    "pod evicted",
+    "pod failed",
+    "job deleted",
+    "job suspended",
+    "job edited",
+    "workload off",
+    "workload deleted",
+    "queue held",
+    "queue drained",
+    "quota cut",
+)
+
+
+def _troubles(chance: random.Random) -> list[Trouble]:
+    return [
+        Trouble(chance.uniform(1.0, TROUBLE_S), chance.choice(TROUBLES), chance.random())
+        for _ in range(chance.randint(2, 8))
+    ]
+
+
+def _sky(chance: random.Random) -> Sky:
+    """Draw which faults there are in this run, and how many of them."""
+
+    def some(*rates: float) -> float:
+        return chance.choice((0.0, *rates))
+
+    return Sky(
+        refuse=some(0.01, 0.05, 0.15),
+        lose=some(0.01, 0.05),
+        conflict=some(0.01, 0.05, 0.15),
+        busy=some(0.01, 0.05),
+        die_before=some(0.003, 0.01),
+        die_after=some(0.003, 0.01),
+        late=some(0.01, 0.05, 0.2),
+        lost=some(0.005, 0.02),
+        doubled=some(0.02, 0.2),
+    )

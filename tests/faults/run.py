@@ -1,0 +1,169 @@
+"""One run: a cluster in trouble, and then the good end that everybody must come to."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from tests.faults.cluster import Broken, Cluster
+from tests.faults.deeds import People
+from tests.faults.jobs import Gang
+from tests.faults.laws import Laws
+from tests.faults.picture import picture
+from tests.faults.plan import TROUBLE_S, Trouble, plan_of
+from tests.faults.sky import CLEAR
+from unisono.control import names
+from unisono.control.assembly import KINDS
+from unisono.kube.mapping import Kind
+
+# Longer than any back-off: whoever is not done by then never will be.
+_PATIENCE_S = 4 * 3600.0
+_ROUND_S = 120.0
+_TIDY_S = 900.0
+_MOST_TOLD = 60
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of a run."""
+
+    seed: int
+    broken: str = ""  # the promise that was; empty if none
+    trace: list[str] = field(default_factory=list)
+    moves: int = 0
+    writes: int = 0
+    deaths: int = 0
+    checks: int = 0
+    gangs: int = 0
+    longest: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def line(self) -> str:
+        """How to see it again."""
+        hashes = os.environ.get("PYTHONHASHSEED", "random")
+        return f"PYTHONHASHSEED={hashes} python -m tests.faults --seed {self.seed} --trace"
+
+    @property
+    def story(self) -> str:
+        """What broke, how it came to that, and how to see it again."""
+        last = "\n".join(self.trace[-_MOST_TOLD:])
+        return f"seed {self.seed}: {self.broken}\n{last}\nsee it again: {self.line}"
+
+
+def run(seed: int) -> Outcome:
+    """Run a seed."""
+    return asyncio.run(_run(seed))
+
+
+async def _run(seed: int) -> Outcome:
+    plan = plan_of(seed)
+    cluster = Cluster(seed, workers=plan.workers, is_checked=plan.is_checked)
+    outcome = Outcome(seed, trace=cluster.trace, gangs=len(plan.gangs))
+    async with cluster.running():
+        laws = Laws(cluster)
+        people = People(cluster, plan.surroundings)
+        try:
+            await people.prepare()
+            await cluster.pass_time(1.0)
+            before = _everything(cluster)
+            _schedule(cluster, people, plan.gangs, plan.troubles)
+            cluster.sky = plan.sky
+            await cluster.pass_time(TROUBLE_S)
+            cluster.sky = CLEAR
+            cluster.note("* the sky is clear")
+            await _come_to_an_end(cluster, people)
+            await _leave_nothing(cluster, people, before)
+        except Broken as broken:
+            outcome.broken = str(broken)
+            cluster.trace += picture(cluster)
+        outcome.moves, outcome.writes = cluster.moves, cluster.writes
+        outcome.deaths, outcome.checks = cluster.deaths, laws.checks
+        outcome.longest = laws.longest
+    return outcome
+
+
+def _schedule(
+    cluster: Cluster,
+    people: People,
+    gangs: Sequence[tuple[float, Gang]],
+    troubles: Sequence[Trouble],
+) -> None:
+    begin = cluster.clock.time
+    for after, gang in gangs:
+        cluster.at(begin + after, f"submit {gang.name}", partial(_submit, people, gang))
+    for trouble in troubles:
+        cluster.at(begin + trouble.at, trouble.what, partial(_do, people, trouble))
+
+
+async def _submit(people: People, gang: Gang, _: Cluster) -> None:
+    await people.submit(gang)
+
+
+async def _do(people: People, trouble: Trouble, _: Cluster) -> None:
+    await people.do(trouble)
+
+
+# ---- the end -----------------------------------------------------------------------------------
+
+
+async def _come_to_an_end(cluster: Cluster, people: People) -> None:
+    """Wait until every gang that nobody deleted has done what it is there for."""
+    end = cluster.clock.time + _PATIENCE_S
+    while True:
+        await cluster.pass_time(_ROUND_S)
+        left = {
+            gang.name: people.end_of(gang)
+            for gang in people.gangs
+            if gang.name not in people.deleted
+        }
+        for gang in people.gangs:
+            if left.get(gang.name) == "runs":
+                await people.delete(gang)  # it would run for ever, and others wait
+        for gang in people.gangs:
+            if left.get(gang.name) == "failed":
+                if not gang.pods:
+                    raise Broken(f"{gang.name} failed for good")
+                await people.start_over(gang)  # nobody else would
+                left[gang.name] = None
+        undone = [name for name, ended in left.items() if ended is None]
+        if not undone:
+            return
+        if cluster.clock.time > end:
+            raise Broken(f"{undone[0]} never ends")
+        await people.replace_lost_pods()
+
+
+async def _leave_nothing(cluster: Cluster, people: People, before: set[str]) -> None:
+    """Check that nobody holds anything, delete everything, and look what is left."""
+    await cluster.pass_time(_ROUND_S)
+    state = cluster.assembly.scheduler.state
+    if state.running:
+        raise Broken(f"the scheduler still holds places for {next(iter(state.running))}")
+    if state.waiting:
+        raise Broken(f"the scheduler still has {next(iter(state.waiting))} in line")
+    for gang in people.gangs:
+        await people.delete(gang)
+    await cluster.pass_time(_TIDY_S)
+    left = sorted(_everything(cluster) - before)
+    if left:
+        raise Broken(f"left behind: {', '.join(left)}")
+    gone = sorted(before - _everything(cluster))
+    if gone:
+        raise Broken(f"lost: {', '.join(gone)}")
+    if any(state.floor.pods):
+        raise Broken(f"the scheduler still sees pods: {sorted(state.floor.pods)}")
+
+
+_FLEETING: tuple[Kind, ...] = (names.NAMESPACE,)
+
+
+def _everything(cluster: Cluster) -> set[str]:
+    return {
+        f"{kind.kind} {'/'.join(filter(None, key))}"
+        for kind in KINDS
+        if kind not in _FLEETING
+        for key in cluster.objects[kind]
+    }

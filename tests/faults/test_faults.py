@@ -1,0 +1,38 @@
+"""Seeds with faults: a few every time, thousands in `make test-all`.
+
+To see one again: `python -m tests.faults --seed N --trace` (CONTRIBUTING.md).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.run import run
+
+QUICK = 24
+MANY = 2400
+_EACH = 20
+
+
+def check(seeds: range) -> None:
+    """Run seeds; tell the story of the first that breaks a promise."""
+    for seed in seeds:
+        outcome = run(seed)
+        assert not outcome.broken, outcome.story
+
+
+@pytest.mark.parametrize("first", range(0, QUICK, 8))
+def test_a_few_clusters_in_trouble(first: int) -> None:
+    check(range(first, first + 8))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(QUICK, MANY, _EACH))
+def test_many_clusters_in_trouble(first: int) -> None:
+    check(range(first, min(first + _EACH, MANY)))
+
+
+def test_a_seed_repeats_itself() -> None:
+    first, second = run(3), run(3)
+    assert first.trace == second.trace
+    assert len(first.trace) > 50
