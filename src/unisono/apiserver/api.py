@@ -28,6 +28,7 @@ from unisono.apiserver.rest.body import parse_object
 from unisono.apiserver.rest.context import Tools
 from unisono.apiserver.rest.delete import Deleter
 from unisono.apiserver.rest.manner import Manner
+from unisono.apiserver.rest.own_writes import OwnWrites
 from unisono.apiserver.rest.patching import Patcher
 from unisono.apiserver.rest.read import Reader
 from unisono.apiserver.rest.route import Route, UnknownPath, route
@@ -81,6 +82,7 @@ class Api:
         self._patcher = Patcher(self._tools, self._writer)
         self._deleter = Deleter(self._tools, self._reader)
         self._below = Below(self._tools, self._writer, self._patcher, self._deleter)
+        self.own = OwnWrites(self._tools, self._writer, self._below)
         self.watches = Watches(self._tools, chance)
         self.surface = Surface(self._tools, outside.version)
         definitions.follow(self._tools)

@@ -31,6 +31,7 @@ class Request:
     has_no_duplicates: bool = False  # known already: no key of the body stands twice
     # From a controller in this process, whose statuses need not be checked; never over HTTP.
     is_own: bool = False
+    is_unchecked: bool = False  # what it writes was made by our own code (`rest.own_writes`)
 
     def flag(self, name: str) -> bool:
         """Return a boolean of the query string."""

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+from msgspec import convert
 
 from unisono.apiserver.api import Api
+from unisono.apiserver.errors import ApiError
 from unisono.apiserver.request import Request, Response, User
+from unisono.apiserver.storage.store import WriteFailed
+from unisono.kube.direct import Order, Result, Stored
 from unisono.kube.transport import NOTHING, Answer, Stream
-from unisono.kube.trouble import Unreachable
+from unisono.kube.trouble import KubeTrouble, Status, Unreachable, refusal_of
 
 
 class InProcess:
@@ -43,6 +48,32 @@ class InProcess:
         except TimeoutError as error:
             raise Unreachable(f"{method} {path}: no answer in {timeout} s", sent=True) from error
         return Answer(response.code, response.headers, whole, tuple(request.warnings))
+
+    async def write(self, orders: Sequence[Order]) -> list[Result]:
+        """Carry writes out without a request (`kube.direct.Direct`)."""
+        staged = [self._staged(order) for order in orders]
+        try:
+            await self._api.own.landed()
+        except WriteFailed as error:
+            status = Status(code=500, reason="InternalError", message=str(error))
+            return [one if isinstance(one, KubeTrouble) else refusal_of(status) for one in staged]
+        return staged
+
+    def _staged(self, order: Order) -> Result:
+        own, user, is_checked = self._api.own, self._user, not self._is_own
+        kind, content = order.kind, order.content
+        try:
+            match order.verb:
+                case "create":
+                    staged = own.create(user, *kind, content, is_checked=is_checked)
+                case "patch":
+                    where = (order.namespace, order.name, order.subresource)
+                    staged = own.patch(user, *kind, where, content, is_checked=is_checked)
+                case _:
+                    staged = own.bind(order.namespace, order.name, content)
+        except ApiError as error:
+            return refusal_of(convert(error.status(), Status))
+        return Stored(*staged)
 
     @contextlib.asynccontextmanager
     async def stream(

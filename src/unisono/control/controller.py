@@ -19,6 +19,10 @@ class Controller(Protocol):
     `reconcile` is called with the key of an object that may be gone by now. It reads the view and
     yields actions until the object is as it should be; it keeps nothing in memory that it could
     not find again in the view. A failed action ends it, and the key comes back later.
+
+    One that hears of all other kinds only for the sake of their owners of one kind may say so with
+    an attribute `follows`. Then it is not asked about each of them: there are many such, and one
+    look at an object serves them all.
     """
 
     @property

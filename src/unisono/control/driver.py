@@ -35,6 +35,7 @@ from unisono.control.controller import Controller
 from unisono.control.view import Difference, View
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock
+from unisono.kube.direct import Order, Result, Stored
 from unisono.kube.form import Key
 from unisono.kube.mapping import POD, Kind
 from unisono.kube.trouble import AlreadyExists, Conflict, KubeTrouble, NotFound
@@ -42,6 +43,10 @@ from unisono.kube.workqueue import WorkQueue
 
 # Trouble that goes away by itself: the view was behind, or the API busy.
 PASSING = (KubeTrouble,)
+
+
+# Names of controllers by the group and kind of the owners that they look after.
+Followers = dict[tuple[str, str], list[str]]
 
 
 class Task(NamedTuple):
@@ -76,9 +81,15 @@ class Driver:
         """Take the controllers; `lanes` says whose tasks go first (0 before 1)."""
         self._controllers = {one.name: one for one in controllers}
         self._interested: dict[Kind, list[Controller]] = {}
+        self._followers: dict[Kind, Followers] = {}
         for controller in controllers:
+            follows: Kind | None = getattr(controller, "follows", None)
             for kind in controller.watches:
-                self._interested.setdefault(kind, []).append(controller)
+                if follows is None or kind == follows:
+                    self._interested.setdefault(kind, []).append(controller)
+                else:
+                    names = self._followers.setdefault(kind, {}).setdefault(_sort_of(*follows), [])
+                    names.append(controller.name)
         self._view = view
         self._client = client
         self._clock = clock
@@ -91,12 +102,25 @@ class Driver:
 
     def changed(self, kind: Kind, differences: Iterable[Difference]) -> None:
         """Hear what became different in the view."""
+        interested = self._interested.get(kind, ())
+        followers = self._followers.get(kind)
         for difference in differences:
-            for controller in self._interested.get(kind, ()):
-                for obj in (difference.old, difference.new):
-                    if obj is not None:
-                        for key in controller.touched(kind, obj, self._view):
-                            self.want(controller.name, key)
+            for obj in (difference.old, difference.new):
+                if obj is None:
+                    continue
+                if followers is not None:
+                    self._tell_followers(followers, obj)
+                for controller in interested:
+                    for key in controller.touched(kind, obj, self._view):
+                        self.want(controller.name, key)
+
+    def _tell_followers(self, followers: Followers, obj: Json) -> None:
+        """Have those look at an object's owner who hear of it only for the owner's sake."""
+        metadata = obj["metadata"]
+        for owner in metadata.get("ownerReferences") or ():
+            if owner.get("controller"):
+                for name in followers.get(_sort_of(owner["apiVersion"], owner["kind"]), ()):
+                    self.want(name, Key(metadata.get("namespace", ""), owner["name"]))
 
     def want(self, controller: str, key: Key) -> None:
         """Have a controller look at a key."""
@@ -157,10 +181,27 @@ class Driver:
                 return await self._write(action)
 
     async def _all(self, actions: Sequence[Write]) -> list[Any]:
-        """Carry out several actions at once; wait for all before saying that one failed."""
-        results = await asyncio.gather(
-            *(self._write(action) for action in actions), return_exceptions=True
-        )
+        """Carry out several actions at once; all of them, before saying that one failed."""
+        orders = [order for action in actions if (order := order_of(action)) is not None]
+        if not orders:
+            return await self._each(actions)
+        results = iter(await self._client.write(orders))
+        trouble: KubeTrouble | None = None
+        answers: list[Any] = []
+        for action in actions:
+            try:
+                if isinstance(action, Delete):
+                    answers.append(await self._delete(action))
+                else:
+                    answers.append(await self._came_of(action, next(results)))
+            except KubeTrouble as one:
+                trouble = trouble or one
+        if trouble is not None:
+            raise trouble
+        return answers
+
+    async def _each(self, actions: Sequence[Write]) -> list[Any]:
+        results = await asyncio.gather(*map(self._write, actions), return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
@@ -169,33 +210,37 @@ class Driver:
     # ---- writing -----------------------------------------------------------------------------
 
     async def _write(self, action: Write) -> Json | None:
-        match action:
-            case Create(obj):
-                return self._saw(await self._create(obj))
-            case Patch(ref, changes, subresource, exact):
-                return self._saw(await self._patch(ref, changes, subresource, exact=exact))
-            case Delete():
-                return await self._delete(action)
-            case Bind():
-                return await self._bind(action)
+        if isinstance(action, Delete):
+            return await self._delete(action)
+        order = order_of(action)
+        assert order is not None
+        return await self._came_of(action, (await self._client.write((order,)))[0])
 
-    async def _create(self, obj: Json) -> Json:
-        try:
-            return await self._client.create(obj)
-        except AlreadyExists:
-            ref = Ref.to(obj)
-            there = await self._client.get(ref.kind, ref.name, ref.namespace)
-            if _owner(there) != _owner(obj) or _owner(obj) is None:
-                raise
-            return there
+    async def _came_of(self, action: Write, result: Result) -> Json | None:
+        """Look at what became of a write; some trouble only means that it was done before."""
+        match result, action:
+            case Stored(obj, raw), _:
+                return self._saw(obj, raw) if obj is not None else None
+            case AlreadyExists(), Create(obj):
+                return self._saw(await self._made_before(obj, result))
+            case Conflict(), Bind():
+                # Perhaps it was us, before a crash or before the view caught up.
+                ref = action.pod
+                pod = await self._client.get(POD, ref.name, ref.namespace)
+                if pod["metadata"]["uid"] != ref.uid or pod["spec"].get("nodeName") != action.node:
+                    raise result
+                self._saw(pod)
+                return None
+            case KubeTrouble(), _:
+                raise result
+        raise AssertionError(f"{action} ended in {result}")
 
-    async def _patch(self, ref: Ref, changes: Json, subresource: str, *, exact: bool) -> Json:
-        if exact and ref.version:
-            metadata = {**changes.get("metadata", {}), "resourceVersion": ref.version}
-            changes = {**changes, "metadata": metadata}
-        return await self._client.patch(
-            ref.kind, ref.name, ref.namespace, changes, subresource=subresource
-        )
+    async def _made_before(self, obj: Json, trouble: KubeTrouble) -> Json:
+        ref = Ref.to(obj)
+        there = await self._client.get(ref.kind, ref.name, ref.namespace)
+        if _owner(there) != _owner(obj) or _owner(obj) is None:
+            raise trouble
+        return there
 
     async def _delete(self, action: Delete) -> Json | None:
         ref = action.ref
@@ -219,32 +264,11 @@ class Driver:
             self.changed(ref.kind, self._view.assume_gone(ref.kind, key, ref.uid))
         return None
 
-    async def _bind(self, action: Bind) -> Json | None:
-        ref = action.pod
-        metadata: Json = {"name": ref.name, "namespace": ref.namespace, "uid": ref.uid}
-        if action.annotations:
-            metadata["annotations"] = action.annotations
-        binding = {
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": metadata,
-            "target": {"apiVersion": "v1", "kind": "Node", "name": action.node},
-        }
-        try:
-            await self._client.submit(POD, ref.name, ref.namespace, "binding", binding)
-        except Conflict:
-            # Perhaps it was us, before a crash or before the view caught up.
-            pod = await self._client.get(POD, ref.name, ref.namespace)
-            if pod["metadata"]["uid"] != ref.uid or pod["spec"].get("nodeName") != action.node:
-                raise
-            self._saw(pod)
-        return None
-
-    def _saw(self, obj: Json) -> Json:
+    def _saw(self, obj: Json, raw: bytes = b"") -> Json:
         """Let the view show what a write returned."""
         kind = Kind(obj["apiVersion"], obj["kind"])
         if self._view.has(kind):
-            self.changed(kind, self._view.assume(kind, obj))
+            self.changed(kind, self._view.assume(kind, obj, raw))
         return obj
 
     # ---- the loop ----------------------------------------------------------------------------
@@ -255,6 +279,37 @@ class Driver:
             if await self.step() is None:
                 return count
         raise RuntimeError(f"the controllers do not come to rest after {most} tasks")
+
+
+def _sort_of(api_version: str, kind: str) -> tuple[str, str]:
+    """Return group and kind: an owner may be named in another version."""
+    return api_version.rpartition("/")[0], kind
+
+
+def order_of(action: Write) -> Order | None:
+    """Return a write as the client takes it; deletions are not among those it takes together."""
+    match action:
+        case Create(obj):
+            ref = Ref.to(obj)
+            return Order("create", ref.kind, ref.namespace, ref.name, obj)
+        case Patch(ref, changes, subresource, exact):
+            if exact and ref.version:
+                metadata = {**changes.get("metadata", {}), "resourceVersion": ref.version}
+                changes = {**changes, "metadata": metadata}
+            return Order("patch", ref.kind, ref.namespace, ref.name, changes, subresource)
+        case Bind(ref, node, annotations):
+            metadata = {"name": ref.name, "namespace": ref.namespace, "uid": ref.uid}
+            if annotations:
+                metadata["annotations"] = annotations
+            binding = {
+                "apiVersion": "v1",
+                "kind": "Binding",
+                "metadata": metadata,
+                "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+            }
+            return Order("bind", POD, ref.namespace, ref.name, binding)
+        case Delete():
+            return None
 
 
 def _is_left(metadata: Json) -> bool:

@@ -20,8 +20,8 @@ from unisono.kube.store import Delta
 from unisono.kube.trouble import Conflict
 from unisono.kube.workqueue import Workers
 
-# So many keys are worked on at once; writes of different keys then share a commit.
-WORKERS = 16
+# So many keys are worked on at once; writes of different keys then share a commit, or a connection.
+WORKERS = 64
 _MOST_COLLISIONS = 10
 _AFTER_COLLISION_SECONDS = 0.002
 

@@ -1,7 +1,8 @@
 """Objects of a view as bytes, unpacked when somebody looks.
 
 A pod as a dictionary takes 9 KB, as bytes less than one. A view of ten thousand pods is looked at
-a few at a time, so the dictionaries of the last few hundred are kept and no more.
+a few at a time, so the dictionaries of the last few hundred are kept and no more. Of what a watch
+brings only the identity is read at first: most of it is the echo of our own writes, and known.
 """
 
 from __future__ import annotations
@@ -12,20 +13,32 @@ import msgspec
 import orjson
 
 from unisono.control.actions import Json
-from unisono.kube.form import Dicts, Identity
+from unisono.kube.form import Dicts, Identity, Key, Meta
+from unisono.kube.trouble import BadAnswer
 
 MOST_UNPACKED = 512
+
+# Who wrote which field: a third of many an object, and no controller reads it.
+_UNREAD = "managedFields"
+
+
+class _Identified(msgspec.Struct, frozen=True):
+    metadata: Meta
+
+
+_identify = msgspec.json.Decoder(_Identified).decode
 
 
 class Packed:
     """One version of one object."""
 
-    __slots__ = ("identity", "raw")
+    __slots__ = ("identity", "is_neat", "raw")
 
-    def __init__(self, identity: Identity, raw: bytes) -> None:
-        """Take the bytes and who it is."""
+    def __init__(self, identity: Identity, raw: bytes, *, is_neat: bool) -> None:
+        """Take the bytes and who it is; neat ones hold nothing that nobody reads."""
         self.identity = identity
         self.raw = raw
+        self.is_neat = is_neat
 
 
 class Packing:
@@ -37,20 +50,28 @@ class Packing:
         self._unpacked: dict[Packed, Json] = {}
 
     def decode(self, raw: bytes | msgspec.Raw) -> Packed:
-        """Read one object."""
-        return self.pack(self._form.decode(raw))
+        """Read who an object is; the rest is read when somebody looks."""
+        try:
+            meta = _identify(raw).metadata
+        except msgspec.DecodeError as error:
+            raise BadAnswer(f"an object cannot be read: {error}") from error
+        key = Key(meta.namespace, meta.name)
+        identity = Identity(key, meta.uid, meta.resource_version)
+        return Packed(identity, bytes(raw), is_neat=False)
 
     def identity(self, each: Packed) -> Identity:
         """Say which object this is."""
         return each.identity
 
-    def pack(self, obj: Json) -> Packed:
-        """Pack an object, without what no controller reads: who wrote which field."""
-        if "managedFields" in obj["metadata"]:
-            metadata = {key: one for key, one in obj["metadata"].items() if key != "managedFields"}
+    def pack(self, obj: Json, raw: bytes = b"") -> Packed:
+        """Pack an object; `raw` is the same as JSON, if that is at hand.
+
+        Such bytes belong to a store in this process and take no more room here.
+        """
+        if _UNREAD in obj["metadata"]:
+            metadata = {key: one for key, one in obj["metadata"].items() if key != _UNREAD}
             obj = {**obj, "metadata": metadata}
-        # A copy of its own size: the encoder's buffer is several times larger.
-        packed = Packed(self._form.identity(obj), bytes(memoryview(orjson.dumps(obj))))
+        packed = Packed(self._form.identity(obj), raw or _dumped(obj), is_neat=True)
         self._keep(packed, obj)
         return packed
 
@@ -58,7 +79,9 @@ class Packing:
         """Return the object; nobody may change it."""
         found = self._unpacked.get(packed)
         if found is None:
-            found = orjson.loads(packed.raw)
+            found = self._form.decode(packed.raw)
+            if not packed.is_neat:
+                packed.raw, packed.is_neat = _dumped(found), True
             self._keep(packed, found)
         return found
 
@@ -70,3 +93,8 @@ class Packing:
     def index(self, of: Callable[[Json], Iterable[str]]) -> Callable[[Packed], Iterable[str]]:
         """Return an index over packed objects."""
         return lambda packed: of(self.unpack(packed))
+
+
+def _dumped(obj: Json) -> bytes:
+    # A copy of its own size: the encoder's buffer is several times larger.
+    return bytes(memoryview(orjson.dumps(obj)))

@@ -125,10 +125,10 @@ class View:
         shelf = self._shelves[kind]
         return self.unpacked(kind, shelf.store.apply(Remove(shelf.packing.pack(obj))))
 
-    def assume(self, kind: Kind, obj: Json) -> Iterator[Difference]:
-        """Show what an own write returned."""
+    def assume(self, kind: Kind, obj: Json, raw: bytes = b"") -> Iterator[Difference]:
+        """Show what an own write returned; `raw` is the same as JSON, if that is at hand."""
         shelf = self._shelves[kind]
-        return self.unpacked(kind, shelf.store.assume(shelf.packing.pack(obj)))
+        return self.unpacked(kind, shelf.store.assume(shelf.packing.pack(obj, raw)))
 
     def assume_gone(self, kind: Kind, key: Key, uid: str) -> Iterator[Difference]:
         """Show that an own call deleted an object for good."""

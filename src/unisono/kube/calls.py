@@ -13,11 +13,12 @@ What may be repeated (kube-api.md, 4.2):
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 from unisono.kube.clock import Clock
+from unisono.kube.direct import Direct, Order, Result
 from unisono.kube.lanes import Lane, Lanes
 from unisono.kube.limits import Growth
 from unisono.kube.transport import Answer, Stream, Transport
@@ -99,6 +100,7 @@ class Caller:
     ) -> None:
         """Prepare; `permit` is asked before every write and raises if there must be none."""
         self._transport = transport
+        self._direct = transport if isinstance(transport, Direct) else None
         self._clock = clock
         self._chance = chance
         self._lanes = lanes if lanes is not None else Lanes(clock)
@@ -122,6 +124,19 @@ class Caller:
         )
         other.counts = self.counts
         return other
+
+    @property
+    def direct(self) -> Direct | None:
+        """The transport, if its API is in this process and takes objects as they are."""
+        return self._direct
+
+    async def write(self, direct: Direct, orders: Sequence[Order]) -> list[Result]:
+        """Write without a request; an API in the same process needs no protection from us."""
+        self._permit()
+        self.counts.calls += len(orders)
+        results = await direct.write(orders)
+        self.counts.refused += sum(isinstance(one, Refused) for one in results)
+        return results
 
     async def call(self, call: Call) -> Answer:
         """Return a successful answer; raises Refused or Unreachable."""

@@ -11,7 +11,8 @@ then (`calls`). Objects that are returned belong to the caller.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,12 +20,13 @@ from typing import Any, Literal
 import orjson
 
 from unisono.kube.calls import TIMEOUT_S, Call, Caller
+from unisono.kube.direct import Order, Result, Stored
 from unisono.kube.form import Json
 from unisono.kube.frames import Lines, read_envelopes
 from unisono.kube.lanes import Lane
 from unisono.kube.mapping import EVENT, LEASE, Kind, Mapper, Resource
 from unisono.kube.transport import NOTHING, Stream
-from unisono.kube.trouble import AlreadyExists, BadAnswer, read_status, refusal_of
+from unisono.kube.trouble import AlreadyExists, BadAnswer, KubeTrouble, read_status, refusal_of
 
 FIELD_MANAGER = "unisono"
 PAGE_SIZE = 500
@@ -301,6 +303,34 @@ class Client:
         """POST to a subresource: binding, eviction."""
         path = await self.path(kind, name, namespace, subresource)
         return await self._write("POST", path, kind, new, subresource)
+
+    async def write(self, orders: Sequence[Order]) -> Sequence[Result]:
+        """Carry several writes out at once; the result of each is the object, or the trouble.
+
+        An API in the same process makes them durable together; any other gets a request for each.
+        """
+        if (direct := self._caller.direct) is not None:
+            return await self._caller.write(direct, orders)
+        return await asyncio.gather(*map(self._ordered, orders))
+
+    async def _ordered(self, order: Order) -> Result:
+        name, namespace, content = order.name, order.namespace, order.content
+        try:
+            match order.verb:
+                case "create":
+                    return Stored(await self.create(content))
+                case "patch":
+                    subresource = order.subresource
+                    return Stored(
+                        await self.patch(
+                            order.kind, name, namespace, content, subresource=subresource
+                        )
+                    )
+                case "bind":
+                    await self.submit(order.kind, name, namespace, "binding", content)
+                    return Stored(None)
+        except KubeTrouble as trouble:
+            return trouble
 
     # --- the common part -------------------------------------------------------------------------
 

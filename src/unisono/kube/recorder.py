@@ -10,16 +10,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock
 from unisono.kube.correlator import Correlator, Count, Create, Note, Reference
+from unisono.kube.direct import Order
+from unisono.kube.form import Json
 from unisono.kube.mapping import EVENT
 from unisono.kube.trouble import KubeTrouble, NotFound
 
 MOST_QUEUED = 1000
+# So many are written together: enough for a burst, few enough that nothing else waits for them.
+MOST_AT_ONCE = 16
 
 
 class Recorder:
@@ -68,21 +72,47 @@ class Recorder:
             await self.flush()
 
     async def flush(self) -> None:
-        """Write what is queued."""
+        """Write what is queued, some at a time."""
         while self._queue:
-            await self._write(self._queue.popleft())
+            some = [self._queue.popleft() for _ in range(min(len(self._queue), MOST_AT_ONCE))]
+            decided = [(note, order) for note in some if (order := self._order(note)) is not None]
+            lost = [note for note, trouble in await self._write(decided) if _is_gone(trouble)]
+            anew = [(note, _create(self.correlator.again(note).event)) for note in lost]
+            self.dropped += sum(_is_gone(trouble) for _, trouble in await self._write(anew))
 
-    async def _write(self, note: Note) -> None:
+    def _order(self, note: Note) -> Order | None:
+        match self.correlator.decide(note):
+            case Create(event):
+                return _create(event)
+            case Count(name, namespace, changes):
+                return Order("patch", EVENT, namespace, name, changes)
+            case None:
+                self.dropped += 1
+                return None
+
+    async def _write(self, decided: Sequence[tuple[Note, Order]]) -> list[tuple[Note, KubeTrouble]]:
+        """Write events at once; return those of which nothing came."""
+        if not decided:
+            return []
         try:
-            match self.correlator.decide(note):
-                case Create(event):
-                    await self._client.create(event)
-                case Count(name, namespace, changes):
-                    try:
-                        await self._client.patch(EVENT, name, namespace, changes)
-                    except NotFound:  # events do not live long
-                        await self._client.create(self.correlator.again(note).event)
-                case None:
-                    self.dropped += 1
+            results = await self._client.write([order for _, order in decided])
         except KubeTrouble:
-            self.dropped += 1
+            self.dropped += len(decided)
+            return []
+        failed = [
+            (note, result)
+            for (note, _), result in zip(decided, results, strict=True)
+            if isinstance(result, KubeTrouble)
+        ]
+        self.dropped += sum(not _is_gone(trouble) for _, trouble in failed)
+        return failed
+
+
+def _create(event: Json) -> Order:
+    metadata = event["metadata"]
+    return Order("create", EVENT, metadata["namespace"], metadata["name"], event)
+
+
+def _is_gone(trouble: KubeTrouble) -> bool:
+    """Say whether an event that was to be counted is there no more: they do not live long."""
+    return isinstance(trouble, NotFound)

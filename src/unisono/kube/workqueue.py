@@ -133,7 +133,7 @@ class WorkQueue(Generic[K]):
 
     def take(self, now: float) -> K | None:
         """Return the key to work on next, or None; it is in work until `done`."""
-        self._move_due(now)
+        self.move_due(now)
         for lane, line in enumerate(self._lines):
             while line:
                 key = line.popleft()
@@ -161,7 +161,8 @@ class WorkQueue(Generic[K]):
             heapq.heappop(self._later)  # an earlier wish replaced it
         return self._later[0][0] if self._later else None
 
-    def _move_due(self, now: float) -> None:
+    def move_due(self, now: float) -> None:
+        """Put those in line whose time has come."""
         while (due := self.next_due()) is not None and due <= now:
             _, _, key, lane = heapq.heappop(self._later)
             del self._due[key]
@@ -193,12 +194,15 @@ class Workers(Generic[K]):
         self._clock = clock
         self._count = count
         self._retry_on = retry_on
-        self._bell = asyncio.Event()
-        queue.on_change = self._bell.set
+        self._idle: deque[asyncio.Future[None]] = deque()
+        self._timed_for: float | None = None  # what the timer runs for
+        self._moved = asyncio.Event()  # something is due at another time than that
+        queue.on_change = self._changed
 
     async def run(self) -> None:
         """Work until cancelled."""
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._keep_time())
             for _ in range(self._count):
                 group.create_task(self._worker())
 
@@ -206,7 +210,7 @@ class Workers(Generic[K]):
         while True:
             key = self._queue.take(self._clock.monotonic())
             if key is None:
-                await self._wait()
+                await self._rest()
             else:
                 await self._one(key)
 
@@ -223,19 +227,38 @@ class Workers(Generic[K]):
         finally:
             self._queue.done(key, now=self._clock.monotonic())
 
-    async def _wait(self) -> None:
-        """Wait until something is added, or due."""
-        self._bell.clear()
-        due = self._queue.next_due()
-        if due is None:
-            await self._bell.wait()
-            return
-        left = max(due - self._clock.monotonic(), 0.001)
-        await guarded(self._ring_after(left), self._rung())
+    async def _rest(self) -> None:
+        """Wait to be woken; one worker for each key that comes, not all for every one."""
+        bell = asyncio.get_running_loop().create_future()
+        self._idle.append(bell)
+        await bell
+
+    def _changed(self) -> None:
+        if len(self._queue):
+            while self._idle:
+                bell = self._idle.popleft()
+                if not bell.done():
+                    bell.set_result(None)
+                    break
+        if self._queue.next_due() != self._timed_for:
+            self._moved.set()
+
+    async def _keep_time(self) -> None:
+        """Put keys in line when they are due: one timer for all workers."""
+        while True:
+            self._moved.clear()
+            self._timed_for = due = self._queue.next_due()
+            if due is None:
+                await self._moved.wait()
+                continue
+            left = due - self._clock.monotonic()
+            if left > 0:
+                await guarded(self._ring_after(max(left, 0.001)), self._rung())
+            self._queue.move_due(self._clock.monotonic())
 
     async def _ring_after(self, seconds: float) -> None:
         await self._clock.sleep(seconds)
-        self._bell.set()
+        self._moved.set()
 
     async def _rung(self) -> None:
-        await self._bell.wait()
+        await self._moved.wait()

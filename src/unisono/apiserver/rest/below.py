@@ -124,10 +124,22 @@ class Below:
         if not isinstance(node, str) or not node:
             cause = Cause("FieldValueRequired", "a pod is bound to a node by name", "target.name")
             raise invalid("Binding", name, [cause])
+        if is_dry_run(request):
+            self._bound(self.record(route), route, metadata, node)
+        else:
+            self.stage_binding(route, metadata, node)
+            await self._tools.store.landed()
+        return Outcome(_success(), pods, 201)
+
+    def stage_binding(self, route: Route, metadata: Json, node: str) -> Record:
+        """Bind a pod without waiting for the disk; `metadata` is the Binding's."""
         record = self.record(route)
+        return self._tools.store.put(record.key, self._bound(record, route, metadata, node))
+
+    def _bound(self, record: Record, route: Route, metadata: Json, node: str) -> Json:
+        """Return a pod as it is with a node."""
         pod = record.load()
         self._check_bindable(pod, record, route, metadata.get("uid"))
-        now = self._tools.clock()
         pod["spec"]["nodeName"] = node
         status = pod.setdefault("status", {})
         conditions = [one for one in status.get("conditions", ()) if one["type"] != "PodScheduled"]
@@ -135,19 +147,16 @@ class Below:
             "type": "PodScheduled",
             "status": "True",
             "lastProbeTime": None,
-            "lastTransitionTime": timestamp(now),
+            "lastTransitionTime": timestamp(self._tools.clock()),
         }
         status["conditions"] = [*conditions, scheduled]
         for part in ("annotations", "labels"):
             for key, value in _part(metadata, part).items():
                 pod["metadata"].setdefault(part, {})[key] = value
-        causes = list(check_metadata(pod, pods.served))
+        causes = list(check_metadata(pod, route.resource.served))
         if causes:
-            raise invalid("Binding", name, causes)
-        if not is_dry_run(request):
-            self._tools.store.put(record.key, pod)
-            await self._tools.store.landed()
-        return Outcome(_success(), pods, 201)
+            raise invalid("Binding", route.name, causes)
+        return pod
 
     def _check_bindable(self, pod: Json, record: Record, route: Route, uid: Any) -> None:
         if uid and uid != record.uid:

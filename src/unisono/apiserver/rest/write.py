@@ -68,6 +68,7 @@ class Writer:
         """Take the store and the kinds."""
         self._tools = tools
         self._twins = Twins()
+        self._own_twins = Twins()  # of what our own code wrote: neither pruned nor anybody's
 
     # ---- new objects -------------------------------------------------------------------------
 
@@ -90,11 +91,12 @@ class Writer:
             raise bad_request("resourceVersion should not be set on objects to be created")
         for field in (*_KEPT, *(() if manner.is_applied else ("managedFields",))):
             metadata.pop(field, None)
-        key = self._twins.key(resource, obj) if not manner.is_applied else b""
-        twin = self._twins.find(resource, key)
+        twins = self._own_twins if request.is_unchecked else self._twins
+        key = twins.key(resource, obj) if not manner.is_applied else b""
+        twin = twins.find(resource, key)
         if twin is not None:
             obj["spec"] = {}  # until it comes back whole
-        unknown = self.inspect(request, resource, obj)
+        unknown = [] if request.is_unchecked else self.inspect(request, resource, obj)
         if resource.has_status and resource.strategy.clears_status:
             obj.pop("status", None)
         name = self._settle_name(obj, route)
@@ -104,11 +106,11 @@ class Writer:
         if resource.strategy.has_generation:
             metadata["generation"] = 1
         self._fill(resource, obj, twin)
-        if not manner.is_applied:
+        if not manner.is_applied and not request.is_unchecked:
             # What the server adds below belongs to nobody, so it is added after this.
             self._record(obj, None, resource, manner, "", now, twin)
         if twin is None and key and not unknown and resource.strategy.fills_spec_alone:
-            self._twins.keep(resource, key, obj)
+            twins.keep(resource, key, obj)
         if type(resource.strategy).prepare_create is not Strategy.prepare_create:
             resource.strategy.prepare_create(obj, here)
             if not resource.strategy.prepares_whole:
@@ -206,7 +208,8 @@ class Writer:
         old = shown(record, resource)
         self._check_identity(obj, old, route, record, manner)
         # A status as the main address sees it, and everything else as the status address does.
-        self.inspect(request, resource, obj, is_patched=not manner.needs_version)
+        if not request.is_unchecked:
+            self.inspect(request, resource, obj, is_patched=not manner.needs_version)
         obj = self._only_this_part(obj, old, route)
         metadata = obj["metadata"]
         for field in _KEPT:
@@ -344,6 +347,8 @@ class Writer:
     def _admit(self, here: Here, resource: Resource, obj: Json, old: Json | None) -> None:
         strategy, served = resource.strategy, resource.served
         admission.mutate(served, obj, old, here)
+        if here.request.is_unchecked:
+            return
         causes = [*check_metadata(obj, served), *self._schema_causes(resource, obj, old)]
         # Of typed kinds everything is told at once, unless a field is not even of its type.
         is_readable = not any(cause.reason == "FieldValueTypeInvalid" for cause in causes)

@@ -44,6 +44,9 @@ CREATE TABLE IF NOT EXISTS log (
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 
+# Few different sizes, so that the statements stay prepared.
+_ROWS_AT_ONCE = (64, 16, 4, 1)
+
 
 class Unusable(Exception):
     """The file cannot serve as our store; the message says why and what to do."""
@@ -147,8 +150,8 @@ class Database:
         many = self._connection.executemany
         # Of several changes to one object in a batch only the last is its state.
         last = {change.record.key: change for change in batch}
-        many(
-            "INSERT OR REPLACE INTO obj VALUES (?, ?, ?, ?, ?)",
+        self._insert(
+            "INSERT OR REPLACE INTO obj VALUES",
             [
                 (*change.record.key, change.rv, change.record.data)
                 for change in last.values()
@@ -159,11 +162,26 @@ class Database:
             "DELETE FROM obj WHERE kind = ? AND namespace = ? AND name = ?",
             [change.record.key for change in last.values() if change.kind is Kind.DELETED],
         )
-        many(
-            "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?)",
+        self._insert(
+            "INSERT INTO log VALUES",
             [
                 (change.rv, *change.record.key, change.kind.value, change.record.data)
                 for change in batch
                 if change.record.key[0] not in UNLOGGED
             ],
         )
+
+    def _insert(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
+        """Insert rows, many with each statement.
+
+        Python's other threads may run while a statement does, and ours then has to wait until
+        they let go; a statement for every row would wait for each of them.
+        """
+        start = 0
+        for size in _ROWS_AT_ONCE:
+            while len(rows) - start >= size:
+                some = rows[start : start + size]
+                places = f"({', '.join('?' * len(some[0]))})"
+                values = [value for row in some for value in row]
+                self._connection.execute(f"{statement} {', '.join([places] * size)}", values)
+                start += size

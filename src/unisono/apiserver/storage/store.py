@@ -15,8 +15,7 @@ If a commit fails (a full disk), everything staged since is taken back and its w
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -33,6 +32,9 @@ MAX_HISTORY_BYTES = 24 * 1024 * 1024
 # When so much was written, the next pause of a second is used to tidy up the files.
 _UNSETTLED_BYTES = 1024 * 1024
 _PAUSE_SECONDS = 1.0
+
+# Whoever waits for a batch has a future of its own: one that is cancelled takes nobody along.
+Waiters = list[asyncio.Future[None]]
 
 
 class WriteFailed(Exception):
@@ -54,8 +56,8 @@ class Store:
         self._histories: dict[str, History] = {}
         self._overlay: dict[Key, tuple[int, Record | None]] = {}
         self._pending: list[Change] = []
-        self._batch: asyncio.Future[None] | None = None  # of what is pending
-        self._writing: asyncio.Future[None] | None = None  # of what the thread has in hand
+        self._batch: Waiters | None = None  # for what is pending
+        self._writing: Waiters | None = None  # for what the thread has in hand
         self._ends: list[tuple[int, str, int]] = []  # the past in order: version, kind, bytes
         self._trim_to = 0
         self._unsettled = 0  # bytes
@@ -182,10 +184,11 @@ class Store:
 
     async def landed(self) -> None:
         """Wait until all that is staged now is durable."""
-        batch = self._batch or self._writing
+        batch = self._batch if self._batch is not None else self._writing
         if batch is not None:
-            # A caller that is cancelled must not take the whole batch's outcome with it.
-            await asyncio.shield(batch)
+            waiter = asyncio.get_running_loop().create_future()
+            batch.append(waiter)
+            await waiter
 
     def _next_version(self, obj: dict[str, Any]) -> int:
         self._rv += 1
@@ -196,11 +199,10 @@ class Store:
         self._pending.append(change)
         self._overlay[change.record.key] = (change.rv, record)
         if self._batch is None:
-            loop = asyncio.get_running_loop()
-            self._batch = loop.create_future()
+            self._batch = []
             if self._writing is None:
                 # Not at once: whatever else this turn of the loop stages joins the batch.
-                loop.call_soon(self._commit)
+                asyncio.get_running_loop().call_soon(self._commit)
 
     def _commit(self) -> None:
         if self._writing is not None or self._batch is None:
@@ -214,15 +216,19 @@ class Store:
         )
         work.add_done_callback(lambda done: self._end(batch, outcome, done.exception()))
 
-    def _end(
-        self, batch: list[Change], outcome: asyncio.Future[None], error: BaseException | None
-    ) -> None:
+    def _end(self, batch: list[Change], waiters: Waiters, error: BaseException | None) -> None:
         self._writing = None
         if error is not None:
-            self._take_back(outcome, error)
+            self._take_back(waiters, error)
             return
-        self._publish(batch)
-        outcome.set_result(None)
+        touched = self._publish(batch)
+        # Writers before watchers: a controller of ours that knows what it wrote need not read it
+        # again from its watch.
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        for history in touched:
+            history.wake()
         self._unsettled += sum(len(change.record.data) for change in batch)
         if self._batch is not None:
             self._commit()
@@ -240,17 +246,17 @@ class Store:
         self._unsettled = 0
         loop.run_in_executor(self._writer, self._database.settle)
 
-    def _take_back(self, outcome: asyncio.Future[None], error: BaseException) -> None:
+    def _take_back(self, waiters: Waiters, error: BaseException) -> None:
         """Undo everything staged: later writes were decided on what has now not happened."""
-        failures = [outcome] if self._batch is None else [outcome, self._batch]
+        failed = [*waiters, *(self._batch or ())]
         self._pending, self._batch = [], None
         self._overlay.clear()
-        for failure in failures:
-            failure.set_exception(WriteFailed(f"could not be stored: {error}"))
-            with contextlib.suppress(WriteFailed):
-                failure.result()  # nobody may be waiting; that is no reason to complain
+        for waiter in failed:
+            if not waiter.done():
+                waiter.set_exception(WriteFailed(f"could not be stored: {error}"))
 
-    def _publish(self, batch: list[Change]) -> None:
+    def _publish(self, batch: list[Change]) -> Iterable[History]:
+        """Let readers see a batch; return the histories that whoever watches is to be told of."""
         touched: dict[str, History] = {}
         for change in batch:
             key = change.record.key
@@ -275,8 +281,7 @@ class Store:
         for change in batch:
             for listener in self.on_change:
                 listener(change)
-        for history in touched.values():
-            history.wake()
+        return touched.values()
 
     def _forget(self) -> None:
         """Keep the past within its bounds, over all kinds together."""

@@ -78,10 +78,10 @@ class JobAdapter(Protocol):
         """Return how many pods of each set are done for good."""
 
     def start(self, job: Json, sets: Mapping[str, Injection]) -> Iterator[Patch]:
-        """Yield the patches that let the job go; what is injected comes before the release.
+        """Yield the patches that let the job go, with what is injected.
 
-        The driver hands back the job as each patch left it (`job = yield …`), so that the next one
-        can name its state.
+        One, unless the kind wants the injection first; then the driver hands back the job as the
+        first patch left it (`job = yield …`), so that the next one can name its state.
         """
 
     def stop(self, job: Json, sets: Sequence[PodSetOfJob]) -> Iterator[Patch]:

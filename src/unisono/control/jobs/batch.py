@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref
@@ -71,15 +70,14 @@ class BatchJobs:
             return {}
         return {"main": max(0, parallelism - (completions - succeeded))}
 
-    def start(self, job: Json, sets: Mapping[str, Injection]) -> Generator[Patch, Any, None]:
-        """Inject while suspended, then release; both in the state that was seen."""
+    def start(self, job: Json, sets: Mapping[str, Injection]) -> Iterator[Patch]:
+        """Inject and release in one write, in the state that was seen."""
         template = injected(job["spec"]["template"], sets["main"])
-        changes: Json = {"template": template}
+        changes: Json = {"template": template, "suspend": False}
         count = sets["main"].count
         if count and count < job["spec"].get("parallelism", 1):
             changes["parallelism"] = count
-        job = yield Patch(Ref.to(job), {"spec": changes})
-        yield Patch(Ref.to(job), {"spec": {"suspend": False}})
+        yield Patch(Ref.to(job), {"spec": changes})
 
     def stop(self, job: Json, sets: Sequence[PodSetOfJob]) -> Iterator[Patch]:
         """Suspend, then put the template back as it was.

@@ -42,6 +42,7 @@ class JobController:
         """Take what knows the kind, and what knows which queue a job is in."""
         self._adapter = adapter
         self._queues = queues
+        self.follows = adapter.kind
         self.name = (
             f"queued-{adapter.kind.kind.lower()}.{adapter.kind.api_version.partition('/')[0]}"
         )

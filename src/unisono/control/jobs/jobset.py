@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from unisono.control import names
@@ -123,16 +123,15 @@ class JobSets:
         """Return how many pods of each set will not run again."""
         return done_for_good(job)
 
-    def start(self, job: Json, sets: Mapping[str, Injection]) -> Generator[Patch, Any, None]:
-        """Inject while suspended, then release."""
+    def start(self, job: Json, sets: Mapping[str, Injection]) -> Iterator[Patch]:
+        """Inject and release in one write."""
         jobs = [
             _with_template(one, lambda template, name=one["name"]: injected(template, sets[name]))
             if one["name"] in sets
             else one
             for one in job["spec"].get("replicatedJobs") or ()
         ]
-        job = yield Patch(Ref.to(job), {"spec": {"replicatedJobs": jobs}})
-        yield Patch(Ref.to(job), {"spec": {"suspend": False}})
+        yield Patch(Ref.to(job), {"spec": {"replicatedJobs": jobs, "suspend": False}})
 
     def stop(self, job: Json, sets: Sequence[PodSetOfJob]) -> Iterator[Patch]:
         """Suspend, and put the templates back as they were."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref
@@ -75,15 +74,15 @@ class KubeflowJobs:
         """Nothing: a restart starts all pods over."""
         return {}
 
-    def start(self, job: Json, sets: Mapping[str, Injection]) -> Generator[Patch, Any, None]:
-        """Inject while suspended, then release."""
+    def start(self, job: Json, sets: Mapping[str, Injection]) -> Iterator[Patch]:
+        """Inject and release in one write."""
         specs = {
             written: {"template": injected(spec.get("template") or {}, sets[written.lower()])}
             for written, spec in job["spec"][self._sort.field].items()
             if written.lower() in sets
         }
-        job = yield Patch(Ref.to(job), {"spec": {self._sort.field: specs}})
-        yield Patch(Ref.to(job), {"spec": {"runPolicy": {"suspend": False}}})
+        changes = {self._sort.field: specs, "runPolicy": {"suspend": False}}
+        yield Patch(Ref.to(job), {"spec": changes})
 
     def stop(self, job: Json, sets: Sequence[PodSetOfJob]) -> Iterator[Patch]:
         """Suspend and put the templates back as they were."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref
@@ -51,10 +50,9 @@ class RayClusters:
         """Nothing of it is ever done for good."""
         return {}
 
-    def start(self, job: Json, sets: Mapping[str, Injection]) -> Generator[Patch, Any, None]:
-        """Inject while suspended, then release."""
-        job = yield Patch(Ref.to(job), {"spec": injected_spec(job["spec"], sets)})
-        yield Patch(Ref.to(job), {"spec": {"suspend": False}})
+    def start(self, job: Json, sets: Mapping[str, Injection]) -> Iterator[Patch]:
+        """Inject and release in one write."""
+        yield Patch(Ref.to(job), {"spec": {**injected_spec(job["spec"], sets), "suspend": False}})
 
     def stop(self, job: Json, sets: Sequence[PodSetOfJob]) -> Iterator[Patch]:
         """Suspend and put the templates back as they were."""
@@ -168,11 +166,10 @@ class RayJobs:
         """Nothing of it is done before the end."""
         return {}
 
-    def start(self, job: Json, sets: Mapping[str, Injection]) -> Generator[Patch, Any, None]:
-        """Inject while suspended, then release; the submitter's part is read when it is made."""
+    def start(self, job: Json, sets: Mapping[str, Injection]) -> Iterator[Patch]:
+        """Inject and release in one write; the submitter's part is read when it is made."""
         spec = injected_spec(job["spec"]["rayClusterSpec"], sets)
-        job = yield Patch(Ref.to(job), {"spec": {"rayClusterSpec": spec}})
-        yield Patch(Ref.to(job), {"spec": {"suspend": False}})
+        yield Patch(Ref.to(job), {"spec": {"rayClusterSpec": spec, "suspend": False}})
 
     def stop(self, job: Json, sets: Sequence[PodSetOfJob]) -> Iterator[Patch]:
         """Suspend and put the templates back as they were."""

@@ -47,6 +47,7 @@ class JobOperator:
 
     name = "job"
     watches: Sequence[Kind] = (names.JOB, names.POD)
+    follows: Kind = names.JOB
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A Job, or a pod of one."""
@@ -110,32 +111,34 @@ class JobOperator:
         if end is not None:
             yield from self._end(job, counts, end, status, now)
             return
-        job = yield from _write(job, status)
+        # The status with the pods that it speaks of: one of the two alone is mended the next time.
+        new, again_at = self._missing(job, counts, now)
+        status["active"] += len(new)
+        patch = _status_patch(job, status)
+        if new or patch is not None:
+            yield Together([*map(Create, new), *([patch] if patch is not None else [])])
         yield from _release([*counts.to_release, *counts.new_succeeded, *counts.new_failed])
         yield from _release(counts.ignored)
-        yield from self._pods(job, counts, now)
-        deadline = job["spec"].get("activeDeadlineSeconds")
-        if deadline is not None:
-            yield Again(seconds(job["status"]["startTime"]) + deadline)
-
-    def _pods(self, job: Json, counts: Counts, now: float) -> Steps:
-        spec = job["spec"]
-        wanted = _wanted(spec, counts)
-        surplus = len(counts.active) - wanted
+        surplus = len(counts.active) - _wanted(job["spec"], counts)
         if surplus > 0:
             going = sorted(counts.active, key=lambda pod: (is_ready(pod), -index_of(pod)))[:surplus]
             yield Together([Delete(Ref.to(pod)) for pod in going])
-            return
-        missing = -surplus
+        if again_at is not None:
+            yield Again(again_at)
+        deadline = job["spec"].get("activeDeadlineSeconds")
+        if deadline is not None:
+            yield Again(seconds(status["startTime"]) + deadline)
+
+    def _missing(self, job: Json, counts: Counts, now: float) -> tuple[list[Json], float | None]:
+        """Return the pods to make now, and when others may follow."""
+        spec = job["spec"]
+        missing = _wanted(spec, counts) - len(counts.active)
         if spec.get("podReplacementPolicy") == "Failed":
             missing -= len(counts.terminating)
         if missing <= 0:
-            return
+            return [], None
         numbers, again_at = _numbers(spec, counts, min(missing, _MOST_AT_ONCE), now)
-        if again_at is not None:
-            yield Again(again_at)
-        if numbers:
-            yield Together([Create(pod) for pod in _new_pods(job, counts, numbers)])
+        return _new_pods(job, counts, numbers), again_at
 
     def _end(self, job: Json, counts: Counts, end: Verdict, status: Json, now: float) -> Steps:
         """Stop what runs; once nothing does, say how it ended."""
@@ -207,13 +210,20 @@ def _status(job: Json, counts: Counts, now: float) -> Json:
 
 def _write(job: Json, status: Json) -> Generator[Action, Any, Json]:
     """Write a status if it is another one; return the job as it then is."""
+    patch = _status_patch(job, status)
+    if patch is None:
+        return job
+    written: Json = yield patch
+    return written
+
+
+def _status_patch(job: Json, status: Json) -> Patch | None:
     old = job.get("status") or {}
     if {key: value for key, value in status.items() if value not in (None, 0, {}, [], "")} == {
         key: value for key, value in old.items() if value not in (None, 0, {}, [], "")
     }:
-        return job
-    written: Json = yield Patch(Ref.to(job), {"status": status}, "status")
-    return written
+        return None
+    return Patch(Ref.to(job), {"status": status}, "status")
 
 
 def _finalizers(pod: Json) -> list[str]:

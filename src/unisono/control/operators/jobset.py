@@ -67,6 +67,7 @@ class JobSetOperator:
 
     name = "jobset"
     watches: Sequence[Kind] = (names.JOB_SET, names.JOB)
+    follows: Kind = names.JOB_SET
 
     def __init__(self, queues: Queues) -> None:
         """Take what knows which JobSets wait to be admitted."""

@@ -80,6 +80,10 @@ def admitted(
             now=now,
             generation=generation,
         )
+        # Whoever looks after the pods says when they are ready; until then it needs no write.
+        conditions = with_condition(
+            conditions, "PodsReady", "False", "WaitForStart", "Not all pods are ready", now=now
+        )
     if any(one.nodes for one in admit.admission.pod_sets):
         conditions = placement(
             conditions,

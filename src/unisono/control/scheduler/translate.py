@@ -17,6 +17,7 @@ from unisono.control.conditions import is_true
 from unisono.control.pod_gangs.links import gang_of, is_solo
 from unisono.control.scheduler.implicit import VOLCANO_DOOR, read_flavor, read_queue
 from unisono.control.scheduler.reading import LiveContext, Manifests
+from unisono.control.scheduler.sets_read import SetsRead, without_sets
 from unisono.control.view import View
 from unisono.engine.model.names import (
     CohortName,
@@ -65,6 +66,7 @@ class Translator:
         self._view = view
         self._settings = settings
         self.manifests = Manifests(view)
+        self._sets = SetsRead()
         self._readers: dict[Kind, Callable[[Json], Changes]] = {
             names.NODE: self._node,
             names.POD: self._pod,
@@ -116,6 +118,7 @@ class Translator:
             case names.HYPER_NODE:
                 yield from self._hypernodes()
             case _:
+                self._sets.forget(WorkloadKey(full))
                 yield changes.WorkloadGone(WorkloadKey(full))
                 yield from self._stragglers(full)
 
@@ -273,10 +276,12 @@ class Translator:
     def _workload(self, obj: Json) -> Changes:
         metadata = obj["metadata"]
         key = WorkloadKey(f"{metadata['namespace']}/{metadata['name']}")
-        written = self.manifests.read(obj)
+        is_known = self._sets.is_known(key, metadata)
+        written = self.manifests.read(without_sets(obj) if is_known else obj)
         # One that was deleted holds its nodes until the last of its pods is gone (`gangs`).
         is_leaving = "deletionTimestamp" in metadata and not obj.get("status", {}).get("admission")
         if written is None or is_finished(written) or is_leaving:
+            self._sets.forget(key)
             yield changes.WorkloadGone(key)
             yield from self._stragglers(key)
             return
@@ -290,6 +295,10 @@ class Translator:
             created_at=created.instant if created is not None else Instant(0),
             policy=self._settings.policy,
         )
+        if is_known:
+            made = self._sets.given_back(made)
+        else:
+            self._sets.remember(made, metadata)
         holding = holding_of(written, made)
         if holding is None:
             yield changes.WorkloadWaits(made)

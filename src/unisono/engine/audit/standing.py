@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from unisono.engine.audit.seats import Seats, parties_of, party_of_pod, seat_of_pod
 from unisono.engine.audit.tree import Books, Charge, Tree
-from unisono.engine.model.names import WorkloadKey
-from unisono.engine.model.node import NodePod
+from unisono.engine.model.names import NodeName, WorkloadKey
+from unisono.engine.model.node import Node, NodePod
 from unisono.engine.model.queue import ClusterQueue, Cohort
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Holding
@@ -39,6 +39,8 @@ class Standing:
         self.holdings: dict[WorkloadKey, Holding] = {}
         self._charges: dict[WorkloadKey, Charge] = {}
         self._pods: dict[str, NodePod] = {}
+        self._listed: tuple[Node, ...] = ()
+        self.nodes: dict[NodeName, Node] = {}
 
     def count(self, snapshot: Snapshot, charge: Callable[[Holding], Charge]) -> None:
         """Bring the sums up to date; `charge` says what a holding uses as things are configured."""
@@ -48,6 +50,9 @@ class Standing:
             self._forget(configured)
         self._count_holdings(snapshot, charge)
         self._count_pods(snapshot)
+        if snapshot.nodes != self._listed:
+            self._listed = snapshot.nodes
+            self.nodes = {node.name: node for node in snapshot.nodes}
 
     def _count_holdings(self, snapshot: Snapshot, charge: Callable[[Holding], Charge]) -> None:
         now = {holding.workload.key: holding for holding in snapshot.holdings}

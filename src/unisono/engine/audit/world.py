@@ -35,11 +35,11 @@ class World:
         self.namespaces = {each.name: dict(each.labels) for each in snapshot.namespaces}
         self.checks = {check.name: check for check in snapshot.checks}
         self.topologies = {topology.name: topology.levels for topology in snapshot.topologies}
-        self.nodes = {node.name: node for node in snapshot.nodes}
         self.pods = snapshot.pods
         self.waiting = {workload.key: workload for workload in snapshot.waiting}
         standing = standing if standing is not None else Standing()
         standing.count(snapshot, self.held)
+        self.nodes = standing.nodes
         self.holdings = standing.holdings
         self.seats = standing.seats
         self.tree = standing.tree

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -49,15 +49,15 @@ def snapshot_for(state: ClusterState, plan: Plan) -> Snapshot:
     named.update(wait.explanation.workload for wait in plan.waits)
     named.update(date.workload for date in plan.dates)
     return msgspec.structs.replace(
-        _configuration(state),
+        _configuration(state, nodes=[node for node in state.floor.table.nodes if node is not None]),
         # In no certain order: sorting ten thousand names takes longer than judging most plans.
         holdings=tuple(running.holding for running in state.running.values()),
         waiting=tuple(state.waiting[key].workload for key in sorted(named & state.waiting.keys())),
     )
 
 
-def _configuration(state: ClusterState) -> Snapshot:
-    """Return what is configured, and the nodes."""
+def _configuration(state: ClusterState, nodes: Iterable[Node] | None = None) -> Snapshot:
+    """Return what is configured, and the nodes: by name, unless they are given."""
     config = state.config
     return Snapshot(
         version=state.version,
@@ -75,7 +75,7 @@ def _configuration(state: ClusterState) -> Snapshot:
         ),
         checks=tuple(AdmissionCheck(name, config.checks[name]) for name in sorted(config.checks)),
         topologies=tuple(config.topologies[name] for name in sorted(config.topologies)),
-        nodes=tuple(floor_nodes(state)),
+        nodes=tuple(floor_nodes(state) if nodes is None else nodes),
         pods=tuple(state.floor.pods[key][0] for key in sorted(state.floor.pods)),
     )
 

@@ -59,6 +59,7 @@ class KubeflowOperator:
         self._keys = keys
         self.name = sort.kind.kind.lower()
         self.watches: Sequence[Kind] = (sort.kind, names.POD)
+        self.follows = sort.kind
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A job, or a pod of one."""

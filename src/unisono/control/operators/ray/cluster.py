@@ -46,6 +46,7 @@ class RayClusterOperator:
 
     name = "raycluster"
     watches: Sequence[Kind] = (words.CLUSTER, names.POD)
+    follows: Kind = words.CLUSTER
 
     def __init__(self, queues: Queues) -> None:
         """Take what knows which clusters wait to be admitted."""

@@ -32,6 +32,7 @@ class VolcanoGroups:
 
     name = "vcjob-groups"
     watches: Sequence[Kind] = (words.JOB, words.POD_GROUP)
+    follows: Kind = words.JOB
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A job or its group."""
