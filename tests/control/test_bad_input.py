@@ -18,17 +18,18 @@ from unisono.cli.why_found import gather
 from unisono.cli.why_text import text
 from unisono.control import names
 from unisono.control.operators.volcano import words
+from unisono.kinds.settings import Settings
 from unisono.kube.mapping import Kind
 
 Json = dict[str, Any]
 Story = Callable[[World], Awaitable[None]]
 
 
-def play(story: Story) -> None:
+def play(story: Story, **more: Any) -> None:
     """Run a story on a cluster with a node of 8 GPUs and a queue of 16."""
 
     async def run() -> None:
-        async with simulated_world().running() as world:
+        async with simulated_world(**more).running() as world:
             await world.create(node("n1"), *queue())
             await story(world)
 
@@ -156,6 +157,23 @@ def test_it_cannot_start_and_says_which_field(manifest: Json, says: tuple[str, .
         assert world.every(names.POD) == []
 
     play(story)
+
+
+def test_a_job_that_names_no_queue_waits_where_all_have_to() -> None:
+    async def story(world: World) -> None:
+        await world.create(job("bad", queue_name=""))
+        await world.pass_time(5)
+        state, words = await why(world, "bad")
+        assert state == "waiting"
+        assert "names no queue" in words
+        assert "label the job kueue.x-k8s.io/queue-name=NAME" in words
+        labels = {"kueue.x-k8s.io/queue-name": "lq-cq"}
+        await world.client.patch(names.JOB, "bad", "default", {"metadata": {"labels": labels}})
+        await world.create(node("n2"))
+        await world.pass_time(5)
+        assert (await why(world, "bad"))[0] == "running"
+
+    play(story, settings=Settings(manages_unqueued=True))
 
 
 def test_a_queue_that_comes_later_lets_it_go_on() -> None:

@@ -47,7 +47,7 @@ async def bootstrap(api: Api, nodes: Iterable[dict[str, Any]] = ()) -> None:
         runtime = _object("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", name)
         runtime["metadata"]["labels"] = {"trainer.kubeflow.org/framework": name.partition("-")[0]}
         runtime["spec"] = encode(spec)
-        await _install(api, f"{_RUNTIMES}/{name}", runtime)
+        await install(api, f"{_RUNTIMES}/{name}", runtime)
     await create(api, _VOLCANO_QUEUES, _volcano_queue())
     for node in nodes:
         await create(api, "/api/v1/nodes", node)
@@ -66,17 +66,20 @@ async def create(api: Api, path: str, obj: dict[str, Any]) -> None:
     await _send(api, request, obj)
 
 
-async def _install(api: Api, path: str, obj: dict[str, Any]) -> None:
-    """Apply an object unless there is one of its name, as if a person had installed it.
+async def install(api: Api, path: str, obj: dict[str, Any], *, replaces: bool = False) -> None:
+    """Apply an object as if a person had installed it; one of its name stays unless `replaces`.
 
     Whoever then applies a newer one with kubectl simply takes over.
     """
-    if (await api.handle(Request(method="GET", path=path, user=SYSTEM))).code == 200:
+    if (
+        not replaces
+        and (await api.handle(Request(method="GET", path=path, user=SYSTEM))).code == 200
+    ):
         return
     request = Request(
         method="PATCH",
         path=path,
-        query={"fieldManager": "kubectl"},
+        query={"fieldManager": "kubectl", "force": "true" if replaces else "false"},
         headers={"content-type": "application/apply-patch+yaml"},
         body=orjson.dumps(obj),
         user=SYSTEM,

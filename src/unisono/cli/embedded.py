@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import secrets
 import socket
 import time
@@ -26,21 +27,25 @@ from unisono.apiserver.access.reviews import RoleReviews
 from unisono.apiserver.access.stored import authorizer_for
 from unisono.apiserver.access.tls import ensure_certificates
 from unisono.apiserver.api import Api, Outside
-from unisono.apiserver.bootstrap import bootstrap
+from unisono.apiserver.bootstrap import bootstrap, install
 from unisono.apiserver.front import Front
 from unisono.apiserver.logs import LogFiles
 from unisono.apiserver.request import User
 from unisono.apiserver.serve import Certificate, PortTaken, listen, serving
 from unisono.apiserver.storage.database import Database, Unusable
 from unisono.apiserver.storage.store import Store
+from unisono.cli.chosen_policy import Chosen
 from unisono.cli.controllers import Pods, controlling
 from unisono.cli.ids import chance, new_uid
 from unisono.cli.instance import Instance, InstanceError
+from unisono.kinds.settings import Settings
+from unisono.kinds.submission import settings_from
 from unisono.runner.choice import Manner
 
 ADMIN = User(name="unisono-admin", groups=("system:masters", "system:authenticated"))
 _HOST = "127.0.0.1"
 _HOUSEKEEPING_SECONDS = 30.0
+_POLICIES = "/apis/unisono.dev/v1/policies/unisono"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +58,7 @@ class Choices:
     pods: Manner = "simulated"
     speed: float = 1.0  # of simulated pods
     is_power_safe: bool = True
+    policy: Chosen | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +107,7 @@ async def running(
         )
         api = Api(store, outside)
         await bootstrap(api, nodes)
+        settings = await _settings(api, choices.policy)
         sock = _socket(instance, choices)
         taken = sock.getsockname()[1]
         url = f"https://{_HOST if choices.listen in LOOPBACK else choices.listen}:{taken}"
@@ -118,7 +125,7 @@ async def running(
         async with (
             serving(front, sock, certificate),
             _tidying(api),
-            controlling(api, pods),
+            controlling(api, pods, settings),
         ):
             yield Running(api, url)
         await store.landed()
@@ -126,6 +133,16 @@ async def running(
         raise InstanceError(str(error)) from error
     finally:
         store.close()
+
+
+async def _settings(api: Api, policy: Chosen | None) -> Settings:
+    """Return what the operator chose, and let the API know it, too."""
+    if policy is not None:
+        await install(api, _POLICIES, dict(policy.stored), replaces=True)
+        return policy.settings
+    stored = [json.loads(one.data) for one in api.store.listing("unisono.dev/policies")]
+    first = min(stored, key=lambda one: str(one["metadata"]["name"]), default=None)
+    return settings_from(first)
 
 
 def _socket(instance: Instance, choices: Choices) -> socket.socket:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from unisono.cli.chosen_policy import Chosen, chosen_policy, path_of
 from unisono.cli.instance import Instance, default_directory
 from unisono.engine.model.errors import InvalidManifest
 
@@ -71,6 +72,13 @@ def parser() -> argparse.ArgumentParser:
         help="simulated pods live so many times faster (default: 1)",
     )
     found.add_argument(
+        "--policy",
+        default=None,
+        metavar="FILE",
+        help="a Policy or a Kueue Configuration; kept with the instance until another one is "
+        "given, or none",
+    )
+    found.add_argument(
         "--users",
         type=Path,
         default=None,
@@ -107,9 +115,11 @@ def run(arguments: argparse.Namespace) -> int:
     instance.prepare()
     lock = instance.lock()
     try:
+        policy = chosen_policy(instance, path_of(arguments.policy) if arguments.policy else None)
         is_first = not instance.database.exists()
         # An iterator, because a thousand manifests that were stored need not be kept as well.
-        _serve(instance, arguments, iter(_nodes(arguments.nodes, is_first=is_first)))
+        nodes = iter(_nodes(arguments.nodes, is_first=is_first))
+        _serve(instance, arguments, nodes, policy)
     finally:
         os.close(lock)
     return 0
@@ -147,16 +157,22 @@ def _nodes_of_file(path: Path) -> list[dict[str, Any]]:
 
 
 def _serve(
-    instance: Instance, arguments: argparse.Namespace, nodes: Iterator[dict[str, Any]]
+    instance: Instance,
+    arguments: argparse.Namespace,
+    nodes: Iterator[dict[str, Any]],
+    policy: Chosen | None,
 ) -> None:
     import uvloop
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_until_stopped(instance, arguments, nodes))
+        runner.run(_until_stopped(instance, arguments, nodes, policy))
 
 
 async def _until_stopped(
-    instance: Instance, arguments: argparse.Namespace, nodes: Iterator[dict[str, Any]]
+    instance: Instance,
+    arguments: argparse.Namespace,
+    nodes: Iterator[dict[str, Any]],
+    policy: Chosen | None,
 ) -> None:
     from unisono.cli.collector import calm_collector
     from unisono.cli.embedded import Choices, running
@@ -172,6 +188,7 @@ async def _until_stopped(
         pods=arguments.pods,
         speed=arguments.speed,
         is_power_safe=not arguments.fast_commit,
+        policy=policy,
     )
     async with running(instance, choices, nodes) as cluster:
         port = int(cluster.url.rpartition(":")[2])

@@ -102,7 +102,8 @@ async def _surroundings(client: Client, found: Found, workload: Json) -> None:
     namespace = workload["metadata"]["namespace"]
     name = workload["spec"].get("queueName", "")
     with _allowed():
-        found.local_queue = await client.get(LOCAL_QUEUE, name, namespace)
+        if name:  # a job may name none where all of them have to
+            found.local_queue = await client.get(LOCAL_QUEUE, name, namespace)
     if state_of(workload) == "waiting":
         found.rivals = await _rivals(client, found, namespace, name)
     with _allowed():

@@ -132,6 +132,8 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
             return "it fitted, but workloads ahead of it took the room; it is tried again"
         case facts.BehindInQueue(queue=queue, head=head, position=position):
             return f"is number {position + 1} in queue {queue}, behind {head}"
+        case facts.QueueMissing(local_queue=local) if local.endswith("/"):
+            return "names no queue, and only jobs in queues may run here"
         case facts.QueueMissing(local_queue=local, queue=None):
             return f"LocalQueue {local} does not exist"
         case facts.QueueMissing(queue=str(queue)) if queue.startswith(_VOLCANO):
@@ -192,6 +194,8 @@ def remedy(blocker: Blocker) -> str | None:  # one line a fact
             return f"create ResourceFlavor {flavor}"
         case facts.FlavorMismatch():
             return "change the pods' nodeSelector or affinity, or the flavor's nodeLabels"
+        case facts.QueueMissing(local_queue=local) if local.endswith("/"):
+            return "label the job kueue.x-k8s.io/queue-name=NAME"
         case facts.QueueMissing(local_queue=local, queue=None):
             return f"create LocalQueue {local}, or correct the queue name"
         case facts.QueueMissing(queue=str(queue)) if queue.startswith(_VOLCANO):

@@ -75,6 +75,28 @@ def read_world(
     )
 
 
+def read_settings(
+    files: Sequence[tuple[str, bytes]], *, registry: Registry = KNOWN
+) -> tuple[Settings, tuple[Finding, ...], tuple[Finding, ...]]:
+    """Read files that hold nothing but a policy: what it says, its problems, its warnings."""
+    read = [read_documents(name, content) for name, content in files]
+    documents = list(enumerate(document for found in read for document in found.documents))
+    objects = Objects()
+    settings = _settings(documents, registry, objects)
+    others = [
+        Finding(
+            file=one.file,
+            document=one.number,
+            path="kind",
+            message=f"is {one.kind}; only a Policy or a Kueue Configuration belongs here",
+        )
+        for _, one in documents
+        if not _is_policy(one)
+    ]
+    problems = (*_in_order(files, read, objects, "problems"), *others)
+    return settings, problems, _in_order(files, read, objects, "warnings")
+
+
 def _is_policy(document: Document) -> bool:
     return (document.api_version.rpartition("/")[0], document.kind) in _POLICY_KINDS
 

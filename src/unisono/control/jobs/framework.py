@@ -133,8 +133,8 @@ class JobController:
             yield from _let_go(workload)
             return
         changes: Json = {}
-        if workload["spec"].get("queueName") != queue and not reserved:
-            changes["queueName"] = queue
+        if workload["spec"].get("queueName", "") != queue and not reserved:
+            changes["queueName"] = queue or None
         _, _, priority = priority_of(job, sets, view)
         if workload["spec"].get("priority", 0) != priority:
             changes["priority"] = priority

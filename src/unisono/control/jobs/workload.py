@@ -45,7 +45,7 @@ def new_workload(
     metadata = job["metadata"]
     class_name, class_kind, priority = priority_of(job, sets, view)
     spec: Json = {
-        "queueName": queue,
+        **({"queueName": queue} if queue else {}),
         "active": True,
         "podSets": [_pod_set(one) for one in sets],
         "priority": priority,
