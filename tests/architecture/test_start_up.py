@@ -46,6 +46,7 @@ def _loaded_by(statement: str) -> set[str]:
         "from unisono.cli.main import main; main(['describe', '--help'])",
         "from unisono.cli.main import main; main(['delete', '--help'])",
         "from unisono.cli.main import main; main(['logs', '--help'])",
+        "from unisono.cli.main import main; main(['sim', 'trace', '--help'])",
     ],
 )
 def test_nothing_heavy_is_loaded(statement: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,7 +62,11 @@ def test_a_cluster_is_filled(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     command = ["sim", "trace", str(path), "--fill", "--seed", "42"]
     assert main([*command, "--cluster", "10x{gpu=8}", "-o", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert 104 <= found["jobs"] * found["size"]["mean"] < 106
+    assert 104 <= found["wanted"] < 106
+    assert found["wantedShare"] == pytest.approx(found["wanted"] / 80)
+    assert found["workHours"] is None
+    assert main([*command, "--cluster", "10x{gpu=8}"]) == 0
+    assert re.search(r"wanted in the end +10[45]\S* GPUs, 13\d\.\d % of", capsys.readouterr().out)
     assert main(command) == 2
     assert "needs a cluster with GPUs" in capsys.readouterr().err
     other = ["sim", "trace", "gpu:jobs=5", "--fill", "--cluster", "1x{gpu=8}"]

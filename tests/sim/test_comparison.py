@@ -65,6 +65,14 @@ def test_only_the_same_seeds_can_be_compared() -> None:
         compare([waited("a", 1), waited("a", 2)])
 
 
+def test_only_the_same_jobs_can_be_compared() -> None:
+    one, other = (schedule(lublin(jobs=50, processors=32, seed=seed), "easy") for seed in (1, 2))
+    with pytest.raises(BadTrace, match="b: replayed other jobs than a"):
+        compare([replace(one, policy="a"), replace(other, policy="b")])
+    perfect = schedule(one.trace.perfect(), "easy")
+    assert compare([one, replace(perfect, policy="perfect")]).policies == ("easy", "perfect")
+
+
 def test_differences_in_words() -> None:
     ten = Cell(10, 10, 10)
     assert difference(Cell(5, 5, 5, -5, 0, ""), ten, number) == "-50.0 %"

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
+import numpy as np
 
 from unisono.sim.errors import BadTrace
 from unisono.sim.figures import FIGURES, LOWER, NEITHER, Figure, is_worth_showing
@@ -52,7 +53,11 @@ class Comparison(msgspec.Struct, frozen=True, rename="camel"):
 def compare(outcomes: Sequence[Outcome]) -> Comparison:
     """Return the table of outcomes: each policy with the same seeds, the baseline first."""
     found: dict[str, dict[int, Measures]] = {}
+    replayed: dict[int, Outcome] = {}
     for outcome in outcomes:
+        first = replayed.setdefault(outcome.seed, outcome)
+        if not _is_same_work(first, outcome):
+            raise BadTrace(outcome.policy, f"replayed other jobs than {first.policy}")
         by_seed = found.setdefault(outcome.policy, {})
         if outcome.seed in by_seed:
             raise BadTrace(outcome.policy, f"there are two outcomes with seed {outcome.seed}")
@@ -70,6 +75,14 @@ def compare_measures(found: Mapping[str, Mapping[int, Measures]]) -> Comparison:
     columns = [[found[policy][seed] for seed in seeds] for policy in policies]
     rows = [_row(figure, columns) for figure in FIGURES]
     return Comparison(policies, len(seeds), tuple(row for row in rows if row is not None))
+
+
+def _is_same_work(one: Outcome, other: Outcome) -> bool:
+    """Say whether two outcomes are of the same jobs; requests and clusters may differ."""
+    return all(
+        np.array_equal(getattr(one.trace, name), getattr(other.trace, name))
+        for name in ("number", "submit", "run", "pods")
+    )
 
 
 def _row(figure: Figure, columns: Sequence[Sequence[Measures]]) -> Row | None:

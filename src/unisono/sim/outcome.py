@@ -137,7 +137,7 @@ def make_outcome(
         reclaims=reclaims if reclaims is not None else np.zeros(count, np.int64),
         held=_or(held, np.zeros(count)),
         stretches=ran,
-        depth=depth if depth is not None else _depth(trace, ran),
+        depth=depth if depth is not None else _depth(trace, ran, end),
         entitlement=_or(entitlement, np.ones(len(trace.queues))),
         seed=seed,
         spans=spans,
@@ -163,12 +163,15 @@ def _running(count: int, ran: Stretches) -> FloatArray:
     return total
 
 
-def _depth(trace: Trace, ran: Stretches) -> Depth:
-    """Return the steps that follow from who was submitted and ran when."""
+def _depth(trace: Trace, ran: Stretches, end: FloatArray) -> Depth:
+    """Return the steps that follow from who was submitted, ran and completed when."""
     jobs = ran.job
-    times = np.concatenate([trace.submit, ran.start, ran.end])
-    instants, place = np.unique(times, return_inverse=True)
-    submitted, started, ended = np.split(place, [len(trace), len(trace) + len(jobs)])
+    completed = end[~np.isnan(end)]
+    parts = [trace.submit, ran.start, ran.end, completed]
+    instants, place = np.unique(np.concatenate(parts), return_inverse=True)
+    submitted, started, stopped, gone = np.split(
+        place, np.cumsum([len(part) for part in parts])[:3]
+    )
 
     def steps(up: IntArray, down: IntArray, amount: IntArray | int) -> IntArray:
         change = np.zeros(len(instants), np.int64)
@@ -176,19 +179,13 @@ def _depth(trace: Trace, ran: Stretches) -> Depth:
         np.subtract.at(change, down, amount)
         return np.cumsum(change)
 
-    present = steps(submitted, _last_ends(len(trace), jobs, ended), 1)
-    running = steps(started, ended, 1)
+    running = steps(started, stopped, 1)
+    # Who still runs when all ends has not gone back to the line.
+    still = stopped[np.isnan(end[jobs]) & (stopped == len(instants) - 1)]
     return Depth(
         time=instants,
-        pending=present - running,
+        pending=steps(submitted, np.concatenate([gone, still]), 1) - running,
         running=running,
-        cpu=steps(started, ended, trace.job_cpu[jobs]),
-        gpu_milli=steps(started, ended, trace.job_gpu_milli[jobs]),
+        cpu=steps(started, stopped, trace.job_cpu[jobs]),
+        gpu_milli=steps(started, stopped, trace.job_gpu_milli[jobs]),
     )
-
-
-def _last_ends(count: int, jobs: IntArray, ended: IntArray) -> IntArray:
-    """Return the last end of every job that ran: it is gone then."""
-    last = np.full(count, -1, np.int64)
-    np.maximum.at(last, jobs, ended)
-    return last[last >= 0]

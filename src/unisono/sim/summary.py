@@ -33,8 +33,10 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     pods: Spread
     run: Spread
     request_ratio: Spread  # request / run
-    work_hours: float
-    load: float  # work / (capacity * span); NaN if nobody knows the capacity
+    work_hours: float  # NaN if a job never ends
+    load: float  # work / (capacity * span); NaN if nobody knows one of them
+    wanted: float  # GPUs or CPUs of all jobs together, as if they all ran at once
+    wanted_share: float  # of the cluster, or of the machine the trace comes from
     statuses: dict[str, int]
     typical_shapes: int  # of pods that cover 95 % of all
     users: int
@@ -46,7 +48,8 @@ def summarise(trace: Trace, capacity: Capacity | None = None) -> Summary:
     is_gpu = bool(trace.gpus.any())
     size = (trace.job_gpu_milli if is_gpu else trace.job_cpu) / 1000
     lasting = np.isfinite(trace.run)
-    work = np.where(lasting, size * np.where(lasting, trace.run, 0.0), 0.0) / 3600
+    work = size * np.where(lasting, trace.run, 0.0) / 3600
+    total = float(work.sum()) if lasting.all() else NAN
     span = float(trace.submit[-1] - trace.submit[0]) if len(trace) else NAN
     whole = float(trace.processors)
     if capacity is not None:
@@ -68,8 +71,10 @@ def summarise(trace: Trace, capacity: Capacity | None = None) -> Summary:
         pods=spread(trace.pods.astype(np.float64)),
         run=spread(trace.run[lasting]),
         request_ratio=spread(trace.request[lasting] / trace.run[lasting]),
-        work_hours=float(work.sum()),
-        load=float(work.sum()) * 3600 / (whole * span) if whole > 0 and span > 0 else NAN,
+        work_hours=total,
+        load=total * 3600 / (whole * span) if whole > 0 and span > 0 else NAN,
+        wanted=float(size.sum()),
+        wanted_share=float(size.sum()) / whole if whole > 0 else NAN,
         statuses=_statuses(trace),
         typical_shapes=len(typical_pods(trace)),
         users=len(np.unique(trace.user)),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import math
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,8 +78,7 @@ def _text(found: Summary) -> str:
     facts = [
         ("jobs", f"{found.jobs}" + (f" (dropped: {', '.join(dropped)})" if dropped else "")),
         ("submitted over", duration(found.span)),
-        ("work", f"{number(found.work_hours)} {found.counts[:-1]}-hours"),
-        ("load", percent(found.load)),
+        *_work(found),
         ("shapes of pods", f"{found.typical_shapes} cover 95 %"),
         ("users, queues", f"{found.users}, {len(found.queues)}"),
         ("ended", ", ".join(f"{n} {word}" for word, n in found.statuses.items() if n)),
@@ -105,6 +106,21 @@ def _text(found: Summary) -> str:
         if len(found.queues) > len(shown):
             parts.append(f"  and {len(found.queues) - len(shown)} more queues")
     return "\n\n".join(parts)
+
+
+def _work(found: Summary) -> Iterator[tuple[str, str]]:
+    """Yield how much there is to do; of jobs that never end, how much they hold in the end."""
+    from unisono.sim.form import number, percent
+
+    if math.isnan(found.work_hours):
+        share = percent(found.wanted_share)
+        yield (
+            "wanted in the end",
+            f"{number(found.wanted)} {found.counts}, {share} of what there is",
+        )
+    else:
+        yield "work", f"{number(found.work_hours)} {found.counts[:-1]}-hours"
+        yield "load", percent(found.load)
 
 
 _WHY = {
