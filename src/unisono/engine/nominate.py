@@ -119,7 +119,7 @@ def nominate(
     if replaced is not None:
         ledger.remove(replaced.charges)  # its pods stay where they are
         allowed = _flavors_of(replaced.holding.admission, waiting.shape)
-    menu = _menu(state, book, waiting.shape)
+    menu = menu_of(state, book, waiting.shape)
     # With backfill it gets a date, and nobody has to be kept waiting for its sake.
     waits = seeker is not None and policy.backfill is None
     soon = patience(state.floor, ledger, now) if waits else None
@@ -163,12 +163,12 @@ def affordable(
         gone=frozenset(),
         find_place=None,
     )
-    menu = _menu(state, book, waiting.shape)
+    menu = menu_of(state, book, waiting.shape)
     judge = _Judge(book, waiting.shape, menu, search, None, None, None)
     return judge.best().assignment
 
 
-def _menu(state: ClusterState, book: QueueBook, shape: Shape) -> Menu:
+def menu_of(state: ClusterState, book: QueueBook, shape: Shape) -> Menu:
     """Return what a shape may choose from in a queue, worked out on first use."""
     menu = book.menus.get(shape.number)
     if menu is None:

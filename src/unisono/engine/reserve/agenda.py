@@ -29,12 +29,15 @@ Member = tuple[Place, Waiting]
 class Group:
     """Workloads of one kind in one queue, in turn."""
 
-    __slots__ = ("blockers", "book", "members")
+    __slots__ = ("blockers", "book", "counted", "members", "stamp")
 
     def __init__(self, book: QueueBook) -> None:
         self.book = book
         self.members: list[Member] = []
         self.blockers: tuple[Blocker, ...] = ()  # the newest verdict on one of them
+        # What `counting` found out about them, and about which picture of nodes and queues.
+        self.counted: object = None
+        self.stamp: tuple[int, int, int] | None = None
 
 
 class Agenda:

@@ -21,6 +21,7 @@ from unisono.engine.nominate import Nominee, facts_of, nominate
 from unisono.engine.order.lines import Waiting
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.reserve.agenda import Group, Place, limit_of
+from unisono.engine.reserve.counting import counted
 from unisono.engine.reserve.dates import Dates, dates_for
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.stops import stops_due
@@ -100,10 +101,16 @@ class _Pass:
             for number, group in enumerate(agenda.groups.values())
         ]
         heapq.heapify(heads)
+        narrowed = False
         while heads:
-            if self.rules.shortest_first and self.dates.are_given:
-                yield from self._shortest_first(heads)
-                return
+            if self.dates.are_given and not narrowed:
+                narrowed = True
+                heads = [head for head in heads if self._might_fit(head[3])]
+                if self.rules.shortest_first:
+                    yield from self._shortest_first(heads)
+                    return
+                heapq.heapify(heads)
+                continue
             _, number, index, group = heapq.heappop(heads)
             members = group.members
             yield members[index][1], group
@@ -123,6 +130,11 @@ class _Pass:
             if not self._is_over(group):
                 yield waiting, group
 
+    def _might_fit(self, group: Group) -> bool:
+        """Say whether it is worth looking at a group when there are no dates to give."""
+        known = counted(self.state, group, group.members[0][1])
+        return known is None or known.has_quota()
+
     def _is_over(self, group: Group) -> bool:
         """Say whether nobody else of a group can start or get a date in this pass."""
         return group in self._refused and self.dates.are_given
@@ -133,14 +145,17 @@ class _Pass:
         if blockers is None:
             end = Instant(self.now + limit)
             late = self._late.get(group)
-            if late is not None and limit >= late and not self.dates.is_over_by(end):
+            known = counted(self.state, group, waiting)
+            if known is not None and not known.has_quota():
+                blockers = self._refused[group] = known.shortages(group)
+            elif late is not None and limit >= late and not self.dates.is_over_by(end):
                 blockers = self.dates.in_the_way(limit)
             else:
                 nominee = nominate(self.state, group.book, waiting, self.cycle.ledger, self.now)
                 blockers = self._decide(nominee, group, end, limit)
                 if blockers is None:
                     return
-        date = self.dates.give(waiting, group.book, limit, self._furthest())
+        date = self.dates.give(waiting, group, limit, self._furthest())
         if date is not None:
             self.given.append(date)
             blockers = (Planned(start=date.start, position=self.looked_at), *blockers)

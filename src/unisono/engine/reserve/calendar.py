@@ -18,6 +18,7 @@ from unisono.engine.place.gang import Spot
 from unisono.engine.place.seek import Seeker
 from unisono.engine.quota.assign import Assignment, Verdict
 from unisono.engine.quota.tree import available
+from unisono.engine.reserve.agenda import Group
 from unisono.engine.reserve.pieces import Pieces
 from unisono.engine.reserve.shadow import Shadow
 from unisono.engine.state.cluster import ClusterState
@@ -106,9 +107,10 @@ class Calendar:
     # --- later -----------------------------------------------------------------------------------
 
     def give(
-        self, waiting: Waiting, book: QueueBook, limit_ms: int, furthest: Instant | None
+        self, waiting: Waiting, group: Group, limit_ms: int, furthest: Instant | None
     ) -> Date | None:
         """Give a workload the first stretch that is long enough."""
+        book = group.book
         if self.are_given:
             return None
         pieces = self._pieces

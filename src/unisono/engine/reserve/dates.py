@@ -15,7 +15,9 @@ from unisono.engine.nominate import Nominee, admission_of, nominate
 from unisono.engine.order.lines import Waiting
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.quota.tree import available
+from unisono.engine.reserve.agenda import Group
 from unisono.engine.reserve.calendar import Calendar
+from unisono.engine.reserve.counting import Counted, counted, given_back
 from unisono.engine.reserve.outlook import without
 from unisono.engine.reserve.shadow import Shadow
 from unisono.engine.state.cluster import ClusterState
@@ -59,7 +61,7 @@ class Dates(Protocol):
         ...
 
     def give(
-        self, waiting: Waiting, book: QueueBook, limit_ms: int, furthest: Instant | None
+        self, waiting: Waiting, group: Group, limit_ms: int, furthest: Instant | None
     ) -> Date | None:
         """Give a workload that has to wait a date, if there is one to give."""
         ...
@@ -101,12 +103,17 @@ class OneDate:
         shadow = self.shadow
         if not self._leaves_quota(nominee, shadow):
             return False
-        if shadow.gang is None:
+        if shadow.gang is None and shadow.counted is None:
             return True
         tenants = tenants_of(nominee.waiting.workload, admission_of(nominee))
         free = without(shadow.free, tenants, self._state.floor.table)
-        outlook = self._state.outlook
-        if isinstance(outlook.place(shadow.gang, free), GangDoesNotFit):
+        if shadow.counted is not None:
+            fits = shadow.counted.fits_on(free)
+        else:
+            assert shadow.gang is not None, "one of them says whether it fits"
+            answer = self._state.outlook.place(shadow.gang, free)
+            fits = not isinstance(answer, GangDoesNotFit)
+        if not fits:
             return False
         self._next = shadow.with_free(free)
         return True
@@ -132,12 +139,16 @@ class OneDate:
         self.shadow = shadow
 
     def give(
-        self, waiting: Waiting, book: QueueBook, limit_ms: int, furthest: Instant | None
+        self, waiting: Waiting, group: Group, limit_ms: int, furthest: Instant | None
     ) -> Date | None:
         """Give the first one a date; there are no others."""
         if self.shadow is not None:
             return None
-        shadow = self._find(waiting, book, limit_ms)
+        known = counted(self._state, group, waiting)
+        if known is not None:
+            shadow = self._count_to(waiting, known, limit_ms)
+        else:
+            shadow = self._find(waiting, group.book, limit_ms)
         if shadow is None or (furthest is not None and shadow.start > furthest):
             return None
         self.shadow = shadow
@@ -145,9 +156,7 @@ class OneDate:
 
     def _find(self, waiting: Waiting, book: QueueBook, limit_ms: int) -> Shadow | None:
         """Let one after the other end, until it fits."""
-        ends: list[tuple[Instant, int, Booked]] = [*self._state.agenda.ends, *self._started]
-        if self._started:
-            ends.sort(key=_end)
+        ends = self._ends()
         ledger = self._ledger
         mark = ledger.mark()
         gone: list[Booked] = []
@@ -168,6 +177,42 @@ class OneDate:
                 break
         ledger.rollback(mark)
         return found
+
+    def _ends(self) -> list[tuple[Instant, int, Booked]]:
+        """Return who ends when, those who start in this pass too."""
+        ends: list[tuple[Instant, int, Booked]] = [*self._state.agenda.ends, *self._started]
+        if self._started:
+            ends.sort(key=_end)
+        return ends
+
+    def _count_to(self, waiting: Waiting, known: Counted, limit_ms: int) -> Shadow | None:
+        """Let one after the other end until there is quota, then until there are nodes."""
+        short = {cell: amount - available(cell) for cell, amount in known.cells}
+        ends, table = self._ends(), self._state.floor.table
+        soon = Instant(self._now + 1)
+        for index, (end, _, booked) in enumerate(ends):
+            for cell, amount in booked.charges:
+                if cell in short:
+                    short[cell] -= amount
+            at = max(end, soon)
+            if index + 1 < len(ends) and ends[index + 1][0] <= at:
+                continue  # they end together
+            if any(missing > 0 for missing in short.values()):
+                continue
+            gone = tuple(entry[2] for entry in ends[: index + 1])
+            free = given_back(table.free, table, gone)
+            if known.fits_on(free):
+                return Shadow(
+                    whom=waiting.workload.key,
+                    start=at,
+                    end=Instant(at + limit_ms),
+                    gone=gone,
+                    charges=known.cells,
+                    gang=None,
+                    counted=known,
+                    free=free,
+                )
+        return None
 
     def _has_enough(self, waiting: Waiting) -> bool:
         """Say whether there is enough of everything on all nodes together."""
@@ -191,6 +236,7 @@ class OneDate:
             gone=gone,
             charges=nominee.assignment.as_charges(),
             gang=gang,
+            counted=None,
             free=free,
         )
 

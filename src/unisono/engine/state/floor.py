@@ -14,7 +14,8 @@ from unisono.engine.model.selection import label_map
 from unisono.engine.model.workload import Admission, Workload
 from unisono.engine.place.answers import Answers
 from unisono.engine.place.crowd import Crowd
-from unisono.engine.place.feasible import Feasibility
+from unisono.engine.place.demand import Constraint
+from unisono.engine.place.feasible import Feasibility, Mask
 from unisono.engine.place.fragmentation import Mix
 from unisono.engine.place.gang import Gang, Placer, Spot
 from unisono.engine.place.request import Surroundings
@@ -134,6 +135,10 @@ class Floor:
         """Return a placer that sees other nodes than those of now."""
         placement = self._config.policy.placement
         return Placer(feasibility, self.tenancy.crowd, placement, self.mix)
+
+    def allowed(self, constraint: Constraint) -> Mask:
+        """Say for every row whether a constraint lets pods go there."""
+        return self._feasibility.allowed(constraint)
 
     def surroundings(self) -> Surroundings:
         """Return what a gang's wishes are read against."""
