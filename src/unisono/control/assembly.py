@@ -53,6 +53,7 @@ from unisono.control.queue_status.cluster_queue import (
     ClusterQueueStatus,
     referred_to,
 )
+from unisono.control.queue_status.in_use import InUse
 from unisono.control.queue_status.local_queue import BY_CLUSTER_QUEUE, LocalQueueStatus, leads_to
 from unisono.control.queue_status.shares import FairShares
 from unisono.control.queue_status.tally import Tally
@@ -197,5 +198,6 @@ def embedded(view: View, settings: Settings) -> Assembly:
             NodeHealth(),
             Watchdog(scheduler.can_replace),
             *(keeps(tally, manifests, settings.policy) for keeps in statuses),
+            InUse(tally),
         ),
     )

@@ -1,0 +1,42 @@
+"""Queues and flavors that are used stay until they are not."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.runner.simulated_world import simulated_world
+from tests.support.control_objects import job, node, queue
+from tests.support.control_world import World
+from unisono.control import names
+from unisono.kube.mapping import Kind
+
+IN_USE = ["kueue.x-k8s.io/resource-in-use"]
+
+
+def is_there(world: World, kind: Kind, name: str) -> bool:
+    return any(one["metadata"]["name"] == name for one in world.every(kind))
+
+
+def test_a_queue_goes_with_its_last_workload_and_a_flavor_with_its_last_queue() -> None:
+    async def story() -> None:
+        async with simulated_world().running() as world:
+            await world.create(node("n1"), node("n2"), *queue())
+            await world.settle()
+            assert "finalizers" not in world.get(names.CLUSTER_QUEUE, "cq")["metadata"]
+            assert world.get(names.FLAVOR, "f")["metadata"]["finalizers"] == IN_USE
+            await world.create(job("runs", pods=1, seconds=100))
+            await world.settle()
+            assert world.get(names.CLUSTER_QUEUE, "cq")["metadata"]["finalizers"] == IN_USE
+            for kind, name in ((names.FLAVOR, "f"), (names.CLUSTER_QUEUE, "cq")):
+                await world.client.delete(kind, name, "")
+            await world.create(job("late", pods=1))
+            await world.pass_time(50)
+            assert is_there(world, names.CLUSTER_QUEUE, "cq")
+            assert is_there(world, names.FLAVOR, "f")
+            assert world.get(names.JOB, "runs")["status"]["active"] == 1
+            assert world.get(names.JOB, "late")["spec"]["suspend"] is True
+            await world.pass_time(100)
+            assert not is_there(world, names.CLUSTER_QUEUE, "cq")
+            assert not is_there(world, names.FLAVOR, "f")
+
+    asyncio.run(story())
