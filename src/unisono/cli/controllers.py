@@ -21,9 +21,12 @@ from unisono.control.assembly import INDEXES, KINDS, LANES, embedded
 from unisono.control.driver import Task
 from unisono.control.live import Live
 from unisono.kinds.settings import DEFAULTS, Settings
+from unisono.kube.client import Client
 from unisono.kube.connect import client_over
 from unisono.kube.form import Key
 from unisono.kube.lanes import Lanes
+from unisono.kube.mapping import Kind
+from unisono.kube.trouble import NotFound
 from unisono.runner.addresses import Addresses
 from unisono.runner.choice import Manner
 from unisono.runner.logs import LogFolder
@@ -64,7 +67,7 @@ async def controlling(api: Api, pods: Pods, settings: Settings = DEFAULTS) -> As
     # Commands of manifests become processes of ours only where somebody asked for that.
     runner = _process_runner(pods, addresses, clock) if pods.manner == "process" else None
     kubelets = (kubelet,) if runner is None else (kubelet, runner.kubelet, runner.checkpoints)
-    assembly = embedded(live.view, settings)
+    assembly = embedded(live.view, settings, epoch=await _next_epoch(client))
     driver = live.driver((*assembly.controllers, *kubelets), LANES)
     if runner is not None:
         name = runner.kubelet.name
@@ -78,6 +81,27 @@ async def controlling(api: Api, pods: Pods, settings: Settings = DEFAULTS) -> As
             work.cancel()
             if runner is not None:
                 await runner.close()
+
+
+async def _next_epoch(client: Client) -> int:
+    """Return how often somebody began to lead here, now included; a Lease counts it."""
+    lease = Kind("coordination.k8s.io/v1", "Lease")
+    name, namespace = "unisono-scheduler", "kube-system"
+    try:
+        found = await client.get(lease, name, namespace)
+    except NotFound:
+        await client.create(
+            {
+                "apiVersion": lease.api_version,
+                "kind": lease.kind,
+                "metadata": {"name": name, "namespace": namespace},
+                "spec": {"holderIdentity": "unisono", "leaseTransitions": 0},
+            }
+        )
+        return 1
+    before = int((found.get("spec") or {}).get("leaseTransitions") or 0)
+    await client.patch(lease, name, namespace, {"spec": {"leaseTransitions": before + 1}})
+    return before + 2
 
 
 def _process_runner(pods: Pods, addresses: Addresses, clock: RealClock) -> ProcessRunner:

@@ -156,9 +156,12 @@ class Assembly:
     controllers: Sequence[Controller]
 
 
-def embedded(view: View, settings: Settings) -> Assembly:
-    """Return the controllers of an embedded cluster: we schedule everything and run every kind."""
-    scheduler = Scheduler(view, settings, places_strays=True)
+def embedded(view: View, settings: Settings, *, epoch: int = 1) -> Assembly:
+    """Return the controllers of an embedded cluster: we schedule everything and run every kind.
+
+    `epoch` counts those who led before, this one included.
+    """
+    scheduler = Scheduler(view, settings, epoch=epoch, places_strays=True)
     adapters: Sequence[JobAdapter] = (
         BatchJobs(),
         JobSets(),

@@ -70,6 +70,7 @@ class Scheduler:
         self._unexamined = Unexamined(self.state)
         self._news = News(minds_readiness=settings.policy.pods_ready is not None)
         self._repairs = Repairs(self.state, epoch)
+        self._has_taken_over = False
         self.cycles = 0
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
@@ -83,6 +84,7 @@ class Scheduler:
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Hear what changed, and decide until nothing changes."""
         instant = Instant(int(now) * 1000)  # conditions have whole seconds
+        yield from self._take_over(view)
         self._hear(view, instant)
         yield from self._repair(view, now)
         for _ in range(_MOST_CYCLES):
@@ -122,6 +124,16 @@ class Scheduler:
                 self._unexamined.configured()
         if now > self.state.now:
             self.state.apply(TimePassed(now))
+
+    def _take_over(self, view: View) -> Steps:
+        """Put our mark on every gang that is on its way, before anything is decided."""
+        if self._has_taken_over:
+            return
+        for workload in list(view.all(names.WORKLOAD)):
+            changes = record.stamped(workload, self._epoch)
+            if changes is not None:
+                yield Patch(Ref.to(workload), changes, "status")
+        self._has_taken_over = True
 
     def can_replace(self, key: str, nodes: Sequence[str]) -> bool:
         """Say whether a workload would get other nodes for these, as things are."""

@@ -182,6 +182,24 @@ def placement(
     )
 
 
+def stamped(workload: Json, epoch: int) -> Json | None:
+    """Return the status patch by which a new leader takes a gang over; None if none is needed.
+
+    It changes nothing but the state that a write names, so that what the leader before it still
+    has under way comes too late. A gang that runs needs no leader to go on.
+    """
+    conditions = (workload.get("status") or {}).get("conditions")
+    found = find(conditions, names.PLACEMENT)
+    phase, parts = placement_of(conditions)
+    if found is None or phase == COMMITTED or int(parts.get("epoch", "0")) >= epoch:
+        return None
+    written = " ".join(f"{key}={value}" for key, value in {**parts, "epoch": epoch}.items())
+    changed = {**found, "message": written}
+    return {
+        "status": {"conditions": [changed if one is found else one for one in conditions or ()]}
+    }
+
+
 def placement_of(conditions: list[Json] | None) -> tuple[str, dict[str, str]]:
     """Return the phase of a gang's placement and what its message says; empty if there is none."""
     found = find(conditions, names.PLACEMENT)

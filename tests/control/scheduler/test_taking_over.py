@@ -1,0 +1,79 @@
+"""A new leader: what the one before still has under way comes too late (placement §10.5)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.runner.simulated_world import simulated_world
+from tests.support.control_objects import job, node, queue
+from tests.support.control_world import World
+from unisono.control import names
+from unisono.control.actions import Ref
+from unisono.control.assembly import Assembly, embedded
+from unisono.control.conditions import find
+from unisono.control.scheduler import record
+from unisono.control.view import View
+from unisono.kinds.settings import Settings
+from unisono.kube.trouble import Conflict
+
+Json = dict[str, Any]
+
+
+def placement(world: World) -> str:
+    (workload,) = world.every(names.WORKLOAD)
+    found = find(workload["status"]["conditions"], names.PLACEMENT)
+    assert found is not None
+    return f"{found['reason']} {found['message'].partition(' deadline')[0]}"
+
+
+def test_a_late_write_of_the_leader_before_is_refused_and_the_gang_goes_on() -> None:
+    epochs = iter((1, 2, 3))
+
+    def assemble(view: View, settings: Settings) -> Assembly:
+        whole = embedded(view, settings, epoch=next(epochs))
+        idle = ("gangs", "job")  # nobody makes or binds pods: the gang stays planned
+        kept = tuple(one for one in whole.controllers if one.name not in idle)
+        return Assembly(whole.scheduler, kept)
+
+    async def story() -> None:
+        world = World(assemble=assemble)
+        async with world.running():
+            await world.create(node("n1"), node("n2"), *queue(), job("train"))
+            await world.settle()
+            assert placement(world) == "Planned gen=1 epoch=1"
+            (seen,) = world.every(names.WORKLOAD)  # as the old leader knows it
+            world.restart()
+            await world.settle()
+            assert placement(world) == "Planned gen=1 epoch=2"
+            late = record.placement(
+                seen["status"]["conditions"], "Committing", gen=1, epoch=1, deadline=0, now=0
+            )
+            ref = Ref.to(seen)
+            changes = {
+                "metadata": {"resourceVersion": ref.version},
+                "status": {"conditions": late},
+            }
+            with pytest.raises(Conflict):
+                await world.client.patch(
+                    names.WORKLOAD, ref.name, ref.namespace, changes, subresource="status"
+                )
+            world.restart()
+            await world.settle()
+            assert placement(world) == "Planned gen=1 epoch=3"
+
+    asyncio.run(story())
+
+
+def test_a_gang_that_runs_is_left_alone() -> None:
+    async def story() -> None:
+        async with simulated_world().running() as world:
+            await world.create(node("n1"), node("n2"), *queue(), job("train"))
+            await world.settle()
+            (workload,) = world.every(names.WORKLOAD)
+            assert placement(world) == "Committed gen=1 epoch=1"
+            assert record.stamped(workload, 2) is None
+
+    asyncio.run(story())
