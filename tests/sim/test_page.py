@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections import defaultdict
@@ -18,6 +19,7 @@ from unisono.sim.errors import BadTrace
 from unisono.sim.generate.lublin import lublin
 from unisono.sim.outcome import Capacity, Outcome, Spans, make_outcome
 from unisono.sim.page.gantt import Bar, bars
+from unisono.sim.page.overview import occupancy, overview
 from unisono.sim.page.render import page
 from unisono.sim.page.series import binned, edges_of, peaks, shares_up_to, wait_grid
 from unisono.sim.page.windows import ALL, Window, windows_of
@@ -160,6 +162,39 @@ def test_windows_of_long_runs_are_short_and_apart() -> None:
         assert len(bars(outcomes[0], window)) < 2000
     small = schedule(lublin(jobs=ALL, processors=64, seed=6), "easy")
     assert [window.title for window in windows_of([small])] == ["the whole run"]
+
+
+def test_the_overview_counts_what_every_node_did() -> None:
+    outcome = on_nodes(None)
+    assert outcome.spans is not None
+    cells = occupancy(outcome, outcome.spans, np.array([0.0, 5.0, 10.0, 15.0]))
+    # The first node: half of it until 10. The second: half, and a quarter from 3 to 8; then all.
+    assert cells.tolist() == [
+        [pytest.approx(0.5), pytest.approx(0.5), 0],
+        [pytest.approx(0.5 + 0.25 * 2 / 5), pytest.approx(0.5 + 0.25 * 3 / 5), pytest.approx(1.0)],
+    ]
+    assert overview([outcome]) is None  # three jobs are shown whole
+
+
+def test_the_overview_is_small_on_a_large_cluster() -> None:
+    jobs, nodes = ALL + 1, 1000
+    trace = make_trace("t", submit=np.arange(float(jobs)), run=10, gpus=8)
+    start = trace.submit + 1
+    spans = Spans(
+        names=tuple(f"n{node}" for node in range(nodes)),
+        job=np.arange(jobs),
+        node=np.arange(jobs),
+        start=start,
+        end=start + 10,
+        pods=np.ones(jobs, np.int64),
+    )
+    capacity = Capacity(nodes=nodes, gpu_milli=8000 * nodes)
+    found = overview([make_outcome("p", trace, capacity, start=start, end=start + 10, spans=spans)])
+    assert found is not None
+    (chart,) = found["charts"]
+    assert len(chart["rows"]) == 96
+    assert chart["rows"][0] == "n0 to n10"
+    assert len(base64.b64decode(chart["cells"])) == 96 * chart["columns"]
 
 
 # --- the whole -----------------------------------------------------------------------------------

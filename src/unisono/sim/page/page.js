@@ -263,11 +263,12 @@
   const keys = make("div", { class: "keys" });
   const gantt = document.getElementById("gantt");
   const charts = [];
+  const isOverview = () => "cells" in data.windows[view.window].charts[0];
   const redrawBars = () => {
     const names = view.by === "wait" ? WAITS
       : ranked.slice(0, 8).map((queue) => data.queues[queue] || "no queue").concat(ranked.length > 8 ? ["others"] : []);
     const tone = view.by === "wait" ? "w" : "q";
-    keys.innerHTML = names.map((name, at) => `<span>${swatch(`var(--${tone}${at})`)}${escaped(name)}</span>`).join("");
+    keys.innerHTML = isOverview() ? "The stronger the colour, the more of a node is in use." : names.map((name, at) => `<span>${swatch(`var(--${tone}${at})`)}${escaped(name)}</span>`).join("");
     charts.forEach((draw) => draw());
   };
 
@@ -319,6 +320,34 @@
         if (place > pad.left + half && place < pad.left + across - half) pen.fillText(text, place, height - 5);
       }
     };
+    // The whole run: a small picture of alpha values, tinted and stretched.
+    const picture = (pen) => {
+      const { cells, columns, rows } = chart();
+      const raw = atob(cells);
+      const small = make("canvas", { width: columns, height: rows.length });
+      const brush = small.getContext("2d");
+      const image = brush.createImageData(columns, rows.length);
+      for (let at = 0; at < raw.length; at += 1) image.data[4 * at + 3] = raw.charCodeAt(at);
+      brush.putImageData(image, 0, 0);
+      brush.globalCompositeOperation = "source-in";
+      brush.fillStyle = color(`--p${which % 6}`);
+      brush.fillRect(0, 0, columns, rows.length);
+      const { wide: across, high } = size();
+      pen.imageSmoothingEnabled = false;
+      pen.drawImage(small, view.left * columns, view.top * rows.length, (view.right - view.left) * columns,
+        (view.bottom - view.top) * rows.length, pad.left, 0, across, high);
+    };
+    const cellAt = (x, y) => {
+      const { cells, columns, rows } = chart(), { wide: across, high } = size();
+      const right = view.left + ((x - pad.left) / across) * (view.right - view.left);
+      const down = view.top + (y / high) * (view.bottom - view.top);
+      const [column, row] = [Math.floor(right * columns), Math.floor(down * rows.length)];
+      if (x < pad.left || row < 0 || row >= rows.length || column < 0 || column >= columns) return "";
+      const used = atob(cells).charCodeAt(row * columns + column) / 255;
+      const window = data.windows[view.window];
+      return `<b>${escaped(rows[row])}</b><br>${digits(Math.round(100 * used))} % in use<br>${
+        moment(window.start + right * window.length)}`;
+    };
     const draw = () => {
       figure.hidden = !shown[which];
       if (figure.hidden || frame.clientWidth < 80) return;
@@ -331,6 +360,7 @@
       const { wide: across, high } = size();
       pen.fillStyle = color("--idle");
       pen.fillRect(pad.left, 0, across, high);
+      if (isOverview()) picture(pen);
       const { bars, jobs } = chart();
       const tone = view.by === "wait" ? "w" : "q";
       const fills = Array.from({ length: 9 }, (_, at) => color(`--${tone}${at}`));
@@ -356,7 +386,8 @@
       }
       for (const box of chosen || []) { pen.strokeStyle = ink; pen.lineWidth = 2; pen.strokeRect(...box); }
       axes(pen);
-      canvas.setAttribute("aria-label", `${policy.name}: ${jobs.length} jobs in ${data.windows[view.window].title}. `
+      canvas.setAttribute("aria-label", isOverview() ? `${policy.name}: use of every node over the whole run.`
+        : `${policy.name}: ${jobs.length} jobs in ${data.windows[view.window].title}. `
         + "N and P go from job to job, arrow keys move, plus and minus zoom, 0 shows all.");
     };
     const describe = (job) => [`<b>${escaped(job[0])}</b>`, named ? `queue ${escaped(data.queues[job[1]] || "none")}` : "",
@@ -390,6 +421,8 @@
         return;
       }
       const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+      const cell = isOverview() ? cellAt(x, y) : "";
+      if (cell) { showTip(tip, frame, x, y, cell); return; }
       const job = under(x, y);
       if (job) point(job, x, y); else leave();
     });

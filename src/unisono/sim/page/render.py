@@ -20,6 +20,7 @@ from unisono.sim.form import duration, number
 from unisono.sim.measures import capacity, counts_gpus, sizes, waits
 from unisono.sim.outcome import Outcome
 from unisono.sim.page.gantt import bars, node_sizes
+from unisono.sim.page.overview import overview
 from unisono.sim.page.series import binned, edges_of, peaks, shares_up_to, wait_grid
 from unisono.sim.page.tables import comparison_table, tiles
 from unisono.sim.page.windows import Window, run_of, windows_of
@@ -91,6 +92,9 @@ def _content(shown: Sequence[Outcome]) -> Json:
     longest = max((float(waits(one).max(initial=0.0)) for one in shown), default=0.0)
     grid = wait_grid(longest)
     trace = shown[0].trace
+    windows = [_window(window, shown) for window in windows_of(shown)]
+    if (whole := overview(shown)) is not None:
+        windows.append(whole)
     return {
         "first": first,
         "last": last,
@@ -101,7 +105,7 @@ def _content(shown: Sequence[Outcome]) -> Json:
         "queues": list(trace.queues),
         "nodes": _nodes(shown),
         "policies": [_policy(one, edges, grid) for one in shown],
-        "windows": [_window(window, shown) for window in windows_of(shown)],
+        "windows": windows,
     }
 
 
@@ -202,7 +206,7 @@ content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inlin
 <div id="use"></div></section>
 </div>
 <section><h2>Who ran where</h2>
-<p>One bar is a job: time to the right, {unit} from top to bottom. What is empty is idle.</p>
+<p>Time to the right, {unit} from top to bottom. One bar is a job; what is empty is idle.</p>
 <div class="controls" id="controls"></div>
 <div id="gantt"></div>
 </section>
