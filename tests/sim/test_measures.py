@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from unisono.sim.fairness import jain
-from unisono.sim.fragments import Shape, fragmentation, typical_pods
+from unisono.sim.fragments import TypicalPod, fragmentation, typical_pods
 from unisono.sim.measures import bounded_slowdown, measure, spread
 from unisono.sim.outcome import Capacity, Effort, Fragments, Outcome, Stretches, make_outcome
 from unisono.sim.trace import Trace, make_trace
@@ -222,7 +222,7 @@ def test_finish_time_ratios_compare_with_an_equal_part() -> None:
     fair = measure(shared(HOURS + HOURS)).fairness
     # The last ones were submitted at 4 h, started at 5 h and would have started at once.
     assert fair.finish_time_ratio == pytest.approx((8 * 1 + 2 * 2) / 10)
-    assert fair.finish_time_ratio_worst_tenant == pytest.approx(6 / 5)
+    assert fair.finish_time_ratio_worst_queue == pytest.approx(6 / 5)
 
 
 def test_jain() -> None:
@@ -235,7 +235,7 @@ def test_jain() -> None:
 
 
 def test_fragmentation_of_the_specification() -> None:
-    shapes = (Shape(1000, 1, 1000, weight=0.5), Shape(1000, 1, 500, weight=0.5))
+    shapes = (TypicalPod(1000, 1, 1000, weight=0.5), TypicalPod(1000, 1, 500, weight=0.5))
     gpu_free = np.array([[1000, 300], [1000, 300]])
     found = fragmentation(
         shapes, cpu_free=np.array([64_000, 0]), gpu_free=gpu_free, models=["T4", "T4"]
@@ -247,10 +247,10 @@ def test_fragmentation_of_the_specification() -> None:
 def test_shapes_that_cannot_use_a_node_call_all_of_it_fragmented() -> None:
     gpu_free = np.array([[1000, 1000]])
     for shape, fragmented in [
-        (Shape(0, 0, 0), 2000),  # needs no GPU
-        (Shape(0, 4, 1000), 2000),  # needs more than there are
-        (Shape(0, 1, 1000, ("V100",)), 2000),  # needs others
-        (Shape(0, 2, 1000, ("T4", "V100")), 0),
+        (TypicalPod(0, 0, 0), 2000),  # needs no GPU
+        (TypicalPod(0, 4, 1000), 2000),  # needs more than there are
+        (TypicalPod(0, 1, 1000, ("V100",)), 2000),  # needs others
+        (TypicalPod(0, 2, 1000, ("T4", "V100")), 0),
     ]:
         found = fragmentation([shape], cpu_free=np.array([8000]), gpu_free=gpu_free, models=["T4"])
         assert found.tolist() == [fragmented], shape

@@ -231,6 +231,10 @@ def test_our_own_form_says_where_it_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(BadTrace, match="line 3: "):
         read_journal(path)
     assert read_journal(path, skip_bad=True).dropped == Dropped(unreadable=1)
+    for wrong in ('"pods": 0', '"run": -5', '"gpuMilli": 2000', '"status": "lost"'):
+        text = head + job.replace('"run": 5', f'"run": 5, {wrong}')
+        with pytest.raises(BadTrace, match="line 2: "):
+            read_journal(write(tmp_path, text, "x.jsonl"))
     with pytest.raises(BadTrace, match="line 1: is no head of a trace"):
         read_journal(write(tmp_path, job, "x.jsonl"))
     with pytest.raises(BadTrace, match=r"this is unisono\.trace/v1"):

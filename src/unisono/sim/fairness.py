@@ -1,13 +1,13 @@
-"""Whether tenants got what is theirs; a tenant is a queue of the trace.
+"""Whether the queues of a trace got what is theirs.
 
-Jain index          (sum x)^2 / (n * sum x^2) of x = work / entitlement, over the n tenants with
+Jain index          (sum x)^2 / (n * sum x^2) of x = work / entitlement, over the n queues with
                     demand: 1 is equal, 1/n is all to one
-  hourly            of every hour in which at least two tenants had jobs waiting throughout
+  hourly            of every hour in which at least two queues had jobs waiting throughout
   overall           of the time from the first submission to the last; once everything has run,
                     every policy has given everybody the same
-shortfall           the largest part of its nominal share that a tenant with waiting jobs missed
+shortfall           the largest part of its nominal share that a queue with waiting jobs missed
                     in an hour in which another had more than its own
-finish-time ratio   response / the response that the job would have had alone with its tenant on
+finish-time ratio   response / the response that the job would have had alone with its queue on
                     an equal part of the cluster, first come, first served
 """
 
@@ -25,12 +25,12 @@ from unisono.sim.trace import FloatArray
 HOUR_S = 3600.0
 NAN = float("nan")
 # Hours of a trace that are looked at one by one; a longer one is cut into longer "hours", so that
-# memory stays bounded: six years of real hours fit.
+# memory stays bounded: more than five years of real hours fit.
 MOST_HOURS = 50_000
 
 
 class Fairness(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How equal tenants were; NaN where there were not two of them."""
+    """How equal queues were; NaN where there were not two of them."""
 
     jain: float = NAN
     jain_hourly: float = NAN  # mean over contended hours
@@ -38,26 +38,26 @@ class Fairness(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     contended_hours: int = 0
     shortfall: float = NAN
     finish_time_ratio: float = NAN  # mean over jobs
-    finish_time_ratio_worst_tenant: float = NAN  # the largest mean of a tenant
+    finish_time_ratio_worst_queue: float = NAN  # the largest mean of a queue
 
 
 def fairness(outcome: Outcome, size: FloatArray, capacity: float) -> Fairness:
-    """Return how equal the tenants of an outcome were, counting work in `size` per second."""
-    tenants = np.unique(outcome.trace.queue)
+    """Return how equal the queues of an outcome were, counting work in `size` per second."""
+    queues = np.unique(outcome.trace.queue)
     # Who is entitled to nothing has no share that could be compared.
-    tenants = tenants[outcome.entitlement[tenants] > 0]
-    if len(tenants) < 2:
+    queues = queues[outcome.entitlement[queues] > 0]
+    if len(queues) < 2:
         return Fairness()
     marks = _marks(outcome.trace.submit)
-    work = np.array([_work(outcome, size, tenant, marks) for tenant in tenants])
-    waiting = np.array([_waits_throughout(outcome, tenant, marks) for tenant in tenants])
-    entitled = outcome.entitlement[tenants] / outcome.entitlement[tenants].sum()
+    work = np.array([_work(outcome, size, queue, marks) for queue in queues])
+    waiting = np.array([_waits_throughout(outcome, queue, marks) for queue in queues])
+    entitled = outcome.entitlement[queues] / outcome.entitlement[queues].sum()
     ratios = work / entitled[:, None]
     contended = waiting.sum(axis=0) >= 2
     hourly = np.array([jain(ratios[waiting[:, at], at]) for at in np.flatnonzero(contended)])
     hourly = hourly[~np.isnan(hourly)]  # an hour in which none of them got anything is equal to all
     nominal = entitled[:, None] * capacity * np.diff(marks)
-    alone = _finish_time_ratios(outcome, size, capacity / len(tenants))
+    alone = _finish_time_ratios(outcome, size, capacity / len(queues))
     return Fairness(
         jain=jain(ratios.sum(axis=1)),
         jain_hourly=float(hourly.mean()) if len(hourly) else NAN,
@@ -65,7 +65,7 @@ def fairness(outcome: Outcome, size: FloatArray, capacity: float) -> Fairness:
         contended_hours=len(hourly),
         shortfall=_shortfall(work, nominal, waiting),
         finish_time_ratio=alone[0],
-        finish_time_ratio_worst_tenant=alone[1],
+        finish_time_ratio_worst_queue=alone[1],
     )
 
 
@@ -87,10 +87,10 @@ def _marks(submit: FloatArray) -> FloatArray:
     return marks
 
 
-def _work(outcome: Outcome, size: FloatArray, tenant: int, marks: FloatArray) -> FloatArray:
-    """Return what a tenant's jobs used in every hour."""
+def _work(outcome: Outcome, size: FloatArray, queue: int, marks: FloatArray) -> FloatArray:
+    """Return what a queue's jobs used in every hour."""
     ran = outcome.stretches
-    own = outcome.trace.queue[ran.job] == tenant
+    own = outcome.trace.queue[ran.job] == queue
     rate = size[ran.job[own]]
     times, rates = _steps(ran.start[own], ran.end[own], rate)
     used = np.concatenate([[0.0], np.cumsum(rates[:-1] * np.diff(times))])
@@ -107,10 +107,10 @@ def _steps(up: FloatArray, down: FloatArray, amount: FloatArray) -> tuple[FloatA
     return times, np.cumsum(change)
 
 
-def _waits_throughout(outcome: Outcome, tenant: int, marks: FloatArray) -> NDArray[np.bool_]:
-    """Say for every hour whether the tenant had a waiting job at every moment of it."""
+def _waits_throughout(outcome: Outcome, queue: int, marks: FloatArray) -> NDArray[np.bool_]:
+    """Say for every hour whether the queue had a waiting job at every moment of it."""
     trace, ran = outcome.trace, outcome.stretches
-    own, own_ran = trace.queue == tenant, trace.queue[ran.job] == tenant
+    own, own_ran = trace.queue == queue, trace.queue[ran.job] == queue
     gone = outcome.end[own & ~np.isnan(outcome.end)]
     times = np.concatenate([trace.submit[own], ran.end[own_ran], ran.start[own_ran], gone])
     # Submitted or stopped: one more waits. Started: one fewer. Completed: its stop was no return.
@@ -139,13 +139,13 @@ def _shortfall(work: FloatArray, nominal: FloatArray, waiting: NDArray[np.bool_]
 
 
 def _finish_time_ratios(outcome: Outcome, size: FloatArray, part: float) -> tuple[float, float]:
-    """Return the mean ratio of all jobs, and the largest mean of a tenant."""
+    """Return the mean ratio of all jobs, and the largest mean of a queue."""
     trace = outcome.trace
     run = outcome.running - outcome.lost
     done = ~np.isnan(outcome.end) & (run > 0)
     ratios = np.full(len(trace), np.nan)
-    for tenant in np.unique(trace.queue[done]):
-        rows = np.flatnonzero(done & (trace.queue == tenant))
+    for queue in np.unique(trace.queue[done]):
+        rows = np.flatnonzero(done & (trace.queue == queue))
         alone = _alone(trace.submit[rows], run[rows], size[rows], part)
         ratios[rows] = (outcome.end[rows] - trace.submit[rows]) / alone
     if not done.any():

@@ -57,7 +57,7 @@ FIGURES = (
     Figure("fairness.shortfall", "largest share shortfall", percent, LOWER),
     Figure("fairness.finish_time_ratio", "finish-time ratio, mean", number, LOWER),
     Figure(
-        "fairness.finish_time_ratio_worst_tenant", "finish-time ratio, worst queue", number, LOWER
+        "fairness.finish_time_ratio_worst_queue", "finish-time ratio, worst queue", number, LOWER
     ),
     Figure("preemptions", "preemptions", number, LOWER),
     Figure("reclaims", "reclaims", number, NEITHER),

@@ -24,7 +24,7 @@ COVERAGE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TypicalPod:
     """A typical pod and how often it comes."""
 
     cpu: int  # millicores
@@ -34,7 +34,7 @@ class Shape:
     weight: float = 1.0
 
 
-def typical_pods(trace: Trace, coverage: float = COVERAGE) -> tuple[Shape, ...]:
+def typical_pods(trace: Trace, coverage: float = COVERAGE) -> tuple[TypicalPod, ...]:
     """Return the most frequent shapes until so much of the pods is covered; weights sum to one."""
     if not len(trace):
         return ()
@@ -47,7 +47,7 @@ def typical_pods(trace: Trace, coverage: float = COVERAGE) -> tuple[Shape, ...]:
     kept = order[: int(np.searchsorted(covered, coverage * covered[-1])) + 1]
     total = counts[kept].sum()
     return tuple(
-        Shape(
+        TypicalPod(
             cpu=int(cpu),
             gpus=int(gpus),
             gpu_milli=int(gpu_milli),
@@ -59,7 +59,7 @@ def typical_pods(trace: Trace, coverage: float = COVERAGE) -> tuple[Shape, ...]:
 
 
 def fragmentation(
-    shapes: Sequence[Shape], *, cpu_free: IntArray, gpu_free: IntArray, models: Sequence[str]
+    shapes: Sequence[TypicalPod], *, cpu_free: IntArray, gpu_free: IntArray, models: Sequence[str]
 ) -> FloatArray:
     """Return the fragmentation of every node, in thousandths of GPUs.
 

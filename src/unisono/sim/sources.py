@@ -18,7 +18,7 @@ from unisono.sim.generate.kueue_perf import kueue_perf
 from unisono.sim.generate.lublin import lublin
 from unisono.sim.trace import Trace
 from unisono.sim.traces import openb, philly
-from unisono.sim.traces.files import read_sheet
+from unisono.sim.traces.files import column_names
 from unisono.sim.traces.journal import read_journal
 from unisono.sim.traces.mapped import read_mapped
 from unisono.sim.traces.mapping import PRESETS, Column, parse_map
@@ -88,7 +88,7 @@ def _format_of(path: Path, how: Reading) -> str:
         return "csv"
     if not name.endswith(".csv"):
         raise BadTrace(str(path), f"which format is it? --format is one of {', '.join(FORMATS)}")
-    columns = read_sheet(path, skip_bad=True).columns
+    columns = column_names(path)
     for format_, needed in (("openb", openb.COLUMNS), ("philly", philly.COLUMNS)):
         if set(needed) <= set(columns):
             return format_

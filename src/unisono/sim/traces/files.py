@@ -25,6 +25,17 @@ def read_bytes(path: Path) -> bytes:
         raise BadTrace(str(path), f"is not a whole gzip file: {trouble}") from trouble
 
 
+def column_names(path: Path) -> list[str]:
+    """Return the first line of a CSV file, without reading the rest."""
+    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+        try:
+            line = file.readline()
+        except (EOFError, gzip.BadGzipFile) as trouble:
+            raise BadTrace(str(path), f"is not a whole gzip file: {trouble}") from trouble
+    names = next(csv.reader([line.decode("utf-8-sig", errors="replace")]), [])
+    return [name.strip() for name in names]
+
+
 def bare_name(path: Path) -> str:
     """Return a file's name without its endings.
 

@@ -14,9 +14,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from unisono.sim.errors import BadTrace
 from unisono.sim.trace import (
@@ -61,14 +62,14 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
 
     number: int
     submit: float
-    run: float | None
-    request: float | None = None
+    run: Annotated[float, Meta(gt=0)] | None
+    request: Annotated[float, Meta(gt=0)] | None = None
     name: str = ""
-    pods: int = 1
-    cpu: int = 0
-    memory: int = 0
-    gpus: int = 0
-    gpu_milli: int = WHOLE_GPU
+    pods: Annotated[int, Meta(ge=1)] = 1
+    cpu: Annotated[int, Meta(ge=0)] = 0
+    memory: Annotated[int, Meta(ge=0)] = 0
+    gpus: Annotated[int, Meta(ge=0)] = 0
+    gpu_milli: Annotated[int, Meta(ge=1, le=WHOLE_GPU)] = WHOLE_GPU
     models: tuple[str, ...] = ()
     user: str = ""
     group: str = ""
