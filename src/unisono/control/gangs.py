@@ -145,7 +145,7 @@ class GangController:
             return
         yield Together(
             [
-                Bind(Ref.to(pod), node, {names.SLOT: f"{_set_of(pod)}/{node}@{gen}"})
+                Bind(Ref.to(pod), node, {names.SLOT: f"{set_of(pod)}/{node}@{gen}"})
                 for pod, node in slots.unbound
             ]
         )
@@ -175,15 +175,15 @@ class GangController:
         waiting = []
         for pod in sorted(view.by(names.POD, BY_WORKLOAD, full), key=_rank):
             node = pod["spec"].get("nodeName")
-            places = slots.free.get(_set_of(pod), [])
-            is_living = _is_living(pod)
-            if is_living and not node:
+            places = slots.free.get(set_of(pod), [])
+            lives = is_living(pod)
+            if lives and not node:
                 waiting.append(pod)
-            elif node in places and (is_living or _is_through(pod)):
+            elif node in places and (lives or _is_through(pod)):
                 places.remove(node)
-                slots.bound += is_living
+                slots.bound += lives
         for pod in waiting:
-            places = slots.free.get(_set_of(pod), [])
+            places = slots.free.get(set_of(pod), [])
             if places:
                 slots.unbound.append((pod, places.pop(0)))
             else:
@@ -242,7 +242,8 @@ def _is_over(pod: Json) -> bool:
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
-def _is_living(pod: Json) -> bool:
+def is_living(pod: Json) -> bool:
+    """Say whether a pod runs or will, as far as anybody knows."""
     return "deletionTimestamp" not in pod["metadata"] and not _is_over(pod)
 
 
@@ -251,7 +252,8 @@ def _is_through(pod: Json) -> bool:
     return bool(pod["status"].get("phase") == "Succeeded")
 
 
-def _set_of(pod: Json) -> str:
+def set_of(pod: Json) -> str:
+    """Return the pod set that a pod is of."""
     return str((pod["metadata"].get("labels") or {}).get(names.POD_SET_LABEL, "main"))
 
 

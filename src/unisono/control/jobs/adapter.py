@@ -56,6 +56,10 @@ class JobAdapter(Protocol):
         """The kind in the version that is stored."""
 
     @property
+    def scales(self) -> bool:
+        """Whether a running job of this kind may be made larger and smaller."""
+
+    @property
     def watches(self) -> Sequence[Kind]:
         """Kinds of objects that belong to such a job and tell how it is doing."""
 

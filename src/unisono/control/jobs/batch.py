@@ -18,6 +18,7 @@ MIN_PARALLELISM = "kueue.x-k8s.io/job-min-parallelism"
 class BatchJobs:
     """How a Job waits, starts and stops."""
 
+    scales = True
     kind: Kind = names.JOB
     watches: Sequence[Kind] = ()
 

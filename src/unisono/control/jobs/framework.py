@@ -19,6 +19,7 @@ from unisono.control.conditions import find, is_true, seconds, with_condition
 from unisono.control.controller import own_key, owner_key
 from unisono.control.jobs.adapter import End, Injection, JobAdapter, PodSetOfJob
 from unisono.control.jobs.queues import Queues
+from unisono.control.jobs.scaling import is_growing, scale
 from unisono.control.jobs.workload import (
     IN_USE,
     new_workload,
@@ -119,6 +120,8 @@ class JobController:
             yield from self._start(job, workload, view)
         elif is_admitted:
             yield from self._running(job, workload, view, now)
+            if adapter.scales:
+                yield from scale(job, workload, adapter.pod_sets(job, view), view, now)
         else:
             if not adapter.is_suspended(job):
                 yield from adapter.stop(job, _sets_of(workload))
@@ -172,6 +175,8 @@ class JobController:
             status["conditions"] = with_condition(
                 conditions, "PodsReady", "True", reason, "All pods are ready", now=now
             )
+        elif adapter.scales and is_growing(workload, adapter.pod_sets(job, view)):
+            pass  # what it has is ready; what it asks for on top has no place yet
         elif not are_ready and (was_ready or ready is None):
             reason = "WaitForRecovery" if was_ready else "WaitForStart"
             status["conditions"] = with_condition(

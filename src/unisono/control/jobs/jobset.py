@@ -91,6 +91,7 @@ def _is_over(job: Json) -> bool:
 class JobSets:
     """How a JobSet waits, starts and stops."""
 
+    scales = False
     kind: Kind = names.JOB_SET
     watches: Sequence[Kind] = (names.JOB,)
 

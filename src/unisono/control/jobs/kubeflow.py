@@ -21,6 +21,8 @@ from unisono.kube.mapping import Kind
 class KubeflowJobs:
     """How the jobs of one kind wait, start and stop."""
 
+    scales = False
+
     def __init__(self, sort: Sort) -> None:
         """Take the kind."""
         self._sort = sort

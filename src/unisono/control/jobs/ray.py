@@ -20,6 +20,7 @@ from unisono.kube.mapping import Kind
 class RayClusters:
     """How a Ray cluster waits, starts and stops. It never ends by itself."""
 
+    scales = True
     kind: Kind = words.CLUSTER
     watches: Sequence[Kind] = (names.POD,)
 
@@ -123,6 +124,7 @@ def _merged(template: Json, changes: Json) -> Json:
 class RayJobs:
     """How a Ray job waits, starts and stops."""
 
+    scales = False
     kind: Kind = words.JOB
     watches: Sequence[Kind] = (words.CLUSTER, names.JOB)
 

@@ -25,6 +25,7 @@ class TrainJobs:
     must not change while pods of it run; nobody reads it then, and the next start replaces it.
     """
 
+    scales = False
     kind: Kind = names.TRAIN_JOB
     watches: Sequence[Kind] = (names.JOB_SET,)
 

@@ -28,6 +28,7 @@ _ENDS = {"Completed": True, "Failed": False, "Terminated": False, "Aborted": Fal
 class VolcanoJobs:
     """How a Volcano job waits, starts and stops."""
 
+    scales = False
     kind: Kind = words.JOB
     watches: Sequence[Kind] = (names.POD,)
 

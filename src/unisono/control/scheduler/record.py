@@ -5,7 +5,7 @@ Writing this status *is* the decision: quota and nodes count from here, also aft
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from unisono.control import names
 from unisono.control.actions import Json
@@ -118,10 +118,15 @@ def _assignment(one: PodSetAssignment, asked: PodSet, hosts: Callable[[str], str
     return written
 
 
-def _places(one: PodSetAssignment, hosts: Callable[[str], str]) -> Json:
-    domains = [{"values": [hosts(node)], "count": pods} for node, pods in one.nodes]
+def places(on: Iterable[tuple[str, int]]) -> Json:
+    """Return how many pods go to each host, as a status has it."""
+    domains = [{"values": [host], "count": pods} for host, pods in on]
     written: Json = compressed({"levels": [names.HOSTNAME], "domains": domains})
     return written
+
+
+def _places(one: PodSetAssignment, hosts: Callable[[str], str]) -> Json:
+    return places((hosts(node), pods) for node, pods in one.nodes)
 
 
 def repaired(

@@ -1,0 +1,175 @@
+"""A running job that is made larger or smaller: its Workload follows without a restart (quota §15).
+
+    more pods     a second Workload asks for all of them, as a slice that replaces the first; the
+                  engine charges only what is new. Once admitted, what it got becomes the first
+                  one's, and the slice goes. New pods have no place until then.
+    fewer pods    once the surplus is gone, so is its quota
+
+Every step can be repeated: the counts of the job, of the admission and of the slice say what is
+left to do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from unisono.control import names
+from unisono.control.actions import Create, Delete, Json, Note, Patch, Ref, Steps
+from unisono.control.conditions import is_true
+from unisono.control.gangs import BY_WORKLOAD, is_living, set_of
+from unisono.control.jobs.adapter import PodSetOfJob
+from unisono.control.jobs.workload import IN_USE, JOB_UID_LABEL
+from unisono.control.scheduler.record import COMMITTED, placement, placement_of, places
+from unisono.control.usable import node_name
+from unisono.control.view import View
+from unisono.kinds.kueue.topology_assignment import pods_per_host
+from unisono.kinds.kueue.workload_rules import REPLACES
+from unisono.kinds.quantity import Quantity, format_amount
+
+_SLICE = "-slice"
+
+
+def is_growing(workload: Json, sets: Sequence[PodSetOfJob]) -> bool:
+    """Say whether a job asks for more pods than it was granted."""
+    granted = _granted(workload)
+    return any(one.count > granted.get(one.name, one.count) for one in sets)
+
+
+def scale(job: Json, workload: Json, sets: Sequence[PodSetOfJob], view: View, now: float) -> Steps:
+    """Bring an admitted Workload in step with a job whose counts were changed."""
+    granted, wanted = _granted(workload), {one.name: one.count for one in sets}
+    conditions = workload["status"].get("conditions") or []
+    if granted.keys() != wanted.keys() or placement_of(conditions)[0] != COMMITTED:
+        return  # it starts, or is repaired, or is another gang altogether
+    metadata = workload["metadata"]
+    slice_ = view.get(names.WORKLOAD, metadata["name"] + _SLICE, metadata["namespace"])
+    if any(wanted[name] < granted[name] for name in granted):
+        yield from _shrink(workload, {n: min(wanted[n], granted[n]) for n in granted}, view)
+    elif wanted == granted:
+        if slice_ is not None:
+            yield from _drop(slice_)
+    elif slice_ is None:
+        yield Create(_new_slice(workload, wanted))
+        more = sum(wanted.values()) - sum(granted.values())
+        yield Note(Ref.to(job), "Scaling", f"asks for {more} more pods")
+    elif _counts(slice_) != wanted:
+        yield from _drop(slice_)
+    elif is_true((slice_.get("status") or {}).get("conditions"), "Admitted"):
+        yield from _absorb(workload, slice_, now)
+        yield Note(Ref.to(job), "Scaled", f"has places for {sum(wanted.values())} pods")
+
+
+def _granted(workload: Json) -> dict[str, int]:
+    found = workload["status"]["admission"].get("podSetAssignments") or ()
+    return {one["name"]: one.get("count", 0) for one in found}
+
+
+def _counts(workload: Json) -> dict[str, int]:
+    return {one["name"]: one["count"] for one in workload["spec"]["podSets"]}
+
+
+def _with_counts(workload: Json, counts: Mapping[str, int]) -> list[Json]:
+    return [{**one, "count": counts[one["name"]]} for one in workload["spec"]["podSets"]]
+
+
+# ---- more ----------------------------------------------------------------------------------------
+
+
+def _new_slice(workload: Json, wanted: Mapping[str, int]) -> Json:
+    """Return the Workload that asks for what a job wants now, in the place of what it has."""
+    metadata, spec = workload["metadata"], workload["spec"]
+    labels = {k: v for k, v in (metadata.get("labels") or {}).items() if k != JOB_UID_LABEL}
+    return {
+        "apiVersion": workload["apiVersion"],
+        "kind": workload["kind"],
+        "metadata": {
+            "name": metadata["name"] + _SLICE,
+            "namespace": metadata["namespace"],
+            "labels": labels,
+            "annotations": {REPLACES: f"{metadata['namespace']}/{metadata['name']}"},
+            "finalizers": [IN_USE],
+            "ownerReferences": metadata.get("ownerReferences") or [],
+        },
+        "spec": {**spec, "podSets": [_whole(one) for one in _with_counts(workload, wanted)]},
+    }
+
+
+def _whole(pod_set: Json) -> Json:
+    """A slice takes all that it asks for, or stays as it is."""
+    return {key: value for key, value in pod_set.items() if key != "minCount"}
+
+
+def _absorb(workload: Json, slice_: Json, now: float) -> Steps:
+    """Give the first Workload what its slice was granted; then the slice may go."""
+    if _counts(workload) != _counts(slice_):
+        changes = {"spec": {"podSets": _with_counts(workload, _counts(slice_))}}
+        workload = yield Patch(Ref.to(workload), changes)
+    conditions = workload["status"]["conditions"]
+    _, about = placement_of(conditions)
+    changed = placement(
+        conditions,
+        COMMITTED,
+        gen=int(about.get("gen", "1")) + 1,
+        epoch=int(about.get("epoch", "1")),
+        deadline=now,
+        now=now,
+    )
+    granted = slice_["status"]["admission"]["podSetAssignments"]
+    status = {"admission": {"podSetAssignments": granted}, "conditions": changed}
+    yield Patch(Ref.to(workload), {"status": status}, "status")
+    yield from _drop(slice_)
+
+
+def _drop(slice_: Json) -> Steps:
+    if IN_USE in (slice_["metadata"].get("finalizers") or ()):
+        slice_ = yield Patch(Ref.to(slice_), {"metadata": {"finalizers": None}}, exact=False)
+    yield Delete(Ref.to(slice_))
+
+
+# ---- fewer ---------------------------------------------------------------------------------------
+
+
+def _shrink(workload: Json, wanted: Mapping[str, int], view: View) -> Steps:
+    """Give back the places of pods that are gone; those that are on their way out keep theirs."""
+    metadata = workload["metadata"]
+    on_nodes: dict[str, Counter[str]] = {name: Counter() for name in wanted}
+    full = f"{metadata['namespace']}/{metadata['name']}"
+    for pod in view.by(names.POD, BY_WORKLOAD, full):
+        node = pod["spec"].get("nodeName")
+        phase = (pod.get("status") or {}).get("phase")
+        if node and set_of(pod) in wanted and phase not in ("Succeeded", "Failed"):
+            if not is_living(pod):
+                return  # its end brings us back
+            on_nodes[set_of(pod)][node] += 1
+    if any(sum(on_nodes[name].values()) > wanted[name] for name in wanted):
+        return
+    assignments = [
+        _smaller(one, wanted[one["name"]], on_nodes[one["name"]], view)
+        for one in workload["status"]["admission"]["podSetAssignments"]
+    ]
+    status = {"admission": {"podSetAssignments": assignments}}
+    workload = yield Patch(Ref.to(workload), {"status": status}, "status")
+    yield Patch(Ref.to(workload), {"spec": {"podSets": _with_counts(workload, wanted)}})
+
+
+def _smaller(one: Json, count: int, taken: Counter[str], view: View) -> Json:
+    """Return an assignment of fewer pods: places that are taken first, then others in order."""
+    old = max(1, one.get("count", 0))
+    usage = {
+        name: format_amount(Quantity.from_raw(text).amount(name) // old * count, name)
+        for name, text in (one.get("resourceUsage") or {}).items()
+    }
+    smaller = {**one, "count": count, "resourceUsage": usage}
+    hosts = pods_per_host(one.get("topologyAssignment"))
+    if not hosts:
+        return smaller
+    spare = count - sum(taken.values())
+    kept: list[tuple[str, int]] = []
+    for host, pods in hosts:
+        here = min(pods, taken[node_name(host, view)])
+        more = min(pods - here, max(0, spare))
+        spare -= more
+        if here + more:
+            kept.append((host, here + more))
+    return {**smaller, "topologyAssignment": places(kept)}
