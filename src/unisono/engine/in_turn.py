@@ -8,6 +8,7 @@ next cycle goes on from there (spec turns §6). Heads over a limit step aside un
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 from typing import Protocol
 
 from unisono.engine.ledger import Ledger
@@ -17,7 +18,7 @@ from unisono.engine.model.plan import Admit, Wait
 from unisono.engine.nominate import Nominee, nominate
 from unisono.engine.order.desk import TurnDesk
 from unisono.engine.order.lines import Waiting
-from unisono.engine.order.tallies import Tallies, counted
+from unisono.engine.order.tallies import Tallies
 from unisono.engine.order.turn_lines import TurnKey, TurnLines
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import QueueBook
@@ -57,6 +58,19 @@ def decide_in_turn(cycle: Deciding, desk: TurnDesk) -> list[QueueBook]:
     return examined
 
 
+def everybody_in_turn(state: ClusterState) -> Iterator[tuple[QueueBook, Waiting]]:
+    """Yield everybody who stands in a line of an open queue, in turn over all queues."""
+    open_books = [book for book in state.books.values() if book.blocker is None]
+
+    def of(book: QueueBook) -> Iterator[tuple[_Place, str, QueueBook, Waiting]]:
+        for waiting in book.lines.in_order():
+            yield _place(book, waiting), book.spec.name, book, waiting
+
+    # A plain list: a queue that changes while it is read would be read from a later picture.
+    for _, _, book, waiting in list(heapq.merge(*map(of, open_books))):
+        yield book, waiting
+
+
 def _heads(state: ClusterState) -> list[tuple[_Place, str, QueueBook, Waiting]]:
     """Return the head of every queue that is worth a look."""
     books = {book: None for book in state.rota.ready if not book.stalled}
@@ -90,8 +104,7 @@ def _decide(
     cycle: Deciding, desk: TurnDesk, book: QueueBook, head: Waiting, started: Tallies
 ) -> bool:
     """Decide one head; say whether somebody else of its queue comes next."""
-    standing = desk.standings[head.workload.key]
-    over = desk.over_limit(standing, started)
+    over = desk.over_limit_of(head.workload.key, started)
     if over is not None:
         cycle.waits.append(_barred(book, head, over))
         return True
@@ -102,7 +115,7 @@ def _decide(
     cycle.decide(nominee)
     if len(cycle.waits) > waits:
         return cycle.waits[-1].outcome == "park"
-    started.come(counted(standing, desk.accounts, cycle.now))
+    desk.count(head.workload.key, started)
     return True
 
 

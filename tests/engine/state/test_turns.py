@@ -14,7 +14,7 @@ from unisono.engine.cycle import plan
 from unisono.engine.explain import message_of, reason_of
 from unisono.engine.model.explanation import LimitReached
 from unisono.engine.model.names import Instant, LocalQueueKey, WorkloadKey
-from unisono.engine.model.policy import Policy
+from unisono.engine.model.policy import Backfill, Policy
 from unisono.engine.model.turns import (
     Association,
     Limits,
@@ -415,6 +415,39 @@ def test_only_so_many_grow_older() -> None:
     found = again.turns.factors(WorkloadKey("ns/a"))
     assert found is not None
     assert found.age == 500.0
+
+
+# --- backfill --------------------------------------------------------------------------------
+
+
+def with_backfill(rules: Turns, dates: int | None) -> ClusterState:
+    state = cluster(rules, queues=2)
+    state.apply(changes.PolicySet(Policy(turns=rules, backfill=Backfill(dates=dates))))
+    return state
+
+
+@pytest.mark.parametrize("dates", [1, None], ids=["easy", "conservative"])
+def test_backfill_goes_by_turns_and_keeps_limits(dates: int | None) -> None:
+    rules = limited(tres_per_user=((GPU, 32_000),))
+    state = with_backfill(msgspec.structs.replace(rules, weights=Weights(qos=1)), dates)
+    long, short = {"time_limit_ms": 10 * HOUR}, {"time_limit_ms": HOUR}
+    submit(state, job("a", gpu=8, pods=2, account="vision", user="games", **long))
+    assert settle(state) == ["a"]
+    submit(
+        state,
+        job("over", gpu=8, pods=3, account="vision", user="games", site=9000, **long),
+        job("big", gpu=8, pods=4, account="nlp", user="lp", site=1),
+        job("late", gpu=8, account="prod", user="mail", time_limit_ms=100 * HOUR),
+        job("fits", gpu=8, account="prod", user="news", queue=LocalQueueKey("ns/q2"), **short),
+    )
+    started = settle(state)
+    assert "fits" in started
+    assert "over" not in started
+    assert reason(state, "over").code == "QOSMaxGRESPerUser"
+    # Over a limit it has no date, so the next in turn has the first one.
+    assert "big" not in started
+    assert [date.workload for date in plan(state, state.now).dates][:1] == ["ns/big"]
+    assert "late" not in started
 
 
 # --- promises --------------------------------------------------------------------------------

@@ -183,6 +183,14 @@ class TurnDesk:
         self.places.withdraw(key)
         return served.counted.scopes
 
+    def over_limit_of(self, key: WorkloadKey, more: Tallies) -> LimitReached | None:
+        """Return the limit that a waiting workload would break by starting now."""
+        return self.over_limit(self.standings[key], more)
+
+    def count(self, key: WorkloadKey, among: Tallies) -> None:
+        """Count a waiting workload as if it ran from now on."""
+        among.come(counted(self.standings[key], self.accounts, self.now))
+
     def over_limit(self, standing: Standing, more: Tallies | None = None) -> LimitReached | None:
         """Return the limit that a workload would break by starting now, beside `more` others."""
         now = self.now

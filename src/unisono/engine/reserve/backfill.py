@@ -12,13 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from unisono.engine.cycle import Cycle
+from unisono.engine.in_turn import everybody_in_turn
 from unisono.engine.ledger import Ledger
 from unisono.engine.model.explanation import Blocker, ClaimedThisCycle, Explanation, Planned
 from unisono.engine.model.names import Instant, LocalQueueKey
 from unisono.engine.model.plan import Date, Plan, Wait
 from unisono.engine.model.policy import Backfill
 from unisono.engine.nominate import Nominee, facts_of, nominate
-from unisono.engine.order.lines import Waiting
+from unisono.engine.order.lines import Waiting, kind_of
+from unisono.engine.order.tallies import Tallies
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.reserve.agenda import Group, Place, limit_of
 from unisono.engine.reserve.counting import counted
@@ -40,6 +42,8 @@ def plan_in_time(state: ClusterState, now: Instant) -> Plan:
     cycle = Cycle(state, now, Ledger(state.floor.tenancy))
     stops = stops_due(state, now)
     cycle.victims.update(dict.fromkeys(stop.workload for stop in stops))
+    if state.turns.desk is not None:
+        state.agenda.shake()  # turns move with time: what the last pass found out is out of date
     done = _Pass(state, cycle, now, rules, dates_for(state, cycle.ledger, now))
     if done.dates.shadow is not None:
         done.given.append(done.dates.shadow.date)
@@ -73,6 +77,7 @@ class _Pass:
     _refused: dict[Group, tuple[Blocker, ...]] = field(default_factory=dict)
     # Who fits, but not beside a date, with which limit: others may be short enough.
     _late: dict[Group, int] = field(default_factory=dict)
+    _started: Tallies = field(default_factory=Tallies)  # by this pass: they count before they run
     _of_queue: dict[LocalQueueKey, int] = field(default_factory=dict)
 
     def go(self) -> None:
@@ -91,6 +96,12 @@ class _Pass:
     def _whom(self) -> Iterator[tuple[Waiting, Group]]:
         """Yield whom to look at, in turn."""
         agenda = self.state.agenda
+        if self.state.turns.desk is not None:
+            for book, waiting in everybody_in_turn(self.state):
+                group = agenda.groups[book.spec.name, kind_of(waiting)]
+                if not self._is_over(group):
+                    yield waiting, group
+            return
         if self.dates.are_known:  # what the last pass found out still holds
             for _, waiting, group in sorted(agenda.newcomers, key=_place):
                 if waiting.line is not None and waiting.workload.key in self.state.waiting:
@@ -140,6 +151,11 @@ class _Pass:
         return group in self._refused and self.dates.are_given
 
     def _look(self, waiting: Waiting, group: Group) -> None:
+        desk = self.state.turns.desk
+        over = desk.over_limit_of(waiting.workload.key, self._started) if desk is not None else None
+        if over is not None:  # it gets no date: who is over a limit is in nobody's way
+            self._wait(waiting, group, (over,))
+            return
         limit = limit_of(waiting.workload, self.rules)
         blockers = self._refused.get(group)
         if blockers is None:
@@ -178,6 +194,8 @@ class _Pass:
         self.cycle.decide(nominee)
         if len(self.cycle.admissions) > started:
             self.dates.note_start(end, self.cycle.starting[-1])
+            if self.state.turns.desk is not None:
+                self.state.turns.desk.count(nominee.key, self._started)
             return None
         wait = self.cycle.waits.pop()
         return wait.explanation.blockers or (ClaimedThisCycle(queue=group.book.spec.name),)
