@@ -311,7 +311,7 @@ def test_only_pages_that_exist_are_cited() -> None:
 
 @pytest.mark.parametrize(
     ("page", "area", "section", "count"),
-    [("quota", "quota", 19, 80), ("placement", "gang", 14, 30)],
+    [("quota", "quota", 19, 80), ("placement", "gang", 14, 30), ("turns", "turns", 9, 9)],
 )
 def test_the_semantics_tell_every_scenario(page: str, area: str, section: int, count: int) -> None:
     text = (ROOT / "docs" / "semantics" / f"{page}.md").read_text(encoding="utf-8")

@@ -19,6 +19,7 @@ from tests.scenarios.reading import Part
 from tests.scenarios.words import key_of
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.snapshot import Snapshot
+from unisono.engine.model.turns import UsageRecord
 from unisono.engine.model.workload import Workload
 from unisono.engine.state import changes
 from unisono.engine.state.changes import Change
@@ -38,6 +39,7 @@ class Manifests:
         self._documents: dict[tuple[str, str, str], str] = {}
         self._world: World | None = None
         self._told: dict[WorkloadKey, Workload] = {}  # as the engine heard of them last
+        self._used: list[UsageRecord] = []  # a history is told once
 
     def apply(self, part: Part, now: Instant) -> None:
         """Take a block of YAML, or files, and read the world again."""
@@ -61,6 +63,10 @@ class Manifests:
         found = self._world.snapshot
         if found.policy != state.policy:
             yield changes.PolicySet(found.policy)
+        for record in found.usage:
+            if record not in self._used:
+                self._used.append(record)
+                yield changes.UsageSet(record)
         yield from map(changes.FlavorSet, found.flavors)
         yield from map(changes.CheckSet, found.checks)
         yield from map(changes.TopologySet, found.topologies)

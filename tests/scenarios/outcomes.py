@@ -174,7 +174,9 @@ def _check_waits(wanted: Part, key: WorkloadKey, found: _Found) -> None:
         raise mismatch(wanted, f"expected to wait, but {found.describe(key)}")
     if isinstance(wanted.value, dict) and "outcome" in wanted.value:
         outcome = wanted["outcome"]
-        _same(outcome, outcome.one_of("retry", "park", "stall", "sticky"), wait.outcome)
+        _same(
+            outcome, outcome.one_of("retry", "park", "stall", "sticky", "line", "bar"), wait.outcome
+        )
         rest = {name: value for name, value in wanted.value.items() if name != "outcome"}
         wanted = Part(rest, wanted.path)
     check_explanation(wanted, wait.explanation)

@@ -26,6 +26,7 @@ from tests.scenarios.numbers import check_numbers
 from tests.scenarios.outcomes import check_cycle, check_explanation, mismatch
 from tests.scenarios.policies import policy
 from tests.scenarios.reading import Part, read_yaml
+from tests.scenarios.turn_checks import check_shares, check_turns, check_usage
 from tests.scenarios.words import key_of
 from unisono.engine.audit import audit
 from unisono.engine.cycle import plan
@@ -334,6 +335,15 @@ class Story:
             if actual.get(key_of(name)) != wanted.whole():
                 raise mismatch(wanted, f"expected {wanted.value}, got {actual.get(key_of(name))}")
 
+    def _turns(self, part: Part) -> None:
+        check_turns(part, self.state)
+
+    def _shares(self, part: Part) -> None:
+        check_shares(part, self.state)
+
+    def _usage(self, part: Part) -> None:
+        check_usage(part, self.state)
+
     def _warnings(self, part: Part) -> None:
         self._manifests.check_warnings(part)
 
@@ -369,6 +379,9 @@ _VERBS: Mapping[str, Callable[[Story, Part], None]] = {
     "local_positions": Story._local_positions,
     "numbers": Story._numbers,
     "priorities": Story._priorities,
+    "turns": Story._turns,
+    "shares": Story._shares,
+    "usage": Story._usage,
     "warnings": Story._warnings,
     "unmanaged": Story._unmanaged,
     "reads_as": Story._reads_as,

@@ -27,6 +27,7 @@ class Area(NamedTuple):
 AREAS = {
     "quota": Area("quota.md", range(1, 81)),
     "gang": Area("placement.md", range(1, 31)),
+    "turns": Area("turns.md", range(1, 10)),
 }
 
 _OUT_OF_REACH = "out-of-reach.yaml"

@@ -45,6 +45,7 @@ from unisono.engine.model.queue import (
 )
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import LabelSelector, Requirement, Taint, Toleration
+from unisono.engine.model.turns import Turn
 from unisono.engine.model.workload import Admission, Holding, PodSet, PodSetAssignment, Workload
 
 DEFAULT_FLAVOR = FlavorName("f")
@@ -60,7 +61,7 @@ _WORKLOAD_FIELDS = (
     *("queue", "local", "namespace", "prio", "at", "sets", "together", "replaces", "copies"),
     "shrinks",
 )
-_LIMIT_FIELDS = ("max_execution",)
+_LIMIT_FIELDS = ("max_execution", "turn")
 _RUNNING_FIELDS = ("since", "flavor", "flavors", "evicting", "admitted", "ready")
 
 
@@ -252,7 +253,18 @@ def workload(name: str, part: Part, *, created_at: Instant) -> Workload:
         max_execution_ms=given["max_execution"].milliseconds()
         if "max_execution" in given
         else None,
+        turn=turn(given["turn"]) if "turn" in given else Turn(),
     )
+
+
+def turn(part: Part) -> Turn:
+    """Read whose a workload is: `{account, user, qos, partition, nice, …}`."""
+    numbers = ("nice", "site", "priority", "number", "task")
+    given = part.fields("account", "user", "qos", "partition", "hold", *numbers)
+    found: dict[str, Any] = {
+        name: value.whole() if name in numbers else value.text() for name, value in given.items()
+    }
+    return Turn(**found)
 
 
 def _pod_set(name: str, part: Part, owner: str) -> PodSet:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from unisono.kinds import batch, coscheduling, jobset, kubeflow, policy, ray, scheduling
+from unisono.kinds import (
+    batch,
+    coscheduling,
+    jobset,
+    kubeflow,
+    policy,
+    ray,
+    scheduling,
+    scheduling_policy,
+)
 from unisono.kinds.core import kinds as core
 from unisono.kinds.kueue import kinds as kueue
 from unisono.kinds.registry import Registry, registry
@@ -20,6 +29,7 @@ KNOWN: Registry = registry(
     policy.KINDS,
     ray.KINDS,
     scheduling.KINDS,
+    scheduling_policy.KINDS,
     trainer.KINDS,
     volcano.KINDS,
 )

@@ -40,6 +40,7 @@ from unisono.kinds.resource_rules import ResourceRules
 from unisono.kinds.running import BoundPods, holding_of_job, is_bound
 from unisono.kinds.seats import seated, seats_for, stranger
 from unisono.kinds.settings import Settings
+from unisono.kinds.turns import turn_of
 
 MAX_EXECUTION_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"
 _SECONDS = re.compile(r"[1-9][0-9]{0,9}")
@@ -211,6 +212,7 @@ def _from_candidate(
         misconfigured="; ".join(entry.notes.faults[before:]),
         min_total=asked.min_total,
         can_shrink=entry.metadata.annotations.get(CAN_SHRINK) == "true",
+        turn=turn_of(entry.metadata, entry.notes),
     )
     behind = _queue_behind(door, around)
     bound = around.bound.of_job(entry) or [pod for pod in candidate.pods if is_bound(pod.manifest)]

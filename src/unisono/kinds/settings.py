@@ -25,7 +25,9 @@ from unisono.kinds.policy import (
     WaitForPodsReady,
 )
 from unisono.kinds.resource_rules import NO_RULES, ResourceRules, Transformation
+from unisono.kinds.scheduling_policy import SchedulingPolicy
 from unisono.kinds.selectors import selector_of
+from unisono.kinds.turns import turns_of
 
 # Where Kueue and Unisono live; jobs there are never queued unless a selector says so.
 _UNMANAGED = ("kube-system", "kueue-system", "unisono-system")
@@ -45,7 +47,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 DEFAULTS = Settings()
 
 
-def settings_of(configuration: Configuration | None, policy: Policy | None) -> Settings:
+def settings_of(
+    configuration: Configuration | None,
+    policy: Policy | None,
+    scheduling: SchedulingPolicy | None = None,
+) -> Settings:
     """Return what the documents say, with defaults for what they do not."""
     settings = DEFAULTS
     for document in (configuration, policy):
@@ -61,6 +67,9 @@ def settings_of(configuration: Configuration | None, policy: Policy | None) -> S
             backfill=None if policy.backfill is None else _backfill(policy.backfill),
         )
         settings = msgspec.structs.replace(settings, policy=changed)
+    if scheduling is not None:
+        with_turns = msgspec.structs.replace(settings.policy, turns=turns_of(scheduling))
+        settings = msgspec.structs.replace(settings, policy=with_turns)
     return settings
 
 

@@ -19,6 +19,7 @@ import msgspec
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.node import Node, Topology
 from unisono.engine.model.snapshot import Namespace, Snapshot
+from unisono.engine.model.turns import UsageRecord
 from unisono.kinds.core.nodes import node_of
 from unisono.kinds.core.selection import labels_of
 from unisono.kinds.cross_checks import check_cycles, check_pools, check_references
@@ -34,12 +35,20 @@ from unisono.kinds.policy import Configuration, Policy
 from unisono.kinds.population import Surroundings, populate
 from unisono.kinds.registry import Registry
 from unisono.kinds.running import BoundPods
+from unisono.kinds.scheduling_policy import SchedulingPolicy
 from unisono.kinds.seats import hosts_of
 from unisono.kinds.settings import Settings, settings_of
+from unisono.kinds.turns import usage_of
 from unisono.kinds.volcano.hypernodes import hypernode_labels, hypernode_topology
 from unisono.kinds.volcano.queues import ANY_NODE
 
-_POLICY_KINDS = frozenset({("unisono.dev", "Policy"), ("config.kueue.x-k8s.io", "Configuration")})
+_POLICY_KINDS = frozenset(
+    {
+        ("unisono.dev", "Policy"),
+        ("unisono.dev", "SchedulingPolicy"),
+        ("config.kueue.x-k8s.io", "Configuration"),
+    }
+)
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,14 +70,14 @@ def read_world(
     read = [read_documents(name, content) for name, content in files]
     documents = list(enumerate(document for found in read for document in found.documents))
     objects = Objects()
-    settings = _settings(documents, registry, objects)
+    settings, usage = _settings(documents, registry, objects, now)
     rest = [pair for pair in documents if not _is_policy(pair[1])]
     read_objects(rest, registry, strict=settings.policy.strict, into=objects)
     # Something that nobody could read may be what a reference looks for.
     is_complete = not any(found.problems for found in read)
     snapshot, unmanaged = _snapshot(objects, settings, now, registry, is_complete=is_complete)
     return World(
-        snapshot=snapshot,
+        snapshot=msgspec.structs.replace(snapshot, usage=usage),
         problems=_in_order(files, read, objects, "problems"),
         warnings=_in_order(files, read, objects, "warnings"),
         unmanaged=unmanaged,
@@ -102,8 +111,8 @@ def _is_policy(document: Document) -> bool:
 
 
 def _settings(
-    documents: Iterable[tuple[int, Document]], registry: Registry, objects: Objects
-) -> Settings:
+    documents: Iterable[tuple[int, Document]], registry: Registry, objects: Objects, now: Instant
+) -> tuple[Settings, tuple[UsageRecord, ...]]:
     """Read what the operator chose; it decides how everything else is read."""
     policies = [pair for pair in documents if _is_policy(pair[1])]
     chosen: dict[type, Entry] = {}
@@ -112,7 +121,9 @@ def _settings(
         if first is not entry:
             entry.notes.problem("kind", f"there is already a {entry.kind.kind} in {first.place}")
     found = {cls: entry.manifest for cls, entry in chosen.items()}
-    return settings_of(found.get(Configuration), found.get(Policy))
+    scheduling = found.get(SchedulingPolicy)
+    settings = settings_of(found.get(Configuration), found.get(Policy), scheduling)
+    return settings, usage_of(scheduling, now) if scheduling is not None else ()
 
 
 def _snapshot(

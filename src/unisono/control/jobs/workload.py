@@ -9,6 +9,7 @@ from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.jobs.adapter import PodSetOfJob
 from unisono.control.view import View
+from unisono.kinds.turns import turn_words
 from unisono.kube.mapping import Kind
 
 JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
@@ -67,6 +68,7 @@ def new_workload(
             "labels": {JOB_UID_LABEL: metadata["uid"]},
             "annotations": {
                 **{key: annotations[key] for key in _CARRIED_ANNOTATIONS if key in annotations},
+                **turn_words(metadata.get("labels") or {}, annotations),
                 **({names.LATER_SETS: ",".join(later)} if later else {}),
             },
             "finalizers": [IN_USE],

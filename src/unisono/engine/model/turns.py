@@ -92,7 +92,6 @@ class Qos(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     priority: int = 0
     usage_factor: float = 1.0
-    usage_threshold: float | None = None  # the least fair share with which its jobs may start
     deny_on_limit: bool = False
     no_decay: bool = False
     over_partition: bool = False  # its limits come before those of a partition's QOS

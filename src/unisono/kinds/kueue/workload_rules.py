@@ -38,6 +38,7 @@ from unisono.kinds.kueue.workloads import (
 )
 from unisono.kinds.notes import Notes
 from unisono.kinds.registry import Context
+from unisono.kinds.turns import turn_of
 
 GATED_BY = "kueue.x-k8s.io/admission-gated-by"
 WAIT_FOR_RECOVERY = "WaitForRecovery"  # of PodsReady=False: the pods were ready before
@@ -153,6 +154,7 @@ def workload_of(
         past_execution_ms=(status.accumulated_past_execution_time_seconds or 0) * 1000,
         misconfigured="; ".join(context.notes.faults),
         can_shrink=annotations.get(CAN_SHRINK) == "true",
+        turn=turn_of(workload.metadata, context.notes),
     )
 
 
