@@ -58,6 +58,8 @@ def _read(files: list[tuple[str, bytes]]) -> Chosen:
     stored: dict[str, Any] = {}
     documents = [one for name, content in files for one in read_documents(name, content).documents]
     for document in sorted(documents, key=lambda one: one.kind):  # what a Policy says wins
+        if document.kind == "SchedulingPolicy":
+            continue  # whose turn it is says nothing about what is managed
         raw = dict(document.raw)
         keys = _SHARED if document.kind == "Configuration" else tuple(raw)
         stored |= {key: raw[key] for key in keys if key in raw}

@@ -91,13 +91,14 @@ def read_settings(
     read = [read_documents(name, content) for name, content in files]
     documents = list(enumerate(document for found in read for document in found.documents))
     objects = Objects()
-    settings = _settings(documents, registry, objects)
+    settings, _ = _settings(documents, registry, objects, Instant(0))
     others = [
         Finding(
             file=one.file,
             document=one.number,
             path="kind",
-            message=f"is {one.kind}; only a Policy or a Kueue Configuration belongs here",
+            message=f"is {one.kind}; only a Policy, a SchedulingPolicy or a Kueue Configuration "
+            "belongs here",
         )
         for _, one in documents
         if not _is_policy(one)
