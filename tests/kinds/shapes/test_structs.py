@@ -51,7 +51,8 @@ _NOT_FOUND: dict[str, list[str]] = {}
 
 
 def _is_served(kind: Kind) -> bool:
-    return kind.group != "config.kueue.x-k8s.io"  # a configuration file, no object
+    # Configuration files are no objects.
+    return kind.group != "config.kueue.x-k8s.io" and kind.kind != "SchedulingPolicy"
 
 
 @pytest.mark.parametrize(
