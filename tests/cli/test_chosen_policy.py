@@ -56,7 +56,10 @@ def test_what_the_api_has_to_know(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("apiVersion: v1\nkind: Pod\n", "only a Policy, a SchedulingPolicy or a Kueue Configuration"),
+        (
+            "apiVersion: v1\nkind: Pod\n",
+            "only a Policy, a SchedulingPolicy or a Kueue Configuration",
+        ),
         (POLICY.replace("fgd", "worst"), "placement.scoring"),
         ("a: [", "document 1"),
     ],
