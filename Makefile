@@ -12,7 +12,7 @@ SEEDED := $(wildcard tests/engine tests/kinds tests/scenarios tests/properties)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
-.PHONY: help setup fmt lint type test test-slow controlplane test-real test-all scenarios docs bench demo changelog lock check clean
+.PHONY: help setup fmt lint type test test-slow golden controlplane test-real test-all scenarios docs bench demo changelog lock check clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,6 +37,9 @@ test: lint type  ## lint, type, and every quick test that needs nothing but PyPI
 
 test-slow: $(READY)  ## the tests that take their time: stories on living clusters, crashes, long properties
 	PYTHONHASHSEED=1 $(BIN)/python -m pytest -q -n 2 -m "slow and not real"
+
+golden: $(READY)  ## write the kubectl transcripts anew (needs kubectl); review the diff like code
+	$(BIN)/python -m tests.kubectl $(ARGS)
 
 controlplane: $(READY)  ## build a real Kubernetes control plane for test-real (once; needs Go)
 	@$(BIN)/python -m tests.real.binaries

@@ -196,6 +196,19 @@ def test_a_suspended_job_may_be_given_other_nodes(api: Api, namespace: str) -> N
     assert got["metadata"]["labels"]["x"] == "1"
 
 
+def test_an_indexed_job_grows_and_shrinks_with_its_parallelism(api: Api, namespace: str) -> None:
+    jobs = api.of("batch/v1", "jobs", namespace)
+    indexed = {"completionMode": "Indexed", "completions": 4, "parallelism": 2}
+    jobs.create(job("a", indexed)).ok(201)
+    refused = jobs.patch("a", {"spec": {"completions": 3}})
+    assert refused.causes() == {("FieldValueInvalid", "spec.completions")}
+    # Also if only the completions change, and then are as many as run at once.
+    assert jobs.patch("a", {"spec": {"completions": 2}}).ok()["spec"]["completions"] == 2
+    both = {"completions": 5, "parallelism": 5}
+    assert jobs.patch("a", {"spec": both}).ok()["spec"]["completions"] == 5
+    assert jobs.patch("a", {"spec": {"completions": None}}).code == 422
+
+
 @pytest.mark.parametrize("plural", ["pods", "nodes"])
 def test_put_to_a_collection_is_not_allowed(api: Api, plural: str) -> None:
     api.request("PUT", f"/api/v1/{plural}", node("a")).refused(405, "MethodNotAllowed")

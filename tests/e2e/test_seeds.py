@@ -232,3 +232,19 @@ def test_the_other_commands_of_the_documents(cluster: Cluster) -> None:
     cluster.ok("taint", "nodes", "g6e-48xlarge-1", "nvidia.com/gpu=Exists:NoSchedule")
     cluster.ok("taint", "nodes", "g6e-48xlarge-1", "nvidia.com/gpu-")
     assert "deleted" in cluster.ok("delete", "trainjob", "t5-large")
+
+
+def test_the_first_and_the_last_example_one_after_the_other(tmp_path: Path) -> None:
+    """Both have a TrainJob of one name; each folder can be applied as its page says."""
+    cluster = Cluster(tmp_path)
+    try:
+        cluster.ok("apply", "-f", str(EXAMPLES / "seed-000-gang-quota"))
+        eventually(lambda: "t5-large" in cluster.ok("get", "trainjobs", "-o", "name"))
+        first = cluster.get("trainjob", "t5-large")["metadata"]["uid"]
+        cluster.ok("delete", "trainjob", "t5-large", "--ignore-not-found")
+        cluster.ok("apply", "-f", str(EXAMPLES / "seed-004-resilience"))
+        assert cluster.get("trainjob", "t5-large")["metadata"]["uid"] != first
+        cluster.ok("create", "namespace", "ml-training")
+        cluster.ok("apply", "-f", str(EXAMPLES / "seed-001-kueue-volcano"))
+    finally:
+        cluster.stop()

@@ -9,6 +9,7 @@ Every line begins with a time (RFC 3339, nanoseconds, UTC) and a space.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from unisono.apiserver.request import Request
 from unisono.apiserver.strategy import Json
 from unisono.apiserver.times import seconds
 
+_MOST_PUT_ASIDE = 9
 _POLL_SECONDS = 0.1
 _CHUNK_BYTES = 64 * 1024
 _MOST_DIGITS = 15  # of lines, bytes or seconds: more than anybody has
@@ -127,29 +129,64 @@ async def _lines(path: Path, wish: LogWish, is_over: Callable[[], bool]) -> Asyn
             return
         await asyncio.sleep(_POLL_SECONDS)
     left = wish.limit
-    with path.open("rb") as file:
-        for chunk in _present(file, wish):
-            piece = chunk if left is None else chunk[:left]
-            yield piece
-            if left is not None:
-                left -= len(piece)
-                if left <= 0:
-                    return
-        while wish.follow:
-            # Asked before reading: what is written until then is still read below.
-            ends = is_over()
-            chunk = _shown(_complete_lines(file), wish)
-            if chunk:
+    file: BinaryIO = path.open("rb")
+    try:
+        pieces = _present(file, wish)
+        while True:
+            for chunk in pieces:
                 piece = chunk if left is None else chunk[:left]
                 yield piece
                 if left is not None:
                     left -= len(piece)
                     if left <= 0:
                         return
+            if not wish.follow:
+                return
+            # Asked before reading: what is written until then is still read below.
+            ends, is_last = is_over(), _is_last(path, file)
+            chunk = _shown(_complete_lines(file), wish)
+            pieces = [chunk] if chunk else []
+            if chunk:
+                continue
+            if not is_last:
+                following = _following(path, file)
+                if following is None:
+                    return
+                file.close()
+                file = following
             elif ends:
                 return
             else:
                 await asyncio.sleep(_POLL_SECONDS)
+    finally:
+        file.close()
+
+
+def _is_last(path: Path, file: BinaryIO) -> bool:
+    """Say whether a log goes on in this file; a moment without any changes nothing."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return True
+
+
+def _following(path: Path, file: BinaryIO) -> BinaryIO | None:
+    """Return the file in which a log goes on after one that was put aside.
+
+    A log that grows too long is put aside as `.1`, that one as `.2`, and so on. A container that
+    starts again begins another log, and whoever followed the one before has seen its end.
+    """
+    mine = os.fstat(file.fileno())
+    newer = path
+    for number in range(1, _MOST_PUT_ASIDE + 1):
+        older = path.with_name(f"{path.name}.{number}")
+        try:
+            if os.path.samestat(older.stat(), mine):
+                return newer.open("rb")
+        except FileNotFoundError:
+            return None
+        newer = older
+    return None
 
 
 def _present(file: BinaryIO, wish: LogWish) -> list[bytes]:

@@ -188,3 +188,24 @@ def test_a_volcano_queue_that_does_not_exist_or_is_closed() -> None:
     assert told(vcjob, around, "batch.volcano.sh/jobs") == [
         "spec.queue: Queue shut is closed; it waits"
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "stored", "where"),
+    [
+        ("ClusterTrainingRuntime", "clustertrainingruntimes", ""),
+        ("TrainingRuntime", "trainingruntimes", " in namespace team"),
+    ],
+)
+def test_a_runtime_that_does_not_exist(kind: str, stored: str, where: str) -> None:
+    around = cluster()
+    ref = {"name": "torch-distribted", "kind": kind}
+    obj = named("a", "team", spec={"runtimeRef": ref})
+    runtime = named("torch-distributed", "team" if where else "", spec={})
+    around.add(f"trainer.kubeflow.org/{stored}", runtime)
+    assert told(obj, around, "trainer.kubeflow.org/trainjobs") == [
+        f'spec.runtimeRef: there is no {kind} "torch-distribted"{where} yet; it waits until there '
+        'is one; did you mean "torch-distributed"?'
+    ]
+    ref["name"] = "torch-distributed"
+    assert told(obj, around, "trainer.kubeflow.org/trainjobs") == []

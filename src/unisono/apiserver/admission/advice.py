@@ -42,6 +42,9 @@ from unisono.kinds.submission import is_managed, is_selected, total_requests, wh
 CLUSTER_QUEUES = "kueue.x-k8s.io/clusterqueues"
 VOLCANO_JOBS = "batch.volcano.sh/jobs"
 VOLCANO_QUEUES = "scheduling.volcano.sh/queues"
+TRAIN_JOBS = "trainer.kubeflow.org/trainjobs"
+CLUSTER_RUNTIMES = "trainer.kubeflow.org/clustertrainingruntimes"
+RUNTIMES = "trainer.kubeflow.org/trainingruntimes"
 COHORTS = "kueue.x-k8s.io/cohorts"
 FLAVORS = "kueue.x-k8s.io/resourceflavors"
 PRIORITY_CLASSES = "kueue.x-k8s.io/workloadpriorityclasses"
@@ -103,9 +106,23 @@ def _missing(
 # ---- jobs --------------------------------------------------------------------------------------
 
 
+def _about_runtime(obj: Json, around: Surroundings) -> Iterator[str]:
+    """A TrainJob without its runtime cannot begin."""
+    ref = at(obj, "spec", "runtimeRef")
+    name, kind = str(ref.get("name") or ""), str(ref.get("kind") or "ClusterTrainingRuntime")
+    is_shared = kind == "ClusterTrainingRuntime"
+    key = CLUSTER_RUNTIMES if is_shared else RUNTIMES
+    namespace = "" if is_shared else str(at(obj, "metadata").get("namespace") or "")
+    if name and around.find(key, namespace, name) is None:
+        missing = _missing(kind, name, key, around, namespace, then="; it waits until there is one")
+        yield f"spec.runtimeRef: {missing}"
+
+
 def _about_job(served: Served, obj: Json, around: Surroundings) -> Iterator[str]:
     queue = labels_of(obj).get(QUEUE_LABEL, "")
     namespace = str(at(obj, "metadata").get("namespace") or "")
+    if not queue and served.key == TRAIN_JOBS:
+        yield from _about_runtime(obj, around)  # with a queue, its requests cannot be told without
     if not queue and served.key == VOLCANO_JOBS:
         yield from _about_volcano_queue(obj, namespace, around)
     if not queue or managed_owner(obj, around) is not None:

@@ -142,7 +142,7 @@ def _check_update(new: Json, old: Json, whole: Json) -> Iterator[Cause]:
     for field in _FROZEN:
         if new.get(field) != old.get(field):
             yield immutable(f"spec.{field}", new.get(field))
-    if new.get("completions") != old.get("completions") and not _scales(new, old):
+    if new.get("completions") != old.get("completions") and not _scales(new):
         yield immutable("spec.completions", new.get("completions"))
     before, after, path = at(old, "template"), at(new, "template"), "spec.template"
     started = at(whole, "status").get("startTime")
@@ -153,13 +153,12 @@ def _check_update(new: Json, old: Json, whole: Json) -> Iterator[Cause]:
         yield immutable(path, "the pod template")
 
 
-def _scales(new: Json, old: Json) -> bool:
+def _scales(new: Json) -> bool:
     """Pods with an index can become more or fewer, if all of them may run at once."""
     return (
         new.get("completionMode") == "Indexed"
         and new.get("completions") is not None
         and new.get("completions") == new.get("parallelism")
-        and new.get("parallelism") != old.get("parallelism")
     )
 
 
