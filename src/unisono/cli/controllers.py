@@ -57,7 +57,15 @@ async def controlling(api: Api, pods: Pods, settings: Settings = DEFAULTS) -> As
         ids=new_uid,
         lanes=Lanes(clock, rate=math.inf),  # our own API needs no protection from ourselves
     )
-    live = Live(client, KINDS, clock=clock, chance=chance(), indexes=INDEXES, report=_report_crash)
+    live = Live(
+        client,
+        KINDS,
+        clock=clock,
+        chance=chance(),
+        indexes=INDEXES,
+        report=_report_crash,
+        stored=lambda kind, one: api.own.bytes_of(*kind, *one.key, one.resource_version),
+    )
     addresses = Addresses()
     kubelet = SimulatedKubelet(
         Simulation(speed=pods.speed, default=pods.manner),

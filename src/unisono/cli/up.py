@@ -17,6 +17,7 @@ from unisono.engine.model.errors import InvalidManifest
 
 _FIRST_NODES = "2xg6e.48xlarge"
 _MOST_SPEED = 100_000
+_TURN_SECONDS = 0.0005
 
 _EXAMPLES = """\
 examples:
@@ -117,16 +118,17 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         policy = chosen_policy(instance, path_of(arguments.policy) if arguments.policy else None)
         is_first = not instance.database.exists()
-        # An iterator, because a thousand manifests that were stored need not be kept as well.
-        nodes = iter(_nodes(arguments.nodes, is_first=is_first))
-        _serve(instance, arguments, nodes, policy)
+        _serve(instance, arguments, _nodes(arguments.nodes, is_first=is_first), policy)
     finally:
         os.close(lock)
     return 0
 
 
-def _nodes(chosen: str | None, *, is_first: bool) -> list[dict[str, Any]]:
-    """Return the nodes that were asked for; a cluster's first start brings some along."""
+def _nodes(chosen: str | None, *, is_first: bool) -> Iterator[dict[str, Any]]:
+    """Return the nodes that were asked for; a cluster's first start brings some along.
+
+    One by one, because a thousand manifests that are stored need not be held as well.
+    """
     from unisono.apiserver.times import timestamp
     from unisono.cli.embedded import seconds_now
     from unisono.provision.nodes import nodes_of
@@ -134,12 +136,12 @@ def _nodes(chosen: str | None, *, is_first: bool) -> list[dict[str, Any]]:
 
     shape = chosen if chosen is not None else _FIRST_NODES if is_first else "none"
     if shape == "none":
-        return []
+        return iter(())
     path = Path(shape)
     if path.suffix in (".yaml", ".yml", ".json") or path.is_file():
-        return _nodes_of_file(path)
+        return iter(_nodes_of_file(path))
     try:
-        return list(nodes_of(parse_shape(shape), now=timestamp(seconds_now())))
+        return nodes_of(parse_shape(shape), now=timestamp(seconds_now()))
     except BadShape as error:
         raise InvalidManifest("--nodes", str(error)) from error
 
@@ -164,6 +166,9 @@ def _serve(
 ) -> None:
     import uvloop
 
+    # The thread that writes to the disk has little to do between waits; with Python's five
+    # milliseconds it would wait longer for its turn than for the disk.
+    sys.setswitchinterval(_TURN_SECONDS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_until_stopped(instance, arguments, nodes, policy))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from unisono.control.actions import Note
 from unisono.control.controller import Controller
@@ -13,6 +14,7 @@ from unisono.control.packed import Packed, Packing
 from unisono.control.view import Index, Shelf, View, wrapped
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock
+from unisono.kube.form import Identity
 from unisono.kube.informer import Informer
 from unisono.kube.mapping import Kind
 from unisono.kube.recorder import Recorder
@@ -38,10 +40,12 @@ class Live:
         chance: random.Random,
         indexes: Mapping[Kind, Mapping[str, Index]],
         report: Callable[[Task, Exception], None],
+        stored: Callable[[Kind, Identity], bytes | None] | None = None,
     ) -> None:
         """Watch these kinds; `indexes` are those beyond the common ones.
 
-        `report` is told when a controller fails in a way that it should not.
+        `report` is told when a controller fails in a way that it should not. `stored` has the bytes
+        of objects, if the API's store is in this process.
         """
         self._report = report
         self._client = client
@@ -49,7 +53,7 @@ class Live:
         self._informers: dict[Kind, Informer[Packed]] = {}
         shelves: dict[Kind, Shelf] = {}
         for kind in dict.fromkeys(kinds):
-            packing = Packing(*kind)
+            packing = Packing(*kind, partial(stored, kind) if stored is not None else None)
             informer = Informer(
                 client,
                 kind,

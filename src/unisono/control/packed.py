@@ -3,10 +3,12 @@
 A pod as a dictionary takes 9 KB, as bytes less than one. A view of ten thousand pods is looked at
 a few at a time, so the dictionaries of the last few hundred are kept and no more. Of what a watch
 brings only the identity is read at first: most of it is the echo of our own writes, and known.
+Where the store of the API is in the same process, its bytes are used and nothing is kept twice.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -16,7 +18,7 @@ from unisono.control.actions import Json
 from unisono.kube.form import Dicts, Identity, Key, Meta
 from unisono.kube.trouble import BadAnswer
 
-MOST_UNPACKED = 512
+MOST_UNPACKED = 256
 
 # Who wrote which field: a third of many an object, and no controller reads it.
 _UNREAD = "managedFields"
@@ -25,6 +27,9 @@ _UNREAD = "managedFields"
 class _Identified(msgspec.Struct, frozen=True):
     metadata: Meta
 
+
+# The bytes of this version of an object, if somebody in this process has them.
+StoredBytes = Callable[[Identity], bytes | None]
 
 _identify = msgspec.json.Decoder(_Identified).decode
 
@@ -44,8 +49,9 @@ class Packed:
 class Packing:
     """Packs and unpacks the objects of one kind (`kube.form.Form`)."""
 
-    def __init__(self, api_version: str, kind: str) -> None:
+    def __init__(self, api_version: str, kind: str, stored: StoredBytes | None = None) -> None:
         """Prepare for a kind."""
+        self._stored = stored
         self._form = Dicts(api_version, kind)
         self._unpacked: dict[Packed, Json] = {}
 
@@ -55,8 +61,11 @@ class Packing:
             meta = _identify(raw).metadata
         except msgspec.DecodeError as error:
             raise BadAnswer(f"an object cannot be read: {error}") from error
-        key = Key(meta.namespace, meta.name)
+        key = Key(sys.intern(meta.namespace), meta.name)
         identity = Identity(key, meta.uid, meta.resource_version)
+        stored = self._stored(identity) if self._stored is not None else None
+        if stored is not None:
+            return Packed(identity, stored, is_neat=True)
         return Packed(identity, bytes(raw), is_neat=False)
 
     def identity(self, each: Packed) -> Identity:

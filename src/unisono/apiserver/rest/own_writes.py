@@ -56,6 +56,16 @@ class OwnWrites:
         """Wait until all that was staged is durable."""
         await self._tools.store.landed()
 
+    def bytes_of(
+        self, api_version: str, kind: str, namespace: str, name: str, version: str
+    ) -> bytes | None:
+        """Return an object as JSON if this is its version now; the store's own bytes, no copy."""
+        resource = self._resource(api_version, kind)
+        record = self._tools.store.get((resource.key, namespace, name))
+        if record is None or str(record.rv) != version or not _is_shown_as_stored(record, resource):
+            return None
+        return record.data
+
     def create(
         self, user: User, api_version: str, kind: str, content: Json, *, is_checked: bool
     ) -> Staged:
@@ -143,9 +153,13 @@ class OwnWrites:
 
 def _staged(record: Record, resource: Resource, obj: Json | None = None) -> Staged:
     """Return what was staged; `obj` is that, if it is at hand."""
-    if not resource.is_as_stored or record.rv < resource.schema_rv:
+    if not _is_shown_as_stored(record, resource):
         return Staged(shown(record, resource))
     return Staged(obj if obj is not None else record.load(), record.data)
+
+
+def _is_shown_as_stored(record: Record, resource: Resource) -> bool:
+    return resource.is_as_stored and record.rv >= resource.schema_rv
 
 
 def merged(target: Any, patch: Json) -> Json:

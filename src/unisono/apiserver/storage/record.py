@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
@@ -12,6 +13,11 @@ import orjson
 _NOTHING: Mapping[str, str] = {}
 
 Key = tuple[str, str, str]  # group/plural, namespace, name
+
+
+@lru_cache(maxsize=4096)
+def _shared(labels: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    return {sys.intern(name): sys.intern(value) for name, value in labels}
 
 
 class Kind(StrEnum):
@@ -29,17 +35,14 @@ class Record:
 
     def __init__(self, key: Key, rv: int, data: bytes, metadata: Mapping[str, Any]) -> None:
         """Take the bytes and the metadata that they hold."""
-        self.key = key
+        kind, namespace, name = key
+        # Many objects share few namespaces and labels, which then cost their pointers only.
+        self.key = (sys.intern(kind), sys.intern(namespace), name)
         self.rv = rv
         self.data = data
         self.uid: str = metadata.get("uid", "")
         labels = metadata.get("labels")
-        # Many objects share few labels: interned, they cost their pointers only.
-        self.labels: Mapping[str, str] = (
-            {sys.intern(name): sys.intern(value) for name, value in labels.items()}
-            if labels
-            else _NOTHING
-        )
+        self.labels: Mapping[str, str] = _shared(tuple(labels.items())) if labels else _NOTHING
         owners = metadata.get("ownerReferences")
         self.owners: tuple[str, ...] = tuple(owner["uid"] for owner in owners) if owners else ()
 
