@@ -306,6 +306,30 @@ def test_a_rule_may_fail_the_jobset() -> None:
     play(story)
 
 
+def test_a_rule_may_restart_one_job_alone() -> None:
+    async def story(world: World) -> None:
+        rule = {"name": "alone", "action": "RestartJob", "targetReplicatedJobs": ["w"]}
+        await world.create(
+            node(),
+            job_set(
+                replicated(pods=1, replicas=2, backoffLimit=0),
+                failurePolicy={"maxRestarts": 1, "rules": [rule]},
+            ),
+        )
+        await world.settle()
+        first, second = (world.get(names.JOB, f"js-w-{one}")["metadata"]["uid"] for one in (0, 1))
+        await incident(world, 1)
+        assert world.get(names.JOB, "js-w-0")["metadata"]["uid"] == first
+        assert world.get(names.JOB, "js-w-1")["metadata"]["uid"] != second
+        found = status(world, SET, "js")
+        assert (found["restarts"], found["restartsCountTowardsMax"]) == (0, 1)
+        assert len(places(world)) == 2
+        await incident(world, 1)
+        assert conditions(world, SET, "js")["Failed"] == ("True", "ReachedMaxRestarts")
+
+    play(story)
+
+
 # ---- upstream accounting -----------------------------------------------------------------------
 
 UPSTREAM = {"unisono.dev/restart-accounting": "upstream"}

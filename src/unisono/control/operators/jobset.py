@@ -31,7 +31,7 @@ from unisono.control.conditions import find, is_true, seconds, with_condition
 from unisono.control.controller import own_key, owner_key
 from unisono.control.jobs.letting_go import is_let_go
 from unisono.control.jobs.queues import Queues
-from unisono.control.operators.jobset_failure import Failed, Restarted, answer_to
+from unisono.control.operators.jobset_failure import Failed, Redone, Restarted, answer_to
 from unisono.control.operators.jobset_jobs import (
     Child,
     children_of,
@@ -254,7 +254,30 @@ def _fail(job_set: Json, jobs: Jobs, view: View, now: float) -> Steps:
     if isinstance(answer, Failed):
         yield from _end(job_set, jobs, "Failed", answer.reason, answer.message, now)
         return
-    yield from _restart(job_set, jobs, answer, now)
+    if isinstance(answer, Redone):
+        yield from _redo(job_set, jobs, answer, now)
+    else:
+        yield from _restart(job_set, jobs, answer, now)
+
+
+def _redo(job_set: Json, jobs: Jobs, answer: Redone, now: float) -> Steps:
+    """Count the restart of one Job, then delete it: a missing Job is made again."""
+    status = job_set.get("status") or {}
+    conditions = with_condition(
+        status.get("conditions"), RESTARTING, "True", answer.reason, answer.message, now=now
+    )
+    counted = int(status.get("restartsCountTowardsMax") or 0) + answer.counts
+    counts = list(counts_of(job_set, jobs).values())
+    new = {
+        **status,
+        "restartsCountTowardsMax": counted,
+        "conditions": conditions,
+        "replicatedJobsStatus": counts,
+    }
+    written = yield from _write(job_set, new)
+    if written is not job_set:
+        yield Note(Ref.to(written), RESTARTING, answer.message, "Warning")
+    yield from _delete([answer.job])
 
 
 def _restart(job_set: Json, jobs: Jobs, answer: Restarted, now: float) -> Steps:

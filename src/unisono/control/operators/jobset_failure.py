@@ -55,7 +55,17 @@ class Restarted:
     record: Record | None = None
 
 
-def answer_to(job_set: Json, jobs: Jobs, view: View, now: float) -> Failed | Restarted:
+@dataclass(frozen=True, slots=True)
+class Redone:
+    """One Job starts over, and the others run on."""
+
+    job: Json
+    reason: str
+    message: str
+    counts: bool
+
+
+def answer_to(job_set: Json, jobs: Jobs, view: View, now: float) -> Failed | Restarted | Redone:
     """Say what follows from the Jobs that failed."""
     has_policy = job_set["spec"].get("failurePolicy") is not None
     ruled = ruling(job_set, jobs.failed)
@@ -63,6 +73,8 @@ def answer_to(job_set: Json, jobs: Jobs, view: View, now: float) -> Failed | Res
     if ruled.action == "FailJobSet":
         message = f"jobset failed: job {name} matched failure policy rule {ruled.rule}"
         return Failed("FailJobSetFailurePolicyAction", message)
+    if ruled.action in ("RestartJob", "RestartJobAndIgnoreMaxRestarts"):
+        return _alone(job_set, ruled)
     if is_gang(job_set):
         return _gang(job_set, jobs, ruled, view, now)
     if not has_policy:
@@ -74,6 +86,27 @@ def answer_to(job_set: Json, jobs: Jobs, view: View, now: float) -> Failed | Res
         message = f"jobset failed due to reaching max number of restarts ({most}): job {name}"
         return Failed("ReachedMaxRestarts", message)
     return Restarted(_reason(ruled), f"restarting because job {name} failed", counts)
+
+
+def _alone(job_set: Json, ruled: Ruling) -> Failed | Redone:
+    """A rule says that the others need not know."""
+    metadata = ruled.job["metadata"]
+    counts = not ruled.action.endswith("IgnoreMaxRestarts")
+    used = int((job_set.get("status") or {}).get("restartsCountTowardsMax") or 0)
+    most = int((job_set["spec"].get("failurePolicy") or {}).get("maxRestarts") or 0)
+    # The uid tells whether this very failure was counted already.
+    message = f"job {metadata['name']} ({metadata['uid']}) failed and restarts alone"
+    is_counted = message == _last_message(job_set)
+    if counts and not is_counted and used >= most:
+        reached = f"jobset failed due to reaching max number of restarts ({most})"
+        return Failed("ReachedMaxRestarts", f"{reached}: job {metadata['name']}")
+    return Redone(ruled.job, _reason(ruled), message, counts and not is_counted)
+
+
+def _last_message(job_set: Json) -> str:
+    conditions = (job_set.get("status") or {}).get("conditions")
+    restarting = find(conditions, "RestartingJobSet")
+    return str(restarting["message"]) if restarting is not None else ""
 
 
 def _reason(ruled: Ruling) -> str:

@@ -181,6 +181,6 @@ STOCK_RUNTIMES: Mapping[str, TrainingRuntimeSpec] = {
         f"tokenizer.merges_file={_WORKSPACE}/model/merges.txt",
     ),
     "xgboost-distributed": _nodes(
-        MLPolicy(num_nodes=1, xgboost={}), f"{_IMAGES}/xgboost-runtime:latest"
+        MLPolicy(num_nodes=1, xgboost={}), f"{_IMAGES}/xgboost-runtime:v2.2.5"
     ),
 }
