@@ -56,6 +56,27 @@ def test_what_waits_for_nodes_has_numbers_and_a_remedy() -> None:
     play(story)
 
 
+def test_what_lost_a_node_says_which_and_until_when_the_rest_is_kept() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), node("n2"), *queue(), job("train", seconds=5000))
+        await world.settle()
+        (workload,) = world.every(names.WORKLOAD)
+        reached = '{"step":7,"total":90,"at":"2023-11-14T22:13:20Z"}'
+        said = {"metadata": {"annotations": {"unisono.dev/progress": reached}}}
+        name = workload["metadata"]["name"]
+        await world.client.patch(names.WORKLOAD, name, "default", said)
+        lost = {"conditions": [{**node("n2")["status"]["conditions"][0], "status": "False"}]}
+        await world.set_status(names.NODE, "n2", lost)
+        await world.pass_time(60)
+        found, words = await why(world, "train")
+        assert (found["state"], found["reason"]) == ("repairing", "NodesLost")
+        assert "no other nodes for n2 yet" in words
+        assert f"at {found['keptUntil']} it queues again" in words
+        assert "progress  step 7 of 90" in words
+
+    play(story)
+
+
 def test_what_waits_for_quota_stands_in_line() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1"), node("n2"), *queue(gpus=8), priority("high", 10))

@@ -7,8 +7,19 @@ from datetime import datetime
 from typing import Any, Literal
 
 Json = dict[str, Any]
-State = Literal["waiting", "deactivated", "checked", "starting", "running", "leaving", "finished"]
+State = Literal[
+    "waiting",
+    "deactivated",
+    "checked",
+    "starting",
+    "running",
+    "repairing",
+    "leaving",
+    "finished",
+]
 
+# Where a gang stands on its way to its nodes.
+PLACEMENT = "unisono.dev/Placement"
 # The queue of what only has to find nodes: nobody wrote it, and it has no quota.
 NO_QUEUE = "unisono.dev-unlimited"
 
@@ -18,6 +29,7 @@ MEANINGS: dict[State, str] = {
     "checked": "has quota and waits for admission checks",
     "starting": "is admitted and starts",
     "running": "runs",
+    "repairing": "lost nodes and waits for others, with everything else kept",
     "leaving": "was told to leave and is stopping",
     "finished": "is over",
 }
@@ -43,6 +55,9 @@ def state_of(workload: Json) -> State:
     if has_quota and holds(workload, "Evicted"):
         return "leaving"
     if has_quota and holds(workload, "Admitted"):
+        placed = condition(workload, PLACEMENT)
+        if placed is not None and placed["reason"] == "Repairing":
+            return "repairing"
         return "running" if holds(workload, "PodsReady") else "starting"
     if has_quota and holds(workload, "QuotaReserved"):
         return "checked"
@@ -71,6 +86,7 @@ def since(workload: Json) -> str:
         "checked": "QuotaReserved",
         "starting": "Admitted",
         "running": "PodsReady",
+        "repairing": PLACEMENT,
         "leaving": "Evicted",
         "finished": "Finished",
     }.get(state_of(workload), "")

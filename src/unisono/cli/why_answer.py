@@ -9,9 +9,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from unisono.cli.standing import condition, evictions, in_line, since, state_of
+from unisono.cli.standing import PLACEMENT, condition, evictions, in_line, since, state_of
 from unisono.cli.why_found import Found
 from unisono.control.names import EXPLANATION, QUEUE_LABEL
+from unisono.control.progress import progress_of
 from unisono.kinds.kueue.topology_assignment import pods_per_host
 
 Json = dict[str, Any]
@@ -65,14 +66,31 @@ def _of_workload(found: Found, workload: Json) -> Json:
         made |= _reasons(workload)
     if state == "waiting":
         made["position"] = _position(found, workload)
+    elif state == "repairing":
+        made |= _repair(workload)
     elif state in ("leaving", "finished"):
         told = condition(workload, "Evicted" if state == "leaving" else "Finished") or {}
         made |= {"reason": told.get("reason", ""), "message": told.get("message", "")}
+    reached = progress_of(workload["metadata"].get("annotations"))
+    if reached is not None:
+        made["progress"] = {"step": reached.step, "total": reached.total, "at": reached.at}
     if admission:
         made["places"] = list(_places(admission))
     if found.pods:
         made["pods"] = _phases(found.pods)
     return made
+
+
+def _repair(workload: Json) -> Json:
+    """Say which nodes are missed, and how long the rest is kept."""
+    lost = [one["name"] for one in workload["status"].get("unhealthyNodes") or ()]
+    placed = condition(workload, PLACEMENT) or {"message": ""}
+    parts = dict(part.partition("=")[::2] for part in placed["message"].split())
+    return {
+        "reason": "NodesLost",
+        "message": f"no other nodes for {', '.join(lost)} yet",
+        "keptUntil": parts.get("deadline", ""),
+    }
 
 
 def _asked(pod_set: Json) -> Json:

@@ -73,6 +73,10 @@ def _about(answer: Json, now: float) -> Iterator[str]:
         yield f"  {'asks for' if number == 0 else '':<8}  {pods} of {one['podSet']}, each {each}"
     if answer.get("priority"):
         yield f"  priority  {answer['priority']}"
+    progress = answer.get("progress")
+    if progress:
+        of = f" of {progress['total']}" if progress["total"] else ""
+        yield f"  progress  step {progress['step']}{of} ({age(progress['at'], now)} ago)"
     if answer.get("workload"):
         yield f"  workload  {answer['workload']}"
 
@@ -95,6 +99,8 @@ def _changes(answer: Json) -> Iterator[str]:
     yield from dict.fromkeys(
         fact["changes"] for fact in answer.get("facts") or () if fact.get("changes")
     )
+    if answer.get("keptUntil"):
+        yield f"nodes that join, come back or get room; at {answer['keptUntil']} it queues again"
     if answer["state"] == "stuck":
         yield "correct the manifest, or create what it refers to"
     if answer["state"] == "unmanaged" and answer.get("isJob"):

@@ -21,7 +21,16 @@ examples:
   unisono workloads -n ml -w
 """
 
-_ORDER = ("leaving", "running", "starting", "checked", "waiting", "deactivated", "finished")
+_ORDER = (
+    "leaving",
+    "running",
+    "repairing",
+    "starting",
+    "checked",
+    "waiting",
+    "deactivated",
+    "finished",
+)
 _MOST_NODES = 3
 _LAST = 1 << 30  # behind everybody who has a number
 
