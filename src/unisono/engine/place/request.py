@@ -115,11 +115,11 @@ class Surroundings:
             for name in sorted(self._topologies):
                 if level in self._topologies[name].levels:
                     return _without_node(self._topologies[name].levels)
-            known = self._default_levels()
+            known = self.default_levels()
             return known if level in known else (level,)
-        return self._default_levels()
+        return self.default_levels()
 
-    def _default_levels(self) -> tuple[str, ...]:
+    def default_levels(self) -> tuple[str, ...]:
         """Return the well-known levels that some node carries."""
         layout = self._table.layout
         if self._found is None or self._found[0] != layout:

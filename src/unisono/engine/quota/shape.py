@@ -62,13 +62,18 @@ class Shape:
         self.users = 0
 
 
-class Shapes:
-    """Hands out one `Shape` for equal requests, for as long as somebody uses it."""
+# So many shapes that nobody uses any more are kept: the next of their kind is soon there.
+UNUSED_KEPT = 256
 
-    __slots__ = ("_by_key", "_next", "sociable")
+
+class Shapes:
+    """Hands out one `Shape` for equal requests, for as long as somebody uses it and a while on."""
+
+    __slots__ = ("_by_key", "_next", "_unused", "sociable")
 
     def __init__(self) -> None:
         self._by_key: dict[_ShapeKey, Shape] = {}
+        self._unused: dict[Shape, None] = {}  # those longest out of use first
         self._next = 0
         self.sociable = 0  # how many shapes wait to which company matters
 
@@ -88,13 +93,19 @@ class Shapes:
         if shape is None:
             shape = self._by_key[key] = Shape(self._next, key)
             self._next += 1
+        if shape.users == 0:
+            self._unused.pop(shape, None)
             self.sociable += shape.sociable
         shape.users += 1
         return shape
 
     def give_back(self, shape: Shape) -> None:
-        """Count one user less; the last one takes the shape along."""
+        """Count one user less; without any the shape is forgotten, sooner or later."""
         shape.users -= 1
         if shape.users == 0:
-            del self._by_key[shape.key]
             self.sociable -= shape.sociable
+            self._unused[shape] = None
+            if len(self._unused) > UNUSED_KEPT:
+                oldest = next(iter(self._unused))
+                del self._unused[oldest]
+                del self._by_key[oldest.key]

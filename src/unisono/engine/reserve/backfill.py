@@ -25,6 +25,7 @@ from unisono.engine.quota.assign import Verdict
 from unisono.engine.reserve.agenda import Group, Place, limit_of
 from unisono.engine.reserve.counting import counted
 from unisono.engine.reserve.dates import Dates, dates_for
+from unisono.engine.reserve.quick import admit, offer
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.stops import stops_due
 
@@ -166,16 +167,32 @@ class _Pass:
                 blockers = self._refused[group] = known.shortages(group)
             elif late is not None and limit >= late and not self.dates.is_over_by(end):
                 blockers = self.dates.in_the_way(limit)
+            elif known is not None and (made := offer(self.cycle, waiting, group, known)):
+                if self.dates.allow_offer(made[1], end):
+                    admit(self.cycle, waiting, known, made)
+                    self.dates.note_start(end, made[1])
+                    return
+                blockers = self._elsewhere(waiting, group, end, limit)
             else:
                 nominee = nominate(self.state, group.book, waiting, self.cycle.ledger, self.now)
                 blockers = self._decide(nominee, group, end, limit)
-                if blockers is None:
-                    return
+            if blockers is None:
+                return
         date = self.dates.give(waiting, group, limit, self._furthest())
         if date is not None:
             self.given.append(date)
             blockers = (Planned(start=date.start, position=self.looked_at), *blockers)
         self._wait(waiting, group, blockers)
+
+    def _elsewhere(
+        self, waiting: Waiting, group: Group, end: Instant, limit: int
+    ) -> tuple[Blocker, ...] | None:
+        """Try other nodes, if dates are on nodes; otherwise say what is in its way."""
+        if self.dates.are_on_nodes:
+            nominee = nominate(self.state, group.book, waiting, self.cycle.ledger, self.now)
+            return self._decide(nominee, group, end, limit)
+        self._late[group] = min(limit, self._late.get(group, limit))
+        return self.dates.in_the_way(limit)
 
     def _decide(
         self, nominee: Nominee, group: Group, end: Instant, limit: int

@@ -35,6 +35,7 @@ class Calendar:
 
     shadow: Shadow | None = None  # there are many dates; each pass makes them anew
     are_known = False
+    are_on_nodes = True
 
     def __init__(self, state: ClusterState, ledger: Ledger, now: Instant, rules: Backfill) -> None:
         self._state = state
@@ -76,6 +77,16 @@ class Calendar:
             if nominee.seeker is not None and not self._move(nominee, nominee.seeker, high):
                 return False
         return True
+
+    def allow_offer(self, booked: Booked, end: Instant) -> bool:
+        """Let pass who ends before the first date, or stays where all dates leave room."""
+        if self._pieces is None or self.is_over_by(end):
+            return True
+        high = self._pieces.cut(end)
+        for cell, amount in booked.charges:
+            if amount > available(cell) - self._pieces.most_used(cell, 0, high) + cell.usage:
+                return False
+        return self._pieces.leaves(self._with_rows(booked.tenants), high)
 
     def _has_quota(self, nominee: Nominee, high: int) -> bool:
         mark = self._ledger.mark()

@@ -14,7 +14,7 @@ import numpy as np
 
 from unisono.engine.ledger import Booked
 from unisono.engine.model.explanation import Blocker, QuotaExhausted
-from unisono.engine.model.names import PODS, FlavorName
+from unisono.engine.model.names import PODS, FlavorName, ResourceName
 from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import Amounts
 from unisono.engine.nominate import menu_of
@@ -28,6 +28,7 @@ from unisono.engine.state.node_table import Integers, NodeTable
 from unisono.engine.state.tenancy import Tenant
 
 _NO_RULES = PreemptionRules()
+COUNTS_KEPT = 1024
 
 
 @dataclass(slots=True, eq=False)
@@ -35,8 +36,12 @@ class Counted:
     """What has to be there for one gang of a group."""
 
     pods: int
+    named: int  # pods that the admission names: those that are done stay in the count
     flavor: FlavorName
+    flavors: tuple[tuple[ResourceName, FlavorName], ...]
     pod_set: str
+    levels: tuple[str, ...]  # in whose order nodes are
+    fills_holes: bool  # nothing tells one node from another but the room on it
     cells: tuple[tuple[Cell, int], ...]  # of quota, for all pods
     columns: tuple[tuple[int, int], ...]  # of nodes, for one pod
     allowed: Mask  # which nodes
@@ -65,25 +70,42 @@ class Counted:
 
     def fits_on(self, free: Integers) -> bool:
         """Say whether nodes with so much free take all pods."""
+        return int(self.capacities(free).sum()) >= self.pods
+
+    def capacities(self, free: Integers) -> Integers:
+        """Return how many pods each node takes, given what is free."""
         rows = self.allowed.shape[0]  # arrays may have room for more nodes than there are
-        caps: Integers | None = None
-        for column, amount in self.columns:
-            here = free[column, :rows]
-            room = here if amount == 1 else here // amount
-            caps = room.copy() if caps is None else np.minimum(caps, room, out=caps)
-        if caps is None:
-            return True
-        return int(np.maximum(caps, 0, out=caps) @ self.allowed) >= self.pods
+        (column, amount), *others = self.columns  # every pod takes at least its place
+        caps: Integers = free[column, :rows] // amount
+        for column, amount in others:
+            np.minimum(caps, free[column, :rows] // amount, out=caps)
+        np.maximum(caps, 0, out=caps)
+        caps *= self.allowed
+        return caps
+
+
+@dataclass(slots=True, frozen=True)
+class _Known:
+    """What was found out about a shape, and about which picture of nodes and queues."""
+
+    stamp: tuple[int, int, int]
+    counted: Counted | None
 
 
 def counted(state: ClusterState, group: Group, waiting: Waiting) -> Counted | None:
     """Return what a group's gangs need, if counting is enough for them."""
     table = state.floor.table
     stamp = (state.config.edition, table.layout, table.traits.version)
-    if group.stamp != stamp:
-        group.stamp = stamp
-        group.counted = _count(state, group, waiting)
-    return group.counted if isinstance(group.counted, Counted) else None
+    if group.stamp == stamp:
+        return group.counted  # type: ignore[return-value]  # whatever was put there below
+    known = group.book.counts.get(waiting.shape.number)
+    if not isinstance(known, _Known) or known.stamp != stamp or waiting.alone:
+        known = _Known(stamp, _count(state, group, waiting))
+        if len(group.book.counts) >= COUNTS_KEPT:
+            group.book.counts.clear()
+        group.book.counts[waiting.shape.number] = known
+    group.stamp, group.counted = stamp, known.counted
+    return known.counted
 
 
 def _count(state: ClusterState, group: Group, waiting: Waiting) -> Counted | None:
@@ -124,13 +146,32 @@ def _count(state: ClusterState, group: Group, waiting: Waiting) -> Counted | Non
     columns = _columns(requests, table)
     if columns is None:
         return None
+    constraint = constraint_for(pod_set, flavors)
+    placement = state.policy.placement
+    rules = state.policy.pods_ready
     return Counted(
         pods=shape.counts[0],
+        named=pod_set.count,
         flavor=options[0].flavor,
+        flavors=tuple(
+            sorted(
+                (resource, choice.options[0].flavor)
+                for choice in menu.choices
+                for _, resource in choice.resources
+            )
+        ),
         pod_set=pod_set.name,
+        levels=floor.surroundings().default_levels(),
+        fills_holes=(
+            not table.gpu_columns()
+            and placement.scoring in ("leftover", "none")
+            and not any(flavor.topology for flavor in flavors)
+            and floor.preference(constraint) is None
+            and (rules is None or not rules.block_admission)
+        ),
         cells=cells,
         columns=columns,
-        allowed=floor.allowed(constraint_for(pod_set, flavors)),
+        allowed=floor.allowed(constraint),
     )
 
 
@@ -155,8 +196,6 @@ def given_back(free: Integers, table: NodeTable, gone: Iterable[Booked]) -> Inte
     for requests, tenants in alike.items():
         rows = np.concatenate([tenant.rows for tenant in tenants])
         pods = np.concatenate([tenant.counts for tenant in tenants])
-        for resource, amount in {PODS: 1, **dict(requests)}.items():
-            column = table.column(resource)
-            if column is not None and amount:
-                np.add.at(after[column], rows, pods * amount)
+        for column, amount in table.columns_of(requests):
+            np.add.at(after[column], rows, pods * amount)
     return after

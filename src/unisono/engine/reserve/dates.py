@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from unisono.engine.cycle import Starting
 from unisono.engine.ledger import Booked, Ledger
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
 from unisono.engine.model.names import Instant
@@ -24,6 +25,7 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.floor import tenants_of
 from unisono.engine.state.node_table import Integers
 from unisono.engine.state.queue_book import QueueBook
+from unisono.engine.state.tenancy import Tenant
 
 
 class Dates(Protocol):
@@ -37,6 +39,11 @@ class Dates(Protocol):
     @property
     def are_known(self) -> bool:
         """Say whether the dates are those of the last pass, so that only newcomers count."""
+        ...
+
+    @property
+    def are_on_nodes(self) -> bool:
+        """Say whether dates have nodes of their own, so that others may have to go elsewhere."""
         ...
 
     @property
@@ -56,6 +63,10 @@ class Dates(Protocol):
         """Say whether a nominee that fits may start; it may have to go to other nodes."""
         ...
 
+    def allow_offer(self, booked: Booked, end: Instant) -> bool:
+        """Say the same of somebody who is counted, and whose nodes are fixed."""
+        ...
+
     def note_start(self, end: Instant, booked: Booked) -> None:
         """Take in that the nominee that was just allowed starts."""
         ...
@@ -69,6 +80,8 @@ class Dates(Protocol):
 
 class OneDate:
     """A date for the first that has to wait."""
+
+    are_on_nodes = False
 
     def __init__(
         self, state: ClusterState, ledger: Ledger, now: Instant, known: Shadow | None
@@ -100,32 +113,51 @@ class OneDate:
         self._next = self.shadow
         if self.shadow is None or end <= self.shadow.start:
             return True
-        shadow = self.shadow
-        if not self._leaves_quota(nominee, shadow):
+        tenants: tuple[Tenant, ...] = ()
+        if nominee.spots:
+            tenants = tenants_of(nominee.waiting.workload, admission_of(nominee))
+        return self._leaves_room(Starting(nominee.assignment.as_charges(), tenants), self.shadow)
+
+    def allow_offer(self, booked: Booked, end: Instant) -> bool:
+        """Let pass who ends before the date, or who leaves enough for it."""
+        self._next = self.shadow
+        if self.shadow is None or end <= self.shadow.start:
+            return True
+        return self._leaves_room(booked, self.shadow)
+
+    def _leaves_room(self, booked: Booked, shadow: Shadow) -> bool:
+        """Say whether whoever has the date still fits while somebody else runs."""
+        room = dict(shadow.room)
+        for cell, amount in booked.charges:
+            if cell in room:
+                room[cell] -= amount
+        if any(left < 0 for left in room.values()):
+            return False
+        if shadow.counted is None and not self._leaves_quota(booked, shadow):
             return False
         if shadow.gang is None and shadow.counted is None:
             return True
-        tenants = tenants_of(nominee.waiting.workload, admission_of(nominee))
-        free = without(shadow.free, tenants, self._state.floor.table)
+        for tenant in booked.tenants:
+            self._state.floor.tenancy.locate(tenant)
+        free = without(shadow.free, booked.tenants, self._state.floor.table)
         if shadow.counted is not None:
             fits = shadow.counted.fits_on(free)
         else:
             assert shadow.gang is not None, "one of them says whether it fits"
             answer = self._state.outlook.place(shadow.gang, free)
             fits = not isinstance(answer, GangDoesNotFit)
-        if not fits:
-            return False
-        self._next = shadow.with_free(free)
-        return True
+        if fits:
+            self._next = shadow.with_less(free, tuple(room.items()))
+        return fits
 
-    def _leaves_quota(self, nominee: Nominee, shadow: Shadow) -> bool:
+    def _leaves_quota(self, booked: Booked, shadow: Shadow) -> bool:
         """Say whether both fit into their quota once the others have ended."""
         ledger = self._ledger
         mark = ledger.mark()
         for running in shadow.gone:
             ledger.remove(running.charges)
         ledger.add(shadow.charges)
-        fits = all(amount <= available(cell) for cell, amount in nominee.charges.items() if amount)
+        fits = all(amount <= available(cell) for cell, amount in booked.charges if amount)
         ledger.rollback(mark)
         return fits
 
@@ -208,6 +240,7 @@ class OneDate:
                     end=Instant(at + limit_ms),
                     gone=gone,
                     charges=known.cells,
+                    room=tuple((cell, -missing) for cell, missing in short.items()),
                     gang=None,
                     counted=known,
                     free=free,
@@ -235,6 +268,7 @@ class OneDate:
             end=end,
             gone=gone,
             charges=nominee.assignment.as_charges(),
+            room=(),
             gang=gang,
             counted=None,
             free=free,

@@ -11,7 +11,6 @@ import copy
 import numpy as np
 
 from unisono.engine.model.explanation import GangDoesNotFit
-from unisono.engine.model.names import PODS
 from unisono.engine.place.feasible import Feasibility
 from unisono.engine.place.gang import Gang, Spot
 from unisono.engine.state.floor import Floor
@@ -53,13 +52,9 @@ class Outlook:
 
 
 def without(free: Integers, tenants: tuple[Tenant, ...], table: NodeTable) -> Integers:
-    """Return what is left once tenants sit there too."""
+    """Return what is left once tenants, whose rows are known, sit there too."""
     left = free.copy()
     for tenant in tenants:
-        rows = np.array([table.row_of[name] for name, _ in tenant.nodes], np.intp)
-        counts = np.array([count for _, count in tenant.nodes], np.int64)
-        for resource, amount in {PODS: 1, **dict(tenant.requests)}.items():
-            column = table.column(resource)
-            if column is not None and amount:
-                left[column, rows] -= counts * amount
+        for column, amount in table.columns_of(tenant.requests):
+            left[column, tenant.rows] -= tenant.counts * amount
     return left

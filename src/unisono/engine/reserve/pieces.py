@@ -144,6 +144,16 @@ class Pieces:
         least: Integers = self._free[self._rows(low, high)].min(axis=0)
         return least
 
+    def leaves(self, tenants: tuple[Tenant, ...], high: int) -> bool:
+        """Say whether nodes have room for tenants from now on through the pieces below `high`."""
+        free = self.least_free(0, high)
+        for tenant in tenants:
+            for column, amount in self._table.columns_of(tenant.requests):
+                free[column, tenant.rows] -= tenant.counts * amount
+                if (free[column, tenant.rows] < 0).any():
+                    return False
+        return True
+
     def most_used(self, cell: Cell, low: int, high: int) -> int:
         """Return the most that is used of an account through the pieces [low, high)."""
         used = self.usage.get(cell)

@@ -32,6 +32,7 @@ class Shadow:
     end: Instant
     gone: tuple[Booked, ...]  # who will have ended by then
     charges: Charges
+    room: Charges  # what is left of its accounts then, if counting is enough for it
     gang: Gang | None  # None: there are no nodes
     counted: Counted | None  # set: counting is enough to know whether it fits
     free: Integers  # on nodes at that instant, before it starts itself
@@ -45,6 +46,6 @@ class Shadow:
         """Return the shadow when somebody starts who will have ended by then."""
         return replace(self, gone=(*self.gone, booked))
 
-    def with_free(self, free: Integers) -> Shadow:
-        """Return the shadow when somebody takes room that would have been free."""
-        return replace(self, free=free)
+    def with_less(self, free: Integers, room: Charges) -> Shadow:
+        """Return the shadow when somebody takes what would have been free."""
+        return replace(self, free=free, room=room)

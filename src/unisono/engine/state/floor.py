@@ -21,7 +21,7 @@ from unisono.engine.place.gang import Gang, Placer, Spot
 from unisono.engine.place.request import Surroundings
 from unisono.engine.state import changes
 from unisono.engine.state.config import Config
-from unisono.engine.state.node_table import NodeTable
+from unisono.engine.state.node_table import Integers, NodeTable, Rows
 from unisono.engine.state.queue_book import Running
 from unisono.engine.state.tenancy import Tenancy, Tenant
 from unisono.engine.state.timers import NODES, Timers
@@ -139,6 +139,14 @@ class Floor:
     def allowed(self, constraint: Constraint) -> Mask:
         """Say for every row whether a constraint lets pods go there."""
         return self._feasibility.allowed(constraint)
+
+    def preference(self, constraint: Constraint) -> Integers | None:
+        """Return how much every row is preferred; None if all are alike."""
+        return self._feasibility.preference(constraint)
+
+    def in_order(self, levels: tuple[str, ...]) -> Rows:
+        """Return the rows of nodes in the order of these levels."""
+        return self._feasibility.view(levels).rows
 
     def surroundings(self) -> Surroundings:
         """Return what a gang's wishes are read against."""

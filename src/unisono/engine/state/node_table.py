@@ -29,6 +29,8 @@ DEFAULT_PODS = 110
 # A reader that is further behind than this rereads everything; keeping more would only cost memory.
 JOURNAL_KEPT = 16384
 MANY_ROWS = 512
+# Requests whose columns are remembered; looking them up again costs a microsecond.
+REQUESTS_KEPT = 1024
 # Above this share of new nodes sorting all names is cheaper than finding each its place.
 JOINED_SHARE = 64
 NAME_FIELD = "metadata.name"  # node affinity may match it like a label
@@ -95,6 +97,7 @@ class NodeTable:
         self._labels: dict[str, tuple[Codes, dict[str, int]]] = {}
         self._taints: tuple[Codes, dict[tuple[Taint, ...], int]] | None = None
         self._held: dict[str, set[int]] = {}
+        self._columns_of: dict[Amounts, tuple[tuple[int, int], ...]] = {}
 
     def __len__(self) -> int:
         """Return how many rows there are, unused ones included."""
@@ -183,12 +186,22 @@ class NodeTable:
     def _add(self, rows: Rows, counts: Integers, requests: Amounts) -> None:
         if not rows.shape[0]:
             return
-        wanted = {PODS: 1, **dict(requests)}
-        for resource, amount in wanted.items():
-            if amount:
-                free = self.free_of(self._column(resource))  # which may make room for one more
-                free[rows] = free[rows] + counts * amount
+        for column, amount in self.columns_of(requests):
+            free = self.free[column]
+            free[rows] += counts if amount == 1 else counts * amount
         self.usage.note(rows)
+
+    def columns_of(self, requests: Amounts) -> tuple[tuple[int, int], ...]:
+        """Return what one pod takes of which column; columns are added for what is new."""
+        known = self._columns_of.get(requests)
+        if known is None:
+            if len(self._columns_of) >= REQUESTS_KEPT:
+                self._columns_of.clear()
+            wanted = {PODS: 1, **dict(requests)}
+            known = self._columns_of[requests] = tuple(
+                (self._column(resource), amount) for resource, amount in wanted.items() if amount
+            )
+        return known
 
     # --- reading ---------------------------------------------------------------------------------
 

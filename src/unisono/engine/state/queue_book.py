@@ -49,6 +49,7 @@ class QueueBook:
     lines: Lines | TurnLines = field(default_factory=Lines)
     running: dict[WorkloadKey, Running] = field(default_factory=dict)
     menus: dict[int, Menu] = field(default_factory=dict)  # by shape number
+    counts: dict[int, object] = field(default_factory=dict)  # by shape, see `reserve.counting`
     blocker: Blocker | None = None  # inactive or stopped: nobody here is examined
     # The last verdict on a head that stays where it is.
     head_wait: tuple[WorkloadKey, tuple[Blocker, ...]] | None = None

@@ -18,6 +18,13 @@ from unisono.engine.model.resources import Amounts
 from unisono.engine.place.crowd import Crowd, Members
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
 
+_Nodes = tuple[tuple[NodeName, int], ...]
+_Located = tuple[_Nodes, Rows, Integers]
+_NOWHERE: Rows = np.zeros(0, np.intp)
+_NOBODY: Integers = np.zeros(0, np.int64)
+# A cycle tries few places at a time.
+LOCATED_KEPT = 512
+
 
 @dataclass(slots=True, eq=False)
 class Tenant:
@@ -29,8 +36,8 @@ class Tenant:
     labels: dict[str, str] = field(default_factory=dict)
     host_ports: tuple[HostPort, ...] = ()
     anti_affinity: tuple[PodRule, ...] = ()
-    rows: Rows = field(default_factory=lambda: np.zeros(0, np.intp))
-    counts: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    rows: Rows = field(default_factory=lambda: _NOWHERE)
+    counts: Integers = field(default_factory=lambda: _NOBODY)
 
 
 class Tenancy:
@@ -42,6 +49,9 @@ class Tenancy:
         self.moves = 0  # grows when somebody comes or goes, or a node changes
         self._tenants: dict[Tenant, None] = {}
         self._homeless: dict[NodeName, dict[Tenant, None]] = {}
+        # Rows by the identity of the list of nodes, which is kept so that it stays what it is.
+        self._located: dict[int, _Located] = {}
+        self._layout = -1
 
     def occupy(self, tenant: Tenant) -> None:
         """Let pods sit on their nodes."""
@@ -95,10 +105,22 @@ class Tenancy:
 
     def locate(self, tenant: Tenant) -> None:
         """Find the rows of a tenant's nodes."""
+        known = self._located.get(id(tenant.nodes))
+        if known is None or self._layout != self.table.layout:
+            known = self._look_up(tenant.nodes)
+        _, tenant.rows, tenant.counts = known
+
+    def _look_up(self, nodes: _Nodes) -> _Located:
+        """Find the rows of nodes, and remember them: they are asked for several times in a row."""
+        if self._layout != self.table.layout or len(self._located) >= LOCATED_KEPT:
+            self._layout = self.table.layout
+            self._located.clear()
         row_of = self.table.row_of
-        there = [(row_of[name], count) for name, count in tenant.nodes if name in row_of]
-        tenant.rows = np.array([row for row, _ in there], np.intp)
-        tenant.counts = np.array([count for _, count in there], np.int64)
+        there = [(row_of[name], count) for name, count in nodes if name in row_of]
+        rows = np.array([row for row, _ in there], np.intp)
+        counts = np.array([count for _, count in there], np.int64)
+        known = self._located[id(nodes)] = (nodes, rows, counts)
+        return known
 
     def _seat(self, tenant: Tenant) -> None:
         self.locate(tenant)
@@ -110,5 +132,4 @@ class Tenancy:
 
     def _unseat(self, tenant: Tenant) -> None:
         self.table.give_back(tenant.rows, tenant.counts, tenant.requests)
-        tenant.rows = np.zeros(0, np.intp)
-        tenant.counts = np.zeros(0, np.int64)
+        tenant.rows, tenant.counts = _NOWHERE, _NOBODY
