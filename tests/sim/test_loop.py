@@ -112,7 +112,15 @@ def test_whoever_has_a_checkpoint_goes_on_from_there() -> None:
     restarts = Restarts(checkpoint_s=40, restore_s=5)
     outcome = simulate(trace, processors(2), POLICIES["kueue"], restarts=restarts, checked=True)
     assert outcome.end.tolist() == [80 + 5 + 60, 80, 680]
-    assert outcome.lost[0] == 20
+    assert outcome.lost[0] == 20 + 5  # restoring is no progress
+    assert slowdowns(outcome)[0] == pytest.approx(1.45)
+
+
+def test_queues_own_all_of_the_cluster_together() -> None:
+    """A job that needs everything starts once everybody else has gone, whoever owns how much."""
+    trace = jobs((0, 1, 10, 10), (0, 1, 11, 11), (1, 8, 5, 5), queue=["a", "b", "c"])
+    outcome = simulate(trace, processors(8), POLICIES["kueue"], checked=True)
+    assert starts(outcome) == [0, 0, 11]
 
 
 def test_who_ran_where() -> None:
@@ -121,6 +129,8 @@ def test_who_ran_where() -> None:
     assert spans is not None
     assert [spans.names[node] for node in spans.node] == ["n0", "n1"]
     assert (spans.start.tolist(), spans.end.tolist()) == ([0, 0], [10, 10])
+    assert spans.size is not None
+    assert spans.size.tolist() == [1000, 1000, 1000]
 
 
 @pytest.mark.parametrize("name", sorted(POLICIES))

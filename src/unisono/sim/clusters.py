@@ -12,13 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.node import HOSTNAME, Node
 from unisono.engine.model.resources import amounts, is_gpu
 from unisono.kinds.world import read_world
 from unisono.sim.errors import BadTrace
 from unisono.sim.outcome import Capacity
-from unisono.sim.trace import WHOLE_GPU
+from unisono.sim.trace import WHOLE_GPU, IntArray
 from unisono.sim.traces.files import Sheet, read_bytes, read_sheet
 
 GPU = "nvidia.com/gpu"
@@ -69,6 +71,13 @@ def capacity_of(nodes: Iterable[Node]) -> Capacity:
         memory=sums["memory"] // MIB,
         gpu_milli=sums["gpu"] * WHOLE_GPU,
     )
+
+
+def node_sizes(nodes: Sequence[Node]) -> IntArray:
+    """Return how large each node is: thousandths of GPUs if any has some, else of CPUs."""
+    each = [capacity_of([node]) for node in nodes]
+    has_gpus = any(one.gpu_milli for one in each)
+    return np.array([one.gpu_milli if has_gpus else one.cpu for one in each], np.int64)
 
 
 def _openb(sheet: Sheet) -> tuple[Node, ...]:

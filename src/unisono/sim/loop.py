@@ -21,7 +21,7 @@ from unisono.engine.model.plan import Admit, Plan, evictions
 from unisono.engine.rehearsal import leave, refuse_if_broken
 from unisono.engine.state.changes import TimePassed, WorkloadGone, WorkloadWaits
 from unisono.engine.state.filing import carry_out
-from unisono.sim.clusters import capacity_of
+from unisono.sim.clusters import capacity_of, node_sizes
 from unisono.sim.outcome import Depth, Effort, Outcome, Spans, Stretches, make_outcome
 from unisono.sim.setup import Rules, entitlements, key_of, make_state, row_of, workload_maker
 from unisono.sim.trace import Trace
@@ -152,6 +152,7 @@ class _Run:
     def _complete(self, row: int, now: float) -> None:
         self.end[row] = now
         self._stop(row, now)
+        self.lost[row] += self._overhead.get(row, 0.0)  # restoring is no progress
         self.state.apply(WorkloadGone(key_of(row)))
 
     def _decide(self, now: float, instant: Instant) -> None:
@@ -214,9 +215,10 @@ class _Run:
         stops = {stop.workload: stop for stop in made.stops}
         for eviction in evictions(made):
             row = row_of(eviction.workload)
-            worked = max(0.0, self._stop(row, now) - self._overhead.get(row, 0.0))
+            stayed = self._stop(row, now)
+            worked = max(0.0, stayed - self._overhead.get(row, 0.0))
             kept = self.restarts.kept(worked)
-            self.lost[row] += worked - kept
+            self.lost[row] += stayed - kept
             self._run_s[row] -= kept
             self._overhead[row] = self.restarts.restore_s if kept else self._overhead.get(row, 0.0)
             self.preemptions[row] += 1
@@ -235,6 +237,7 @@ class _Run:
                 start=np.array(log.span_start),
                 end=np.array(log.span_end),
                 pods=np.array(log.span_pods, np.int64),
+                size=node_sizes(self.nodes),
             )
         return make_outcome(
             self.rules.name,

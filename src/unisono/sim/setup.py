@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import msgspec
 import numpy as np
@@ -114,8 +115,10 @@ def make_state(nodes: tuple[Node, ...], rules: Rules, trace: Trace) -> ClusterSt
     if rules.apart:
         state.apply(changes.CohortSet(Cohort(name=_COHORT)))
     parts = entitlements(trace) if rules.apart else np.ones(1)
-    for number, part in enumerate(parts.tolist()):
-        state.apply(changes.QueueSet(_cluster_queue(number, part, whole, rules)))
+    # Cut like a cake, and all of it: what rounding lost would keep out who needs the whole cluster.
+    cuts = [0.0, *np.cumsum(parts)[:-1].tolist(), 1.0]
+    for number, (low, high) in enumerate(pairwise(cuts)):
+        state.apply(changes.QueueSet(_cluster_queue(number, (low, high), whole, rules)))
     for number in range(len(trace.queues)):
         owner = QueueName(f"q{number if rules.apart else 0}")
         state.apply(changes.LocalQueueSet(LocalQueue(key=local_queue(number), queue=owner)))
@@ -140,10 +143,11 @@ def _whole(nodes: tuple[Node, ...], trace: Trace) -> dict[ResourceName, int]:
 
 
 def _cluster_queue(
-    number: int, part: float, whole: dict[ResourceName, int], rules: Rules
+    number: int, part: tuple[float, float], whole: dict[ResourceName, int], rules: Rules
 ) -> ClusterQueue:
+    low, high = part
     quotas = tuple(
-        ResourceQuota(resource=resource, nominal=int(amount * part))
+        ResourceQuota(resource=resource, nominal=round(amount * high) - round(amount * low))
         for resource, amount in sorted(whole.items())
     )
     return ClusterQueue(
