@@ -111,12 +111,12 @@ def _decide(
     lifted = cycle.ledger.lift()  # every head is nominated on the same picture
     nominee = nominate(cycle.state, book, head, cycle.ledger, cycle.now)
     cycle.ledger.put_back(lifted)
-    waits = len(cycle.waits)
+    waits, admitted = len(cycle.waits), len(cycle.admissions)
     cycle.decide(nominee)
-    if len(cycle.waits) > waits:
-        return cycle.waits[-1].outcome == "park"
-    desk.count(head.workload.key, started)
-    return True
+    if len(cycle.admissions) > admitted:
+        desk.count(head.workload.key, started)
+        return True
+    return len(cycle.waits) > waits and cycle.waits[-1].outcome == "park"
 
 
 def _barred(book: QueueBook, head: Waiting, over: LimitReached) -> Wait:

@@ -10,6 +10,7 @@ remembering a number that was already computed. An empty answer means that nothi
 | `admission`   | may this workload start at all, now, in that queue?                        |
 | `assignment`  | are its counts and flavors ones that spec quota §7 allows?                 |
 | `quota`       | does everything fit, before and after the victims have left?               |
+| `limits`      | do accounts, QOS and users stay within what they may have?                 |
 | `nodes`       | has every pod a node where it may run and where there is room?             |
 | `neighbours`  | are ports, (anti-)affinity and spread between pods kept?                   |
 | `closeness`   | are pods in one domain that have to be?                                    |
@@ -34,6 +35,7 @@ from unisono.engine.audit.awaits import check_awaits
 from unisono.engine.audit.dates import check_dates
 from unisono.engine.audit.explanations import check_explanations
 from unisono.engine.audit.identity import check_identity
+from unisono.engine.audit.limits import check_limits
 from unisono.engine.audit.nodes import check_nodes
 from unisono.engine.audit.preemption import check_preemptions
 from unisono.engine.audit.quota import check_quota
@@ -61,6 +63,7 @@ def audit(
         *check_candidates(world, plan),
         *check_assignments(world, plan),
         *check_quota(world, plan),
+        *check_limits(world, plan),
         *check_nodes(world, plan),
         *check_preemptions(world, plan),
         *check_dates(world, plan),

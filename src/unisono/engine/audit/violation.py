@@ -31,6 +31,7 @@ Rule = Literal[
     "uncovered",  # a resource for which the queue has no quota
     # quota
     "over-quota",  # more is used than there is
+    "over-limit",  # more than an account or a QOS may have together
     "borrow-level",  # says that it borrows and does not, or the reverse
     # nodes
     "unplaced",  # not as many pods have nodes as have to run

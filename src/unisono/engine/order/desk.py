@@ -97,8 +97,9 @@ class TurnDesk:
             set_to=set_priority(workload, self.directory, self.rules),
             tier=member.partition.tier if member.partition is not None else 1,
         )
-        standing.blocker = refusal or self.limits.on_its_own(standing)
-        self._weigh(workload, standing)
+        if admission is None:  # what runs is not asked whether it may, nor how urgent it is
+            standing.blocker = refusal or self.limits.on_its_own(standing)
+            self._weigh(workload, standing)
         return standing
 
     def _weigh(self, workload: Workload, standing: Standing) -> None:

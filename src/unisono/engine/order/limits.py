@@ -16,11 +16,11 @@ from typing import Literal
 
 from unisono.engine.model.explanation import LimitReached
 from unisono.engine.model.names import Instant
-from unisono.engine.model.turns import Limits, Partition, TresAmounts
+from unisono.engine.model.turns import NO_LIMITS, Limits, Partition, TresAmounts
 from unisono.engine.order.accounts import Accounts
 from unisono.engine.order.factors import Standing
 from unisono.engine.order.limit_codes import Form, Side, limit_code
-from unisono.engine.order.membership import NONE
+from unisono.engine.order.membership import NONE, Member
 from unisono.engine.order.tallies import Per, Scope, Tallies, billed
 from unisono.engine.order.tres import Tres
 
@@ -49,6 +49,7 @@ class LimitDesk:
 
     def __init__(self, accounts: Accounts) -> None:
         self._accounts = accounts
+        self._owners: dict[tuple[int, str, str], list[Owner]] = {}
 
     # --- one workload ----------------------------------------------------------------------------
 
@@ -65,6 +66,8 @@ class LimitDesk:
     def _own(self, standing: Standing, *, denied: bool) -> Iterator[LimitReached]:
         yield from _partition_terms(standing)
         owners, wanted = self.owners(standing), billed(standing)
+        if not owners:
+            return
         own: tuple[tuple[Form, str, Tres], ...] = (
             ("job", "tres_per_job", wanted),
             ("node", "tres_per_node", standing.size.per_node),
@@ -99,10 +102,12 @@ class LimitDesk:
         fades_below: FadesBelow,
     ) -> LimitReached | None:
         """Return the first limit that the workload would break if it started now."""
+        owners = self.owners(standing)
+        if not owners:
+            return None
         number = standing.member.association
         itself = self._accounts.owner(number) if number != NONE else ""
         asked = _Asked(standing, now, tallies, self._whose, itself)
-        owners = self.owners(standing)
         for broken in _count_limits(owners, asked):
             return broken
         for owner in owners:
@@ -115,6 +120,18 @@ class LimitDesk:
     def owners(self, standing: Standing) -> list[Owner]:
         """Return everybody whose limits a workload has to keep, in the order of precedence."""
         member = standing.member
+        key = (
+            member.association,
+            member.qos.name if member.qos is not None else "",
+            member.partition.name if member.partition is not None else "",
+        )
+        known = self._owners.get(key)
+        if known is None:  # who sets no limits has no say
+            found = [one for one in self._find_owners(member) if one.limits != NO_LIMITS]
+            known = self._owners[key] = found
+        return known
+
+    def _find_owners(self, member: Member) -> list[Owner]:
         both = [member.partition_qos, member.qos]
         if member.qos is not None and member.qos.over_partition:
             both.reverse()

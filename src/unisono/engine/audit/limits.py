@@ -1,0 +1,120 @@
+"""Does everybody stay within what accounts and QOS may have together? (spec turns §2 and §7)
+
+Counted from the holdings and the plan alone: workloads and TRES of every account with all below it,
+of every QOS, and of every user in a QOS. Limits on one workload, and on what was used in the past,
+are not counted again here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unisono.engine.audit.violation import Violation
+from unisono.engine.audit.world import World
+from unisono.engine.model.names import namespace_of
+from unisono.engine.model.plan import Plan
+from unisono.engine.model.turns import ROOT, Limits, TresAmounts, Turns
+from unisono.engine.model.workload import Admission, Workload
+
+_Counts = dict[tuple[str, str], int]  # whose, and of what
+
+
+def check_limits(world: World, plan: Plan) -> Iterator[Violation]:
+    """Check every admission against the limits above it, in the order of the plan."""
+    rules = world.policy.turns
+    if rules is None or not plan.admissions:
+        return
+    counts: _Counts = {}
+    replaced = {admit.replaces for admit in plan.admissions}
+    for holding in world.holdings.values():
+        if holding.workload.key not in replaced:
+            _count(counts, rules, holding.workload, holding.admission)
+    for admit in plan.admissions:
+        workload = world.waiting.get(admit.workload)
+        if workload is None:
+            continue
+        if workload.turn.hold or workload.turn.priority == 0:
+            message = "it is held"
+            yield Violation(rule="not-queueable", workload=workload.key, message=message)
+        _count(counts, rules, workload, admit.admission)
+        wanted = {"jobs": 1, **_tres(workload, admit.admission)}
+        for whose, what, limit in _limits(rules, workload):
+            used = counts.get((whose, what), 0)
+            if wanted.get(what) and used > limit:
+                message = f"{whose} would have {used} of {limit} {what}"
+                yield Violation(rule="over-limit", workload=workload.key, message=message)
+
+
+def _count(counts: _Counts, rules: Turns, workload: Workload, admission: Admission) -> None:
+    for what, amount in {"jobs": 1, **_tres(workload, admission)}.items():
+        for whose in dict.fromkeys(whose for whose, *_ in _owners(rules, workload)):
+            counts[whose, what] = counts.get((whose, what), 0) + amount
+
+
+def _limits(rules: Turns, workload: Workload) -> Iterator[tuple[str, str, int]]:
+    for whose, jobs, tres in _owners(rules, workload):
+        if jobs is not None:
+            yield whose, "jobs", jobs
+        for name, limit in tres:
+            if name.startswith("gres/") or name in ("cpu", "mem"):
+                yield whose, name, limit
+
+
+def _owners(rules: Turns, workload: Workload) -> Iterator[tuple[str, int | None, TresAmounts]]:
+    """Yield everybody that a workload counts for, and what they may have."""
+    accounts = {one.account: one for one in rules.associations if one.user is None}
+    account = _account(rules, workload, set(accounts) | {ROOT})
+    partition = next((one for one in rules.partitions if one.name == workload.turn.partition), None)
+    for qos in rules.qos:
+        is_its = qos.name == _qos_of(rules, workload)
+        if is_its or (partition is not None and partition.qos == qos.name):
+            yield f"QOS {qos.name}", qos.limits.group_jobs, qos.limits.group_tres
+            if is_its and partition is None and account:
+                user = f"user {workload.turn.user} in QOS {qos.name}"
+                yield user, qos.limits.jobs_per_user, qos.limits.tres_per_user
+    seen: set[str] = set()
+    while account and account not in seen:
+        seen.add(account)
+        limits = accounts[account].limits if account in accounts else Limits()
+        yield f"account {account}", limits.group_jobs, limits.group_tres
+        parent = accounts[account].parent if account in accounts else ROOT
+        account = parent if account != ROOT else ""
+
+
+def _account(rules: Turns, workload: Workload, known: set[str]) -> str:
+    of, namespace = dict(rules.accounts_of), namespace_of(workload.queue)
+    if workload.turn.account:
+        return workload.turn.account if workload.turn.account in known else ""
+    for name in (of.get(workload.queue), of.get(namespace)):
+        if name:
+            return name if name in known else ""
+    if namespace in known:
+        return namespace
+    return rules.default_account if rules.default_account in known else ""
+
+
+def _qos_of(rules: Turns, workload: Workload) -> str:
+    """Return its QOS; one that only an account or a user defaults to is not followed here."""
+    if workload.turn.qos:
+        return workload.turn.qos
+    return "" if any(one.default_qos for one in rules.associations) else rules.default_qos
+
+
+def _tres(workload: Workload, admission: Admission) -> dict[str, int]:
+    """Return what the pods that still have to run ask for, in thousandths."""
+    granted = {one.name: one.count for one in admission.pod_sets}
+    done = dict(workload.reclaimable)
+    total: dict[str, int] = {}
+    for one in workload.pod_sets:
+        pods = max(0, granted.get(one.name, one.count) - done.get(one.name, 0))
+        for resource, amount in one.requests:
+            if resource == "cpu":
+                name, each = "cpu", amount
+            elif resource == "memory":
+                name, each = "mem", -(-amount * 1000 // 2**20)
+            elif resource == "gpu" or resource.endswith("/gpu") or "/mig-" in resource:
+                name, each = "gres/gpu", amount * 1000
+            else:
+                name, each = f"gres/{resource.rpartition('/')[2]}", amount * 1000
+            total[name] = total.get(name, 0) + each * pods
+    return total

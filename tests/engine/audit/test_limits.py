@@ -1,0 +1,70 @@
+"""The auditor counts limits by itself: a plan that breaks one is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.support.turns_builders import TREE, cluster, job, turns
+from unisono.engine.audit import audit
+from unisono.engine.cycle import plan
+from unisono.engine.model.policy import Policy
+from unisono.engine.model.snapshot import Snapshot
+from unisono.engine.model.turns import Association, Limits, Qos, Turns
+from unisono.engine.rehearsal import rehearse
+from unisono.engine.state import changes
+from unisono.engine.state.views import snapshot
+
+GPU = "gres/gpu"
+
+
+def rules_of(**limits: Any) -> tuple[Turns, Turns]:
+    """Return rules without limits, and the same with some on a QOS and on an account."""
+    qos = Qos(name="normal", limits=Limits(**limits))
+    tree = (*TREE[1:], Association(account="prod", limits=Limits(group_jobs=2)))
+    free = turns(partitions=(), qos=(Qos(name="normal"),))
+    return free, turns(partitions=(), qos=(qos,), associations=tree)
+
+
+def world_with(limits: dict[str, Any], *, held: bool = False) -> tuple[Snapshot, Any]:
+    """Return a plan that nobody limited, and the picture it was made from with limits in it."""
+    free, limited = rules_of(**limits)
+    state = cluster(free)
+    state.apply(changes.WorkloadWaits(job("a", gpu=4, cpu=4, account="prod", user="mail")))
+    rehearse(state, state.now)
+    state.apply(changes.WorkloadWaits(job("b", gpu=4, cpu=4, account="prod", user="mail")))
+    made = plan(state, state.now)
+    seen = msgspec.structs.replace(snapshot(state), policy=Policy(turns=limited))
+    if held:
+        waiting = tuple(
+            msgspec.structs.replace(one, turn=msgspec.structs.replace(one.turn, hold="user"))
+            for one in seen.waiting
+        )
+        seen = msgspec.structs.replace(seen, waiting=waiting)
+    return seen, made
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"group_tres": ((GPU, 7000),)},
+        {"tres_per_user": (("mem", 8_191_000),)},
+        {"group_jobs": 1},
+        {"jobs_per_user": 1},
+    ],
+)
+def test_too_much_is_found(limits: dict[str, Any]) -> None:
+    seen, made = world_with(limits)
+    assert [one.rule for one in audit(seen, made)] == ["over-limit"]
+
+
+def test_exactly_the_limit_is_fine() -> None:
+    limits = {"group_tres": ((GPU, 8000), ("cpu", 8000)), "jobs_per_user": 2}
+    assert audit(*world_with(limits)) == ()
+
+
+def test_who_is_held_must_not_start() -> None:
+    seen, made = world_with({}, held=True)
+    assert [one.rule for one in audit(seen, made)] == ["not-queueable"]
