@@ -22,6 +22,7 @@ from unisono.engine.model.names import (
 from unisono.engine.model.node import NodePod
 from unisono.engine.model.queue import ClusterQueue, Flavor, LocalQueue
 from unisono.engine.model.workload import Holding, Workload
+from unisono.engine.reserve.history import History, alike, with_limit
 from unisono.kinds.candidates import KUEUE_WORKLOAD, Candidate, candidates
 from unisono.kinds.doors import Doors
 from unisono.kinds.kueue.workload_rules import (
@@ -29,6 +30,8 @@ from unisono.kinds.kueue.workload_rules import (
     GATED_BY,
     holding_of,
     is_finished,
+    owner_of,
+    run_of,
     workload_of,
 )
 from unisono.kinds.managing import QUEUE_LABEL_PATH
@@ -40,6 +43,7 @@ from unisono.kinds.resource_rules import ResourceRules
 from unisono.kinds.running import BoundPods, holding_of_job, is_bound
 from unisono.kinds.seats import seated, seats_for, stranger
 from unisono.kinds.settings import Settings
+from unisono.kinds.times import active_seconds, times_of
 from unisono.kinds.turns import turn_of
 
 MAX_EXECUTION_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"
@@ -60,6 +64,8 @@ class Surroundings:
     flavors: Mapping[FlavorName, Flavor]
     hosts: Mapping[str, NodeName]  # nodes by their host names
     bound: BoundPods
+    default_limits: Mapping[LocalQueueKey, int] = field(default_factory=dict)
+    history: History = field(default_factory=History)  # of what is over
     is_complete: bool = True  # False: some file could not be read, so references may be right
 
 
@@ -95,7 +101,10 @@ def populate(around: Surroundings) -> Population:
     """Read every workload and every job that is managed."""
     found: list[tuple[int, Workload | Holding]] = []
     unmanaged: list[WorkloadKey] = []
-    for entry in around.objects.entries(KUEUE_WORKLOAD):
+    written = around.objects.entries(KUEUE_WORKLOAD)
+    for entry in written:
+        _learn(entry, around)
+    for entry in written:
         if not is_finished(entry.manifest):
             found.append((entry.index, _from_workload(entry, around)))
     for candidate in candidates(around.objects, around.registry, around.bound):
@@ -148,16 +157,33 @@ def _created_at(entry: Entry, around: Surroundings) -> Instant:
 # ---- Workloads ---------------------------------------------------------------------------------
 
 
-def _from_workload(entry: Entry, around: Surroundings) -> Workload | Holding:
-    written = entry.manifest
-    made = workload_of(
-        written,
+def _read(entry: Entry, around: Surroundings) -> Workload:
+    return workload_of(
+        entry.manifest,
         _reading(entry, around),
         uid=_uid(entry),
         priority=_priority(entry, around.objects),
         created_at=_created_at(entry, around),
         policy=around.settings.policy,
     )
+
+
+def _learn(entry: Entry, around: Surroundings) -> None:
+    """Note how long a workload ran that is over."""
+    ran = run_of(entry.manifest)
+    if ran is not None:
+        kind = alike(_read(entry, around), owner_of(entry.manifest))
+        around.history.note(kind, uid=_uid(entry), ended_at=ran[0], ran_ms=ran[1])
+
+
+def _limited(made: Workload, owner: str, around: Surroundings) -> Workload:
+    default = around.default_limits.get(made.queue)
+    return with_limit(made, owner=owner, default_ms=default, history=around.history)
+
+
+def _from_workload(entry: Entry, around: Surroundings) -> Workload | Holding:
+    written = entry.manifest
+    made = _limited(_read(entry, around), owner_of(written), around)
     holding = holding_of(written, made)
     if holding is None:
         _check_queue(written.spec.queue_name, "spec.queueName", entry, around)
@@ -199,6 +225,12 @@ def _from_candidate(
         return None
     if candidate.queue_label:
         _check_queue(candidate.queue_label, QUEUE_LABEL_PATH, entry, around)
+    times = times_of(
+        entry.metadata.annotations,
+        entry.notes,
+        created_at=_created_at(entry, around),
+        active_s=active_seconds(entry.document.raw),
+    )
     made = Workload(
         key=_key(candidate),
         uid=_uid(entry) + candidate.part,
@@ -213,7 +245,12 @@ def _from_candidate(
         min_total=asked.min_total,
         can_shrink=entry.metadata.annotations.get(CAN_SHRINK) == "true",
         turn=turn_of(entry.metadata, entry.notes),
+        time_limit_ms=times.limit_ms,
+        limit_from=times.limit_from,
+        begin_at=times.begin_at,
+        deadline=times.deadline,
     )
+    made = _limited(made, entry.name, around)
     behind = _queue_behind(door, around)
     bound = around.bound.of_job(entry) or [pod for pod in candidate.pods if is_bound(pod.manifest)]
     if not bound or behind is None:

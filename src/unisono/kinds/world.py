@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.names import Instant, LocalQueueKey, WorkloadKey
 from unisono.engine.model.node import Node, Topology
 from unisono.engine.model.snapshot import Namespace, Snapshot
 from unisono.engine.model.turns import UsageRecord
@@ -38,6 +38,7 @@ from unisono.kinds.running import BoundPods
 from unisono.kinds.scheduling_policy import SchedulingPolicy
 from unisono.kinds.seats import hosts_of
 from unisono.kinds.settings import Settings, settings_of
+from unisono.kinds.times import default_limit_of
 from unisono.kinds.turns import usage_of
 from unisono.kinds.volcano.hypernodes import hypernode_labels, hypernode_topology
 from unisono.kinds.volcano.queues import ANY_NODE
@@ -161,6 +162,7 @@ def _snapshot(
             flavors={flavor.name: flavor for flavor in flavors},
             hosts=hosts_of(objects),
             bound=BoundPods(objects),
+            default_limits=_default_limits(objects),
             is_complete=is_complete,
         )
     )
@@ -180,6 +182,21 @@ def _snapshot(
         waiting=tuple(population.waiting),
     )
     return snapshot, tuple(population.unmanaged)
+
+
+def _default_limits(objects: Objects) -> dict[LocalQueueKey, int]:
+    """Return how long jobs of each local queue run that do not say so; its own word comes first."""
+    of_queue = {
+        entry.name: default_limit_of(entry.metadata.annotations, entry.notes)
+        for entry in objects.entries("ClusterQueue")
+    }
+    found: dict[LocalQueueKey, int] = {}
+    for entry in objects.entries("LocalQueue"):
+        own = default_limit_of(entry.metadata.annotations, entry.notes)
+        limit = of_queue.get(entry.manifest.spec.cluster_queue) if own is None else own
+        if limit is not None:
+            found[LocalQueueKey(f"{entry.namespace}/{entry.name}")] = limit
+    return found
 
 
 def _nodes(objects: Objects) -> tuple[Node, ...]:

@@ -6,6 +6,7 @@
                its priority class does not exist
                no node has the labels of any flavor that it could get
     a queue    what it refers to does not exist
+    any        a time limit, a begin or a deadline cannot be read
 
 All of it may be mended later, so nothing is refused. A job is looked at in two steps, since most
 jobs are small: one that fits into its queue's own quota needs no second look; for any other the
@@ -38,6 +39,7 @@ from unisono.kinds.quantity import Quantity
 from unisono.kinds.registry import Kind
 from unisono.kinds.shapes.served import Served
 from unisono.kinds.submission import is_managed, is_selected, total_requests, why_never
+from unisono.kinds.times import wrong_with_times
 
 CLUSTER_QUEUES = "kueue.x-k8s.io/clusterqueues"
 VOLCANO_JOBS = "batch.volcano.sh/jobs"
@@ -54,6 +56,8 @@ _CONFIGURATION = (CLUSTER_QUEUES, COHORTS, FLAVORS, "kueue.x-k8s.io/topologies")
 
 def advise(served: Served, obj: Json, around: Surroundings) -> Iterator[str]:
     """Yield warnings about a new object."""
+    for path, reason in wrong_with_times(at(obj, "metadata", "annotations")).items():
+        yield f"{path}: {reason}"
     if served.key == LOCAL_QUEUES:
         yield from _about_local_queue(obj, around)
     elif served.key == CLUSTER_QUEUES:

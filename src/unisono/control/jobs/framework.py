@@ -22,6 +22,7 @@ from unisono.control.jobs.queues import Queues
 from unisono.control.jobs.scaling import is_growing, scale
 from unisono.control.jobs.workload import (
     IN_USE,
+    new_times,
     new_workload,
     priority_of,
     same_sets,
@@ -141,8 +142,10 @@ class JobController:
         _, _, priority = priority_of(job, sets, view)
         if workload["spec"].get("priority", 0) != priority:
             changes["priority"] = priority
-        if changes:
-            yield Patch(Ref.to(workload), {"spec": changes})
+        times = new_times(job, workload)
+        if changes or times:
+            whole = {"spec": changes} if changes else {}
+            yield Patch(Ref.to(workload), {**whole, **_annotated(times)})
 
     def _start_over(self, job: Json, workload: Json, view: View) -> Steps:
         """Stop a job whose Workload somebody deleted; once that is gone, there is a new one."""
@@ -194,6 +197,9 @@ class JobController:
         _, _, priority = priority_of(job, _sets_of(workload), view)
         if workload["spec"].get("priority", 0) != priority:
             yield Patch(Ref.to(workload), {"spec": {"priority": priority}}, exact=False)
+        times = new_times(job, workload)
+        if times:
+            yield Patch(Ref.to(workload), _annotated(times), exact=False)
 
     def _leave(self, job: Json, workload: Json, view: View, now: float) -> Steps:
         """Stop an evicted job; once nothing of it runs, give its quota back."""
@@ -206,6 +212,10 @@ class JobController:
             return  # the job's own pods tell when they are gone
         if not adapter.is_active(job, view):
             yield Patch(Ref.to(workload), {"status": released(workload, now)}, "status")
+
+
+def _annotated(changes: Json) -> Json:
+    return {"metadata": {"annotations": changes}} if changes else {}
 
 
 def released(workload: Json, now: float) -> Json:

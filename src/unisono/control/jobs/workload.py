@@ -9,6 +9,7 @@ from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.jobs.adapter import PodSetOfJob
 from unisono.control.view import View
+from unisono.kinds.times import ACTIVE_DEADLINE, ON_JOBS, active_seconds
 from unisono.kinds.turns import turn_words
 from unisono.kube.mapping import Kind
 
@@ -23,6 +24,7 @@ _CARRIED_ANNOTATIONS = (
     "kueue.x-k8s.io/admission-gated-by",
     "unisono.dev/checkpoint-dir",
     "unisono.dev/recovery-timeout",
+    *ON_JOBS,
 )
 
 
@@ -57,7 +59,6 @@ def new_workload(
     longest = (metadata.get("labels") or {}).get(MAX_EXECUTION_LABEL, "")
     if longest.isdecimal() and int(longest) > 0:
         spec["maximumExecutionTimeSeconds"] = int(longest)
-    annotations = metadata.get("annotations") or {}
     later = [one.name for one in sets if one.comes_later]
     return {
         "apiVersion": names.WORKLOAD.api_version,
@@ -67,8 +68,8 @@ def new_workload(
             "namespace": metadata["namespace"],
             "labels": {JOB_UID_LABEL: metadata["uid"]},
             "annotations": {
-                **{key: annotations[key] for key in _CARRIED_ANNOTATIONS if key in annotations},
-                **turn_words(metadata.get("labels") or {}, annotations),
+                **carried(job),
+                **turn_words(metadata.get("labels") or {}, metadata.get("annotations") or {}),
                 **({names.LATER_SETS: ",".join(later)} if later else {}),
             },
             "finalizers": [IN_USE],
@@ -76,6 +77,22 @@ def new_workload(
         },
         "spec": spec,
     }
+
+
+def carried(job: Json) -> dict[str, str]:
+    """Return what a Workload repeats of its job: what decisions read from there."""
+    annotations = job["metadata"].get("annotations") or {}
+    found = {key: annotations[key] for key in _CARRIED_ANNOTATIONS if key in annotations}
+    active = active_seconds(job)
+    return {**found, ACTIVE_DEADLINE: str(active)} if active is not None else found
+
+
+def new_times(job: Json, workload: Json) -> Json:
+    """Return what has to change about a Workload's annotations for it to have its job's times."""
+    wanted = carried(job)
+    there = workload["metadata"].get("annotations") or {}
+    keys = (*ON_JOBS, ACTIVE_DEADLINE)
+    return {key: wanted.get(key) for key in keys if wanted.get(key) != there.get(key)}
 
 
 def owner_reference(owner: Json, *, blocks: bool = True) -> Json:

@@ -122,6 +122,7 @@ class Scheduler:
                 self._came(WorkloadKey(f"{key.namespace}/{key.name}"))
             elif kind not in (names.NODE, names.POD):
                 self._unexamined.configured()
+                self._hear_limits(kind, key)
         if now > self.state.now:
             self.state.apply(TimePassed(now))
 
@@ -134,6 +135,23 @@ class Scheduler:
             if changes is not None:
                 yield Patch(Ref.to(workload), changes, "status")
         self._has_taken_over = True
+
+    def _hear_limits(self, kind: Kind, key: Key) -> None:
+        """Read those again who wait in a queue that has another time limit for them now."""
+        if kind not in (names.LOCAL_QUEUE, names.CLUSTER_QUEUE):
+            return
+        if not self._translator.limits.changed(kind, key):
+            return
+        for door in [*self.state.doors.values()]:
+            namespace, _, name = door.key.partition("/")
+            leads = self.state.config.local_queues.get(door.key)
+            is_it = (key.namespace, key.name) == (namespace, name)
+            if kind == names.CLUSTER_QUEUE:
+                is_it = leads is not None and leads.queue == key.name
+            for workload in [*door.waiting] if is_it else ():
+                space, _, own = workload.partition("/")
+                for change in self._translator.translate(names.WORKLOAD, Key(space, own)):
+                    self.state.apply(change)
 
     def can_replace(self, key: str, nodes: Sequence[str]) -> bool:
         """Say whether a workload would get other nodes for these, as things are."""

@@ -15,6 +15,7 @@ from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.controller import own_key
 from unisono.control.progress import PROGRESS
+from unisono.control.scheduler.limits import default_text
 from unisono.control.scheduler.repairs import is_repairing
 from unisono.control.view import View
 from unisono.kube.form import Key
@@ -87,6 +88,7 @@ def _of_queue(queue: Json, view: View) -> object:
         metadata.get("uid"),
         metadata.get("generation"),
         metadata.get("deletionTimestamp"),
+        default_text(queue),
         (status.get("fairSharing") or {}).get("admissionFairSharingStatus"),
     )
 

@@ -16,6 +16,7 @@ from unisono.control.actions import Json
 from unisono.control.conditions import is_true
 from unisono.control.pod_gangs.links import gang_of, is_solo
 from unisono.control.scheduler.implicit import VOLCANO_DOOR, read_flavor, read_queue
+from unisono.control.scheduler.limits import Limits
 from unisono.control.scheduler.reading import LiveContext, Manifests
 from unisono.control.scheduler.sets_read import SetsRead, without_sets
 from unisono.control.view import View
@@ -43,9 +44,10 @@ from unisono.kinds.doors import UNLIMITED, UNLIMITED_DOOR
 from unisono.kinds.kueue.flavors import check_of, flavor_of
 from unisono.kinds.kueue.queue_rules import cohort_of, local_queue_of, queue_of
 from unisono.kinds.kueue.topology_assignment import pods_per_host
-from unisono.kinds.kueue.workload_rules import holding_of, is_finished, workload_of
+from unisono.kinds.kueue.workload_rules import holding_of, is_finished, run_of, workload_of
 from unisono.kinds.meta import NAMESPACE_LABEL
 from unisono.kinds.settings import Settings
+from unisono.kinds.times import wrong_with_times
 from unisono.kinds.volcano.hypernodes import hypernode_labels, hypernode_topology
 from unisono.kinds.volcano.queues import ANY_NODE, cluster_queue_of
 from unisono.kube.form import Key
@@ -67,6 +69,7 @@ class Translator:
         self._settings = settings
         self.manifests = Manifests(view)
         self._sets = SetsRead()
+        self.limits = Limits(view)
         self._readers: dict[Kind, Callable[[Json], Changes]] = {
             names.NODE: self._node,
             names.POD: self._pod,
@@ -281,11 +284,28 @@ class Translator:
         # One that was deleted holds its nodes until the last of its pods is gone (`gangs`).
         is_leaving = "deletionTimestamp" in metadata and not obj.get("status", {}).get("admission")
         if written is None or is_finished(written) or is_leaving:
+            if written is not None and run_of(written) is not None:
+                self.limits.learn(self._asked(written, metadata, is_known=is_known), written)
             self._sets.forget(key)
             yield changes.WorkloadGone(key)
             yield from self._stragglers(key)
             return
         yield from self._door(metadata["namespace"], written.spec.queue_name)
+        made = self._asked(written, metadata, is_known=is_known)
+        made = self.limits.filled_in(made, written)
+        wrong = wrong_with_times(written.metadata.annotations)
+        if wrong:
+            text = "; ".join(f"{path}: {reason}" for path, reason in wrong.items())
+            made = msgspec.structs.replace(made, misconfigured=text)
+        holding = holding_of(written, made)
+        if holding is None:
+            yield changes.WorkloadWaits(made)
+            yield from self._stragglers(key)
+        else:
+            yield changes.WorkloadHolds(self._seated(holding, written))
+
+    def _asked(self, written: Any, metadata: Json, *, is_known: bool) -> Workload:
+        """Return what a Workload asks for; if its pod sets are known, they were not read again."""
         created = written.metadata.creation_timestamp
         made = workload_of(
             written,
@@ -296,15 +316,9 @@ class Translator:
             policy=self._settings.policy,
         )
         if is_known:
-            made = self._sets.given_back(made)
-        else:
-            self._sets.remember(made, metadata)
-        holding = holding_of(written, made)
-        if holding is None:
-            yield changes.WorkloadWaits(made)
-            yield from self._stragglers(key)
-        else:
-            yield changes.WorkloadHolds(self._seated(holding, written))
+            return self._sets.given_back(made)
+        self._sets.remember(made, metadata)
+        return made
 
     def _seated(self, holding: Holding, written: Any) -> Holding:
         """Put a holding on the nodes that its record names."""

@@ -20,8 +20,9 @@ from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import AffinityTerm, Labels, Toleration
 from unisono.engine.model.turns import Turn
 
-# Who said how long a workload may run; what was learned from earlier runs is only an estimate.
-LimitSource = Literal["request", "queue", "history"]
+# Who said how long a workload may run: it itself, its job's activeDeadlineSeconds, its queue; what
+# was learned from earlier runs is only an estimate.
+LimitSource = Literal["request", "job", "queue", "history"]
 
 
 class TopologyRequest(msgspec.Struct, frozen=True):
@@ -107,6 +108,14 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     turn: Turn = Turn()  # whose it is, for the order by accounts (spec turns)
     # Its pods above the minimum may be taken from it while it runs, one by one.
     can_shrink: bool = False
+
+    @property
+    def longest_ms(self) -> int | None:
+        """How long it will run at most, as far as somebody said so."""
+        if self.max_execution_ms is None:
+            return self.time_limit_ms
+        left = max(0, self.max_execution_ms - self.past_execution_ms)
+        return left if self.time_limit_ms is None else min(left, self.time_limit_ms)
 
     @property
     def position_time(self) -> Instant:

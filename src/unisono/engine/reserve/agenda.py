@@ -187,11 +187,8 @@ class Agenda:
 
 def limit_of(workload: Workload, rules: Backfill) -> int:
     """Return how long a workload will run at most (spec time §1)."""
-    if workload.time_limit_ms is not None:
-        return workload.time_limit_ms
-    if workload.max_execution_ms is not None:
-        return max(0, workload.max_execution_ms - workload.past_execution_ms)
-    return rules.default_limit_ms
+    longest = workload.longest_ms
+    return rules.default_limit_ms if longest is None else longest
 
 
 def _place(member: Member) -> Place:

@@ -30,7 +30,7 @@ def own_blocker(workload: Workload, now: Instant) -> Blocker | None:
         return OnHold()
     if workload.begin_at is not None and workload.begin_at > now:
         return NotBefore(begin=workload.begin_at)
-    limit = workload.time_limit_ms or 0
+    limit = workload.longest_ms or 0
     if workload.deadline is not None and now + limit > workload.deadline:
         return DeadlineMissed(deadline=workload.deadline, limit_ms=limit)
     for check in workload.checks:
@@ -43,6 +43,6 @@ def reminders(workload: Workload) -> tuple[Instant, ...]:
     """Return the instants at which a waiting workload has to be looked at again."""
     instants = [workload.requeue_at, workload.may_preempt_at, workload.begin_at]
     if workload.deadline is not None:
-        last = workload.deadline - (workload.time_limit_ms or 0)
+        last = workload.deadline - (workload.longest_ms or 0)
         instants.append(Instant(last + 1))
     return tuple(instant for instant in instants if instant is not None)

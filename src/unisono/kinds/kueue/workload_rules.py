@@ -12,6 +12,8 @@ Conditions that are read (spec quota §11):
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from unisono.engine.lifecycle import preemption_backoff_ms
@@ -38,6 +40,7 @@ from unisono.kinds.kueue.workloads import (
 )
 from unisono.kinds.notes import Notes
 from unisono.kinds.registry import Context
+from unisono.kinds.times import ACTIVE_DEADLINE, times_of
 from unisono.kinds.turns import turn_of
 
 GATED_BY = "kueue.x-k8s.io/admission-gated-by"
@@ -117,6 +120,27 @@ def is_finished(workload: Workload) -> bool:
     return _holds(workload, "Finished")
 
 
+def run_of(workload: Workload) -> tuple[Instant, int] | None:
+    """Return when a workload succeeded, and for how many milliseconds it ran, all at once.
+
+    None if it did not, or with interruptions: those may have cost anything.
+    """
+    conditions = workload.status.conditions
+    finished, admitted = condition(conditions, "Finished"), condition(conditions, "Admitted")
+    if finished is None or not finished.is_true or finished.reason == "Failed":
+        return None
+    since, until = _since(admitted), finished.since
+    if since is None or until is None or workload.status.accumulated_past_execution_time_seconds:
+        return None
+    return (until, until - since) if until > since else None
+
+
+def owner_of(workload: Workload) -> str:
+    """Return the name of the job that a Workload stands for; its own, if nobody owns it."""
+    owners = workload.metadata.owner_references
+    return owners[0].name if owners else workload.metadata.name
+
+
 def workload_of(
     workload: Workload,
     context: Context,
@@ -132,6 +156,9 @@ def workload_of(
     replaces = annotations.get(REPLACES, "")
     longest = workload.spec.maximum_execution_time_seconds
     preemptions, may_preempt_at = _preemptions(workload, policy)
+    times = times_of(
+        annotations, context.notes, created_at=created_at, active_s=_active_seconds(annotations)
+    )
     return engine.Workload(
         key=WorkloadKey(f"{context.namespace}/{workload.metadata.name}"),
         uid=uid,
@@ -155,7 +182,16 @@ def workload_of(
         misconfigured="; ".join(context.notes.faults),
         can_shrink=annotations.get(CAN_SHRINK) == "true",
         turn=turn_of(workload.metadata, context.notes),
+        time_limit_ms=times.limit_ms,
+        limit_from=times.limit_from,
+        begin_at=times.begin_at,
+        deadline=times.deadline,
     )
+
+
+def _active_seconds(annotations: Mapping[str, str]) -> int | None:
+    text = annotations.get(ACTIVE_DEADLINE, "")
+    return int(text) if text.isdecimal() and int(text) else None
 
 
 def holding_of(workload: Workload, made: engine.Workload) -> engine.Holding | None:
