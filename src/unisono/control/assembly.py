@@ -55,6 +55,7 @@ from unisono.control.queue_status.cluster_queue import (
 )
 from unisono.control.queue_status.in_use import InUse
 from unisono.control.queue_status.local_queue import BY_CLUSTER_QUEUE, LocalQueueStatus, leads_to
+from unisono.control.queue_status.recent_use import RecentUse
 from unisono.control.queue_status.shares import FairShares
 from unisono.control.queue_status.tally import Tally
 from unisono.control.requeueing import ON_HOLD, Requeues, queue_on_hold
@@ -202,5 +203,6 @@ def embedded(view: View, settings: Settings, *, epoch: int = 1) -> Assembly:
             Watchdog(scheduler.can_replace),
             *(keeps(tally, manifests, settings.policy) for keeps in statuses),
             InUse(tally),
+            RecentUse(scheduler),
         ),
     )

@@ -136,6 +136,34 @@ def test_a_worker_is_replaced_alone_and_with_the_head_everybody() -> None:
     told(story)
 
 
+def test_workers_come_and_go_while_the_head_stays() -> None:
+    async def story(world: World) -> None:
+        await set_up(world)
+        await world.create(dev())
+        await world.settle()
+        before = uids(world)
+        for replicas, cpu in ((3, "8"), (1, "4")):
+            groups = dev()["spec"]["workerGroupSpecs"]
+            groups[0] |= {"replicas": replicas, "maxReplicas": 5, "minReplicas": 0}
+            live = world.get(words.CLUSTER, "raycluster-dev", "team-b")["spec"]["workerGroupSpecs"]
+            changed = [
+                {**live[0], **{k: groups[0][k] for k in ("replicas", "maxReplicas", "minReplicas")}}
+            ]
+            changes = {"spec": {"workerGroupSpecs": changed}}
+            await world.client.patch(words.CLUSTER, "raycluster-dev", "team-b", changes)
+            await world.pass_time(60)
+            (workload,) = world.every(WORKLOAD)
+            granted = workload["status"]["admission"]["podSetAssignments"]
+            assert [one["count"] for one in granted] == [1, replicas]
+            assert row(world, "raycluster-dev", "team-b")[0] == replicas
+            assert row(world, "raycluster-dev", "team-b")[2] == cpu
+            assert len(uids(world)) == replicas + 1
+        head = next(name for name in before if "-head-" in name)
+        assert uids(world)[head] == before[head]
+
+    told(story)
+
+
 def uids(world: World) -> dict[str, str]:
     """Return the uids of all pods by name."""
     return {name: pod["metadata"]["uid"] for name, pod in pods(world).items()}
