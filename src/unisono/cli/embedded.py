@@ -20,12 +20,12 @@ from unisono.apiserver.access.authenticate import (
     hash_token,
     load_users,
 )
+from unisono.apiserver.access.certify import CannotCertify, certificates
 from unisono.apiserver.access.files import Exposed, refuse_exposed
 from unisono.apiserver.access.guard import LOOPBACK, Gate
 from unisono.apiserver.access.kubeconfig import read_token, write_kubeconfig
 from unisono.apiserver.access.reviews import RoleReviews
 from unisono.apiserver.access.stored import authorizer_for
-from unisono.apiserver.access.tls import ensure_certificates
 from unisono.apiserver.api import Api, Outside
 from unisono.apiserver.bootstrap import bootstrap, install
 from unisono.apiserver.front import Front
@@ -93,7 +93,7 @@ async def running(
         others = load_users(choices.users) if choices.users is not None else {}
         authenticator = Authenticator({**others, hash_token(token): ADMIN})
         hosts = tuple(dict.fromkeys((*LOOPBACK, choices.listen)))
-        certificates = ensure_certificates(instance.tls, now=seconds_now(), hosts=hosts)
+        making = asyncio.ensure_future(certificates(instance.tls, now=seconds_now(), hosts=hosts))
         # With one user there is nothing to look up: the instance is theirs.
         authorizer = authorizer_for(store) if others else None
         reviews = RoleReviews(authorizer, authenticator)
@@ -111,7 +111,8 @@ async def running(
         sock = _socket(instance, choices)
         taken = sock.getsockname()[1]
         url = f"https://{_HOST if choices.listen in LOOPBACK else choices.listen}:{taken}"
-        authority = certificates.authority.read_bytes()
+        made = await making
+        authority = made.authority.read_bytes()
         write_kubeconfig(instance.kubeconfig, url=url, authority_pem=authority, token=token)
         gate = Gate(authenticator, hosts=hosts, may_impersonate=reviews.may_impersonate)
         front = Front(api, gate.admit)
@@ -121,7 +122,7 @@ async def running(
             manner=choices.pods,
             speed=choices.speed,
         )
-        certificate = Certificate(certificates.chain, certificates.key)
+        certificate = Certificate(made.chain, made.key)
         async with (
             serving(front, sock, certificate),
             _tidying(api),
@@ -129,7 +130,7 @@ async def running(
         ):
             yield Running(api, url)
         await store.landed()
-    except (Exposed, BadUsers) as error:
+    except (Exposed, BadUsers, CannotCertify) as error:
         raise InstanceError(str(error)) from error
     finally:
         store.close()

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ed25519
-
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
@@ -22,6 +19,10 @@ class KeyPair:
 
 def new_key_pair() -> KeyPair:
     """Return a key that nobody had before."""
+    # Not before: it weighs nine megabytes, and most clusters never need a key.
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+
     key = ed25519.Ed25519PrivateKey.generate()
     private = key.private_bytes(
         serialization.Encoding.PEM,

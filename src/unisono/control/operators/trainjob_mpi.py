@@ -6,9 +6,6 @@ Secret is created, never again: a TrainJob keeps it as long as it lives.
 
 from __future__ import annotations
 
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-
 from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.jobs.workload import owner_reference
@@ -45,6 +42,9 @@ def hosts_name(train_job: str) -> str:
 
 def new_mpi_keys() -> KeyPair:
     """Return a key pair that nobody had before, on the curve that the upstream operator uses."""
+    from cryptography.hazmat.primitives import serialization  # late, as in `ssh_keys`
+    from cryptography.hazmat.primitives.asymmetric import ec
+
     key = ec.generate_private_key(ec.SECP521R1())
     private = key.private_bytes(
         serialization.Encoding.PEM,
