@@ -14,7 +14,7 @@ from unisono.apiserver.rest.read import Page
 from unisono.apiserver.rest.versions import shown, shown_bytes
 from unisono.apiserver.storage.record import Record
 from unisono.apiserver.strategy import Json
-from unisono.apiserver.tables.table import as_table
+from unisono.apiserver.tables.table import as_table, rows_of
 
 Form = Literal["object", "table", "metadata"]
 
@@ -73,9 +73,11 @@ class Answers:
         """Answer with a list."""
         served = self._resource.served
         if self._form == "table":
+            table = self._table((), dict(page.metadata()))
             # One after the other: ten thousand decoded pods at once are a lot of memory.
             objects = (shown(one, self._resource) for one in page.records)
-            table = self._table(objects, dict(page.metadata()))
+            rows = rows_of(served, objects, now=self._clock(), include=self._include)
+            table["rows"] = [orjson.Fragment(orjson.dumps(row)) for row in rows]
             return self._response(orjson.dumps(table))
         head = {"kind": f"{served.kind}List", "apiVersion": served.api_version}
         if self._form == "metadata":

@@ -7,7 +7,7 @@ events (see `events`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -34,19 +34,10 @@ def as_table(
 ) -> Json:
     """Return the Table of some objects of one kind; `include` is Metadata, Object or None.
 
-    A watch sends the columns with its first event only. Objects that come one by one, decoded as
-    they are asked for, cost half of a whole list: what a row does not keep is gone at once.
+    A watch sends the columns with its first event only.
     """
     printer = printer_of(served)
-    if printer is EVENTS:
-        objects = by_time(objects)
-    rows: list[Json]
-    if include == "Object":
-        rows = [{"cells": _cells(printer, obj, now), "object": obj} for obj in objects]
-    elif include == "None":
-        rows = [{"cells": _cells(printer, obj, now)} for obj in objects]
-    else:
-        rows = [{"cells": _cells(printer, obj, now), "object": _label(obj)} for obj in objects]
+    rows = list(rows_of(served, objects, now=now, include=include))
     columns = [heading.as_json() for heading in printer.headings] if with_columns else None
     return {
         "kind": "Table",
@@ -55,6 +46,18 @@ def as_table(
         "columnDefinitions": columns,
         "rows": rows,
     }
+
+
+def rows_of(served: Served, objects: Iterable[Json], *, now: float, include: str) -> Iterator[Json]:
+    """Yield the rows of a Table one by one, so that nobody has to hold ten thousand objects."""
+    printer = printer_of(served)
+    for obj in by_time(objects) if printer is EVENTS else objects:
+        row: Json = {"cells": _cells(printer, obj, now)}
+        if include == "Object":
+            row["object"] = obj
+        elif include != "None":
+            row["object"] = _label(obj)
+        yield row
 
 
 def _cells(printer: Printer, obj: Json, now: float) -> list[Content]:
