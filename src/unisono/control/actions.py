@@ -8,16 +8,16 @@ find its way from what is stored alone.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+import msgspec
 
 from unisono.kube.mapping import Kind
 
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Ref:
+class Ref(msgspec.Struct, frozen=True):
     """An object as it was seen: which one, and in which state."""
 
     kind: Kind
@@ -39,8 +39,7 @@ class Ref:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(msgspec.Struct, frozen=True):
     """Make an object. Its name follows from why it exists, so twice is the same as once.
 
     Found there already, it counts as made if it has the same owner; else the key is tried again.
@@ -49,8 +48,7 @@ class Create:
     obj: Json
 
 
-@dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(msgspec.Struct, frozen=True):
     """Change fields by a JSON merge patch, of the state that was seen or not at all."""
 
     ref: Ref
@@ -60,8 +58,7 @@ class Patch:
     exact: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(msgspec.Struct, frozen=True):
     """Delete the object of this uid; gone already is as good."""
 
     ref: Ref
@@ -69,17 +66,15 @@ class Delete:
     policy: Literal["Background", "Foreground", "Orphan"] = "Background"
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
+class Bind(msgspec.Struct, frozen=True):
     """Give a pod its node."""
 
     pod: Ref
     node: str
-    annotations: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = {}  # msgspec gives every struct its own copy
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(msgspec.Struct, frozen=True):
     """Tell people what happened: an Event about an object."""
 
     about: Ref
@@ -88,15 +83,13 @@ class Note:
     type: Literal["Normal", "Warning"] = "Normal"
 
 
-@dataclass(frozen=True, slots=True)
-class Again:
+class Again(msgspec.Struct, frozen=True):
     """Look at this key again at a time (seconds since 1970)."""
 
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Wake:
+class Wake(msgspec.Struct, frozen=True):
     """Have another controller look at a key."""
 
     controller: str
@@ -104,8 +97,7 @@ class Wake:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Together:
+class Together(msgspec.Struct, frozen=True):
     """Independent actions, carried out at the same time; the key fails if one of them does."""
 
     actions: Sequence[Create | Patch | Delete | Bind]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Literal
 
 from unisono.control.actions import Json
@@ -54,9 +55,16 @@ def timestamp(now: float) -> str:
     >>> timestamp(60.9)
     '1970-01-01T00:01:00Z'
     """
-    return datetime.fromtimestamp(int(now), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _written(int(now))
 
 
+# Few different times are written and read at once, each of them often.
+@lru_cache(maxsize=256)
+def _written(now: int) -> str:
+    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@lru_cache(maxsize=256)
 def seconds(text: str) -> float:
     """Read a time of a status; 0 if it is not one."""
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from unisono.control.actions import Json
 from unisono.control.packed import Packed, Packing
@@ -55,8 +56,7 @@ class Shelf:
         return Shelf(packing, Store(packing, wrapped(packing, indexes)))
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(NamedTuple):
     """What became different in the view: how an object was, and how it is."""
 
     old: Json | None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from unisono.control import names
-from unisono.control.actions import Json, Steps
+from unisono.control.actions import Again, Json, Steps
 from unisono.control.conditions import with_condition
 from unisono.control.controller import own_key
 from unisono.control.queue_status.tally import Tally
@@ -95,6 +95,10 @@ class ClusterQueueStatus:
         if obj is None:
             self._pace.forget(key)
             self._manifests.forget(names.CLUSTER_QUEUE, "", key.name)
+            return
+        rest = self._pace.rests_until(key, now)
+        if rest is not None:
+            yield Again(rest)
             return
         written = self._manifests.of(obj)
         if written is None:

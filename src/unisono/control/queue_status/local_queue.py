@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from unisono.control import names
-from unisono.control.actions import Json, Steps
+from unisono.control.actions import Again, Json, Steps
 from unisono.control.conditions import find, with_condition
 from unisono.control.controller import own_key
 from unisono.control.queue_status.tally import Tally
@@ -67,6 +67,10 @@ class LocalQueueStatus:
         obj = view.get(names.LOCAL_QUEUE, key.name, key.namespace)
         if obj is None:
             self._pace.forget(key)
+            return
+        rest = self._pace.rests_until(key, now)
+        if rest is not None:
+            yield Again(rest)
             return
         behind = view.get(names.CLUSTER_QUEUE, obj["spec"]["clusterQueue"])
         written = self._manifests.of(behind) if behind is not None else None

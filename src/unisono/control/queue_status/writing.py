@@ -6,7 +6,7 @@ people want to see the last of it, and nobody waits for the ones between.
 
 from __future__ import annotations
 
-from unisono.control.actions import Again, Json, Patch, Ref, Steps
+from unisono.control.actions import Json, Patch, Ref, Steps
 from unisono.kube.form import Key
 
 # A status is written at once, and then so many seconds not again.
@@ -20,18 +20,21 @@ class Pace:
         """Begin with nobody written."""
         self._written: dict[Key, float] = {}
 
+    def rests_until(self, key: Key, now: float) -> float | None:
+        """Return when a status may be written again; None if it may now.
+
+        Until then nobody need work out what it would say.
+        """
+        due = self._written.get(key, now - REST_SECONDS) + REST_SECONDS
+        return due if now < due else None
+
     def write(self, key: Key, obj: Json, status: Json, now: float) -> Steps:
-        """Write what is different about a status, now or when it is time again."""
+        """Write what is different about a status that does not rest."""
         old = obj.get("status") or {}
         changed = {name: value for name, value in status.items() if old.get(name) != value}
-        if not changed:
-            return
-        due = self._written.get(key, now - REST_SECONDS) + REST_SECONDS
-        if now < due:
-            yield Again(due)
-            return
-        self._written[key] = now
-        yield Patch(Ref.to(obj), {"status": changed}, "status")
+        if changed:
+            self._written[key] = now
+            yield Patch(Ref.to(obj), {"status": changed}, "status")
 
     def forget(self, key: Key) -> None:
         """Let go of a queue that is gone."""
