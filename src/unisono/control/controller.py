@@ -22,7 +22,8 @@ class Controller(Protocol):
 
     One that hears of all other kinds only for the sake of their owners of one kind may say so with
     an attribute `follows`. Then it is not asked about each of them: there are many such, and one
-    look at an object serves them all.
+    look at an object serves them all. One that leaves nothing to be done about what it wrote itself
+    says so with `is_thorough`, and is not woken by that.
     """
 
     @property

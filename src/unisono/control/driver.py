@@ -82,6 +82,7 @@ class Driver:
         self._controllers = {one.name: one for one in controllers}
         self._interested: dict[Kind, list[Controller]] = {}
         self._followers: dict[Kind, Followers] = {}
+        self._thorough = {one.name for one in controllers if getattr(one, "is_thorough", False)}
         for controller in controllers:
             follows: Kind | None = getattr(controller, "follows", None)
             for kind in controller.watches:
@@ -100,8 +101,11 @@ class Driver:
 
     # ---- in ----------------------------------------------------------------------------------
 
-    def changed(self, kind: Kind, differences: Iterable[Difference]) -> None:
-        """Hear what became different in the view."""
+    def changed(
+        self, kind: Kind, differences: Iterable[Difference], by: Task | None = None
+    ) -> None:
+        """Hear what became different in the view, perhaps by what a task of ours wrote."""
+        unconcerned = by.controller if by is not None and by.controller in self._thorough else ""
         interested = self._interested.get(kind, ())
         followers = self._followers.get(kind)
         for difference in differences:
@@ -112,7 +116,8 @@ class Driver:
                     self._tell_followers(followers, obj)
                 for controller in interested:
                     for key in controller.touched(kind, obj, self._view):
-                        self.want(controller.name, key)
+                        if controller.name != unconcerned or by is None or key != by.key:
+                            self.want(controller.name, key)
 
     def _tell_followers(self, followers: Followers, obj: Json) -> None:
         """Have those look at an object's owner who hear of it only for the owner's sake."""
@@ -176,15 +181,15 @@ class Driver:
                 self.want(controller, Key(namespace, name))
                 return None
             case Together(actions):
-                return await self._all(actions)
+                return await self._all(actions, task)
             case _:
-                return await self._write(action)
+                return await self._write(action, task)
 
-    async def _all(self, actions: Sequence[Write]) -> list[Any]:
+    async def _all(self, actions: Sequence[Write], task: Task) -> list[Any]:
         """Carry out several actions at once; all of them, before saying that one failed."""
         orders = [order for action in actions if (order := order_of(action)) is not None]
         if not orders:
-            return await self._each(actions)
+            return await self._each(actions, task)
         results = iter(await self._client.write(orders))
         trouble: KubeTrouble | None = None
         answers: list[Any] = []
@@ -193,15 +198,16 @@ class Driver:
                 if isinstance(action, Delete):
                     answers.append(await self._delete(action))
                 else:
-                    answers.append(await self._came_of(action, next(results)))
+                    answers.append(await self._came_of(action, next(results), task))
             except KubeTrouble as one:
                 trouble = trouble or one
         if trouble is not None:
             raise trouble
         return answers
 
-    async def _each(self, actions: Sequence[Write]) -> list[Any]:
-        results = await asyncio.gather(*map(self._write, actions), return_exceptions=True)
+    async def _each(self, actions: Sequence[Write], task: Task) -> list[Any]:
+        calls = (self._write(action, task) for action in actions)
+        results = await asyncio.gather(*calls, return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
@@ -209,18 +215,18 @@ class Driver:
 
     # ---- writing -----------------------------------------------------------------------------
 
-    async def _write(self, action: Write) -> Json | None:
+    async def _write(self, action: Write, task: Task) -> Json | None:
         if isinstance(action, Delete):
             return await self._delete(action)
         order = order_of(action)
         assert order is not None
-        return await self._came_of(action, (await self._client.write((order,)))[0])
+        return await self._came_of(action, (await self._client.write((order,)))[0], task)
 
-    async def _came_of(self, action: Write, result: Result) -> Json | None:
+    async def _came_of(self, action: Write, result: Result, task: Task) -> Json | None:
         """Look at what became of a write; some trouble only means that it was done before."""
         match result, action:
             case Stored(obj, raw), _:
-                return self._saw(obj, raw) if obj is not None else None
+                return self._saw(obj, raw, task) if obj is not None else None
             case AlreadyExists(), Create(obj):
                 return self._saw(await self._made_before(obj, result))
             case Conflict(), Bind():
@@ -264,11 +270,11 @@ class Driver:
             self.changed(ref.kind, self._view.assume_gone(ref.kind, key, ref.uid))
         return None
 
-    def _saw(self, obj: Json, raw: bytes = b"") -> Json:
+    def _saw(self, obj: Json, raw: bytes = b"", by: Task | None = None) -> Json:
         """Let the view show what a write returned."""
         kind = Kind(obj["apiVersion"], obj["kind"])
         if self._view.has(kind):
-            self.changed(kind, self._view.assume(kind, obj, raw))
+            self.changed(kind, self._view.assume(kind, obj, raw), by)
         return obj
 
     # ---- the loop ----------------------------------------------------------------------------

@@ -71,6 +71,7 @@ class GangController:
 
     name = "gangs"
     watches: Sequence[Kind] = (names.WORKLOAD, names.POD, names.NODE)
+    is_thorough = True
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A workload, one of its pods, or a node that some of them are on."""
@@ -125,13 +126,12 @@ class GangController:
             phase, deadline = "Committing", now + BIND_SECONDS
         yield from self._bind(workload, slots, phase, about.get("gen", "1"))
         if phase == "Committing":
-            if slots.is_full and not slots.unbound:
+            if slots.is_full:  # and all of them are bound by now, or we would not be here
                 yield Patch(
                     Ref.to(workload), _phase(workload, "Committed", deadline, now), "status"
                 )
-                yield Note(
-                    Ref.to(workload), "GangCommitted", f"{slots.bound} pods are on their nodes"
-                )
+                pods = slots.bound + len(slots.unbound)
+                yield Note(Ref.to(workload), "GangCommitted", f"{pods} pods are on their nodes")
             else:
                 yield from _wait(workload, "not all of its pods were bound in time", deadline, now)
 

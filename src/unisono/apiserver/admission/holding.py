@@ -28,6 +28,7 @@ from unisono.apiserver.builtin.pod_status import note_gates
 from unisono.apiserver.builtin.reach import Json, at, child, items, labels_of
 from unisono.apiserver.errors import invalid
 from unisono.apiserver.strategy import Surroundings
+from unisono.apiserver.times import timestamp
 from unisono.kinds.managing import DEFAULT_QUEUE, QUEUE_LABEL, QUEUE_LABEL_PATH
 from unisono.kinds.meta import NAMESPACE_LABEL, wrong_with_subdomain
 from unisono.kinds.settings import Settings
@@ -36,6 +37,7 @@ from unisono.kinds.submission import is_managed, settings_from
 
 LOCAL_QUEUES = "kueue.x-k8s.io/localqueues"
 POLICIES = "unisono.dev/policies"
+JOBS = "batch/jobs"
 MANAGED_LABEL = "kueue.x-k8s.io/managed"
 # A group counts its pods even when they are over; the controller lets them go in the end.
 POD_FINALIZER = "kueue.x-k8s.io/managed"
@@ -66,6 +68,20 @@ def hold(served: Served, obj: Json, around: Surroundings) -> None:
         _gate(obj, around.now)
     elif queue or settings.manages_unqueued:
         suspend(key, obj)
+        if key == JOBS:
+            _say_suspended(obj, around.now)
+
+
+def _say_suspended(job: Json, now: float) -> None:
+    """Write what the job's operator would write in a moment, and spare it that."""
+    condition = {
+        "type": "Suspended",
+        "status": "True",
+        "reason": "JobSuspended",
+        "message": "Job suspended",
+        "lastTransitionTime": timestamp(now),
+    }
+    child(job, "status")["conditions"] = [condition]
 
 
 def refuse_changes(served: Served, obj: Json, old: Json) -> None:

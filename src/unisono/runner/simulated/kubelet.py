@@ -62,6 +62,7 @@ class SimulatedKubelet:
 
     name = "simulated-kubelet"
     watches: Sequence[Kind] = (names.POD, names.NODE)
+    is_thorough = True
 
     def __init__(
         self,
