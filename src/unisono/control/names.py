@@ -42,6 +42,8 @@ BY_WORKLOAD = "workload"
 # Where a gang stands on its way to its nodes (placement §10).
 PLACEMENT = "unisono.dev/Placement"
 SLOT = "unisono.dev/slot"
+# True while a gang gives up pods; the message says what it keeps (placement §8.7).
+SHRINKING = "unisono.dev/Shrinking"
 # Why a workload waits, as facts for programs; QuotaReserved says the same in words.
 EXPLANATION = "unisono.dev/Explanation"
 # On a Workload: pod sets whose pods come when the others run; places are kept for them.

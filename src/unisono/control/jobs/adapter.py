@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from unisono.control.actions import Json, Patch
 from unisono.control.view import View
@@ -92,4 +92,15 @@ class JobAdapter(Protocol):
         """Yield the patches that hold the job back and undo what was injected.
 
         `sets` are the templates as they were before the job was let go.
+        """
+
+
+@runtime_checkable
+class Shrinkable(Protocol):
+    """A kind of job that can go on with fewer pods, if the job says so."""
+
+    def shrink(self, job: Json, keeps: Mapping[str, int]) -> Iterator[Patch]:
+        """Yield the patches after which the job wants so many pods of each set; none of them: all.
+
+        Its own operator ends the pods that are too many.
         """

@@ -87,6 +87,13 @@ class BatchJobs:
         until then the next start writes over what was injected.
         """
         changes: Json = {"suspend": True}
+        if sets and sets[0].count > job["spec"].get("parallelism", 1):
+            changes["parallelism"] = sets[0].count  # it was let go with fewer, or shrank
         if not (job.get("status") or {}).get("startTime") and sets:
             changes["template"] = restored(job["spec"]["template"], sets[0].template)
         yield Patch(Ref.to(job), {"spec": changes})
+
+    def shrink(self, job: Json, keeps: Mapping[str, int]) -> Iterator[Patch]:
+        """Run fewer pods at once; the highest indexes end first."""
+        if keeps and keeps["main"] < job["spec"].get("parallelism", 1):
+            yield Patch(Ref.to(job), {"spec": {"parallelism": keeps["main"]}})

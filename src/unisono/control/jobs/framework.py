@@ -17,7 +17,7 @@ from unisono.control import names
 from unisono.control.actions import Create, Delete, Json, Note, Patch, Ref, Steps
 from unisono.control.conditions import find, is_true, seconds, with_condition
 from unisono.control.controller import own_key, owner_key
-from unisono.control.jobs.adapter import End, Injection, JobAdapter, PodSetOfJob
+from unisono.control.jobs.adapter import End, Injection, JobAdapter, PodSetOfJob, Shrinkable
 from unisono.control.jobs.queues import Queues
 from unisono.control.jobs.scaling import is_growing, scale
 from unisono.control.jobs.workload import (
@@ -28,13 +28,17 @@ from unisono.control.jobs.workload import (
     same_sets,
     workload_name,
 )
-from unisono.control.scheduler.record import without_placement
+from unisono.control.scheduler.record import COMMITTED, placement_of, without_placement
+from unisono.control.shrinking import told
 from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
 # Evictions after which a workload queues again at once; the others wait to be told.
 _REQUEUED_AT_ONCE = ("Preempted", "NodeFailures")
+
+# Conditions that say something only of the run that is over.
+_OF_A_RUN = ("PodsReady", names.SHRINKING)
 
 
 class JobController:
@@ -168,6 +172,8 @@ class JobController:
         """Say whether the pods are ready, and which of them are done for good."""
         adapter = self._adapter
         conditions = _conditions(workload)
+        if isinstance(adapter, Shrinkable) and placement_of(conditions)[0] == COMMITTED:
+            yield from adapter.shrink(job, told(workload))  # one that still starts does that first
         ready = find(conditions, "PodsReady")
         are_ready = adapter.are_pods_ready(job, view)
         was_ready = ready is not None and ready["status"] == "True"
@@ -241,7 +247,7 @@ def released(workload: Json, now: float) -> Json:
     conditions = with_condition(
         conditions, "Requeued", "True" if is_free else "False", reason, message, now=now
     )
-    conditions = [one for one in conditions if one["type"] != "PodsReady"]
+    conditions = [one for one in conditions if one["type"] not in _OF_A_RUN]
     return {
         "admission": None,
         "admissionChecks": None,

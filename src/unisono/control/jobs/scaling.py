@@ -21,6 +21,7 @@ from unisono.control.gangs import BY_WORKLOAD, is_living, set_of
 from unisono.control.jobs.adapter import PodSetOfJob
 from unisono.control.jobs.workload import IN_USE, JOB_UID_LABEL
 from unisono.control.scheduler.record import COMMITTED, placement, placement_of, places
+from unisono.control.shrinking import done, told
 from unisono.control.usable import node_name
 from unisono.control.view import View
 from unisono.kinds.kueue.topology_assignment import pods_per_host
@@ -45,7 +46,8 @@ def scale(job: Json, workload: Json, sets: Sequence[PodSetOfJob], view: View, no
     metadata = workload["metadata"]
     slice_ = view.get(names.WORKLOAD, metadata["name"] + _SLICE, metadata["namespace"])
     if any(wanted[name] < granted[name] for name in granted):
-        yield from _shrink(workload, {n: min(wanted[n], granted[n]) for n in granted}, view)
+        fewer = {name: min(wanted[name], granted[name]) for name in granted}
+        yield from _shrink(workload, fewer, view, now)
     elif wanted == granted:
         if slice_ is not None:
             yield from _drop(slice_)
@@ -130,8 +132,11 @@ def _drop(slice_: Json) -> Steps:
 # ---- fewer ---------------------------------------------------------------------------------------
 
 
-def _shrink(workload: Json, wanted: Mapping[str, int], view: View) -> Steps:
-    """Give back the places of pods that are gone; those that are on their way out keep theirs."""
+def _shrink(workload: Json, wanted: Mapping[str, int], view: View, now: float) -> Steps:
+    """Give back the places of pods that are gone; those that are on their way out keep theirs.
+
+    A gang that was told to give up pods goes on wishing for all of them.
+    """
     metadata = workload["metadata"]
     on_nodes: dict[str, Counter[str]] = {name: Counter() for name in wanted}
     full = f"{metadata['namespace']}/{metadata['name']}"
@@ -148,8 +153,14 @@ def _shrink(workload: Json, wanted: Mapping[str, int], view: View) -> Steps:
         _smaller(one, wanted[one["name"]], on_nodes[one["name"]], view)
         for one in workload["status"]["admission"]["podSetAssignments"]
     ]
-    status = {"admission": {"podSetAssignments": assignments}}
+    status: Json = {"admission": {"podSetAssignments": assignments}}
+    is_told = bool(told(workload))
+    if is_told:
+        status["conditions"] = done(workload, sum(wanted.values()), now)
     workload = yield Patch(Ref.to(workload), {"status": status}, "status")
+    if is_told:
+        yield Note(Ref.to(workload), "GaveUpPods", f"Goes on with {sum(wanted.values())} pods")
+        return
     yield Patch(Ref.to(workload), {"spec": {"podSets": _with_counts(workload, wanted)}})
 
 

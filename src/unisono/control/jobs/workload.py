@@ -9,6 +9,7 @@ from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.jobs.adapter import PodSetOfJob
 from unisono.control.view import View
+from unisono.kinds.kueue.workload_rules import CAN_SHRINK
 from unisono.kinds.times import ACTIVE_DEADLINE, ON_JOBS, active_seconds
 from unisono.kinds.turns import turn_words
 from unisono.kube.mapping import Kind
@@ -82,7 +83,10 @@ def new_workload(
 def carried(job: Json) -> dict[str, str]:
     """Return what a Workload repeats of its job: what decisions read from there."""
     annotations = job["metadata"].get("annotations") or {}
-    found = {key: annotations[key] for key in _CARRIED_ANNOTATIONS if key in annotations}
+    # Of the kinds that can go on with fewer pods (`Shrinkable`); the others leave whole.
+    shrinks = (CAN_SHRINK,) if job["apiVersion"] == names.JOB.api_version else ()
+    keys = (*_CARRIED_ANNOTATIONS, *shrinks)
+    found = {key: annotations[key] for key in keys if key in annotations}
     active = active_seconds(job)
     return {**found, ACTIVE_DEADLINE: str(active)} if active is not None else found
 

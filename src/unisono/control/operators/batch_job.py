@@ -122,6 +122,7 @@ class JobOperator:
         surplus = len(counts.active) - _wanted(job["spec"], counts)
         if surplus > 0:
             going = sorted(counts.active, key=lambda pod: (is_ready(pod), -index_of(pod)))[:surplus]
+            yield from _release(going)  # they did not fail, and are not to be counted
             yield Together([Delete(Ref.to(pod)) for pod in going])
         if again_at is not None:
             yield Again(again_at)

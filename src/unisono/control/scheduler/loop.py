@@ -22,12 +22,13 @@ from unisono.control.scheduler.news import News
 from unisono.control.scheduler.repairs import Repairs
 from unisono.control.scheduler.translate import Translator
 from unisono.control.scheduler.unexamined import Unexamined
+from unisono.control.shrinking import telling
 from unisono.control.view import View
 from unisono.engine.audit import Standing
 from unisono.engine.cycle import plan
 from unisono.engine.model.explanation import Explanation, GangDoesNotFit
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
-from unisono.engine.model.plan import Plan, evictions
+from unisono.engine.model.plan import Plan, evictions, shrinks
 from unisono.engine.model.workload import Workload
 from unisono.engine.rehearsal import refuse_if_broken
 from unisono.engine.repair import repair
@@ -208,6 +209,11 @@ class Scheduler:
                 by = _described(view, eviction.by)
                 changes = record.evicted(workload, eviction, stop, by, now=now)
                 yield Patch(Ref.to(workload), changes, "status")
+        for smaller in shrinks(made):
+            workload = _get(view, smaller.workload)
+            if workload is not None:
+                changes = telling(workload, smaller, _described(view, smaller.by), now=now)
+                yield Patch(Ref.to(workload), changes, "status")
 
     def _explain(self, made: Plan) -> Steps:
         for wait in made.waits:
@@ -270,3 +276,10 @@ def _notes(made: Plan, view: View) -> Iterator[Note]:
             who = f" for {_described(view, eviction.by)}" if eviction.by is not None else ""
             message = f"Evicted: {eviction.reason}{who}"
             yield Note(Ref.to(workload), "Evicted", message, "Warning")
+    for smaller in shrinks(made):
+        workload = _get(view, smaller.workload)
+        if workload is not None:
+            kept = sum(one.count for one in smaller.keeps.pod_sets)
+            who = _described(view, smaller.by)
+            message = f"Goes on with {kept} pods: {smaller.reason} for {who}"
+            yield Note(Ref.to(workload), "Shrinking", message, "Warning")

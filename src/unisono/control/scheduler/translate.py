@@ -19,6 +19,7 @@ from unisono.control.scheduler.implicit import VOLCANO_DOOR, read_flavor, read_q
 from unisono.control.scheduler.limits import Limits
 from unisono.control.scheduler.reading import LiveContext, Manifests
 from unisono.control.scheduler.sets_read import SetsRead, without_sets
+from unisono.control.shrinking import told
 from unisono.control.view import View
 from unisono.engine.model.names import (
     CohortName,
@@ -32,7 +33,7 @@ from unisono.engine.model.names import (
 from unisono.engine.model.node import NodePod, Topology
 from unisono.engine.model.queue import LocalQueue
 from unisono.engine.model.snapshot import Namespace
-from unisono.engine.model.workload import Holding, Workload
+from unisono.engine.model.workload import Holding, Workload, first_of
 from unisono.engine.state import changes
 from unisono.kinds.core.neighbours import neighbourhood
 from unisono.kinds.core.nodes import node_of
@@ -302,7 +303,11 @@ class Translator:
             yield changes.WorkloadWaits(made)
             yield from self._stragglers(key)
         else:
-            yield changes.WorkloadHolds(self._seated(holding, written))
+            seated = self._seated(holding, written)
+            keeps = {} if seated.evicting else told(obj)
+            if keeps:
+                seated = msgspec.structs.replace(seated, keeps=first_of(seated.admission, keeps))
+            yield changes.WorkloadHolds(seated)
 
     def _asked(self, written: Any, metadata: Json, *, is_known: bool) -> Workload:
         """Return what a Workload asks for; if its pod sets are known, they were not read again."""
@@ -330,11 +335,9 @@ class Translator:
             msgspec.structs.replace(
                 one,
                 flavors=tuple((name, read_flavor(flavor)) for name, flavor in one.flavors),
-                nodes=tuple(
-                    sorted(
-                        (self._node_of_host(host), pods)
-                        for host, pods in pods_per_host(record.get(one.name))
-                    )
+                nodes=tuple(  # in the order of ranks
+                    (self._node_of_host(host), pods)
+                    for host, pods in pods_per_host(record.get(one.name))
                 ),
             )
             for one in holding.admission.pod_sets

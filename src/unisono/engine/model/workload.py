@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -171,3 +172,18 @@ def first_pods(
             kept.append((name, staying))
         most -= staying
     return tuple(kept)
+
+
+def first_of(admission: Admission, counts: Mapping[str, int]) -> Admission:
+    """Return an admission with only the first pods of the sets named."""
+    return msgspec.structs.replace(
+        admission,
+        pod_sets=tuple(
+            msgspec.structs.replace(
+                one, count=counts[one.name], nodes=first_pods(one.nodes, counts[one.name])
+            )
+            if one.name in counts
+            else one
+            for one in admission.pod_sets
+        ),
+    )

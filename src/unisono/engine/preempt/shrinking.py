@@ -32,8 +32,9 @@ class Portion:
 def most_given_up(holding: Holding) -> int:
     """Return how many pods a holding can do without; none if it has to stay whole."""
     workload = holding.workload
-    # Which ranks are done, once some are, is not known here.
-    if not workload.can_shrink or not holding.admitted or workload.reclaimable:
+    if not workload.can_shrink or not holding.admitted:
+        return 0
+    if workload.reclaimable:  # which ranks are done, once some are, is not known here
         return 0
     spare = sum(_spare(holding))
     if workload.min_total is None:
