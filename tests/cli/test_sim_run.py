@@ -65,3 +65,24 @@ def test_what_is_wrong_is_named(
 def test_policies_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sim", "run", "--policy", "list"]) == 0
     assert "conservative" in capsys.readouterr().out
+
+
+def test_several_seeds_give_verdicts(
+    swf: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["sim", "run", "--policy", "fifo,easy", "--seeds", "3", "-o", "json"]
+    generated = ["--trace", "lublin:jobs=80,processors=16,load=1.2", "--seed", "5"]
+    assert main([*argv, *generated, "--save", str(tmp_path)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["seeds"] == 3
+    (wait,) = [row for row in found["rows"] if row["key"] == "wait.mean"]
+    assert wait["cells"][1]["verdict"] == "better"
+    assert wait["cells"][0]["low"] < wait["cells"][0]["high"]
+    assert {path.name for path in tmp_path.glob("*.npz")} == {
+        f"{policy}-{seed}.npz" for policy in ("fifo", "easy") for seed in (5, 6, 7)
+    }
+    # A file has one order of arrivals; it is shaken instead.
+    assert main([*argv, "--trace", swf]) == 0
+    assert json.loads(capsys.readouterr().out)["seeds"] == 3
+    assert main(["sim", "run", "--trace", swf, "--seeds", "0"]) == 2
+    assert "--seeds: must be at least 1" in capsys.readouterr().err

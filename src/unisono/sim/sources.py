@@ -48,13 +48,12 @@ class Reading:
 def open_trace(text: str, reading: Reading | None = None, *, seed: int | None = None) -> Trace:
     """Return the trace that a text names; a seed overrules the generator's own."""
     how = reading or Reading()
-    name, colon, settings = text.partition(":")
+    name, _, settings = text.partition(":")
     path = Path(text)
-    is_generator = name in GENERATORS and (bool(colon) or not path.exists())
-    format_ = "" if is_generator else how.format or _format_of(path, how)
+    format_ = "" if is_generated(text) else how.format or _format_of(path, how)
     if how.fill_gpu_milli and format_ != "openb":
         raise BadTrace(text, "only lists of pods (openb) can fill a cluster")
-    if is_generator:
+    if not format_:
         return _generated(name, settings, seed)
     match format_:
         case "swf":
@@ -69,6 +68,12 @@ def open_trace(text: str, reading: Reading | None = None, *, seed: int | None = 
             return read_mapped(path, how.map, skip_bad=how.skip_bad)
         case other:
             raise BadTrace("", f'there is no format "{other}"; there are {", ".join(FORMATS)}')
+
+
+def is_generated(text: str) -> bool:
+    """Say whether a text names a generator; a file of the same name goes first."""
+    name, colon, _ = text.partition(":")
+    return name in GENERATORS and (bool(colon) or not Path(text).exists())
 
 
 def _openb(path: Path, how: Reading, seed: int | None) -> Trace:

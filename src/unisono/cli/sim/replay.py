@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unisono.cli.sim.show import add_showing, show
-from unisono.cli.sim.source import TRACES, add_reading, trace_of
+from unisono.cli.sim.source import TRACES, add_reading, trace_of, traces_of
 
 if TYPE_CHECKING:
     from unisono.engine.model.node import Node
@@ -51,6 +51,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME,…",
         help="which policies, the first being what others are compared with; list: show them",
     )
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        default=1,
+        metavar="N",
+        help="replay N traces and say which differences are more than luck: a generator's with N "
+        "seeds, a file's with arrivals moved by up to 30 s",
+    )
     parser.add_argument("--jobs", type=int, metavar="N", help="only the first jobs of the trace")
     parser.add_argument("--perfect", action="store_true", help="requests are the true run times")
     parser.add_argument(
@@ -69,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--restore", type=float, default=0.0, metavar="S", help="what that costs")
     parser.add_argument("--audit", action="store_true", help="ask the auditor about every plan")
-    parser.add_argument("--save", metavar="DIR", help="write POLICY.npz files for `sim show`")
+    parser.add_argument("--save", metavar="DIR", help="write outcomes for `sim show`")
     add_reading(parser)
     add_showing(parser)
 
@@ -87,9 +95,17 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.trace:
         raise InvalidManifest("--trace", "is missing; `unisono sim run --help` shows examples")
     chosen = _policies(arguments.policy, POLICIES)
-    trace = _prepared(arguments)
-    nodes = _nodes(arguments, trace)
-    outcomes = [_replay(trace, nodes, rules, arguments) for rules in chosen]
+    if arguments.fill:
+        message = "is for `unisono sim trace`: jobs that never end would leave nothing to replay"
+        raise InvalidManifest("--fill", message)
+    if arguments.seeds < 1:
+        raise InvalidManifest("--seeds", "must be at least 1")
+    traces = [(seed, _prepared(trace, arguments)) for seed, trace in _traces(arguments)]
+    _tell_dropped(traces[0][1], arguments)
+    nodes = _nodes(arguments, traces[0][1])
+    outcomes = [
+        _replay(trace, nodes, rules, arguments, seed) for rules in chosen for seed, trace in traces
+    ]
     if arguments.save:
         _save(outcomes, Path(arguments.save))
     show(outcomes, arguments)
@@ -107,23 +123,31 @@ def _policies(text: str, known: dict[str, Rules]) -> list[Rules]:
     return [known[name] for name in dict.fromkeys(names)]
 
 
-def _prepared(arguments: argparse.Namespace) -> Trace:
+def _traces(arguments: argparse.Namespace) -> list[tuple[int, Trace]]:
+    if arguments.seeds == 1:
+        return [(arguments.seed or 0, trace_of(arguments.trace, arguments))]
+    return list(traces_of(arguments.trace, arguments, arguments.seeds))
+
+
+def _prepared(trace: Trace, arguments: argparse.Namespace) -> Trace:
     from unisono.sim.setup import with_overrun
 
-    trace = trace_of(arguments.trace, arguments)
     if arguments.jobs is not None:
         trace = trace.take(range(min(arguments.jobs, len(trace))))
     if arguments.perfect:
         trace = trace.perfect()
-    if trace.dropped.total and arguments.output == "table":
-        dropped = trace.dropped
+    return with_overrun(trace, arguments.overrun)
+
+
+def _tell_dropped(trace: Trace, arguments: argparse.Namespace) -> None:
+    dropped = trace.dropped
+    if dropped.total and arguments.output == "table":
         print(
             f"{len(trace):,} jobs; {dropped.total:,} left out ({dropped.no_run:,} without run "
             f"time, {dropped.no_size:,} without size, {dropped.too_large:,} too large, "
             f"{dropped.unreadable:,} unreadable)",
             file=sys.stderr,
         )
-    return with_overrun(trace, arguments.overrun)
 
 
 def _nodes(arguments: argparse.Namespace, trace: Trace) -> tuple[Node, ...]:
@@ -139,7 +163,11 @@ def _nodes(arguments: argparse.Namespace, trace: Trace) -> tuple[Node, ...]:
 
 
 def _replay(
-    trace: Trace, nodes: tuple[Node, ...], rules: Rules, arguments: argparse.Namespace
+    trace: Trace,
+    nodes: tuple[Node, ...],
+    rules: Rules,
+    arguments: argparse.Namespace,
+    seed: int,
 ) -> Outcome:
     from unisono.cli.clock import cpu_seconds
     from unisono.sim.loop import Restarts, simulate
@@ -151,6 +179,7 @@ def _replay(
         restarts=Restarts(arguments.checkpoint, arguments.restore),
         spans=bool(arguments.html or arguments.save) and int(trace.pods.sum()) <= MOST_DRAWN,
         checked=arguments.audit,
+        seed=seed,
         clock=cpu_seconds,
         progress=_progress(rules.name),
     )
@@ -177,5 +206,7 @@ def _save(outcomes: list[Outcome], directory: Path) -> None:
     from unisono.sim.archive import save_outcome
 
     directory.mkdir(parents=True, exist_ok=True)
+    is_one = len({outcome.seed for outcome in outcomes}) == 1
     for outcome in outcomes:
-        save_outcome(outcome, directory / f"{outcome.policy}.npz")
+        name = outcome.policy if is_one else f"{outcome.policy}-{outcome.seed}"
+        save_outcome(outcome, directory / f"{name}.npz")

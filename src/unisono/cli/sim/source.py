@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from unisono.engine.model.errors import InvalidManifest
@@ -37,6 +38,20 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shake", type=int, metavar="SEED", help="move every arrival by up to 30 s, at random"
     )
+
+
+def traces_of(text: str, arguments: argparse.Namespace, count: int) -> Iterator[tuple[int, Trace]]:
+    """Yield so many traces with their seeds: a generator's with several, or a file's, shaken."""
+    from unisono.sim.shaking import replicas
+    from unisono.sim.sources import is_generated
+
+    first = 1 if arguments.seed is None else arguments.seed
+    if not is_generated(text):
+        yield from replicas(trace_of(text, arguments), seed=first, count=count)
+        return
+    for seed in range(first, first + count):
+        arguments.seed = seed
+        yield seed, trace_of(text, arguments)
 
 
 def trace_of(text: str, arguments: argparse.Namespace, capacity: Capacity | None = None) -> Trace:
