@@ -48,6 +48,7 @@ from unisono.engine.model.queue import (
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import LabelSelector, Requirement, Taint, Toleration
 from unisono.engine.model.snapshot import AdmissionCheck, Namespace, Snapshot
+from unisono.engine.model.turns import Association, Limits, Qos, Turn, Turns, Weights
 from unisono.engine.model.workload import PodSet, Workload
 
 GPU, CPU = ResourceName("gpu"), ResourceName("cpu")
@@ -275,6 +276,12 @@ def workloads(
         priority=draw(st.integers(0, 2)),
         created_at=Instant(draw(st.integers(0, latest)) * SECOND),
         can_shrink=draw(st.booleans()),
+        turn=Turn(
+            account=draw(st.sampled_from(("", "a", "b"))),
+            user=draw(st.sampled_from(("", "ann"))),
+            qos=draw(st.sampled_from(("", "plain", "tight"))),
+            hold=draw(nearly("", "user")),
+        ),
     )
 
 
@@ -300,6 +307,30 @@ def policies(draw: st.DrawFn) -> Policy:
         pods_ready=draw(nearly(None, blocking)),
         undeclared=draw(nearly("Block", "Ignore")),
         strict=draw(mostly(False, True)),
+        turns=draw(mostly(None, draw(turns()))),
+    )
+
+
+@st.composite
+def turns(draw: st.DrawFn) -> Turns:
+    """Draw an order by accounts, with limits that bite."""
+    limits = Limits(
+        group_jobs=draw(st.sampled_from((None, 2, 4))),
+        tres_per_user=draw(st.sampled_from(((), (("gres/gpu", 3000),)))),
+        submitted_per_user=draw(mostly(None, 3)),
+        jobs_accruing_per_user=draw(mostly(None, 1)),
+    )
+    return Turns(
+        weights=Weights(age=1000, fair_share=1000, qos=100),
+        max_age_ms=3600 * SECOND,
+        half_life_ms=600 * SECOND,
+        compat=draw(mostly(False, True)),
+        associations=(
+            Association(account="a", limits=Limits(group_tres=(("gres/gpu", 4000),))),
+            Association(account="b", shares=3),
+        ),
+        qos=(Qos(name="plain"), Qos(name="tight", priority=10, limits=limits)),
+        default_account="b",
     )
 
 
