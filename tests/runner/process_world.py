@@ -58,7 +58,7 @@ class ProcessWorld:
             now=self.clock.now,
             env=os.environ,
             addresses=self._addresses,
-            manners=Manners(lost_after_s=1.0),
+            manners=Manners(lost_after_s=1.0, asks_after_s=0.2),
             host_paths=(str(directory / "host"),),
             aliases=aliases,
             tier=tier,

@@ -36,8 +36,6 @@ _LEAST_GRACE_SECONDS = 2.0
 _DEFAULT_GRACE_SECONDS = 30.0
 # While killed processes are on their way out.
 _LOOK_SECONDS = 0.5
-# How often somebody is asked how far they are.
-_PROGRESS_SECONDS = 5.0
 TIER = "unisono.dev/runner-tier"
 
 
@@ -48,6 +46,7 @@ class Manners:
     default: Manner = "process"
     is_every_node_ours: bool = True
     lost_after_s: float = 10.0
+    asks_after_s: float = 5.0  # how often a program is asked how far it is
 
 
 @dataclass(slots=True)
@@ -157,7 +156,7 @@ class ProcessKubelet:
         running = [one.name for one in found.containers if isinstance(one.state, Running)]
         if not running:
             return
-        found.again_at = min(found.again_at, now + _PROGRESS_SECONDS)
+        found.again_at = min(found.again_at, now + self._manners.asks_after_s)
         uid = pod["metadata"]["uid"]
         told = filter(None, (self._machine.progress(uid, name) for name in running))
         reports = [report for line, at in told if (report := progress.read(line, at)) is not None]
