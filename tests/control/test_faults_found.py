@@ -95,6 +95,34 @@ def test_an_evicted_job_gives_its_nodes_back_when_its_pods_are_gone() -> None:
     told(story)
 
 
+def test_a_pod_that_is_through_needs_no_place_among_new_nodes() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), *queue(), job("j", pods=2, gpus=4, seconds=600))
+        await world.settle()
+        first = next(pod for pod in world.every(names.POD) if "j-0" in pod["metadata"]["name"])
+        await world.set_status(names.POD, first["metadata"]["name"], {"phase": "Succeeded"})
+        await world.settle()
+        await stop(world, "HoldAndDrain")
+        await delete(world, names.NODE, "n1")
+        await world.create(node("n2"))
+        await stop(world, "None")
+        await world.pass_time(5)
+        assert sorted(phases(world).values()) == ["Running", "Succeeded"]
+
+    told(story)
+
+
+def test_a_job_with_more_completions_than_pods_at_once_goes_on_to_its_end() -> None:
+    async def story(world: World) -> None:
+        waves = job("j", pods=2, gpus=4, seconds=10)
+        waves["spec"]["completions"] = 5
+        await world.create(node("n1"), *queue(), waves)
+        await world.pass_time(35)
+        assert list(phases(world).values()) == ["Succeeded"] * 5
+
+    told(story)
+
+
 def test_a_job_whose_workload_is_deleted_starts_over_whole() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1"), *queue(), job("j", pods=2, gpus=4, seconds=20))

@@ -51,10 +51,10 @@ class Acknowledged:
 class Server:
     """One process of `unisono up` on a folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, *options: str) -> None:
+        options = options or ("--nodes", "none")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "unisono", "up", "--data-dir", str(folder), "--nodes", "none"],
+            [sys.executable, "-m", "unisono", "up", "--data-dir", str(folder), *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

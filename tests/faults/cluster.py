@@ -87,6 +87,7 @@ class Cluster:
         self.on_change: list[Callable[[Kind, Json | None, Json | None], None]] = []
         self.on_time: list[Callable[[], None]] = []
         self.fault_of: Callable[[Call], str] = self._fault
+        self.down_s: Sequence[float] = _DOWN_S  # how long whoever dies stays away
         self.broken: list[str] = []  # promises that were
         self._is_checked = is_checked
         self._workers = workers
@@ -229,7 +230,7 @@ class Cluster:
             if call.is_write and self.chance.random() < 0.5:
                 self._note_call(process, call, "dies after")
                 await self._ask(call)
-        down = self.chance.choice(_DOWN_S)
+        down = self.chance.choice(self.down_s)
         self.note(f"{process.name} dies, for {down:g} s")
         process.die()
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from tests.faults.cluster import Broken, Cluster
 from tests.faults.deeds import People
@@ -19,6 +20,7 @@ from unisono.control import names
 from unisono.control.assembly import KINDS
 from unisono.kube.mapping import Kind
 
+Json = dict[str, Any]
 # Longer than any back-off: whoever is not done by then never will be.
 _PATIENCE_S = 4 * 3600.0
 _ROUND_S = 120.0
@@ -39,12 +41,14 @@ class Outcome:
     checks: int = 0
     gangs: int = 0
     longest: Mapping[str, float] = field(default_factory=dict)
+    again: str = ""  # the command that repeats it
 
     @property
     def line(self) -> str:
         """How to see it again."""
         hashes = os.environ.get("PYTHONHASHSEED", "random")
-        return f"PYTHONHASHSEED={hashes} python -m tests.faults --seed {self.seed} --trace"
+        command = self.again or f"python -m tests.faults --seed {self.seed} --trace"
+        return f"PYTHONHASHSEED={hashes} {command}"
 
     @property
     def story(self) -> str:
@@ -61,19 +65,35 @@ def run(seed: int) -> Outcome:
 async def _run(seed: int) -> Outcome:
     plan = plan_of(seed)
     cluster = Cluster(seed, workers=plan.workers, is_checked=plan.is_checked)
-    outcome = Outcome(seed, trace=cluster.trace, gangs=len(plan.gangs))
+    outcome = Outcome(seed, gangs=len(plan.gangs))
+
+    async def story(people: People) -> None:
+        _schedule(cluster, people, plan.gangs, plan.troubles)
+        cluster.sky = plan.sky
+        await cluster.pass_time(TROUBLE_S)
+        cluster.sky = CLEAR
+        cluster.note("* the sky is clear")
+
+    await play(cluster, plan.surroundings, story, outcome)
+    return outcome
+
+
+async def play(
+    cluster: Cluster,
+    surroundings: Sequence[Json],
+    story: Callable[[People], Awaitable[None]],
+    outcome: Outcome,
+) -> None:
+    """Let a story happen on a new cluster, and everybody come to a good end afterwards."""
+    outcome.trace = cluster.trace
     async with cluster.running():
         laws = Laws(cluster)
-        people = People(cluster, plan.surroundings)
+        people = People(cluster, surroundings)
         try:
             await people.prepare()
             await cluster.pass_time(1.0)
             before = _everything(cluster)
-            _schedule(cluster, people, plan.gangs, plan.troubles)
-            cluster.sky = plan.sky
-            await cluster.pass_time(TROUBLE_S)
-            cluster.sky = CLEAR
-            cluster.note("* the sky is clear")
+            await story(people)
             await _come_to_an_end(cluster, people)
             await _leave_nothing(cluster, people, before)
         except Broken as broken:
@@ -82,7 +102,6 @@ async def _run(seed: int) -> Outcome:
         outcome.moves, outcome.writes = cluster.moves, cluster.writes
         outcome.deaths, outcome.checks = cluster.deaths, laws.checks
         outcome.longest = laws.longest
-    return outcome
 
 
 def _schedule(

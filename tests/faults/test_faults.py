@@ -5,6 +5,8 @@ To see one again: `python -m tests.faults --seed N --trace` (CONTRIBUTING.md).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.faults.run import run
@@ -28,8 +30,12 @@ def test_a_few_clusters_in_trouble(first: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(QUICK, MANY, _EACH))
-def test_many_clusters_in_trouble(first: int) -> None:
-    check(range(first, min(first + _EACH, MANY)))
+def test_many_clusters_in_trouble(
+    first: int, record_property: Callable[[str, object], None]
+) -> None:
+    seeds = range(first, min(first + _EACH, MANY))
+    check(seeds)
+    record_property("runs", len(seeds))
 
 
 def test_a_seed_repeats_itself() -> None:

@@ -284,7 +284,7 @@ def warning_header(warnings: list[str]) -> str:
     size = 0
     for text in dict.fromkeys(warnings):
         plain = text.encode("ascii", "replace").decode().replace("\\", "\\\\").replace('"', '\\"')
-        plain = " ".join(plain.split())
+        plain = "".join(one if one.isprintable() else "?" for one in " ".join(plain.split()))
         part = f'299 - "{plain}"'
         size += len(part) + 2
         if size > _MAX_WARNING_BYTES:

@@ -172,22 +172,28 @@ class GangController:
             slots.free[one["name"]] = places
         metadata = workload["metadata"]
         full = f"{metadata['namespace']}/{metadata['name']}"
-        waiting = []
+        waiting, through = [], []
         for pod in sorted(view.by(names.POD, BY_WORKLOAD, full), key=_rank):
             node = pod["spec"].get("nodeName")
             places = slots.free.get(set_of(pod), [])
-            lives = is_living(pod)
-            if lives and not node:
+            if is_living(pod) and not node:
                 waiting.append(pod)
-            elif node in places and (lives or _is_through(pod)):
+            elif is_living(pod) and node in places:
                 places.remove(node)
-                slots.bound += lives
+                slots.bound += 1
+            elif _is_through(pod):
+                through.append(pod)
+                if node in places:  # others take it last
+                    places.remove(node)
+                    places.append(node)
         for pod in waiting:
             places = slots.free.get(set_of(pod), [])
             if places:
                 slots.unbound.append((pod, places.pop(0)))
             else:
                 slots.extra.append(pod)
+        for pod in through:  # nobody came for its place, wherever the gang has its nodes by now
+            del slots.free.get(set_of(pod), [])[-1:]
         return slots
 
 

