@@ -12,7 +12,7 @@ SEEDED := $(wildcard tests/engine tests/kinds tests/scenarios tests/properties)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
-.PHONY: help setup fmt lint type test test-slow golden controlplane test-real test-all scenarios docs bench demo changelog lock check clean
+.PHONY: help setup fmt lint type test test-slow golden controlplane test-real test-all faults scenarios docs bench demo changelog lock check clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -49,10 +49,13 @@ test-real: $(READY)  ## the tests that need a real Kubernetes, Slurm, Prometheus
 	-@$(BIN)/python -m tests.real.binaries
 	$(BIN)/python -m pytest -q -m real tests
 
-test-all: lint type  ## every test, slow ones too, under both hash seeds, and the real ones
+test-all: lint type  ## every test, slow ones and thousands of runs with faults too, and the real ones
 	PYTHONHASHSEED=1 $(BIN)/python -m pytest -q -n 2 -m "not real"
-	PYTHONHASHSEED=2 $(BIN)/python -m pytest -q -n 2 -m "not real"
+	$(if $(SEEDED),PYTHONHASHSEED=2 $(BIN)/python -m pytest -q -n 2 -m "not real" $(SEEDED))
 	@$(MAKE) --no-print-directory test-real
+
+faults: $(READY)  ## clusters in trouble, drawn from seeds (ARGS="--range 0-500 --jobs 2", or "--seed 7 --trace")
+	@$(BIN)/python -m tests.faults $(ARGS)
 
 scenarios: $(READY)  ## run the stories of the specification and list each one's outcome
 	@$(BIN)/python -m tests.scenarios $(ARGS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.control.pod_gangs.test_pod_gangs import in_group, member, podgroup
-from tests.control.stories import delete, gpu_node, phases, queue_of, told
+from tests.control.stories import delete, gpu_node, nodes_of, phases, queue_of, told
 from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from unisono.control import names
@@ -119,6 +119,21 @@ def test_a_job_with_more_completions_than_pods_at_once_goes_on_to_its_end() -> N
         await world.create(node("n1"), *queue(), waves)
         await world.pass_time(35)
         assert list(phases(world).values()) == ["Succeeded"] * 5
+
+    told(story)
+
+
+def test_a_replacement_waits_until_the_pod_before_it_has_left_its_place() -> None:
+    async def story(world: World) -> None:
+        slow = job("j", pods=1, seconds=600, says={"stop-seconds": "20"})
+        await world.create(node("n1"), *queue(), slow)
+        await world.settle()
+        (first,) = phases(world)
+        await delete(world, names.POD, first)
+        assert sorted(phases(world).values()) == ["Pending", "Terminating"]
+        assert sorted(nodes_of(world).values()) == ["", "n1"]
+        await world.pass_time(21)
+        assert list(phases(world).values()) == ["Running"]
 
     told(story)
 

@@ -106,7 +106,7 @@ class Storm:
         self._folder = folder
         self._gangs = gangs
         self._chance = random.Random(seed)
-        self._options = ("--nodes", _NODES, "--pods", pods)
+        self._options = ["--nodes", _NODES, "--pods", pods]
         self._left = [gang.objects[0] for gang in reversed(gangs)] + queue()[::-1]
         self._history = History(folder / "state.db")
         self._notes = folder.parent / "notes"
@@ -120,7 +120,7 @@ class Storm:
         while undone and time.monotonic() < end:
             undone = self._one_life()
             self._history.read_on()
-            self._options = self._options[2:] if "--nodes" in self._options else self._options
+            self._options = ["--pods", self._options[-1]]  # the nodes are there from now on
         self.result.faults += [f"{name} never ended well" for name in undone]
         self._judge()
         return self.result

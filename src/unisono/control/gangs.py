@@ -59,11 +59,14 @@ class Slots:
     unbound: list[tuple[Json, str]] = field(default_factory=list)  # a pod and its node
     extra: list[Json] = field(default_factory=list)  # pods without a place
     later: frozenset[str] = frozenset()  # sets that the gang starts without
+    # By pod set: nodes with a place that nobody may have yet, as its pod is on its way out.
+    held: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def is_full(self) -> bool:
-        """Whether every place has a pod."""
-        return not any(places for name, places in self.free.items() if name not in self.later)
+        """Whether every place has a pod that stays."""
+        empty = [*self.free.items(), *self.held.items()]
+        return not any(places for name, places in empty if name not in self.later)
 
 
 class GangController:
@@ -178,9 +181,12 @@ class GangController:
             places = slots.free.get(set_of(pod), [])
             if is_living(pod) and not node:
                 waiting.append(pod)
-            elif is_living(pod) and node in places:
+            elif node in places and not _is_over(pod):
                 places.remove(node)
-                slots.bound += 1
+                if is_living(pod):
+                    slots.bound += 1
+                else:
+                    slots.held.setdefault(set_of(pod), []).append(node)
             elif _is_through(pod):
                 through.append(pod)
                 if node in places:  # others take it last
@@ -239,8 +245,8 @@ def _phase(workload: Json, phase: str, deadline: float, now: float) -> Json:
 
 def _missing(slots: Slots, lost: Sequence[str], view: View) -> list[str]:
     """Return the lost hosts on which a pod of a running gang has its place but is not."""
-    free = [node for places in slots.free.values() for node in places]
-    needed = {*free, *(node for _, node in slots.unbound)}
+    empty = [*slots.free.values(), *slots.held.values()]
+    needed = {node for places in empty for node in places} | {node for _, node in slots.unbound}
     return [host for host in lost if node_name(host, view) in needed]
 
 
