@@ -7,18 +7,19 @@ same is true from now on.
 
 from __future__ import annotations
 
+from unisono.engine.cycle import Starting
 from unisono.engine.ledger import Booked, Ledger
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
-from unisono.engine.model.names import Instant, QueueName
+from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Date
 from unisono.engine.model.policy import Backfill
 from unisono.engine.nominate import Nominee, affordable, write_admission
 from unisono.engine.order.lines import Waiting
-from unisono.engine.place.gang import Spot
 from unisono.engine.place.seek import Seeker
-from unisono.engine.quota.assign import Assignment, Verdict
+from unisono.engine.quota.assign import Verdict
 from unisono.engine.quota.tree import available
 from unisono.engine.reserve.agenda import Group
+from unisono.engine.reserve.counting import Counted, counted, fill_holes
 from unisono.engine.reserve.pieces import Pieces
 from unisono.engine.reserve.shadow import Shadow
 from unisono.engine.state.cluster import ClusterState
@@ -132,15 +133,35 @@ class Calendar:
         if bound is not None and bound[0] <= limit_ms:
             first = max(1, pieces.piece_before(bound[1]))
         wanted = waiting.shape.least_in_total if self._state.floor.has_nodes else ()
-        for low in pieces.starts(wanted, limit_ms, first)[:MOST_TRIED]:
+        known = counted(self._state, group, waiting)
+        charges = known.cells if known is not None else ()
+        for low in pieces.starts(wanted, limit_ms, first, charges)[:MOST_TRIED]:
             start = pieces.cuts[low]
             if furthest is not None and start > furthest:
                 break
-            found = self._try(waiting, book, start, Instant(start + limit_ms))
+            end = Instant(start + limit_ms)
+            if known is not None and known.fills_holes:
+                found = self._count(known, start, end)
+            else:
+                found = self._try(waiting, book, start, end)
             if found is not None:
                 self._bounds[book, waiting.shape.number] = (limit_ms, start)
-                return self._promise(waiting, start, Instant(start + limit_ms), found)
+                return self._promise(waiting, start, end, found)
         return None
+
+    def _count(self, known: Counted, start: Instant, end: Instant) -> Starting | None:
+        """Look for nodes for a gang that only has to be counted; there is quota."""
+        assert self._pieces is not None, "there are pieces by now"
+        low = self._pieces.piece_before(start)
+        high = max(low + 1, self._pieces.piece_before(end))
+        view = self._state.floor.in_order(known.levels)
+        caps = known.capacities(self._pieces.least_free(low, high))[view]
+        taken = fill_holes(caps, known.pods)
+        if taken is None:
+            return None
+        positions, counts = taken
+        tenant = Tenant((), known.requests, rows=view[positions], counts=counts)
+        return Starting(known.cells, (tenant,))
 
     def _make_pieces(self) -> Pieces:
         ends = sorted([*self._state.agenda.ends, *self._started], key=lambda entry: entry[0])
@@ -148,7 +169,7 @@ class Calendar:
 
     def _try(
         self, waiting: Waiting, book: QueueBook, start: Instant, end: Instant
-    ) -> tuple[Assignment, tuple[Spot, ...]] | None:
+    ) -> Starting | None:
         """Look for quota and nodes from one instant to another."""
         assert self._pieces is not None, "there are pieces by now"
         low = self._pieces.piece_before(start)
@@ -159,27 +180,20 @@ class Calendar:
         self._ledger.rollback(mark)
         if assignment.verdict is not Verdict.FIT:
             return None
+        charges = assignment.as_charges()
         if not self._state.floor.has_nodes:
-            return assignment, ()
+            return Starting(charges, ())
         gang = Seeker(self._state.floor, waiting).gang(assignment)
         answer = self._state.outlook.place(gang, self._pieces.least_free(low, high))
-        return None if isinstance(answer, GangDoesNotFit) else (assignment, answer)
+        if isinstance(answer, GangDoesNotFit):
+            return None
+        admission = write_admission(book.spec.name, waiting.shape, assignment, answer)
+        return Starting(charges, self._with_rows(tenants_of(waiting.workload, admission)))
 
-    def _promise(
-        self,
-        waiting: Waiting,
-        start: Instant,
-        end: Instant,
-        found: tuple[Assignment, tuple[Spot, ...]],
-    ) -> Date:
+    def _promise(self, waiting: Waiting, start: Instant, end: Instant, found: Starting) -> Date:
         assert self._pieces is not None, "there are pieces by now"
-        assignment, spots = found
         low, high = self._pieces.piece_before(start), self._pieces.cut(end)
-        tenants: tuple[Tenant, ...] = ()
-        if spots:
-            admission = write_admission(QueueName(""), waiting.shape, assignment, spots)
-            tenants = self._with_rows(tenants_of(waiting.workload, admission))
-        self._pieces.book(tenants, assignment.as_charges(), low, high)
+        self._pieces.book(found.tenants, found.charges, low, high)
         date = Date(workload=waiting.workload.key, start=start, end=end)
         self._dates.append(date)
         if self._first is None or start < self._first.start:

@@ -21,10 +21,11 @@ from unisono.engine.nominate import menu_of
 from unisono.engine.order.lines import Waiting
 from unisono.engine.place.demand import constraint_for
 from unisono.engine.place.feasible import Mask
+from unisono.engine.place.packing import fill
 from unisono.engine.quota.tree import Cell, available, potential
 from unisono.engine.reserve.agenda import Group
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.node_table import Integers, NodeTable
+from unisono.engine.state.node_table import Integers, NodeTable, Rows
 from unisono.engine.state.tenancy import Tenant
 
 _NO_RULES = PreemptionRules()
@@ -44,6 +45,7 @@ class Counted:
     fills_holes: bool  # nothing tells one node from another but the room on it
     cells: tuple[tuple[Cell, int], ...]  # of quota, for all pods
     columns: tuple[tuple[int, int], ...]  # of nodes, for one pod
+    requests: Amounts  # the same by name
     allowed: Mask  # which nodes
 
     def has_quota(self) -> bool:
@@ -171,6 +173,7 @@ def _count(state: ClusterState, group: Group, waiting: Waiting) -> Counted | Non
         ),
         cells=cells,
         columns=columns,
+        requests=requests,
         allowed=floor.allowed(constraint),
     )
 
@@ -184,6 +187,18 @@ def _columns(requests: Amounts, table: NodeTable) -> tuple[tuple[int, int], ...]
                 return None
             found.append((column, amount))
     return tuple(found)
+
+
+def fill_holes(caps: Integers, pods: int) -> tuple[Rows, Integers] | None:
+    """Fill holes, as the placer does for pods that no score tells apart; in order of nodes."""
+    if int(caps.max(initial=0)) == 1:  # no hole is smaller than another
+        chosen = caps.nonzero()[0][:pods]
+        return (chosen, np.ones(pods, np.int64)) if chosen.shape[0] == pods else None
+    if int(caps.sum()) < pods:
+        return None
+    chosen, counts = fill(caps, pods)
+    order = np.argsort(chosen)
+    return chosen[order], counts[order]
 
 
 def given_back(free: Integers, table: NodeTable, gone: Iterable[Booked]) -> Integers:

@@ -12,10 +12,10 @@ from bisect import bisect_left
 
 import numpy as np
 
-from unisono.engine.ledger import Booked
+from unisono.engine.ledger import Booked, Charges
 from unisono.engine.model.names import PODS, Instant
 from unisono.engine.model.resources import Amounts
-from unisono.engine.quota.tree import Cell
+from unisono.engine.quota.tree import Cell, available
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
 from unisono.engine.state.tenancy import Tenant
 
@@ -114,9 +114,21 @@ class Pieces:
 
     # --- questions -------------------------------------------------------------------------------
 
-    def starts(self, wanted: Amounts, limit_ms: int, first: int) -> list[int]:
-        """Return the pieces from `first` on at which there is enough, in total, for long enough."""
+    def starts(
+        self, wanted: Amounts, limit_ms: int, first: int, charges: Charges = ()
+    ) -> list[int]:
+        """Return the pieces from `first` on at which there is enough, in total, for long enough.
+
+        `charges` are only looked at in accounts to which nobody else lends.
+        """
         enough = np.ones(len(self.cuts), np.bool_)
+        for cell, amount in charges:
+            used = self.usage.get(cell)
+            most = available(cell) + cell.usage - amount
+            if used is not None:
+                enough &= used <= most
+            elif cell.usage > most:
+                return []
         for resource, amount in wanted:
             column = self._table.column(resource)
             if amount > 0:

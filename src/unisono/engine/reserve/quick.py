@@ -8,17 +8,13 @@ nothing, and the general way decides. Both give the same nodes; a property test 
 
 from __future__ import annotations
 
-import numpy as np
-
 from unisono.engine.cycle import Cycle, Starting
 from unisono.engine.model.plan import Admit
 from unisono.engine.model.workload import Admission, PodSetAssignment
 from unisono.engine.order.lines import Waiting
-from unisono.engine.place.packing import fill
 from unisono.engine.reserve.agenda import Group
-from unisono.engine.reserve.counting import Counted
+from unisono.engine.reserve.counting import Counted, fill_holes
 from unisono.engine.state.floor import tenants_of
-from unisono.engine.state.node_table import Integers
 
 # What an admission would be, before it is booked.
 Offer = tuple[Admission, Starting]
@@ -31,7 +27,7 @@ def offer(cycle: Cycle, waiting: Waiting, group: Group, known: Counted) -> Offer
     table, workload = cycle.state.floor.table, waiting.workload
     view = cycle.state.floor.in_order(known.levels)
     caps = known.capacities(table.free)[view]
-    taken = _fill(caps, known.pods)
+    taken = fill_holes(caps, known.pods)
     if taken is None:
         return None
     positions, counts = taken
@@ -48,18 +44,6 @@ def offer(cycle: Cycle, waiting: Waiting, group: Group, known: Counted) -> Offer
         ),
     )
     return admission, Starting(known.cells, tenants_of(workload, admission))
-
-
-def _fill(caps: Integers, pods: int) -> tuple[Integers, Integers] | None:
-    """Fill holes, as the placer does for pods that no score tells apart; in order of nodes."""
-    if int(caps.max(initial=0)) == 1:  # no hole is smaller than another
-        chosen = caps.nonzero()[0][:pods]
-        return (chosen, np.ones(pods, np.int64)) if chosen.shape[0] == pods else None
-    if int(caps.sum()) < pods:
-        return None
-    chosen, counts = fill(caps, pods)
-    order = np.argsort(chosen)
-    return chosen[order], counts[order]
 
 
 def admit(cycle: Cycle, waiting: Waiting, known: Counted, made: Offer) -> None:
