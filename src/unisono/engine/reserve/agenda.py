@@ -11,19 +11,36 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import Instant, QueueName, WorkloadKey
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.workload import Workload
 from unisono.engine.order.lines import Kind, Waiting, kind_of
-from unisono.engine.reserve.shadow import Shadow
 from unisono.engine.state.doors import Door
 from unisono.engine.state.queue_book import QueueBook, Running
 
 # Place in turn: (-priority, time, uid, number of entry); smaller goes first.
 Place = tuple[int, Instant, str, int]
 Member = tuple[Place, Waiting]
+
+
+class Kept(Protocol):
+    """Dates of one pass that the next one may still use."""
+
+    @property
+    def last(self) -> WorkloadKey:
+        """Return who of those with a date is the last in turn."""
+        ...
+
+    def hold(self, now: Instant) -> bool:
+        """Say whether all of them are yet to come."""
+        ...
+
+    def concern(self, key: WorkloadKey) -> bool:
+        """Say whether somebody has one of them."""
+        ...
 
 
 class Group:
@@ -50,9 +67,9 @@ class Agenda:
         "ends",
         "groups",
         "is_shaken",
+        "kept",
         "newcomers",
         "rules",
-        "shadow",
         "verdicts",
     )
 
@@ -63,8 +80,8 @@ class Agenda:
         self.verdicts: dict[WorkloadKey, tuple[Blocker, ...]] = {}
         self.newcomers: list[tuple[Place, Waiting, Group]] = []
         self.is_shaken = True  # more happened than newcomers
-        self.shadow: Shadow | None = None  # the one date of EASY, as the last pass left it
-        self._draft: tuple[int, Shadow | None] | None = None
+        self.kept: Kept | None = None  # dates, as the last pass left them
+        self._draft: tuple[int, Kept | None] | None = None
         self._places: dict[WorkloadKey, Place] = {}
         self._number = 0
 
@@ -113,7 +130,7 @@ class Agenda:
         self.verdicts.pop(waiting.workload.key, None)
         if not group.members:
             del self.groups[key]
-        if self.shadow is not None and self.shadow.whom == waiting.workload.key:
+        if self.kept is not None and self.kept.concern(waiting.workload.key):
             self.is_shaken = True
 
     def note(self, waiting: Waiting, book: QueueBook, blockers: tuple[Blocker, ...]) -> None:
@@ -162,24 +179,31 @@ class Agenda:
         """Note that something happened which may concern everybody."""
         self.is_shaken = True
 
-    def known_shadow(self, now: Instant) -> Shadow | None:
-        """Return the date of the last pass if nothing happened since that could move it."""
-        shadow = self.shadow
-        if shadow is None or self.is_shaken or shadow.start <= now:
+    def take_kept(self, now: Instant) -> Kept | None:
+        """Return the dates of the last pass if nothing happened since that could move one.
+
+        Whoever takes them may change them: they come back with the draft of the next plan.
+        """
+        kept, self.kept = self.kept, None
+        if kept is None or self.is_shaken or not kept.hold(now):
+            self.is_shaken = True
             return None
-        place = self._places[shadow.whom]
-        return shadow if all(entry[0] > place for entry in self.newcomers) else None
+        last = self._places[kept.last]
+        if all(entry[0] > last for entry in self.newcomers):
+            return kept
+        self.is_shaken = True
+        return None
 
     # --- passes ----------------------------------------------------------------------------------
 
-    def draft(self, version: int, shadow: Shadow | None) -> None:
+    def draft(self, version: int, kept: Kept | None) -> None:
         """Keep what a pass found out, for the case that its plan is carried out."""
-        self._draft = version, shadow
+        self._draft = version, kept
 
     def settle(self, version: int) -> None:
         """Take over what the pass found out whose plan is carried out."""
         if self._draft is not None and self._draft[0] == version:
-            self.shadow = self._draft[1]
+            self.kept = self._draft[1]
             self.is_shaken = False
             self.newcomers.clear()
         self._draft = None

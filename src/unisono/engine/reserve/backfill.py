@@ -16,7 +16,7 @@ from unisono.engine.in_turn import everybody_in_turn
 from unisono.engine.ledger import Ledger
 from unisono.engine.model.explanation import Blocker, ClaimedThisCycle, Explanation, Planned
 from unisono.engine.model.names import Instant, LocalQueueKey
-from unisono.engine.model.plan import Date, Plan, Wait
+from unisono.engine.model.plan import Plan, Wait
 from unisono.engine.model.policy import Backfill
 from unisono.engine.nominate import Nominee, facts_of, nominate
 from unisono.engine.order.lines import Waiting, kind_of
@@ -46,11 +46,9 @@ def plan_in_time(state: ClusterState, now: Instant) -> Plan:
     if state.turns.desk is not None:
         state.agenda.shake()  # turns move with time: what the last pass found out is out of date
     done = _Pass(state, cycle, now, rules, dates_for(state, cycle.ledger, now))
-    if done.dates.shadow is not None:
-        done.given.append(done.dates.shadow.date)
     done.go()
     cycle.ledger.rollback()
-    state.agenda.draft(state.version, done.dates.shadow)
+    state.agenda.draft(state.version, done.dates.keep())
     return Plan(
         based_on=state.version,
         now=now,
@@ -58,7 +56,7 @@ def plan_in_time(state: ClusterState, now: Instant) -> Plan:
         preemptions=tuple(cycle.preemptions),
         stops=tuple(stops),
         waits=tuple(cycle.waits),
-        dates=tuple(done.given),
+        dates=tuple(done.dates.given),
         examined=tuple(sorted({group.book.spec.name for group in done.seen})),
     )
 
@@ -72,7 +70,6 @@ class _Pass:
     now: Instant
     rules: Backfill
     dates: Dates
-    given: list[Date] = field(default_factory=list)
     seen: dict[Group, None] = field(default_factory=dict)
     looked_at: int = 0
     _refused: dict[Group, tuple[Blocker, ...]] = field(default_factory=dict)
@@ -180,7 +177,6 @@ class _Pass:
                 return
         date = self.dates.give(waiting, group, limit, self._furthest())
         if date is not None:
-            self.given.append(date)
             blockers = (Planned(start=date.start, position=self.looked_at), *blockers)
         self._wait(waiting, group, blockers)
 
@@ -219,7 +215,7 @@ class _Pass:
 
     def _furthest(self) -> Instant | None:
         """Return how far away a date may be; None: as far as it has to be."""
-        return None if len(self.given) < SURE else Instant(self.now + self.rules.window_ms)
+        return None if self.dates.count < SURE else Instant(self.now + self.rules.window_ms)
 
     def _wait(self, waiting: Waiting, group: Group, blockers: tuple[Blocker, ...]) -> None:
         if self.state.agenda.why(waiting, group.book) != blockers:

@@ -7,10 +7,12 @@ same is true from now on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from unisono.engine.cycle import Starting
 from unisono.engine.ledger import Booked, Ledger
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
-from unisono.engine.model.names import Instant
+from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Date
 from unisono.engine.model.policy import Backfill
 from unisono.engine.nominate import Nominee, affordable, write_admission
@@ -21,7 +23,6 @@ from unisono.engine.quota.tree import available
 from unisono.engine.reserve.agenda import Group
 from unisono.engine.reserve.counting import Counted, counted, fill_holes
 from unisono.engine.reserve.pieces import Pieces
-from unisono.engine.reserve.shadow import Shadow
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.floor import tenants_of
 from unisono.engine.state.queue_book import QueueBook
@@ -34,8 +35,6 @@ MOST_TRIED = 32
 class Calendar:
     """Dates for everybody, or for so many."""
 
-    shadow: Shadow | None = None  # there are many dates; each pass makes them anew
-    are_known = False
     are_on_nodes = True
 
     def __init__(self, state: ClusterState, ledger: Ledger, now: Instant, rules: Backfill) -> None:
@@ -44,11 +43,49 @@ class Calendar:
         self._now = now
         self._rules = rules
         self._pieces: Pieces | None = None  # made with the first date
-        self._dates: list[Date] = []
+        self.are_known = False
+        self._dates: dict[WorkloadKey, Date] = {}
         self._first: Date | None = None  # the one that comes first
         # Only less is free than a moment ago: the same shape, for as long, is not earlier.
         self._bounds: dict[tuple[QueueBook, int], tuple[int, Instant]] = {}
         self._started: list[tuple[Instant, int, Booked]] = []  # before the first date
+
+    # --- from one pass to the next ---------------------------------------------------------------
+
+    def keep(self) -> Calendar | None:
+        """Keep all dates, if there are any."""
+        return self if self._dates else None
+
+    def take_up(self, ledger: Ledger, now: Instant) -> None:
+        """Go on in another pass: only newcomers are looked at, and come after everybody else."""
+        self.are_known = True
+        self._ledger = ledger
+        self._now = now
+
+    @property
+    def given(self) -> Sequence[Date]:
+        """Return all dates."""
+        return tuple(self._dates.values())
+
+    @property
+    def count(self) -> int:
+        """Return how many dates there are."""
+        return len(self._dates)
+
+    @property
+    def last(self) -> WorkloadKey:
+        """Return who got the last date."""
+        return next(reversed(self._dates))
+
+    def hold(self, now: Instant) -> bool:
+        """Say whether all dates are yet to come."""
+        return self._first is None or self._first.start > now
+
+    def concern(self, key: WorkloadKey) -> bool:
+        """Say whether somebody has a date."""
+        return key in self._dates
+
+    # --- dates -----------------------------------------------------------------------------------
 
     @property
     def are_given(self) -> bool:
@@ -132,10 +169,13 @@ class Calendar:
         first = 1  # it was looked at for now already
         if bound is not None and bound[0] <= limit_ms:
             first = max(1, pieces.piece_before(bound[1]))
-        wanted = waiting.shape.least_in_total if self._state.floor.has_nodes else ()
         known = counted(self._state, group, waiting)
-        charges = known.cells if known is not None else ()
-        for low in pieces.starts(wanted, limit_ms, first, charges)[:MOST_TRIED]:
+        if known is not None:
+            starts = pieces.starts_counted(known, limit_ms, first)
+        else:
+            wanted = waiting.shape.least_in_total if self._state.floor.has_nodes else ()
+            starts = pieces.starts(wanted, limit_ms, first)
+        for low in starts[:MOST_TRIED]:
             start = pieces.cuts[low]
             if furthest is not None and start > furthest:
                 break
@@ -143,7 +183,7 @@ class Calendar:
             if known is not None and known.fills_holes:
                 found = self._count(known, start, end)
             else:
-                found = self._try(waiting, book, start, end)
+                found = self._try(waiting, book, known, start, end)
             if found is not None:
                 self._bounds[book, waiting.shape.number] = (limit_ms, start)
                 return self._promise(waiting, start, end, found)
@@ -168,7 +208,12 @@ class Calendar:
         return Pieces(self._state.floor.table, self._now, ends, self._rules.resolution_ms)
 
     def _try(
-        self, waiting: Waiting, book: QueueBook, start: Instant, end: Instant
+        self,
+        waiting: Waiting,
+        book: QueueBook,
+        known: Counted | None,
+        start: Instant,
+        end: Instant,
     ) -> Starting | None:
         """Look for quota and nodes from one instant to another."""
         assert self._pieces is not None, "there are pieces by now"
@@ -183,8 +228,11 @@ class Calendar:
         charges = assignment.as_charges()
         if not self._state.floor.has_nodes:
             return Starting(charges, ())
+        free = self._pieces.least_free(low, high)
+        if known is not None and not known.fits_on(free):
+            return None
         gang = Seeker(self._state.floor, waiting).gang(assignment)
-        answer = self._state.outlook.place(gang, self._pieces.least_free(low, high))
+        answer = self._state.outlook.place(gang, free)
         if isinstance(answer, GangDoesNotFit):
             return None
         admission = write_admission(book.spec.name, waiting.shape, assignment, answer)
@@ -195,7 +243,7 @@ class Calendar:
         low, high = self._pieces.piece_before(start), self._pieces.cut(end)
         self._pieces.book(found.tenants, found.charges, low, high)
         date = Date(workload=waiting.workload.key, start=start, end=end)
-        self._dates.append(date)
+        self._dates[date.workload] = date
         if self._first is None or start < self._first.start:
             self._first = date
         return date

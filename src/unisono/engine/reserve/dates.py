@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from unisono.engine.cycle import Starting
@@ -16,7 +17,7 @@ from unisono.engine.nominate import Nominee, admission_of, nominate
 from unisono.engine.order.lines import Waiting
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.quota.tree import available
-from unisono.engine.reserve.agenda import Group
+from unisono.engine.reserve.agenda import Group, Kept
 from unisono.engine.reserve.calendar import Calendar
 from unisono.engine.reserve.counting import Counted, counted, given_back
 from unisono.engine.reserve.outlook import without
@@ -32,8 +33,17 @@ class Dates(Protocol):
     """What a pass asks about time."""
 
     @property
-    def shadow(self) -> Shadow | None:
-        """Return the one date, if there is one and only one can be."""
+    def given(self) -> Sequence[Date]:
+        """Return all dates."""
+        ...
+
+    @property
+    def count(self) -> int:
+        """Return how many dates there are."""
+        ...
+
+    def keep(self) -> Kept | None:
+        """Return what the next pass may use of them."""
         ...
 
     @property
@@ -82,6 +92,20 @@ class OneDate:
     """A date for the first that has to wait."""
 
     are_on_nodes = False
+
+    @property
+    def given(self) -> Sequence[Date]:
+        """Return the one date, if there is one."""
+        return () if self.shadow is None else (self.shadow.date,)
+
+    @property
+    def count(self) -> int:
+        """One or none."""
+        return self.shadow is not None
+
+    def keep(self) -> Kept | None:
+        """Keep the one date."""
+        return self.shadow
 
     def __init__(
         self, state: ClusterState, ledger: Ledger, now: Instant, known: Shadow | None
@@ -283,6 +307,10 @@ def dates_for(state: ClusterState, ledger: Ledger, now: Instant) -> Dates:
     """Return the dates of a pass that starts now."""
     agenda = state.agenda
     assert agenda.rules is not None, "without backfill there are no dates"
+    kept = agenda.take_kept(now)
     if agenda.rules.dates == 1:
-        return OneDate(state, ledger, now, agenda.known_shadow(now))
+        return OneDate(state, ledger, now, kept if isinstance(kept, Shadow) else None)
+    if isinstance(kept, Calendar):
+        kept.take_up(ledger, now)
+        return kept
     return Calendar(state, ledger, now, agenda.rules)

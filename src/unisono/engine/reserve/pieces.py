@@ -12,14 +12,21 @@ from bisect import bisect_left
 
 import numpy as np
 
-from unisono.engine.ledger import Booked, Charges
+from unisono.engine.ledger import Booked
 from unisono.engine.model.names import PODS, Instant
 from unisono.engine.model.resources import Amounts
+from unisono.engine.place.feasible import Mask
 from unisono.engine.quota.tree import Cell, available
+from unisono.engine.reserve.counting import Counted
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
 from unisono.engine.state.tenancy import Tenant
 
-MOST_PIECES = 768
+MOST_PIECES = 640
+# ... and so many more beyond the last one, further and further apart.
+FAR_PIECES = 96
+
+_Columns = tuple[tuple[int, int], ...]
+_Kind = tuple[_Columns, int]  # what a pod takes, and which nodes (by the identity of their mask)
 
 
 class Pieces:
@@ -33,6 +40,7 @@ class Pieces:
         resolution_ms: int,
     ) -> None:
         self._table = table
+        self._resolution_ms = resolution_ms
         self.cuts = _cuts(now, ends, resolution_ms)
         count = len(self.cuts)
         room = max(64, 2 * count)
@@ -40,6 +48,8 @@ class Pieces:
         self._free = np.empty((room, *table.free.shape), np.int64)
         self._free[0] = table.free
         self.usage: dict[Cell, Integers] = {}
+        # How many pods of a kind fit on all nodes together, for kinds that were asked for.
+        self._room: dict[_Kind, tuple[Mask, Integers]] = {}
         self._let_end(ends)
         self._recount()
 
@@ -95,7 +105,7 @@ class Pieces:
             return found
         if self._order is None or len(self.cuts) >= MOST_PIECES:
             self._put_in_order()
-            return found
+            return bisect_left(self.cuts, instant)
         if len(self.cuts) >= self._free.shape[0]:
             self._free = np.concatenate([self._free, np.empty_like(self._free)])
         row = len(self.cuts)
@@ -105,36 +115,66 @@ class Pieces:
         self.totals = np.insert(self.totals, found, self.totals[found - 1], axis=0)
         for cell, used in self.usage.items():
             self.usage[cell] = np.insert(used, found, used[found - 1])
+        for kind, (allowed, room) in self._room.items():
+            self._room[kind] = (allowed, np.insert(room, found, room[found - 1]))
         return found
 
     def _put_in_order(self) -> None:
-        if self._order is not None:
-            self._free = self._free[self._rows(0, len(self.cuts))]
-            self._order = None
+        """Put pieces in order for good, and cut the time beyond the last cut in growing steps."""
+        if self._order is None:
+            return
+        cuts, count = self.cuts, len(self.cuts)
+        for _ in range(FAR_PIECES):
+            step = max(self._resolution_ms, (cuts[-1] - cuts[0]) // 16)
+            cuts.append(Instant(cuts[-1] + step))
+        rows = [*self._order, *[self._order[-1]] * FAR_PIECES]
+        self._free = self._free[np.array(rows, np.intp)]
+        self._order = None
+        last = [count - 1] * FAR_PIECES
+        self.totals = np.concatenate([self.totals, self.totals[last]])
+        for cell, used in self.usage.items():
+            self.usage[cell] = np.concatenate([used, used[last]])
+        for kind, (allowed, room) in self._room.items():
+            self._room[kind] = (allowed, np.concatenate([room, room[last]]))
 
     # --- questions -------------------------------------------------------------------------------
 
-    def starts(
-        self, wanted: Amounts, limit_ms: int, first: int, charges: Charges = ()
-    ) -> list[int]:
-        """Return the pieces from `first` on at which there is enough, in total, for long enough.
-
-        `charges` are only looked at in accounts to which nobody else lends.
-        """
-        enough = np.ones(len(self.cuts), np.bool_)
-        for cell, amount in charges:
+    def starts_counted(self, known: Counted, limit_ms: int, first: int) -> list[int]:
+        """Return the pieces from `first` on at which a gang that is counted may find its place."""
+        enough = self._room_for(known) >= known.pods
+        for cell, amount in known.cells:
             used = self.usage.get(cell)
             most = available(cell) + cell.usage - amount
             if used is not None:
                 enough &= used <= most
             elif cell.usage > most:
                 return []
+        return self._long_enough(enough, limit_ms, first)
+
+    def _room_for(self, known: Counted) -> Integers:
+        """Return how many pods fit on all nodes together, piece by piece."""
+        kind = (known.columns, id(known.allowed))
+        found = self._room.get(kind)
+        if found is None:
+            count = known.allowed.shape[0]
+            free = self._free[self._rows(0, len(self.cuts))][:, :, :count]
+            room = _caps(free, known.columns) @ known.allowed
+            found = self._room[kind] = (known.allowed, room)
+        return found[1]
+
+    def starts(self, wanted: Amounts, limit_ms: int, first: int) -> list[int]:
+        """Return the pieces from `first` on at which there is enough, in total, for long enough."""
+        enough = np.ones(len(self.cuts), np.bool_)
         for resource, amount in wanted:
             column = self._table.column(resource)
             if amount > 0:
                 if column is None:
                     return []
                 enough &= self.totals[:, column] >= amount
+        return self._long_enough(enough, limit_ms, first)
+
+    def _long_enough(self, enough: Mask, limit_ms: int, first: int) -> list[int]:
+        """Return the pieces from `first` on with enough until the limit is over."""
         good = np.flatnonzero(enough[first:]) + first
         if not good.shape[0]:
             return []
@@ -182,21 +222,32 @@ class Pieces:
     ) -> None:
         """Let somebody sit there through the pieces [low, high)."""
         rows = self._rows(low, high)
+        pieces = np.arange(low, high) if isinstance(rows, slice) else rows
         for tenant in tenants:
-            for resource, amount in {PODS: 1, **dict(tenant.requests)}.items():
-                column = self._table.column(resource)
-                if column is None or not amount:
-                    continue
+            where = np.ix_(pieces, np.arange(self._free.shape[1]), tenant.rows)
+            here = self._free[where]
+            before = {kind: _caps(here, kind[0]) for kind in self._room}
+            for column, amount in self._table.columns_of(tenant.requests):
                 taken = tenant.counts * amount
-                if isinstance(rows, slice):
-                    self._free[rows, column, tenant.rows] -= taken
-                else:
-                    self._free[rows[:, None], column, tenant.rows[None, :]] -= taken
+                here[:, column, :] -= taken
                 self.totals[low:high, column] -= int(taken.sum())
+            self._free[where] = here
+            for kind, (allowed, room) in self._room.items():
+                lost = before[kind] - _caps(here, kind[0])
+                room[low:high] -= lost @ allowed[tenant.rows]
         for cell, amount in charges:
             if cell not in self.usage:
                 self.usage[cell] = np.full(len(self.cuts), cell.usage, np.int64)
             self.usage[cell][low:high] += amount
+
+
+def _caps(free: Integers, columns: _Columns) -> Integers:
+    """Return how many pods fit, given what is free in (pieces, columns, nodes)."""
+    (column, amount), *others = columns
+    caps: Integers = free[:, column] // amount
+    for column, amount in others:
+        np.minimum(caps, free[:, column] // amount, out=caps)
+    return np.maximum(caps, 0, out=caps)
 
 
 def _cuts(

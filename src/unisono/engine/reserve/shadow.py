@@ -38,6 +38,19 @@ class Shadow:
     free: Integers  # on nodes at that instant, before it starts itself
 
     @property
+    def last(self) -> WorkloadKey:
+        """Who has the one date is also the last who has one."""
+        return self.whom
+
+    def hold(self, now: Instant) -> bool:
+        """Say whether the date is yet to come."""
+        return self.start > now
+
+    def concern(self, key: WorkloadKey) -> bool:
+        """Say whether somebody has the date."""
+        return key == self.whom
+
+    @property
     def date(self) -> Date:
         """The date as a plan names it."""
         return Date(workload=self.whom, start=self.start, end=self.end)
