@@ -97,6 +97,10 @@ class Wake(msgspec.Struct, frozen=True):
     name: str
 
 
+class Breathe(msgspec.Struct, frozen=True):
+    """Let others have a turn; there is more to do."""
+
+
 class Together(msgspec.Struct, frozen=True):
     """Independent actions, carried out at the same time; the key fails if one of them does."""
 
@@ -104,7 +108,7 @@ class Together(msgspec.Struct, frozen=True):
 
 
 Write = Create | Patch | Delete | Bind
-Action = Write | Note | Again | Wake | Together
+Action = Write | Note | Again | Wake | Breathe | Together
 
 # What a controller's step is: it yields actions and gets back what became of each (None for notes
 # and deletions).

@@ -21,6 +21,7 @@ from unisono.control.actions import (
     Action,
     Again,
     Bind,
+    Breathe,
     Create,
     Delete,
     Json,
@@ -179,6 +180,9 @@ class Driver:
                 return None
             case Wake(controller, namespace, name):
                 self.want(controller, Key(namespace, name))
+                return None
+            case Breathe():
+                await asyncio.sleep(0)
                 return None
             case Together(actions):
                 return await self._all(actions, task)

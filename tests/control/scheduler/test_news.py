@@ -11,7 +11,7 @@ from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from unisono.control import names
-from unisono.control.actions import Json
+from unisono.control.actions import Breathe, Json
 from unisono.control.conditions import is_true
 from unisono.control.scheduler.news import News
 from unisono.control.view import Shelf, View
@@ -126,5 +126,25 @@ def test_what_a_local_queue_used_lately_is_news() -> None:
             await world.set_status(names.LOCAL_QUEUE, "lq-cq", {"fairSharing": share})
             await world.settle()
             assert news.is_news(names.LOCAL_QUEUE, obj, world.view)
+
+    asyncio.run(story())
+
+
+def test_many_changes_are_heard_in_several_goes_and_all_before_a_decision() -> None:
+    async def story() -> None:
+        async with World().running() as world:
+            await world.create(node("n1"), *queue(), *(job(f"j{number}") for number in range(70)))
+            await world.settle()
+            world.restart()
+            scheduler = world.assembly.scheduler
+            steps = scheduler.reconcile(Key("", "cycle"), world.view, world.clock.now())
+            breaths = 0
+            for action in steps:
+                if not isinstance(action, Breathe):
+                    break
+                assert scheduler.cycles == 0
+                breaths += 1
+            assert breaths >= 1
+            assert len(scheduler.state.waiting) == 70
 
     asyncio.run(story())

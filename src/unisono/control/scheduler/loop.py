@@ -15,7 +15,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from unisono.control import names
-from unisono.control.actions import Again, Bind, Json, Note, Patch, Ref, Steps, Together, Wake
+from unisono.control.actions import (
+    Again,
+    Bind,
+    Breathe,
+    Json,
+    Note,
+    Patch,
+    Ref,
+    Steps,
+    Together,
+    Wake,
+)
 from unisono.control.scheduler import record
 from unisono.control.scheduler.implicit import written_queue
 from unisono.control.scheduler.news import News
@@ -42,6 +53,8 @@ from unisono.kube.mapping import Kind
 CYCLE = Key("", "cycle")
 # So many cycles in one go; then others get a turn and what changed meanwhile is heard.
 _MOST_CYCLES = 50
+# So many objects are read in one go, twenty milliseconds' worth.
+_MOST_HEARD = 64
 
 
 class Scheduler:
@@ -86,7 +99,8 @@ class Scheduler:
         """Hear what changed, and decide until nothing changes."""
         instant = Instant(int(now) * 1000)  # conditions have whole seconds
         yield from self._take_over(view)
-        self._hear(view, instant)
+        for _ in self._hearing(view, instant):
+            yield Breathe()
         yield from self._repair(view, now)
         for _ in range(_MOST_CYCLES):
             made = plan(self.state, instant)
@@ -112,10 +126,21 @@ class Scheduler:
             yield Again(due / 1000)
 
     def _hear(self, view: View, now: Instant) -> None:
-        """Tell the engine what is different, configuration before what depends on it."""
+        """Tell the engine what is different."""
+        for _ in self._hearing(view, now):
+            pass
+
+    def _hearing(self, view: View, now: Instant) -> Iterator[None]:
+        """Tell the engine what is different, configuration before what depends on it.
+
+        Stops now and then, for others to have a turn; nobody may decide before it is through.
+        """
         dirty, self._dirty = self._dirty, {}
         order = {kind: place for place, kind in enumerate(self.watches)}
-        for kind, key in sorted(dirty, key=lambda pair: order[pair[0]]):
+        heard = sorted(dirty, key=lambda pair: order[pair[0]])
+        for number, (kind, key) in enumerate(heard, 1):
+            if number % _MOST_HEARD == 0:
+                yield
             for change in self._translator.translate(kind, key):
                 self.state.apply(change)
             if kind == names.WORKLOAD:
