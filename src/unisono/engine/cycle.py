@@ -33,6 +33,7 @@ from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Admit, Await, Outcome, Plan, Preempt, Wait
 from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import Usage
+from unisono.engine.model.workload import Admission
 from unisono.engine.nominate import Nominee, admission_of, counts_of, facts_of, nominate
 from unisono.engine.order.heads import Tournament, classical_key
 from unisono.engine.preempt.naming import named, waiting_for_victims
@@ -61,6 +62,7 @@ def plan(state: ClusterState, now: Instant) -> Plan:
         books = decide_in_turn(cycle, state.turns.desk)
     else:
         nominees = _nominees(state, cycle.ledger, now)
+        cycle.is_last = len(nominees) == 1
         for nominee in _in_order(state, nominees, cycle.touched):
             cycle.decide(nominee)
         books = [nominee.book for nominee in nominees]
@@ -145,6 +147,7 @@ class Cycle:
     leaving: list[Tenant] = field(default_factory=list)  # pods of victims, still on their nodes
     touched: list[Node] = field(default_factory=list)  # queues that lost usage to the last decision
     starting: list[Starting] = field(default_factory=list)  # what each admission books
+    is_last: bool = False  # nobody is decided after it: what it takes need not be booked
 
     def decide(self, nominee: Nominee) -> None:
         """Admit the nominee, make others leave for it, or let it wait."""
@@ -223,12 +226,11 @@ class Cycle:
         if nominee.replaced is not None:
             tree.leaving.append(nominee.replaced.charges)
         self._book_claim(nominee, nominee.assignment.as_charges())
-        self._seat(nominee)
+        admission = admission_of(nominee)
+        self._seat(nominee, admission)
         victims = tuple(named(target) for target in nominee.targets)
         self.victims.update(dict.fromkeys(victim.workload for victim in victims))
-        self.preemptions.append(
-            Preempt(workload=nominee.key, admission=admission_of(nominee), victims=victims)
-        )
+        self.preemptions.append(Preempt(workload=nominee.key, admission=admission, victims=victims))
         self._wait(nominee, "sticky", (waiting_for_victims(victims),))
 
     def _await(self, nominee: Nominee) -> None:
@@ -242,10 +244,11 @@ class Cycle:
             return
         self.leaving.extend(tenant for _, tenant in awaited if tenant not in self.leaving)
         self._book_claim(nominee, nominee.assignment.as_charges())
-        self._seat(nominee)
+        admission = admission_of(nominee)
+        self._seat(nominee, admission)
         pods = [pod for pod, _ in awaited]
         names = tuple(pod.key for pod in pods)
-        self.awaits.append(Await(workload=nominee.key, admission=admission_of(nominee), pods=names))
+        self.awaits.append(Await(workload=nominee.key, admission=admission, pods=names))
         self._wait(nominee, "sticky", (waiting_for(pods),))
 
     def _admit(self, nominee: Nominee) -> None:
@@ -267,14 +270,16 @@ class Cycle:
             self.ledger.rollback(mark)
             self._skip(nominee)
             return
-        self.ledger.add(nominee.charges.items())
-        tenants = self._seat(nominee)
-        self.starting.append(Starting(nominee.assignment.as_charges(), tenants))
+        admission = admission_of(nominee)
+        if not self.is_last:
+            self.ledger.add(nominee.charges.items())
+            tenants = self._seat(nominee, admission)
+            self.starting.append(Starting(nominee.assignment.as_charges(), tenants))
         workload = nominee.waiting.workload
         self.admissions.append(
             Admit(
                 workload=workload.key,
-                admission=admission_of(nominee),
+                admission=admission,
                 charges=tuple((cell.account, amount) for cell, amount in nominee.charges.items()),
                 borrow_level=nominee.level,
                 checks_pass=_checks_pass(nominee),
@@ -328,13 +333,13 @@ class Cycle:
             self.ledger.unseat(tenant)
         return going if self._find_place(nominee) else []
 
-    def _seat(self, nominee: Nominee) -> tuple[Tenant, ...]:
+    def _seat(self, nominee: Nominee, admission: Admission) -> tuple[Tenant, ...]:
         if nominee.seeker is None:
             return ()
         if nominee.replaced is not None:
             for tenant in nominee.replaced.tenants:  # its pods stay; they are counted anew below
                 self.ledger.unseat(tenant)
-        tenants = tenants_of(nominee.waiting.workload, admission_of(nominee))
+        tenants = tenants_of(nominee.waiting.workload, admission)
         for tenant in tenants:
             self.ledger.seat(tenant)
         return tenants

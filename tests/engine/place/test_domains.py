@@ -12,6 +12,7 @@ from unisono.engine.model.node import Node
 from unisono.engine.place.demand import Demand
 from unisono.engine.place.domains import MOST_DOMAINS, candidate_domains
 from unisono.engine.place.feasible import Feasibility
+from unisono.engine.place.together import Together
 from unisono.engine.state.node_table import Integers
 
 
@@ -28,7 +29,9 @@ def tried(
     capacities = [
         feasibility.capacity(each.constraint, each.requests, each.levels) for each in group
     ]
-    found = candidate_domains(group, capacities, level, feasibility, bonus, None)
+    view = capacities[0].view
+    together = Together(group, feasibility, view) if len(group) > 1 else None
+    found = candidate_domains(group, capacities, level, bonus, None, together)
     first: list[NodeName] = [
         table.names(capacities[0].view.rows[low : low + 1])[0] for low, _ in found
     ]

@@ -7,6 +7,7 @@ hashed: workloads of the same shape share one object and one verdict.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from unisono.engine.model.names import FlavorName, ResourceName
@@ -50,6 +51,7 @@ def pool_name(flavors: Iterable[FlavorName]) -> str:
     return "pool:" + "+".join(sorted(flavors))
 
 
+@lru_cache(maxsize=1024)  # asked for every resource of every gang
 def is_gpu(resource: str) -> bool:
     """Say whether a resource name means GPUs, whoever made them.
 

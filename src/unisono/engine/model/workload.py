@@ -42,7 +42,7 @@ class WeightedTerm(msgspec.Struct, frozen=True):
     term: AffinityTerm
 
 
-class PodSet(msgspec.Struct, frozen=True, kw_only=True):
+class PodSet(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """Pods of one template. `requests` is what one pod asks for."""
 
     name: str = "main"

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import msgspec
-
 from unisono.engine.model.explanation import GangDoesNotFit
-from unisono.engine.place.demand import Demand
+from unisono.engine.place.demand import Demand, anonymised
 from unisono.engine.place.fragmentation import Typical
 from unisono.engine.place.gang import Gang, Placer, Spot
 
@@ -52,8 +50,6 @@ class Answers:
             return None
         if not all(demand.is_plain for demand in gang.demands):
             return None
-        demands = tuple(
-            msgspec.structs.replace(demand, namespace="", labels=()) for demand in gang.demands
-        )
+        demands = gang.anonymous or tuple(map(anonymised, gang.demands))
         typical = placer.mix.typical if placer.placement.scoring == "fgd" else ()
         return gang.min_total, demands, typical

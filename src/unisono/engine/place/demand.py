@@ -19,7 +19,7 @@ from unisono.engine.model.workload import PodSet, WeightedTerm
 Mode = Literal["required", "preferred", "unconstrained"]
 
 
-class Constraint(msgspec.Struct, frozen=True):
+class Constraint(msgspec.Struct, frozen=True, cache_hash=True):
     """Which nodes a pod accepts and which accept it: labels, affinity, taints."""
 
     selector: Labels = ()
@@ -28,7 +28,7 @@ class Constraint(msgspec.Struct, frozen=True):
     preferred: tuple[WeightedTerm, ...] = ()
 
 
-class Demand(msgspec.Struct, frozen=True, kw_only=True):
+class Demand(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     """Pods of one set that want nodes."""
 
     name: str
@@ -83,3 +83,8 @@ def constraint_for(pod_set: PodSet, flavors: tuple[Flavor, ...]) -> Constraint:
         tolerations=tuple(tolerations),
         preferred=pod_set.preferred,
     )
+
+
+def anonymised(demand: Demand) -> Demand:
+    """Return a demand without whose it is, which matters only to rules between pods."""
+    return msgspec.structs.replace(demand, namespace="", labels=())

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from unisono.engine.place.demand import Demand
-from unisono.engine.place.feasible import Capacity, Feasibility
+from unisono.engine.place.feasible import Capacity
 from unisono.engine.place.packing import Score
 from unisono.engine.place.slices import whole_slices
 from unisono.engine.place.together import Together
@@ -26,9 +26,9 @@ def candidate_domains(
     group: tuple[Demand, ...],
     capacities: list[Capacity],
     level: int,
-    feasibility: Feasibility,
     bonus: Integers | None,
     score: Score | None,
+    together: Together | None,
 ) -> Iterator[tuple[int, int]]:
     """Yield slices of positions, best first. `level` beyond the last one means single nodes.
 
@@ -36,14 +36,13 @@ def candidate_domains(
     """
     view = capacities[0].view
     if level >= len(view.levels):
-        for node in _nodes(group, capacities, feasibility, bonus, score):
+        for node in _nodes(group, capacities, bonus, score, together):
             yield node, node + 1
         return
     here = view.levels[level]
     room = _room(group, capacities, level)
     domains = _holding_each(group, room)
     domains = domains[here.labelled[domains]]
-    together = Together(group, feasibility, view) if len(group) > 1 else None
     if together is not None and domains.shape[0]:
         domains = domains[together.gpus_in(domains, level)]
     if not domains.shape[0]:
@@ -68,9 +67,9 @@ def candidate_domains(
 def _nodes(
     group: tuple[Demand, ...],
     capacities: list[Capacity],
-    feasibility: Feasibility,
     bonus: Integers | None,
     score: Score | None,
+    together: Together | None,
 ) -> list[int]:
     """Return the positions of the best single nodes."""
     lead, capacity = group[0], capacities[0]
@@ -82,8 +81,8 @@ def _nodes(
     level = len(capacity.view.levels)
     room = _room(group, capacities, level)
     nodes = _holding_each(group, room)
-    if len(group) > 1:
-        nodes = nodes[Together(group, feasibility, capacity.view).on_nodes(nodes)]
+    if together is not None:
+        nodes = nodes[together.on_nodes(nodes)]
     if not nodes.shape[0]:
         return []
     keys = _keys(group, capacity, room, level, nodes, bonus)

@@ -37,6 +37,8 @@ CAPACITIES_KEPT = 256
 VIEWS_KEPT = 16
 # Above this share of changed rows a whole vector is cheaper than its parts.
 REREAD_SHARE = 4
+# Up to so many nodes a whole vector costs less than finding out what changed.
+FEW_NODES = 512
 # Nodes are tallied up to this many pods each. Kubelets take 110 by default and some hundreds where
 # they are told to; whoever holds more (of something that is counted in bytes) is not worth a tally.
 MOST_TALLIED = 1023
@@ -73,6 +75,7 @@ class Feasibility:
     """Masks and capacities over one node table."""
 
     table: NodeTable
+    reread_up_to: int = 0  # nodes: up to so many are all looked at again, whatever changed
     _masks: OrderedDict[Constraint, _Mask] = field(default_factory=OrderedDict)
     _views: OrderedDict[tuple[str, ...], View] = field(default_factory=OrderedDict)
     _capacities: OrderedDict[tuple[Constraint, Amounts, tuple[str, ...]], Capacity] = field(
@@ -118,7 +121,8 @@ class Feasibility:
         self._capacities.move_to_end(cache_key)
         if known.version == self.table.usage.version:
             return known
-        changed = self.table.usage.since(known.version)
+        few = view.rows.shape[0] <= self.reread_up_to
+        changed = None if few else self.table.usage.since(known.version)
         if changed is None or changed.shape[0] * REREAD_SHARE > view.rows.shape[0]:
             self._capacities[cache_key] = known = self._fresh(constraint, requests, view)
         elif changed.shape[0]:
@@ -143,7 +147,7 @@ class Feasibility:
         if not there.all():
             changed, positions = changed[there], positions[there]
         caps = self._fitting(requests, changed, changed.shape[0])
-        caps[~self._mask(constraint).allowed[changed]] = 0
+        caps *= self._mask(constraint).allowed[changed]
         before = known.caps[positions]
         difference = caps - before
         known.caps[positions] = caps
@@ -156,21 +160,39 @@ class Feasibility:
 
     def _fitting(self, requests: Amounts, rows: Rows | slice, count: int) -> Integers:
         """Return how many pods fit on so many rows by resources alone."""
-        table = self.table
+        columns = self._columns(requests)
+        if columns is None:
+            return np.zeros(count, np.int64)
         caps: Integers | None = None
-        for resource, amount in {PODS: 1, **dict(requests)}.items():
-            if amount <= 0:
-                continue
-            column = table.column(resource)
-            if column is None:
-                return np.zeros(count, np.int64)
-            room = table.free_of(column)[rows]
+        for column, amount in columns:
+            room: Integers = self.table.free[column][rows]
             if amount != 1:
                 room = room // amount
-            caps = np.maximum(room, 0) if caps is None else np.minimum(caps, room, out=caps)
+            elif caps is None:
+                room = room.copy()
+            caps = room if caps is None else np.minimum(caps, room, out=caps)
         if caps is None:  # it asks for nothing
             return np.full(count, _NO_END, np.int64)
         return np.maximum(caps, 0, out=caps)
+
+    def _columns(self, requests: Amounts) -> list[tuple[int, int]] | None:
+        """Return what one pod takes of which column; None if no node has something of it."""
+        resources, found = self.table.resources, []
+        takes_place = True  # of the resource that counts pods, unless it says itself
+        for name, amount in requests:
+            if name == PODS:
+                takes_place = False
+            if amount > 0:
+                column = resources.get(name)
+                if column is None:
+                    return None
+                found.append((column, amount))
+        if takes_place:
+            column = resources.get(PODS)
+            if column is None:
+                return None
+            found.append((column, 1))
+        return found
 
     # --- masks -----------------------------------------------------------------------------------
 

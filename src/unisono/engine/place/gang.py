@@ -34,6 +34,7 @@ from unisono.engine.place.packing import Score, Taken, descend, fill
 from unisono.engine.place.rules import apply_rules, with_caps
 from unisono.engine.place.score import gpu_request, score_for
 from unisono.engine.place.slices import place_slices
+from unisono.engine.place.together import Together
 from unisono.engine.state.node_table import Integers, Rows
 
 # Up to this many demands every order is tried before a domain is given up.
@@ -49,6 +50,7 @@ class Gang(msgspec.Struct, frozen=True, kw_only=True):
     key: str  # who asks: nodes held for somebody else are closed to it
     demands: tuple[Demand, ...]
     min_total: int | None = None  # over all demands; None: each demand's own minimum is enough
+    anonymous: tuple[Demand, ...] = ()  # the demands without who asks, if somebody made them
 
 
 class Spot(msgspec.Struct, frozen=True):
@@ -145,8 +147,9 @@ class Placer:
         depth = len(lead.levels)
         start = depth if lead.level in ("", HOSTNAME) else lead.levels.index(lead.level)
         bottom = start if lead.mode == "required" else 0
+        together = self._together(group)
         for level in range(start, bottom - 1, -1):
-            for low, high in self._domains(key, group, level):
+            for low, high in self._domains(key, group, level, together):
                 found = self._within(key, group, level, low, high)
                 if found is not None:
                     return found
@@ -187,8 +190,14 @@ class Placer:
 
     # --- one domain ------------------------------------------------------------------------------
 
+    def _together(self, group: tuple[Demand, ...]) -> Together | None:
+        """Add up what several demands ask for; one alone is compared by its capacity."""
+        if len(group) == 1:
+            return None
+        return Together(group, self.feasibility, self.feasibility.view(group[0].levels))
+
     def _domains(
-        self, key: str, group: tuple[Demand, ...], level: int
+        self, key: str, group: tuple[Demand, ...], level: int, together: Together | None
     ) -> Iterator[tuple[int, int]]:
         """Yield the domains of a level that could hold the group, best first."""
         capacities = [self._capacity(key, demand, demand.least) for demand in group]
@@ -197,9 +206,9 @@ class Placer:
             group,
             capacities,
             level,
-            self.feasibility,
             self.feasibility.preference(lead.constraint),
             self._score(lead, capacities[0]) if level >= len(lead.levels) else None,
+            together,
         )
 
     def _within(
@@ -356,7 +365,13 @@ class Placer:
         view = self.feasibility.view(part.demand.levels)
         if not part.rows:
             return Spot(part.demand.name, ())
-        rows, counts = np.concatenate(part.rows), np.concatenate(part.counts)
+        if len(part.rows) == 1 and part.rows[0].shape[0] == 1:
+            name, pods = self.feasibility.table.names(part.rows[0])[0], part.counts[0].item()
+            return Spot(part.demand.name, ((name, pods),))
+        if len(part.rows) == 1:
+            rows, counts = part.rows[0], part.counts[0]
+        else:
+            rows, counts = np.concatenate(part.rows), np.concatenate(part.counts)
         order = view.position_of[rows].argsort()
         rows, counts = rows[order], counts[order]
         if len(part.rows) > 1 and rows.shape[0]:  # a set that grew may be twice on a node

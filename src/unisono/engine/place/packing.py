@@ -72,6 +72,8 @@ def descend(
 ) -> Taken:
     """Pack `need` pods into positions [low, high), level by level: few domains, then few nodes."""
     levels = capacity.view.levels
+    if high - low == 1:  # there is nothing to choose
+        return np.array([low], np.intp), np.array([need], np.int64)
     if level >= len(levels):
         chosen, counts = pack(capacity.caps[low:high], need, score, low)
         return chosen + low, counts

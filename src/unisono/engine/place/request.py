@@ -12,12 +12,16 @@ from unisono.engine.model.resources import is_gpu
 from unisono.engine.model.selection import label_map
 from unisono.engine.model.workload import PodSet, Workload
 from unisono.engine.place.crowd import selects_pod
-from unisono.engine.place.demand import Demand, Mode, constraint_for
+from unisono.engine.place.demand import Demand, Mode, anonymised, constraint_for
 from unisono.engine.place.gang import Gang
 from unisono.engine.state.node_table import NodeTable
 
 # Pod sets with GPUs that ask for no topology share a domain: they will talk to each other.
 TOGETHER = "unisono.dev/together"
+
+# Shapes with counts and flavors whose demands are kept; few are in use at a time.
+DEMANDS_KEPT = 1024
+_Demands = tuple[tuple[Demand, ...], tuple[Demand, ...]]  # as they are, and without who asks
 
 
 class Surroundings:
@@ -35,6 +39,8 @@ class Surroundings:
         self._placement = placement
         self._table = table
         self._found: tuple[int, tuple[str, ...]] | None = None
+        self._known: dict[object, _Demands] = {}
+        self._layout = -1  # of the nodes whose levels the demands name
 
     def gang(
         self,
@@ -44,6 +50,38 @@ class Surroundings:
         taken: Mapping[tuple[int, ResourceName], FlavorName],
     ) -> Gang:
         """Return what has to be placed, given how many pods and which flavors."""
+        minimum = workload.min_total
+        if minimum is not None:  # pods that are done count as members for ever
+            minimum = max(0, minimum - sum(count for _, count in workload.reclaimable))
+        demands, anonymous = self._demands(workload, least, most, taken)
+        return Gang(key=workload.key, demands=demands, min_total=minimum, anonymous=anonymous)
+
+    def _demands(
+        self,
+        workload: Workload,
+        least: tuple[int, ...],
+        most: tuple[int, ...],
+        taken: Mapping[tuple[int, ResourceName], FlavorName],
+    ) -> _Demands:
+        """Work demands out once for all workloads that ask for the same; levels are those now."""
+        if self._layout != self._table.layout or len(self._known) >= DEMANDS_KEPT:
+            self._layout = self._table.layout
+            self._known.clear()
+        pods, namespace = workload.pod_sets, namespace_of(workload.key)
+        key = (pods, namespace, least, most, tuple(taken.items()))
+        known = self._known.get(key)
+        if known is None:
+            made = self._make_demands(workload, least, most, taken)
+            known = self._known[key] = (made, tuple(map(anonymised, made)))
+        return known
+
+    def _make_demands(
+        self,
+        workload: Workload,
+        least: tuple[int, ...],
+        most: tuple[int, ...],
+        taken: Mapping[tuple[int, ResourceName], FlavorName],
+    ) -> tuple[Demand, ...]:
         demands = []
         for index, pod_set in enumerate(workload.pod_sets):
             names = dict.fromkeys(flavor for (i, _), flavor in taken.items() if i == index)
@@ -51,10 +89,7 @@ class Surroundings:
             demand = self._demand(workload, pod_set, flavors, least[index], most[index])
             if demand.most:
                 demands.append(demand)
-        minimum = workload.min_total
-        if minimum is not None:  # pods that are done count as members for ever
-            minimum = max(0, minimum - sum(count for _, count in workload.reclaimable))
-        return Gang(key=workload.key, demands=tuple(demands), min_total=minimum)
+        return tuple(demands)
 
     def _demand(
         self,

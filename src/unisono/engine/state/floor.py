@@ -15,7 +15,7 @@ from unisono.engine.model.workload import Admission, Workload
 from unisono.engine.place.answers import Answers
 from unisono.engine.place.crowd import Crowd
 from unisono.engine.place.demand import Constraint
-from unisono.engine.place.feasible import Feasibility, Mask
+from unisono.engine.place.feasible import FEW_NODES, Feasibility, Mask
 from unisono.engine.place.fragmentation import Mix
 from unisono.engine.place.gang import Gang, Placer, Spot
 from unisono.engine.place.request import Surroundings
@@ -43,7 +43,7 @@ class Floor:
         self.mix = Mix()
         self._config = config
         self._timers = timers
-        self._feasibility = Feasibility(self.table)
+        self._feasibility = Feasibility(self.table, FEW_NODES)
         self._read: tuple[object, object, Surroundings, Answers] | None = None
 
     @property

@@ -186,9 +186,15 @@ class NodeTable:
     def _add(self, rows: Rows, counts: Integers, requests: Amounts) -> None:
         if not rows.shape[0]:
             return
-        for column, amount in self.columns_of(requests):
-            free = self.free[column]
-            free[rows] += counts if amount == 1 else counts * amount
+        columns = self.columns_of(requests)
+        if rows.shape[0] == 1:  # for one number NumPy is the long way round
+            row, pods, free = rows.item(), counts.item(), self.free
+            for column, amount in columns:
+                free[column, row] += pods * amount
+        else:
+            for column, amount in columns:
+                free = self.free[column]
+                free[rows] += counts if amount == 1 else counts * amount
         self.usage.note(rows)
 
     def columns_of(self, requests: Amounts) -> tuple[tuple[int, int], ...]:
@@ -325,9 +331,16 @@ def _traits(node: Node) -> tuple[object, ...]:
 
 
 def _distinct(rows: Rows) -> Rows:
-    """Return rows once each, in order; marking beats sorting as soon as there are many."""
-    if rows.shape[0] < MANY_ROWS:
-        return np.unique(rows)
+    """Return rows (at least one; they are ours) once each, in order.
+
+    Marking beats sorting as soon as there are many.
+    """
+    if rows.shape[0] < MANY_ROWS:  # what np.unique does, without its many questions
+        rows.sort()
+        first = np.empty(rows.shape[0], np.bool_)
+        first[0] = True
+        np.not_equal(rows[1:], rows[:-1], out=first[1:])
+        return rows[first]
     marked = np.zeros(int(rows.max()) + 1, np.bool_)
     marked[rows] = True
     return np.flatnonzero(marked)

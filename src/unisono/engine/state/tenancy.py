@@ -58,16 +58,15 @@ class Tenancy:
         self.moves += 1
         self._tenants[tenant] = None
         self._seat(tenant)
-        self.crowd.join(
-            tenant,
-            Members(
+        if tenant.labels or tenant.host_ports or tenant.anti_affinity:  # else nobody asks
+            members = Members(
                 tenant.namespace,
                 tenant.labels,
                 tenant.host_ports,
                 tenant.anti_affinity,
                 dict(tenant.nodes),
-            ),
-        )
+            )
+            self.crowd.join(tenant, members)
 
     def vacate(self, tenant: Tenant) -> None:
         """Take pods off their nodes."""
