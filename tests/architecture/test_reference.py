@@ -110,6 +110,7 @@ EXAMPLES: tuple[Blocker, ...] = (
     facts.PodsNotReady(waiting_for=_WORKLOAD),
     facts.WouldDelay(whom=WorkloadKey("ml/big"), start=_NOON, limit_ms=7_200_000),
     facts.Planned(start=_NOON, position=3),
+    facts.Expected(start=_NOON, position=3),
     facts.NotBefore(begin=_NOON),
     facts.DeadlineMissed(deadline=_NOON, limit_ms=7_200_000),
     facts.Held(by="user"),

@@ -79,6 +79,7 @@ LANES: Mapping[str, int] = {
 
 # Every kind that some controller looks at, whether it watches it or only looks things up in it.
 KINDS: Sequence[Kind] = (
+    names.POLICY,
     names.NAMESPACE,
     names.NODE,
     names.POD,

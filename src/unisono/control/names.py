@@ -30,6 +30,7 @@ ADMISSION_CHECK = Kind(KUEUE, "AdmissionCheck")
 TOPOLOGY = Kind(KUEUE, "Topology")
 WORKLOAD_PRIORITY_CLASS = Kind(KUEUE, "WorkloadPriorityClass")
 VOLCANO_QUEUE = Kind("scheduling.volcano.sh/v1beta1", "Queue")
+POLICY = Kind("unisono.dev/v1", "Policy")
 HYPER_NODE = Kind("topology.volcano.sh/v1alpha1", "HyperNode")
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"

@@ -6,6 +6,7 @@ This is the one place that turns blockers into text. Conditions, events, `unison
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from unisono.engine.limit_words import held_sentence, limit_outlook, limit_sentence
@@ -78,7 +79,7 @@ def _classify(blocker: Blocker) -> tuple[Stage, Reason]:  # one line a fact
             return "hold", "OnHold"
         case facts.PodsNotReady():
             return "hold", "WaitingForPodsReady"
-        case facts.WouldDelay() | facts.Planned():
+        case facts.WouldDelay() | facts.Planned() | facts.Expected():
             return "order", "WaitingForQuota"
         case facts.NotBefore():
             return "hold", "OnHold"
@@ -169,6 +170,8 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
             )
         case facts.Planned(start=start):
             return f"it is planned to start at {at(start)} at the latest"
+        case facts.Expected(start=start):
+            return f"it is expected to start at about {at(start)} (an estimate)"
         case facts.NotBefore(begin=begin):
             return f"it is not to start before {at(begin)}"
         case facts.DeadlineMissed(deadline=deadline, limit_ms=limit):
@@ -258,8 +261,8 @@ def outlook(blocker: Blocker) -> str:  # one line a fact
             return "time, or whoever put it on hold"
         case facts.PodsNotReady(waiting_for=key):
             return f"the pods of {key} become ready, or it leaves"
-        case facts.Planned():
-            return "nothing to do: it starts at that time, or earlier if others end early"
+        case facts.Planned() | facts.Expected():
+            return _earlier(blocker)
         case facts.NotBefore():
             return "time, or an earlier begin"
         case facts.NotEntitled():
@@ -268,6 +271,32 @@ def outlook(blocker: Blocker) -> str:  # one line a fact
             return limit_outlook(fact)
         case _:
             return remedy(blocker) or "room in the flavor that it is on"
+
+
+# Who said how long a workload runs, in words.
+LIMIT_WORDS: Mapping[str, str] = {
+    "request": "as it asked",
+    "job": "its activeDeadlineSeconds",
+    "execution": "its maximumExecutionTimeSeconds",
+    "queue": "the default of its queue",
+    "history": "learned from earlier runs, an estimate",
+    "policy": "nobody said it; the policy's default",
+}
+
+
+def _earlier(fact: facts.Planned | facts.Expected) -> str:
+    """Say what would bring a start forward: others, its own limit, its place in turn."""
+    ways = ["others that end before their limits"]
+    if fact.limit_from in ("policy", "history", "queue"):
+        ways.append(
+            f"a time limit of its own (it counts {lasting(fact.limit_ms)}: "
+            f"{LIMIT_WORDS[fact.limit_from]})"
+        )
+    else:
+        ways.append(f"a time limit below {lasting(fact.limit_ms)}, to go first where others wait")
+    if fact.position > 1:
+        ways.append("a higher priority")
+    return ", ".join(ways[:-1]) + f", or {ways[-1]}"
 
 
 def lasting(duration_ms: int) -> str:

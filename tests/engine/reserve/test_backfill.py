@@ -122,7 +122,9 @@ def test_the_first_that_waits_has_a_date_and_others_go_first_beside_it() -> None
     here.go_to(1)
     assert here.dates == {"B": 100}
     assert here.starts == {"A": 0, "C": 1}
-    assert here.why("B") == Planned(start=Instant(100 * SECOND), position=1)
+    assert here.why("B") == Planned(
+        start=Instant(100 * SECOND), position=1, limit_ms=100 * SECOND, limit_from="request"
+    )
     here.go_to(300)
     assert here.starts == {"A": 0, "C": 1, "E": 51, "B": 100, "D": 200}
 

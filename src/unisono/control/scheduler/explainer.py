@@ -8,16 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from unisono.control import names
-from unisono.control.actions import Json, Patch, Ref, Steps
+from unisono.control.actions import Again, Json, Patch, Ref, Steps
 from unisono.control.conditions import find, with_condition
 from unisono.control.scheduler import record
+from unisono.control.scheduler.estimating import has_moved, start_of, without_times
 from unisono.control.scheduler.loop import Scheduler
 from unisono.control.scheduler.translate import STRAY
 from unisono.control.view import View
 from unisono.engine.explain import message_of
-from unisono.engine.model.names import WorkloadKey
+from unisono.engine.model.explanation import Explanation
+from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
+
+# Dates and estimates move all the time; nobody needs to know every minute of it.
+_PAUSE_SECONDS = 60.0
+# So many may be remembered in vain before that is looked through.
+_MOST_OTHERS = 1000
 
 
 class Explainer:
@@ -29,6 +36,7 @@ class Explainer:
     def __init__(self, scheduler: Scheduler) -> None:
         """Take who knows."""
         self._scheduler = scheduler
+        self._told: dict[WorkloadKey, tuple[float, Explanation]] = {}
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """Only the scheduler wakes it."""
@@ -39,6 +47,7 @@ class Explainer:
         full = WorkloadKey(f"{key.namespace}/{key.name}")
         explanation = self._scheduler.explanations.get(full)
         if explanation is None:
+            self._told.pop(full, None)
             return
         if key.namespace.startswith(STRAY):
             pod = view.get(names.POD, key.name, key.namespace.removeprefix(STRAY))
@@ -48,9 +57,36 @@ class Explainer:
         workload = view.get(names.WORKLOAD, key.name, key.namespace)
         if workload is None:
             return
+        at, before = self._told.get(full, (0.0, explanation))
+        if _differs_in_time_only(before, explanation):
+            if _is_little(before, explanation, now):
+                return
+            if start_of(before) is not None and now < at + _PAUSE_SECONDS:
+                yield Again(at + _PAUSE_SECONDS)
+                return
         changes = record.waiting(workload, explanation, now=now)
         if changes is not None:
             yield Patch(Ref.to(workload), changes, "status")
+            self._told[full] = now, explanation
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """Forget those who do not wait any more; nobody says when they stop."""
+        waiting = self._scheduler.explanations
+        if len(self._told) > 2 * len(waiting) + _MOST_OTHERS:
+            self._told = {key: told for key, told in self._told.items() if key in waiting}
+
+
+def _differs_in_time_only(old: Explanation, new: Explanation) -> bool:
+    return old != new and without_times(old.blockers) == without_times(new.blockers)
+
+
+def _is_little(old: Explanation, new: Explanation, now: float) -> bool:
+    """Say whether a start is only a little earlier; a later one people have to know."""
+    before, after = start_of(old), start_of(new)
+    if before is None or after is None or type(before) is not type(after):
+        return False
+    return after.start <= before.start and not has_moved(before, after, Instant(int(now * 1000)))
 
 
 def _unschedulable(pod: Json, message: str, now: float) -> Steps:

@@ -28,8 +28,10 @@ from unisono.control.actions import (
     Wake,
 )
 from unisono.control.scheduler import record
+from unisono.control.scheduler.estimating import Estimates
 from unisono.control.scheduler.implicit import written_queue
 from unisono.control.scheduler.news import News
+from unisono.control.scheduler.operator_policy import OperatorPolicy
 from unisono.control.scheduler.repairs import Repairs
 from unisono.control.scheduler.translate import Translator
 from unisono.control.scheduler.unexamined import Unexamined
@@ -69,12 +71,11 @@ class Scheduler:
 
         With `places_strays` we are the only scheduler: pods that are in no queue get nodes, too.
         """
-        # A living cluster without nodes has no place for anybody.
-        placement = msgspec.structs.replace(settings.policy.placement, needs_nodes=True)
-        policy = msgspec.structs.replace(settings.policy, placement=placement)
-        settings = msgspec.structs.replace(settings, policy=policy)
+        self._operator = OperatorPolicy(settings)
+        settings = _living(settings)
         self._translator = Translator(view, settings, places_strays=places_strays)
-        self.watches: Sequence[Kind] = self._translator.watches
+        policies = (names.POLICY,) if view.has(names.POLICY) else ()
+        self.watches: Sequence[Kind] = (*policies, *self._translator.watches)
         self.state = ClusterState(settings.policy)
         self.state.apply(PolicySet(settings.policy))
         self._dirty: dict[tuple[Kind, Key], None] = {}
@@ -82,6 +83,7 @@ class Scheduler:
         self.explanations: dict[WorkloadKey, Explanation] = {}
         self._standing = Standing()
         self._unexamined = Unexamined(self.state)
+        self._estimates = Estimates(self.state)
         self._news = News(minds_readiness=settings.policy.pods_ready is not None)
         self._repairs = Repairs(self.state, epoch)
         self._has_taken_over = False
@@ -121,6 +123,9 @@ class Scheduler:
             return
         for explanation in self._unexamined.explanations():
             yield from self._tell(explanation)
+        for other in self._estimates.refresh(instant):
+            if other in self.explanations:
+                yield from self._tell(self.explanations[other])
         due = self._next_due()
         if due is not None:
             yield Again(due / 1000)
@@ -135,8 +140,11 @@ class Scheduler:
 
         Stops now and then, for others to have a turn; nobody may decide before it is through.
         """
+        self._hear_policy(view)
         dirty, self._dirty = self._dirty, {}
-        order = {kind: place for place, kind in enumerate(self.watches)}
+        if dirty:
+            self._estimates.heard()
+        order = {kind: place for place, kind in enumerate(self._translator.watches)}
         heard = sorted(dirty, key=lambda pair: order[pair[0]])
         for number, (kind, key) in enumerate(heard, 1):
             if number % _MOST_HEARD == 0:
@@ -161,6 +169,25 @@ class Scheduler:
             if changes is not None:
                 yield Patch(Ref.to(workload), changes, "status")
         self._has_taken_over = True
+
+    def _hear_policy(self, view: View) -> None:
+        """Take over another policy before anything is read by it."""
+        edits = [pair for pair in self._dirty if pair[0] == names.POLICY]
+        for edit in edits:
+            del self._dirty[edit]
+        if names.POLICY not in self.watches or not (edits or self.cycles == 0):
+            return
+        settings = self._operator.settings_after(list(view.all(names.POLICY)))
+        if settings is None or _living(settings).policy == self.state.policy:
+            return
+        settings, old = _living(settings), self.state.policy
+        self._translator.use(settings)
+        self.state.apply(PolicySet(settings.policy))
+        if (old.pods_ready is None) != (settings.policy.pods_ready is None):
+            self._news = News(minds_readiness=settings.policy.pods_ready is not None)
+        for obj in view.all(names.WORKLOAD):  # a policy also says what some of their fields mean
+            metadata = obj["metadata"]
+            self._dirty[names.WORKLOAD, Key(metadata["namespace"], metadata["name"])] = None
 
     def _hear_limits(self, kind: Kind, key: Key) -> None:
         """Read those again who wait in a queue that has another time limit for them now."""
@@ -245,6 +272,7 @@ class Scheduler:
             yield from self._tell(wait.explanation)
 
     def _tell(self, explanation: Explanation) -> Steps:
+        explanation = self._estimates.added_to(explanation)
         key = explanation.workload
         if self.explanations.get(key) != explanation:
             self.explanations[key] = explanation
@@ -260,7 +288,15 @@ class Scheduler:
 
     def _next_due(self) -> Instant | None:
         """Return when time alone may change something."""
-        return self.state.timers.next()
+        found = (self.state.timers.next(), self._estimates.next_due())
+        return min((due for due in found if due is not None), default=None)
+
+
+def _living(settings: Settings) -> Settings:
+    """A living cluster without nodes has no place for anybody."""
+    placement = msgspec.structs.replace(settings.policy.placement, needs_nodes=True)
+    policy = msgspec.structs.replace(settings.policy, placement=placement)
+    return msgspec.structs.replace(settings, policy=policy)
 
 
 def _host_names(view: View) -> Callable[[str], str]:

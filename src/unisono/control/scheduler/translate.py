@@ -87,6 +87,10 @@ class Translator:
         }
         self.watches = tuple(kind for kind in self._readers if view.has(kind))
 
+    def use(self, settings: Settings) -> None:
+        """Read objects by other settings from now on."""
+        self._settings = settings
+
     def translate(self, kind: Kind, key: Key) -> Changes:
         """Yield what the engine has to hear about an object as it is now."""
         obj = self._view.get(kind, key.name, key.namespace)

@@ -57,11 +57,12 @@ def check_dates(world: World, plan: Plan) -> Iterator[Violation]:
 
 def _limit(world: World, workload: Workload) -> int:
     assert world.policy.backfill is not None, "only with backfill are there dates"
+    said = []
     if workload.time_limit_ms is not None:
-        return workload.time_limit_ms
+        said.append(workload.time_limit_ms)
     if workload.max_execution_ms is not None:
-        return max(0, workload.max_execution_ms - workload.past_execution_ms)
-    return world.policy.backfill.default_limit_ms
+        said.append(max(0, workload.max_execution_ms - workload.past_execution_ms))
+    return min(said, default=world.policy.backfill.default_limit_ms)
 
 
 def _of_admission(workload: Workload, admission: Admission) -> _Amounts:

@@ -18,6 +18,7 @@ from unisono.engine.model.names import (
     ResourceName,
     WorkloadKey,
 )
+from unisono.engine.model.workload import LimitWord
 
 Stage = Literal[
     "quota", "flavor", "placement", "preemption", "provision", "order", "hold", "config"
@@ -219,7 +220,19 @@ class Planned(_Fact, frozen=True, kw_only=True):
     """It has a date: it starts then at the latest, if everybody keeps to their limits."""
 
     start: Instant
-    position: int  # how many were looked at before it, and itself
+    position: int  # how many have dates before it, and itself
+    limit_ms: int = 0  # how long it will run itself
+    limit_from: LimitWord = "policy"
+    behind: WorkloadKey | None = None  # who has the date before it
+
+
+class Expected(_Fact, frozen=True, kw_only=True):
+    """An estimate: if limits were kept, it would start about then. Nothing is kept free for it."""
+
+    start: Instant
+    position: int  # how many would be looked at before it, and itself
+    limit_ms: int = 0
+    limit_from: LimitWord = "policy"
 
 
 class NotBefore(_Fact, frozen=True, kw_only=True):
@@ -297,6 +310,7 @@ Blocker = (
     | PodsNotReady
     | WouldDelay
     | Planned
+    | Expected
     | NotBefore
     | DeadlineMissed
     | Held

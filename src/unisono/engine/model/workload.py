@@ -24,6 +24,8 @@ from unisono.engine.model.turns import Turn
 # Who said how long a workload may run: it itself, its job's activeDeadlineSeconds, its queue; what
 # was learned from earlier runs is only an estimate.
 LimitSource = Literal["request", "job", "queue", "history"]
+# Also Kueue's maximumExecutionTimeSeconds, and what the operator's policy says for all others.
+LimitWord = Literal["request", "job", "queue", "history", "execution", "policy"]
 
 
 class TopologyRequest(msgspec.Struct, frozen=True):
@@ -117,6 +119,13 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
             return self.time_limit_ms
         left = max(0, self.max_execution_ms - self.past_execution_ms)
         return left if self.time_limit_ms is None else min(left, self.time_limit_ms)
+
+    @property
+    def longest_from(self) -> LimitWord:
+        """Who said how long it will run at most."""
+        if self.longest_ms is None:
+            return "policy"
+        return "execution" if self.longest_ms != self.time_limit_ms else self.limit_from
 
     @property
     def position_time(self) -> Instant:

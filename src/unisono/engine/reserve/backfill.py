@@ -61,6 +61,15 @@ def plan_in_time(state: ClusterState, now: Instant) -> Plan:
     )
 
 
+def try_in_time(state: ClusterState, now: Instant, rules: Backfill) -> list[Wait]:
+    """Look at everybody on the agenda as a pass would, and change nothing; return who waits."""
+    cycle = Cycle(state, now, Ledger(state.floor.tenancy))
+    done = _Pass(state, cycle, now, rules, dates_for(state, cycle.ledger, now))
+    done.go()
+    cycle.ledger.rollback()
+    return cycle.waits
+
+
 @dataclass(slots=True)
 class _Pass:
     """One look at everybody."""
@@ -175,9 +184,17 @@ class _Pass:
                 blockers = self._decide(nominee, group, end, limit)
             if blockers is None:
                 return
+        ahead = self.dates.keep()
         date = self.dates.give(waiting, group, limit, self._furthest())
         if date is not None:
-            blockers = (Planned(start=date.start, position=self.looked_at), *blockers)
+            planned = Planned(
+                start=date.start,
+                position=self.dates.count,
+                limit_ms=limit,
+                limit_from=waiting.workload.longest_from,
+                behind=ahead.last if ahead is not None else None,
+            )
+            blockers = (planned, *blockers)
         self._wait(waiting, group, blockers)
 
     def _elsewhere(

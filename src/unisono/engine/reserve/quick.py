@@ -22,7 +22,9 @@ Offer = tuple[Admission, Starting]
 
 def offer(cycle: Cycle, waiting: Waiting, group: Group, known: Counted) -> Offer | None:
     """Say where a gang would go; None if that needs more than counting, or does not work."""
-    if not known.fills_holes or cycle.claims or cycle.leaving or group.book.spec.checks:
+    if not known.pods or not known.fills_holes or group.book.spec.checks:
+        return None
+    if cycle.claims or cycle.leaving:
         return None
     table, workload = cycle.state.floor.table, waiting.workload
     view = cycle.state.floor.in_order(known.levels)

@@ -1,0 +1,96 @@
+"""Estimates of living workloads: worked out anew at most once a minute, and only after a change.
+
+What was told stays as it is until it is wrong by more than a minute, and by more than a twentieth
+of the time that is left: nobody reads more into an estimate, and every change costs a write.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from unisono.engine.model.explanation import Blocker, Expected, Explanation, Planned
+from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.reserve.estimate import MOST, estimates
+from unisono.engine.state.cluster import ClusterState
+
+PAUSE_MS = 60_000
+# An estimate costs about so much for every node; with many nodes fewer workloads get one.
+_WORK = 100_000
+_LEAST = 8
+
+
+class Estimates:
+    """Remembers what was last told of whom."""
+
+    def __init__(self, state: ClusterState) -> None:
+        """Begin with nothing known."""
+        self._state = state
+        self._known: dict[WorkloadKey, Expected] = {}
+        self._made_at: Instant | None = None
+        self._is_stale = True
+
+    def heard(self) -> None:
+        """Note that something happened."""
+        self._is_stale = True
+
+    def refresh(self, now: Instant) -> list[WorkloadKey]:
+        """Estimate again if it is time to; return whose estimate is another now."""
+        due = self.next_due()
+        if due is None or due > now:
+            return []
+        self._made_at, self._is_stale = now, False
+        nodes = max(1, len(self._state.floor.table.row_of))
+        found = estimates(self._state, now, most=max(_LEAST, min(MOST, _WORK // nodes)))
+        changed = []
+        for key in [*self._known.keys() - found.keys()]:
+            del self._known[key]
+            changed.append(key)
+        for key, fact in found.items():
+            old = self._known.get(key)
+            if old is None or has_moved(old, fact, now):
+                self._known[key] = fact
+                changed.append(key)
+        return sorted(changed)
+
+    def next_due(self) -> Instant | None:
+        """Return when to estimate again; None: not before something happens."""
+        if not self._state.waiting:
+            return None
+        if self._made_at is None:
+            return self._state.now
+        soonest = Instant(self._made_at + PAUSE_MS)
+        if self._is_stale:
+            return soonest
+        # Whoever should have started by now waits for somebody who runs longer than expected.
+        first = min((fact.start for fact in self._known.values()), default=None)
+        return None if first is None else max(soonest, Instant(first + 1))
+
+    def added_to(self, explanation: Explanation) -> Explanation:
+        """Return an explanation with the estimate; whoever has a date needs none."""
+        facts = without_times(explanation.blockers, dates=False)
+        known = self._known.get(explanation.workload)
+        if known is not None and not any(isinstance(fact, Planned) for fact in facts):
+            facts = (*facts, known)
+        if facts == explanation.blockers:
+            return explanation
+        return msgspec.structs.replace(explanation, blockers=facts)
+
+
+def without_times(facts: tuple[Blocker, ...], *, dates: bool = True) -> tuple[Blocker, ...]:
+    """Return the facts that are not about when it starts: no estimates, and no dates either."""
+    left_out = (Expected, Planned) if dates else Expected
+    return tuple(fact for fact in facts if not isinstance(fact, left_out))
+
+
+def start_of(explanation: Explanation) -> Planned | Expected | None:
+    """Return the date or the estimate in an explanation."""
+    for fact in explanation.blockers:
+        if isinstance(fact, Planned | Expected):
+            return fact
+    return None
+
+
+def has_moved(old: Planned | Expected, new: Planned | Expected, now: Instant) -> bool:
+    """Say whether a start is so different that people should know."""
+    allowed = max(PAUSE_MS, (old.start - now) // 20)
+    return abs(new.start - old.start) > allowed or old.limit_from != new.limit_from

@@ -1,0 +1,115 @@
+"""Estimates: when those would start who have no date (spec time §6).
+
+The first few in turn are put on a calendar of their own, as if the policy asked for conservative
+backfill: read-only, and thrown away. Nothing is kept free because of it. Who depends on the end of
+somebody who does not say how long it runs gets no estimate.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from itertools import islice
+
+import msgspec
+
+from unisono.engine.in_turn import everybody_in_turn
+from unisono.engine.model.explanation import Expected, Planned
+from unisono.engine.model.names import Instant, QueueName, WorkloadKey
+from unisono.engine.model.policy import Backfill
+from unisono.engine.order.lines import Waiting
+from unisono.engine.reserve.agenda import Agenda
+from unisono.engine.reserve.backfill import try_in_time
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.queue_book import QueueBook
+
+# So many in turn get an estimate: a few hundred calendars' worth of work, whatever the queue.
+MOST = 200
+# Nobody plans further ahead; also what depends on a limit that nobody gave (a year) ends here.
+HORIZON_MS = 60 * 24 * 3600 * 1000
+
+
+def estimates(
+    state: ClusterState, now: Instant, *, most: int = MOST
+) -> dict[WorkloadKey, Expected]:
+    """Return when those who wait in line would start, by turn, as far as that can be said."""
+    state.refresh()
+    first = list(_first(state, most))
+    if not first:
+        return {}
+    rules = msgspec.structs.replace(
+        state.policy.backfill or Backfill(),
+        dates=None,
+        window_ms=HORIZON_MS,
+        most_tested=most,
+        most_per_queue=0,
+    )
+    kept = state.agenda
+    ends = [(running, running.end) for _, _, running in kept.ends]
+    state.agenda = Agenda(rules)
+    try:
+        for running in state.running.values():
+            state.agenda.starts(running)
+        for book, waiting in first:
+            state.agenda.join(waiting, book)
+        waits = try_in_time(state, now, rules)
+    finally:
+        state.agenda = kept
+        for running, end in ends:
+            running.end = end
+    dated: dict[WorkloadKey, Planned] = {}
+    for wait in waits:
+        if wait.explanation.blockers and isinstance(wait.explanation.blockers[0], Planned):
+            dated[wait.explanation.workload] = wait.explanation.blockers[0]
+    return dict(_in_order(state, now, first, dated))
+
+
+def _in_order(
+    state: ClusterState,
+    now: Instant,
+    first: list[tuple[QueueBook, Waiting]],
+    dated: dict[WorkloadKey, Planned],
+) -> Iterator[tuple[WorkloadKey, Expected]]:
+    """Yield estimates; in a queue where nobody overtakes, nobody starts before who is ahead."""
+    ahead: dict[QueueName, Instant | None] = {}
+    for position, (book, waiting) in enumerate(first, start=1):
+        name, key = book.spec.name, waiting.workload.key
+        date = dated.get(key)
+        start = date.start if date is not None else None
+        if book.spec.strategy == "StrictFIFO" and state.policy.backfill is None:
+            before = ahead.get(name, now)
+            start = None if before is None else max(before, start or now)
+            if key not in dated and name not in ahead:
+                start = None  # the head itself: what keeps it is not a matter of time
+            ahead[name] = start
+        if start is None or not now < start <= now + HORIZON_MS:
+            continue
+        yield (
+            key,
+            Expected(
+                start=start,
+                position=position,
+                limit_ms=waiting.workload.longest_ms or 0,
+                limit_from=waiting.workload.longest_from,
+            ),
+        )
+
+
+def _first(state: ClusterState, most: int) -> Iterator[tuple[QueueBook, Waiting]]:
+    """Yield those who come first in turn."""
+    if state.turns.desk is not None:
+        yield from islice(everybody_in_turn(state), most)
+        return
+    standing = (
+        (door.book, waiting)
+        for door in state.doors.values()
+        if door.book is not None and door.book.blocker is None
+        for waiting in door.waiting.values()
+        if waiting.line is not None
+    )
+    yield from heapq.nsmallest(most, standing, key=lambda pair: _turn(pair[1]))
+
+
+def _turn(waiting: Waiting) -> tuple[int, Instant, str, WorkloadKey]:
+    workload = waiting.workload
+    return -workload.priority, workload.position_time, workload.uid, workload.key

@@ -1,0 +1,113 @@
+"""Estimates: when those would start who have no date; asking changes nothing."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from tests.support.quota_builders import job, pods, queue, running
+from tests.support.quota_builders import snapshot as world
+from unisono.engine.cycle import plan
+from unisono.engine.model.explanation import Expected
+from unisono.engine.model.names import Instant, NodeName, WorkloadKey
+from unisono.engine.model.node import Node
+from unisono.engine.model.policy import Backfill, Policy
+from unisono.engine.model.resources import amounts
+from unisono.engine.model.workload import Holding, Workload
+from unisono.engine.rehearsal import rehearse
+from unisono.engine.reserve.estimate import estimates
+from unisono.engine.state.changes import WorkloadGone
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.views import restore, snapshot
+
+SECOND = 1000
+NOW = Instant(10 * SECOND)
+
+
+def limited(workload: Workload, seconds: int | None) -> Workload:
+    """Return a workload that says how long it runs."""
+    limit = None if seconds is None else seconds * SECOND
+    return msgspec.structs.replace(workload, time_limit_ms=limit)
+
+
+def held(name: str, gpus: int, seconds: int | None) -> Holding:
+    """Return a workload that runs since the beginning."""
+    node = ((NodeName("n"), gpus),)
+    holding = running(job(name, "q", pod_sets=(pods(gpus, {"gpu": 1}),)))
+    sets = tuple(msgspec.structs.replace(one, nodes=node) for one in holding.admission.pod_sets)
+    return msgspec.structs.replace(
+        holding,
+        workload=limited(holding.workload, seconds),
+        admission=msgspec.structs.replace(holding.admission, pod_sets=sets),
+    )
+
+
+def state_of(
+    *jobs: tuple[str, int, int | None],
+    policy: Policy | None = None,
+    strict: bool = False,
+    runs: int | None = 100,
+) -> ClusterState:
+    """Return four GPUs on one node, taken by `h`, and jobs that wait for them, at rest."""
+    waiting = tuple(
+        msgspec.structs.replace(
+            limited(job(name, "q", pod_sets=(pods(gpus, {"gpu": 1}),)), seconds),
+            created_at=Instant(place),
+        )
+        for place, (name, gpus, seconds) in enumerate(jobs)
+    )
+    strategy = "StrictFIFO" if strict else "BestEffortFIFO"
+    state = restore(
+        world(
+            queue("q", "4", strategy=strategy),
+            policy=policy or Policy(),
+            nodes=(Node(name=NodeName("n"), allocatable=amounts({"gpu": 4})),),
+            holdings=(held("h", 4, runs),),
+            waiting=waiting,
+        )
+    )
+    rehearse(state, NOW)
+    return state
+
+
+def starts(state: ClusterState) -> dict[str, int]:
+    """Return the estimates in seconds."""
+    found = estimates(state, NOW)
+    return {key.removeprefix("ns/"): fact.start // SECOND for key, fact in found.items()}
+
+
+def test_whoever_waits_would_start_when_enough_others_end() -> None:
+    state = state_of(("a", 4, 50), ("b", 2, 30), ("c", 2, 30), ("d", 1, 5))
+    assert starts(state) == {"a": 100, "b": 150, "c": 150, "d": 180}
+    found = estimates(state, NOW)[WorkloadKey("ns/b")]
+    assert found == Expected(
+        start=Instant(150 * SECOND), position=2, limit_ms=30 * SECOND, limit_from="request"
+    )
+
+
+def test_what_depends_on_somebody_who_does_not_say_has_no_estimate() -> None:
+    assert starts(state_of(("a", 4, 50), runs=None)) == {}
+    assert starts(state_of(("a", 4, None), ("b", 4, 5))) == {"a": 100}
+
+
+def test_nobody_overtakes_where_the_queue_says_so() -> None:
+    """a wants more than there is until h ends, so b and c, who would fit, wait behind it."""
+    jobs = (("a", 4, 50), ("b", 4, 30), ("c", 0, 5))
+    assert starts(state_of(*jobs, strict=True)) == {"a": 100, "b": 150, "c": 150}
+
+
+@pytest.mark.parametrize("rules", [None, Backfill(dates=1), Backfill()])
+def test_asking_changes_nothing(rules: Backfill | None) -> None:
+    policy = Policy(backfill=rules)
+    jobs = (("a", 4, 50), ("b", 2, 30), ("c", 2, 30))
+    asked, left_alone = state_of(*jobs, policy=policy), state_of(*jobs, policy=policy)
+    estimates(asked, NOW)
+    assert snapshot(asked) == snapshot(left_alone)
+    for state in (asked, left_alone):
+        state.apply(WorkloadGone(WorkloadKey("ns/h")))
+    assert plan(asked, NOW) == plan(left_alone, NOW)
+
+
+def test_work_is_bounded() -> None:
+    state = state_of(*((f"j{place}", 4, 10) for place in range(30)))
+    assert len(estimates(state, NOW, most=5)) == 5
