@@ -90,7 +90,7 @@ def decide(world: World, now: Instant, *, until_stable: bool) -> Decision:
     if len(plans) >= MOST_CYCLES:
         message = f"workloads still displace each other after {MOST_CYCLES} cycles; stopped there"
         warnings.append(Finding(file="", document=0, path="--until-stable", message=message))
-    return decision(state, plans, warnings)
+    return decision(state, plans, warnings, now=now)
 
 
 def instant(text: str) -> Instant:

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import msgspec
 
-from unisono.engine.explain import message_of, reason_of, stage_of
-from unisono.engine.model.explanation import Explanation
+from unisono.engine.explain import at, message_of, reason_of, stage_of
+from unisono.engine.model.explanation import Expected, Explanation, Planned
+from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Admit, Plan, evictions, shrinks
 from unisono.engine.model.workload import Admission
+from unisono.engine.reserve.estimate import estimates
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.views import explanations
 from unisono.kinds.notes import Finding
+
+# Nobody waits for a scheduler here, so more get an estimate than on a living cluster.
+MOST_ESTIMATES = 1000
 
 
 class PodSetDecision(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +78,14 @@ class Warned(msgspec.Struct, frozen=True, kw_only=True):
     message: str
 
 
+class Reservation(msgspec.Struct, frozen=True, kw_only=True):
+    """A date: the workload starts then at the latest, if everybody keeps to their limits."""
+
+    workload: str
+    start: str
+    end: str  # by its own limit
+
+
 class Decision(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The whole answer."""
 
@@ -82,12 +95,15 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     shrunk: list[Shrunk]
     pending: list[Pending]
     warnings: list[Warned]
-    reservations: list[dict[str, object]] = []
+    reservations: list[Reservation] = []
     node_claims: list[dict[str, object]] = []
 
 
-def decision(state: ClusterState, plans: list[Plan], warnings: list[Finding]) -> Decision:
+def decision(
+    state: ClusterState, plans: list[Plan], warnings: list[Finding], *, now: Instant
+) -> Decision:
     """Gather plans that were carried out on a state into one answer."""
+    expected = estimates(state, now, most=MOST_ESTIMATES)
     numbered = list(enumerate(plans, start=1))
     effective = [number for number, made in numbered if _acts(made)]
     return Decision(
@@ -111,7 +127,13 @@ def decision(state: ClusterState, plans: list[Plan], warnings: list[Finding]) ->
             for number, made in numbered
             for told in shrinks(made)
         ],
-        pending=[_pending(why) for why in explanations(state)],
+        pending=[_pending(why, expected.get(why.workload)) for why in explanations(state)],
+        reservations=[
+            Reservation(workload=date.workload, start=at(date.start), end=at(date.end))
+            for made in plans[-1:]
+            for date in made.dates
+            if date.workload in state.waiting
+        ],
         warnings=[
             Warned(file=w.file, document=w.document, path=w.path, message=w.message)
             for w in warnings
@@ -145,11 +167,14 @@ def _admitted(admit: Admit, cycle: int) -> Admitted:
     )
 
 
-def _pending(why: Explanation) -> Pending:
+def _pending(why: Explanation, expected: Expected | None) -> Pending:
+    dates = (fact for fact in why.blockers if isinstance(fact, Planned))
+    fact: Planned | Expected | None = next(dates, expected)
     return Pending(
         workload=why.workload,
         queue=why.queue,
         stage=stage_of(why),
         reason=reason_of(why),
         message=message_of(why),
+        estimated_start=at(fact.start) if fact is not None else None,
     )

@@ -93,6 +93,8 @@ def _pending(pending: list[Pending]) -> str:
         queue = f" in {item.queue}" if item.queue else ""
         lines.append(f"  {item.workload}{queue}: {item.reason} ({item.stage})")
         lines.append(paragraph(item.message, indent="      "))
+        if item.estimated_start is not None:
+            lines.append(f"      starts at {item.estimated_start} or so, if limits are kept")
     return "\n".join(lines)
 
 

@@ -61,6 +61,7 @@ COMMANDS = (
     Command("delete", "unisono.cli.delete", "delete objects"),
     Command("logs", "unisono.cli.logs", "print what the containers of a pod or a job wrote"),
     Command("why", "unisono.cli.why", "say why a job waits and what would change it"),
+    Command("plan", "unisono.cli.plan", "list who waits, in turn, and when each starts"),
     Command("queues", "unisono.cli.queues", "list queues: who waits, who runs, what is used"),
     Command("workloads", "unisono.cli.workloads", "list what waits and runs, in queue order"),
     Command("nodes", "unisono.cli.nodes", "list nodes and what is used of them"),

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from unisono.cli.standing import PLACEMENT, condition, evictions, in_line, since, state_of
+from unisono.cli.start_times import facts_of, limit_of, start_of, until
 from unisono.cli.why_found import Found
 from unisono.control.names import EXPLANATION, QUEUE_LABEL
 from unisono.control.progress import progress_of
@@ -42,7 +43,7 @@ def answer(found: Found) -> Json:
     made["history"] = _history(found)
     if found.warnings:
         made["warnings"] = found.warnings
-    made["estimate"] = None  # nothing works one out yet
+    made.setdefault("estimate", None)
     return made
 
 
@@ -64,8 +65,11 @@ def _of_workload(found: Found, workload: Json) -> Json:
     }
     if state in ("waiting", "deactivated"):
         made |= _reasons(workload)
+    facts = made.get("facts") or []
+    made["limit"] = limit_of(workload, facts, found.local_queue, found.cluster_queue)
     if state == "waiting":
         made["position"] = _position(found, workload)
+        made["estimate"] = start_of(facts)
     elif state == "repairing":
         made |= _repair(workload)
     elif state in ("leaving", "finished"):
@@ -75,6 +79,7 @@ def _of_workload(found: Found, workload: Json) -> Json:
     if reached is not None:
         made["progress"] = {"step": reached.step, "total": reached.total, "at": reached.at}
     if admission:
+        made["until"] = until(workload, made["limit"])
         made["places"] = list(_places(admission))
     if found.pods:
         made["pods"] = _phases(found.pods)
@@ -112,12 +117,9 @@ def _reasons(workload: Json) -> Json:
     reserved = condition(workload, "QuotaReserved") or {}
     explained = condition(workload, EXPLANATION)
     made: Json = {"reason": reserved.get("reason", ""), "message": reserved.get("message", "")}
-    if explained is not None:
-        try:
-            record = json.loads(explained["message"])
-            made |= {"stage": record["stage"], "facts": record["facts"]}
-        except (ValueError, KeyError, TypeError):
-            pass  # of another version, or somebody wrote over it; the message is there all the same
+    facts = facts_of(workload)
+    if facts and explained is not None:
+        made |= {"stage": explained["reason"].lower(), "facts": facts}
     return made
 
 

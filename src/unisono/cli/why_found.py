@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unisono.cli.standing import state_of
-from unisono.control.names import LOCAL_QUEUE, POD, WORKLOAD, WORKLOAD_ANNOTATION
+from unisono.control.names import CLUSTER_QUEUE, LOCAL_QUEUE, POD, WORKLOAD, WORKLOAD_ANNOTATION
 from unisono.control.view import owners
 from unisono.kube.client import Client
 from unisono.kube.mapping import EVENT, Kind
@@ -32,6 +32,7 @@ class Found:
     job: Json  # what it belongs to at the top; itself, if nothing
     workload: Json | None = None
     local_queue: Json | None = None
+    cluster_queue: Json | None = None
     rivals: list[Json] = field(default_factory=list)  # workloads of the same ClusterQueue
     pods: list[Json] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -104,6 +105,8 @@ async def _surroundings(client: Client, found: Found, workload: Json) -> None:
     with _allowed():
         if name:  # a job may name none where all of them have to
             found.local_queue = await client.get(LOCAL_QUEUE, name, namespace)
+            behind = found.local_queue["spec"]["clusterQueue"]
+            found.cluster_queue = await client.get(CLUSTER_QUEUE, behind)
     if state_of(workload) == "waiting":
         found.rivals = await _rivals(client, found, namespace, name)
     with _allowed():

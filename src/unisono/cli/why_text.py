@@ -8,6 +8,7 @@ from typing import Any
 
 from unisono.apiserver.tables.age import age
 from unisono.cli.standing import MEANINGS, NO_QUEUE
+from unisono.cli.start_times import TIMES, limit_words, start_words
 from unisono.cli.tables import WIDTH
 
 Json = dict[str, Any]
@@ -28,7 +29,8 @@ def text(answer: Json, now: float) -> str:
         if items:
             lines += ["", f"{title}:", *(_item(one) for one in items)]
     if answer["state"] in ("waiting", "unknown"):
-        lines += ["", "estimate: not yet known"]
+        start = answer.get("estimate")
+        lines += ["", f"estimate: {start_words(start, now) if start else 'not known'}"]
     return "\n".join(lines) + "\n"
 
 
@@ -73,6 +75,9 @@ def _about(answer: Json, now: float) -> Iterator[str]:
         yield f"  {'asks for' if number == 0 else '':<8}  {pods} of {one['podSet']}, each {each}"
     if answer.get("priority"):
         yield f"  priority  {answer['priority']}"
+    if answer.get("limit"):
+        ends = f", until {answer['until']} at the latest" if answer.get("until") else ""
+        yield f"  limit     {limit_words(answer['limit'])}{ends}"
     progress = answer.get("progress")
     if progress:
         of = f" of {progress['total']}" if progress["total"] else ""
@@ -84,7 +89,9 @@ def _about(answer: Json, now: float) -> Iterator[str]:
 def _why(answer: Json) -> Iterator[str]:
     position = answer.get("position") or {}
     if answer.get("facts"):
-        yield from dict.fromkeys(fact["says"] for fact in answer["facts"])
+        yield from dict.fromkeys(
+            fact["says"] for fact in answer["facts"] if fact.get("fact") not in TIMES
+        )
     elif answer.get("message"):
         yield answer["message"]
     elif answer["state"] == "waiting" and "behind" in position:

@@ -121,7 +121,7 @@ def _tell(story: Story, examples: Path) -> None:
         plans = rehearse(state, now)
         warnings = [warning for warning in world.warnings if warning.file in fresh]
         sys.stdout.write(f"\n{number}. {paragraph(step.text, indent='   ').lstrip()}\n\n")
-        sys.stdout.write(render(decision(state, plans, warnings)))
+        sys.stdout.write(render(decision(state, plans, warnings, now=now)))
         sys.stdout.write(f"\n{usage_table(state)}\n")
         files.extend(applied)
 

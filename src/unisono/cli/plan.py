@@ -1,0 +1,142 @@
+"""`unisono plan`: who waits, in turn, and when each is to start."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from unisono.cli.reach import asked, verb_parser
+
+if TYPE_CHECKING:
+    from unisono.kube.client import Client
+
+Json = dict[str, Any]
+
+EXAMPLES = """\
+examples:
+  unisono plan
+  unisono plan -A -q research
+  unisono plan -o wide
+  unisono plan -f cluster.yaml -f jobs.yaml --policy backfill.yaml
+
+START is when a workload starts at the latest if everybody keeps to their time limits; with ~ it is
+an estimate, and nothing is kept free for it. Without -f the running cluster is asked.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Describe the arguments."""
+    made = verb_parser(
+        "List who waits, in turn, and when each starts.", EXAMPLES, has_everywhere=True
+    )
+    made.add_argument(
+        "-q", "--queue", default="", metavar="QUEUE", help="only of this LocalQueue or ClusterQueue"
+    )
+    made.add_argument(
+        "-f",
+        "--filename",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="plan what these manifests describe instead; files, folders, or - for stdin",
+    )
+    made.add_argument("--policy", metavar="FILE", help="with -f: a Policy or a Kueue Configuration")
+    made.add_argument("--now", metavar="TIME", help="with -f: plan as of this instant")
+    made.add_argument("-o", "--output", choices=("table", "wide", "json", "yaml"), default="table")
+    return made
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the plan."""
+    if arguments.filename:
+        return _offline(arguments)
+    return asked(arguments, _living)
+
+
+def _offline(arguments: argparse.Namespace) -> int:
+    from unisono.cli import clock
+    from unisono.cli.decide import instant
+    from unisono.cli.files import files_of
+    from unisono.cli.plan_rows import rehearsed_rows
+    from unisono.engine.model.errors import InvalidManifest
+    from unisono.engine.state.views import restore
+    from unisono.kinds.world import read_world
+
+    now = clock.now() if arguments.now is None else instant(arguments.now)
+    names = [*arguments.filename, *([arguments.policy] if arguments.policy else [])]
+    world = read_world([file for name in names for file in files_of(name)], now=now)
+    if world.problems:
+        raise InvalidManifest("", "\n".join(problem.line() for problem in world.problems))
+    for warning in world.warnings:
+        print(f"unisono: warning: {warning.line()}", file=sys.stderr)
+    rows = rehearsed_rows(restore(world.snapshot), now)
+    place = "" if arguments.everywhere else arguments.namespace
+    _print([row for row in rows if place in ("", row["namespace"])], arguments, now / 1000)
+    return 0
+
+
+async def _living(client: Client, arguments: argparse.Namespace) -> int:
+    from unisono.cli.clock import RealClock
+    from unisono.cli.plan_rows import living_rows
+    from unisono.control.names import CLUSTER_QUEUE, LOCAL_QUEUE, WORKLOAD
+    from unisono.kube.trouble import Forbidden
+
+    place = "" if arguments.everywhere else arguments.namespace or client.namespace
+    try:  # places in turn need those of other namespaces, too
+        workloads = (await client.list(WORKLOAD)).items
+        doors = (await client.list(LOCAL_QUEUE)).items
+        queues = (await client.list(CLUSTER_QUEUE)).items
+    except Forbidden:
+        workloads = (await client.list(WORKLOAD, place)).items
+        doors = (await client.list(LOCAL_QUEUE, place)).items
+        queues = []
+    rows = living_rows(
+        workloads,
+        {(one["metadata"]["namespace"], one["metadata"]["name"]): one for one in doors},
+        {one["metadata"]["name"]: one for one in queues},
+    )
+    _print([row for row in rows if place in ("", row["namespace"])], arguments, RealClock().now())
+    return 0
+
+
+def _print(rows: list[Json], arguments: argparse.Namespace, now: float) -> None:
+    from unisono.cli.objects import dump
+    from unisono.cli.tables import table
+
+    found = [row for row in rows if arguments.queue in ("", row["queue"], row["clusterQueue"])]
+    if arguments.output in ("json", "yaml"):
+        sys.stdout.write(dump({"plan": found}, arguments.output))
+        return
+    if not found:
+        print("unisono: nobody waits", file=sys.stderr)
+        return
+    headings = ["POS", "NAME", "QUEUE", "PRIO", "PODS", "START", "IN", "LIMIT", "WHY"]
+    cells = [_cells(row, now) for row in found]
+    if arguments.everywhere:
+        headings.insert(1, "NAMESPACE")
+        cells = [
+            [one[0], row["namespace"], *one[1:]] for one, row in zip(cells, found, strict=True)
+        ]
+    if arguments.output == "wide":
+        headings += ["LIMIT FROM", "BEHIND", "WORKLOAD"]
+        for one, row in zip(cells, found, strict=True):
+            one += [(row["limit"] or {}).get("from"), row["behind"], row["workload"]]
+    print(table(headings, cells, indent=""))
+
+
+def _cells(row: Json, now: float) -> list[object]:
+    from unisono.cli.standing import NO_QUEUE
+    from unisono.engine.explain import lasting
+    from unisono.kinds.scalar import instant_ms
+
+    start, left = row["start"], ""
+    if start is not None:
+        ahead = instant_ms(start) - round(now * 1000)
+        left = lasting(ahead) if ahead > 0 else "overdue"
+        start = start if row["promised"] else f"~{start}"
+    limit = lasting(row["limit"]["seconds"] * 1000) if row["limit"] else ""
+    queue = "" if row["queue"] == NO_QUEUE else row["queue"]
+    told = (row["priority"], row["pods"], start, left, limit, row["reason"])
+    return [row["position"], row["name"], queue, *told]

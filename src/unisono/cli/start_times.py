@@ -1,0 +1,109 @@
+"""When a workload starts, and how long it runs: read from its Workload.
+
+The scheduler writes dates and estimates into the condition `unisono.dev/Explanation`; limits stand
+in annotations (spec time §1). What was learned from earlier runs is only in the first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from unisono.cli.standing import condition
+from unisono.control.names import EXPLANATION
+from unisono.engine.explain import LIMIT_WORDS, at, lasting
+from unisono.engine.model.names import Instant
+from unisono.kinds.scalar import instant_ms
+from unisono.kinds.times import ACTIVE_DEADLINE, DEFAULT_LIMIT, TIME_LIMIT, limit_ms
+
+Json = dict[str, Any]
+TIMES = ("Planned", "Expected")
+
+
+def facts_of(workload: Json) -> list[Json]:
+    """Return the facts of a workload's explanation; none if there are none that can be read."""
+    explained = condition(workload, EXPLANATION)
+    try:
+        facts = json.loads(explained["message"])["facts"] if explained is not None else []
+    except (ValueError, KeyError, TypeError):
+        return []  # of another version, or somebody wrote over it
+    return facts if isinstance(facts, list) else []
+
+
+def start_of(facts: Iterable[Json]) -> Json | None:
+    """Return the date or the estimate among facts, with the limit that it counts with."""
+    for fact in facts:
+        if fact.get("fact") in TIMES:
+            made: Json = {
+                "start": at(Instant(fact["start"])),
+                "promised": fact["fact"] == "Planned",
+                "position": fact.get("position", 0),
+            }
+            if fact.get("behind"):
+                made["behind"] = fact["behind"]
+            return made
+    return None
+
+
+def limit_of(workload: Json, facts: Iterable[Json], *queues: Json | None) -> Json | None:
+    """Return how long a workload runs and who said so; queues: the local one first."""
+    for fact in facts:
+        if fact.get("fact") in TIMES and fact.get("limit_from", "policy") != "policy":
+            return _limit(fact["limit_ms"], fact["limit_from"])
+    own = _annotations(workload)
+    said = [(_read(own.get(TIME_LIMIT)), "request"), (_seconds(own.get(ACTIVE_DEADLINE)), "job")]
+    longest = workload["spec"].get("maximumExecutionTimeSeconds")
+    if longest:
+        past = (workload.get("status") or {}).get("accumulatedPastExecutionTimeSeconds") or 0
+        said.append((max(0, longest - past) * 1000, "execution"))
+    found = [(limit, source) for limit, source in said if limit is not None]
+    for queue in queues if not found else ():
+        default = _read(_annotations(queue).get(DEFAULT_LIMIT)) if queue is not None else None
+        if default is not None:
+            found = [(default, "queue")]
+            break
+    return _limit(*min(found)) if found else None
+
+
+def until(workload: Json, limit: Json | None) -> str | None:
+    """Return when a workload that runs is over at the latest."""
+    admitted = condition(workload, "Admitted")
+    if limit is None or admitted is None or admitted["status"] != "True":
+        return None
+    since = instant_ms(admitted["lastTransitionTime"])
+    return at(Instant(since + limit["seconds"] * 1000))
+
+
+def limit_words(limit: Mapping[str, Any]) -> str:
+    """Say a limit and who gave it."""
+    return f"{lasting(limit['seconds'] * 1000)} ({LIMIT_WORDS[limit['from']]})"
+
+
+def start_words(start: Mapping[str, Any], now: float) -> str:
+    """Say when something starts."""
+    left = instant_ms(start["start"]) - round(now * 1000)
+    soon = f"in {lasting(left)}" if left > 0 else "overdue: somebody runs longer than expected"
+    behind = f", behind {start['behind']}" if start.get("behind") else ""
+    if start["promised"]:
+        return f"starts at {start['start']} at the latest ({soon}{behind}), if limits are kept"
+    return f"starts at about {start['start']} ({soon}{behind}); nothing is kept free for it"
+
+
+def _limit(limit: int, source: str) -> Json:
+    return {"seconds": limit // 1000, "from": source}
+
+
+def _annotations(obj: Json | None) -> Json:
+    return (obj["metadata"].get("annotations") or {}) if obj is not None else {}
+
+
+def _read(text: str | None) -> int | None:
+    try:
+        return limit_ms(text) if text is not None else None
+    except ValueError:
+        return None
+
+
+def _seconds(text: str | None) -> int | None:
+    return int(text) * 1000 if text is not None and text.isdecimal() else None
