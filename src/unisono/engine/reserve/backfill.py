@@ -184,7 +184,8 @@ class _Pass:
                 blockers = self._decide(nominee, group, end, limit)
             if blockers is None:
                 return
-        ahead = self.dates.keep()
+        given = self.dates.keep()
+        ahead = given.last if given is not None else None  # before it gets one itself
         date = self.dates.give(waiting, group, limit, self._furthest())
         if date is not None:
             planned = Planned(
@@ -192,7 +193,7 @@ class _Pass:
                 position=self.dates.count,
                 limit_ms=limit,
                 limit_from=waiting.workload.longest_from,
-                behind=ahead.last if ahead is not None else None,
+                behind=ahead,
             )
             blockers = (planned, *blockers)
         self._wait(waiting, group, blockers)
