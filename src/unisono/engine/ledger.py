@@ -41,12 +41,13 @@ class Booked(Protocol):
 class Ledger:
     """An undo log over the quota tree and the nodes."""
 
-    __slots__ = ("_log", "_seats", "_tenancy")
+    __slots__ = ("_before", "_log", "_seats", "_tenancy")
 
     def __init__(self, tenancy: Tenancy | None = None) -> None:
         self._log: list[tuple[Cell, int]] = []
         self._seats: list[tuple[Tenant, bool]] = []  # True: it came, False: it went
         self._tenancy = tenancy
+        self._before = 0  # the version of the nodes before the first of them moved
 
     def mark(self) -> Mark:
         """Return a place to roll back to."""
@@ -94,9 +95,12 @@ class Ledger:
         while len(self._log) > mark.bookings:
             cell, amount = self._log.pop()
             charge(cell, -amount)
-        while len(self._seats) > mark.seats:
-            tenant, came = self._seats.pop()
-            self._sit(tenant, comes=not came)
+        if len(self._seats) > mark.seats:
+            while len(self._seats) > mark.seats:
+                tenant, came = self._seats.pop()
+                self._sit(tenant, comes=not came)
+            if not self._seats and self._tenancy is not None:
+                self._tenancy.table.usage.put_back(self._before)
 
     def lift(self) -> Lifted:
         """Take everything off, to look at the picture as it is; `put_back` makes it good."""
@@ -111,6 +115,8 @@ class Ledger:
             self._move(tenant, comes=came)
 
     def _move(self, tenant: Tenant, *, comes: bool) -> None:
+        if not self._seats and self._tenancy is not None:
+            self._before = self._tenancy.table.usage.version
         self._sit(tenant, comes=comes)
         self._seats.append((tenant, comes))
 

@@ -200,6 +200,24 @@ def test_a_journal_names_rows_once_even_if_they_came_back() -> None:
     assert _rows(journal, journal.version - 2) == [1, 3]
 
 
+def test_what_was_put_back_is_not_looked_at_again() -> None:
+    journal = Journal()
+    journal.note(np.array([9]))
+    before = between = journal.version
+    for _ in range(2):  # somebody tries something, twice
+        tried = journal.version
+        journal.note(np.array([1, 2]))
+        between = journal.version
+        journal.note(np.array([1, 2]))
+        journal.put_back(tried)
+    assert _rows(journal, before) == []
+    assert _rows(journal, between) == [1, 2]  # who looked in between saw another picture
+    journal.note(np.array([4]))
+    assert _rows(journal, before) == [4]
+    assert _rows(journal, between) == [1, 2, 4]
+    assert _rows(journal, before - 1) == [1, 2, 4, 9]
+
+
 def test_a_journal_forgets_what_is_long_ago() -> None:
     journal = Journal()
     for number in range(2 * JOURNAL_KEPT):

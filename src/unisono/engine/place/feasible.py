@@ -127,6 +127,7 @@ class Feasibility:
             self._capacities[cache_key] = known = self._fresh(constraint, requests, view)
         elif changed.shape[0]:
             self._update(known, constraint, requests, changed)
+        known.version = self.table.usage.version
         return known
 
     def _fresh(self, constraint: Constraint, requests: Amounts, view: View) -> Capacity:
@@ -156,7 +157,6 @@ class Feasibility:
         for level, sums in zip(known.view.levels, known.sums, strict=True):
             np.add.at(sums, level.domain_of[positions], difference)
         known.total += int(difference.sum())
-        known.version = self.table.usage.version
 
     def _fitting(self, requests: Amounts, rows: Rows | slice, count: int) -> Integers:
         """Return how many pods fit on so many rows by resources alone."""

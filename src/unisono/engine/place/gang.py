@@ -108,9 +108,12 @@ class Placer:
         self._with_rules = self.crowd.has_rules or not plain
         orders = [groups, groups[::-1]] if len(groups) > 1 else [groups]
         first_no: GangDoesNotFit | None = None
+        usage = self.feasibility.table.usage
+        before = usage.version
         for order in orders:
             answer = self._place_groups(gang, order)
             self._rollback(0)
+            usage.put_back(before)
             if not isinstance(answer, GangDoesNotFit):
                 by_name = {part.demand.name: part for part in answer}
                 return tuple(self._spot(by_name[demand.name]) for demand in gang.demands)

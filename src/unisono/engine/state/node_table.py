@@ -29,6 +29,9 @@ DEFAULT_PODS = 110
 # A reader that is further behind than this rereads everything; keeping more would only cost memory.
 JOURNAL_KEPT = 16384
 MANY_ROWS = 512
+# Who tries something and puts it back leaves a note, so that nobody looks again for that. Each use
+# follows a few of them; what is forgotten is only looked at once more.
+PUT_BACK_KEPT = 1024
 # Requests whose columns are remembered; looking them up again costs a microsecond.
 REQUESTS_KEPT = 1024
 # Above this share of new nodes sorting all names is cheaper than finding each its place.
@@ -43,12 +46,20 @@ ABSENT = 0  # the code of "this node does not have the label"
 class Journal:
     """Which rows changed, for readers that come back now and then."""
 
-    __slots__ = ("_chunks", "_kept", "version")
+    __slots__ = ("_chunks", "_kept", "_same", "version")
 
     def __init__(self) -> None:
         self.version = 0
         self._chunks: deque[Rows] = deque()
         self._kept = 0
+        self._same: dict[int, int] = {}  # versions after which all was put back, and until when
+
+    def put_back(self, version: int) -> None:
+        """Say that everything is again as it was at an earlier version, to the last bit."""
+        if version != self.version:
+            if len(self._same) >= PUT_BACK_KEPT:
+                self._same.clear()
+            self._same[version] = self.version
 
     def note(self, rows: Rows) -> None:
         """Write down that rows changed."""
@@ -60,6 +71,8 @@ class Journal:
 
     def since(self, version: int) -> Rows | None:
         """Return the rows that changed after `version`; None means: reread everything."""
+        while version in self._same:
+            version = self._same[version]
         behind = self.version - version
         if behind > self._kept:
             return None
