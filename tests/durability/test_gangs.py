@@ -13,4 +13,4 @@ def test_gangs_survive_kill_9(pods: str, gangs: int) -> None:
     result = run(gangs, seed=1, pods=pods)
     print(result.line)
     assert result.faults == [], result.line
-    assert result.kills > 2
+    assert result.kills >= gangs // 10

@@ -19,7 +19,6 @@ from tests.faults import reading
 from tests.faults.cluster import Cluster
 from tests.faults.reading import Json
 from unisono.control import names
-from unisono.control.conditions import is_true
 from unisono.kube.mapping import Kind
 
 # A gang has a minute to bind, another for what its controllers and a dead node need to be noticed.
@@ -225,15 +224,12 @@ class Laws:
         self._looked_at = now
         found = dict(self._passing())
         for key in self._since.keys() - found.keys():
-            self._lasted(key, found)
+            del self._since[key]
         for key, limit in found.items():
             lasted = self._up - self._since.setdefault(key, self._up)
             self.longest[key[0]] = max(self.longest.get(key[0], 0.0), lasted)
             if lasted > limit:
                 self._broken(f"{key[1]}: {key[0]} for more than {limit:g} s")
-
-    def _lasted(self, key: tuple[str, str], found: object) -> None:
-        del self._since[key]
 
     def _passing(self) -> Iterator[tuple[tuple[str, str], float]]:
         for key, workload in self._cluster.objects[names.WORKLOAD].items():
@@ -268,13 +264,6 @@ class Laws:
             return False
         workload = self._cluster.objects[names.WORKLOAD].get(key)
         return workload is None or reading.admission(workload) is None
-
-
-def is_waiting(workload: Json) -> bool:
-    """Say whether a workload is neither admitted nor over."""
-    return reading.admission(workload) is None and not is_true(
-        reading.conditions(workload), "Finished"
-    )
 
 
 def _runs(pod: Json) -> bool:
