@@ -255,6 +255,22 @@ def test_refusals_are_not_the_end() -> None:
     run(main())
 
 
+def test_a_kind_that_may_be_absent_is_empty_until_it_is_served() -> None:
+    async def main() -> None:
+        api = FakeApi()
+        api.put(PODS, "a")
+        api.fail(refuse(404, "NotFound"))
+        made = informer(api, may_be_absent=True)
+        async with running(made):
+            await made.synced()
+            assert (made.is_absent, made.is_stale(), len(made.store)) == (True, False, 0)
+            await made._clock.sleep(60)
+            assert not made.is_absent
+            assert in_store(made) == in_api(api)
+
+    run(main())
+
+
 def test_own_writes_are_seen_at_once_and_told_once() -> None:
     async def tell(api: FakeApi, made: Informer[Json], told: list[tuple[str, str]]) -> None:
         api.is_silent = True

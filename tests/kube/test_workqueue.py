@@ -153,6 +153,28 @@ def test_workers_never_share_a_key_and_retry_what_fails() -> None:
     assert made.measures.retries == 2
 
 
+def test_workers_that_are_told_to_stop_finish_what_they_began() -> None:
+    made, clock, ended = queue(), VirtualClock(), []
+
+    async def work(key: str) -> None:
+        await clock.sleep(5)
+        ended.append(key)
+
+    async def main() -> None:
+        workers = Workers(made, work, clock=clock, count=2)
+        for key in "abc":
+            made.add(key, now=clock.monotonic())
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(workers.run())
+            await clock.sleep(1)
+            workers.stop()
+            await running
+
+    run(main())
+    assert ended == ["a", "b"]
+    assert len(made) == 1
+
+
 def test_a_bug_in_the_work_ends_the_workers() -> None:
     async def work(key: str) -> None:
         raise ZeroDivisionError(key)

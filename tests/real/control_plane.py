@@ -2,7 +2,7 @@
 
 Ready in seconds, on free ports, with everything it writes in one directory, and gone with the
 process that started it. There is no kubelet: pods never run, and who wants a pod's status to change
-patches it. There is no scheduler either: tests bind.
+patches it. There is no scheduler either, unless asked for: tests bind.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ class ControlPlane:
 
 
 @contextmanager
-def running(directory: Path, *, controllers: Sequence[str] = CONTROLLERS) -> Iterator[ControlPlane]:
+def running(
+    directory: Path, *, controllers: Sequence[str] = CONTROLLERS, has_scheduler: bool = False
+) -> Iterator[ControlPlane]:
     """Start a control plane in an empty directory and stop it at the end."""
     programs = binaries.find()
     write_certificates(directory)
@@ -136,6 +138,16 @@ def running(directory: Path, *, controllers: Sequence[str] = CONTROLLERS) -> Ite
                     "--secure-port=0",
                     "--kube-api-qps=300",
                     "--kube-api-burst=500",
+                )
+            )
+        if has_scheduler:
+            stack.enter_context(
+                _process(
+                    programs / "kube-scheduler",
+                    directory,
+                    f"--kubeconfig={plane.kubeconfig}",
+                    "--leader-elect=false",
+                    "--secure-port=0",
                 )
             )
         yield plane

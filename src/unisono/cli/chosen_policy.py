@@ -49,6 +49,11 @@ def chosen_policy(instance: Instance, given: str | None) -> Chosen | None:
     return found
 
 
+def policy_of(given: str) -> Chosen:
+    """Return the policy of a file; nothing is kept."""
+    return _read(list(files_of(path_of(given))))
+
+
 def _read(files: list[tuple[str, bytes]]) -> Chosen:
     settings, problems, warnings = read_settings(files)
     if problems:

@@ -68,6 +68,7 @@ COMMANDS = (
     Command("decide", "unisono.cli.decide", "say what would be admitted, evicted and left waiting"),
     Command("sim", "unisono.cli.sim", "replay traces in virtual time, compare policies"),
     Command("crds", "unisono.cli.crds", "print our kinds as CustomResourceDefinitions"),
+    Command("controller", "unisono.cli.controller", "run our controllers on a real cluster"),
     Command("demo", "unisono.cli.demo", "tell a story about quota and preemption on examples"),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from unisono.control import gangs, names
@@ -150,6 +150,10 @@ INDEXES: Mapping[Kind, Mapping[str, Index]] = {
 }
 
 
+# Kinds of jobs that we run where nobody else does; a real cluster runs Jobs itself.
+OPERATORS = ("jobset", "trainer", "volcano", "ray", "kubeflow")
+
+
 @dataclass(frozen=True, slots=True)
 class Assembly:
     """The controllers, and the one among them that decides."""
@@ -163,20 +167,47 @@ def embedded(view: View, settings: Settings, *, epoch: int = 1) -> Assembly:
 
     `epoch` counts those who led before, this one included.
     """
-    scheduler = Scheduler(view, settings, epoch=epoch, places_strays=True)
+    return _assembled(view, settings, epoch, OPERATORS, is_alone=True)
+
+
+def cluster(view: View, settings: Settings, *, epoch: int, operators: Collection[str]) -> Assembly:
+    """Return the controllers for a real cluster, which keeps its nodes and runs its Jobs itself.
+
+    Stock kube-scheduler is at work there, so pods of queued jobs are held back by a gate. Kinds
+    whose operator is not among `operators` are run by somebody else.
+    """
+    return _assembled(view, settings, epoch, operators, is_alone=False)
+
+
+def _assembled(
+    view: View, settings: Settings, epoch: int, operators: Collection[str], *, is_alone: bool
+) -> Assembly:
+    scheduler = Scheduler(view, settings, epoch=epoch, places_strays=is_alone)
+    runs_volcano = "volcano" in operators
     adapters: Sequence[JobAdapter] = (
         BatchJobs(),
         JobSets(),
         TrainJobs(),
-        VolcanoJobs(),
+        *((VolcanoJobs(),) if runs_volcano else ()),  # there is no way to hold Volcano's own back
         RayClusters(),
         RayJobs(),
         *(KubeflowJobs(sort) for sort in kubeflow.SORTS),
     )
     job_kinds = frozenset(adapter.kind for adapter in adapters)
     queues = Queues(
-        settings, lambda: job_kinds, names_queue={**ALWAYS_QUEUED, volcano.JOB: queue_named_by}
+        settings,
+        lambda: job_kinds,
+        names_queue={**ALWAYS_QUEUED, volcano.JOB: queue_named_by},
+        gates=() if is_alone else (names.GATE,),
     )
+    run_by: Mapping[str, Sequence[Controller]] = {
+        "jobset": (JobSetOperator(queues),),
+        "trainer": (TrainJobOperator(queues), RuntimeKeeper()),
+        "volcano": (VolcanoJobOperator(queues), VolcanoGroups(), VolcanoQueues()),
+        "ray": (RayClusterOperator(queues), RayJobOperator(queues)),
+        "kubeflow": tuple(KubeflowOperator(sort, queues) for sort in kubeflow.SORTS),
+    }
+    groups = [kind for kind in GROUPS if runs_volcano or kind != volcano.POD_GROUP]
     tally, manifests = Tally(view), Manifests(view)
     statuses = (ClusterQueueStatus, LocalQueueStatus, FairShares)
     return Assembly(
@@ -186,20 +217,11 @@ def embedded(view: View, settings: Settings, *, epoch: int = 1) -> Assembly:
             Explainer(scheduler),
             GangController(),
             *(JobController(adapter, queues) for adapter in adapters),
-            JobOperator(),
-            JobSetOperator(queues),
-            TrainJobOperator(queues),
-            RuntimeKeeper(),
-            VolcanoJobOperator(queues),
-            VolcanoGroups(),
-            VolcanoQueues(),
-            RayClusterOperator(queues),
-            RayJobOperator(queues),
-            *(KubeflowOperator(sort, queues) for sort in kubeflow.SORTS),
-            PodGangs(view, settings, queues),
-            *(PodGroupStatus(kind) for kind in GROUPS if kind != UPSTREAM_WORKLOAD),
+            *((JobOperator(), NodeKeeper()) if is_alone else ()),
+            *(one for name in OPERATORS if name in operators for one in run_by[name]),
+            PodGangs(view, settings, queues, groups),
+            *(PodGroupStatus(kind) for kind in groups if kind != UPSTREAM_WORKLOAD),
             Requeues(),
-            NodeKeeper(),
             NodeHealth(),
             Watchdog(scheduler.can_replace),
             *(keeps(tally, manifests, settings.policy) for keeps in statuses),

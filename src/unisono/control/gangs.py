@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from unisono.control import names
-from unisono.control.actions import Again, Bind, Json, Note, Patch, Ref, Steps, Together
+from unisono.control.actions import Again, Bind, Delete, Json, Note, Patch, Ref, Steps, Together
 from unisono.control.conditions import is_true, seconds, timestamp, with_condition
 from unisono.control.controller import own_key
 from unisono.control.jobs.workload import IN_USE
@@ -57,6 +57,8 @@ class Slots:
     free: dict[str, list[str]] = field(default_factory=dict)  # by pod set: nodes with a free place
     bound: int = 0
     unbound: list[tuple[Json, str]] = field(default_factory=list)  # a pod and its node
+    released: int = 0  # pods whose gate is lifted, and whom the other scheduler has yet to bind
+    astray: list[Json] = field(default_factory=list)  # released to a node that is no longer theirs
     extra: list[Json] = field(default_factory=list)  # pods without a place
     later: frozenset[str] = frozenset()  # sets that the gang starts without
     # By pod set: nodes with a place that nobody may have yet, as its pod is on its way out.
@@ -127,9 +129,14 @@ class GangController:
                 Ref.to(workload), _phase(workload, "Committing", now + BIND_SECONDS, now), "status"
             )
             phase, deadline = "Committing", now + BIND_SECONDS
-        yield from self._bind(workload, slots, phase, about.get("gen", "1"))
+        if slots.astray:
+            yield Together([Delete(Ref.to(pod)) for pod in slots.astray])
+        yield from self._bind(workload, slots, phase, about.get("gen", "1"), view)
+        awaited = slots.released + sum(1 for pod, _ in slots.unbound if _is_gated(pod))
         if phase == "Committing":
-            if slots.is_full:  # and all of them are bound by now, or we would not be here
+            if (
+                slots.is_full and not awaited
+            ):  # and all of them are bound by now, or we would not be here
                 yield Patch(
                     Ref.to(workload), _phase(workload, "Committed", deadline, now), "status"
                 )
@@ -138,17 +145,20 @@ class GangController:
             else:
                 yield from _wait(workload, "not all of its pods were bound in time", deadline, now)
 
-    def _bind(self, workload: Json, slots: Slots, phase: str, gen: str) -> Steps:
+    def _bind(self, workload: Json, slots: Slots, phase: str, gen: str, view: View) -> Steps:
         """Bind pods to their places: the first time all of them, later whoever comes back.
 
-        A gang that starts over binds only when it is whole again.
+        A gang that starts over binds only when it is whole again. Pods behind a gate of ours belong
+        to another scheduler: it binds them, to the only node that we leave it.
         """
         starts_over = phase == "Committed" and slots.bound == 0
         if not slots.unbound or (starts_over and not slots.is_full):
             return
         yield Together(
             [
-                Bind(Ref.to(pod), node, {names.SLOT: f"{set_of(pod)}/{node}@{gen}"})
+                _released(pod, node, f"{set_of(pod)}/{node}@{gen}", view)
+                if _is_gated(pod)
+                else Bind(Ref.to(pod), node, {names.SLOT: f"{set_of(pod)}/{node}@{gen}"})
                 for pod, node in slots.unbound
             ]
         )
@@ -180,7 +190,14 @@ class GangController:
             node = pod["spec"].get("nodeName")
             places = slots.free.get(set_of(pod), [])
             if is_living(pod) and not node:
-                waiting.append(pod)
+                promised = _promised(pod)
+                if not promised:
+                    waiting.append(pod)
+                elif promised in places:
+                    places.remove(promised)
+                    slots.released += 1
+                else:
+                    slots.astray.append(pod)
             elif node in places and not _is_over(pod):
                 places.remove(node)
                 if is_living(pod):
@@ -201,6 +218,31 @@ class GangController:
         for pod in through:  # nobody came for its place, wherever the gang has its nodes by now
             del slots.free.get(set_of(pod), [])[-1:]
         return slots
+
+
+def _is_gated(pod: Json) -> bool:
+    return {"name": names.GATE} in (pod["spec"].get("schedulingGates") or ())
+
+
+def _released(pod: Json, node: str, slot: str, view: View) -> Patch:
+    """Lift the gate of a pod, for one node; the uid makes sure that it is this pod."""
+    found = view.get(names.NODE, node)
+    labels = (found["metadata"].get("labels") or {}) if found is not None else {}
+    gates = [gate for gate in pod["spec"]["schedulingGates"] if gate["name"] != names.GATE]
+    changes = {
+        "metadata": {"uid": pod["metadata"]["uid"], "annotations": {names.SLOT: slot}},
+        "spec": {
+            "schedulingGates": gates or None,
+            "nodeSelector": {names.HOSTNAME: labels.get(names.HOSTNAME, node)},
+        },
+    }
+    return Patch(Ref.to(pod), changes, exact=False)
+
+
+def _promised(pod: Json) -> str:
+    """Return the node that an unbound pod was released to, if it was."""
+    slot = (pod["metadata"].get("annotations") or {}).get(names.SLOT, "")
+    return str(slot).partition("/")[2].rpartition("@")[0]
 
 
 def _wait(workload: Json, why: str, deadline: float, now: float) -> Steps:

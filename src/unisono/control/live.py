@@ -13,12 +13,12 @@ from unisono.control.driver import PASSING, Driver, Outcome, Task
 from unisono.control.packed import Packed, Packing
 from unisono.control.view import Index, Shelf, View, wrapped
 from unisono.kube.client import Client
-from unisono.kube.clock import Clock
+from unisono.kube.clock import Clock, guarded
 from unisono.kube.form import Identity
 from unisono.kube.informer import Informer
 from unisono.kube.mapping import Kind
 from unisono.kube.recorder import Recorder
-from unisono.kube.store import Delta
+from unisono.kube.store import Delta, Store
 from unisono.kube.trouble import Conflict
 from unisono.kube.workqueue import Workers
 
@@ -41,11 +41,14 @@ class Live:
         indexes: Mapping[Kind, Mapping[str, Index]],
         report: Callable[[Task, Exception], None],
         stored: Callable[[Kind, Identity], bytes | None] | None = None,
+        may_lack_kinds: bool = False,
+        unread: Iterable[Kind] = (),
     ) -> None:
         """Watch these kinds; `indexes` are those beyond the common ones.
 
         `report` is told when a controller fails in a way that it should not. `stored` has the bytes
-        of objects, if the API's store is in this process.
+        of objects, if the API's store is in this process. With `may_lack_kinds` a kind that the API
+        does not serve counts as empty; those of `unread` look so because they are not ours to read.
         """
         self._report = report
         self._client = client
@@ -61,9 +64,13 @@ class Live:
                 clock=clock,
                 chance=chance,
                 indexes=wrapped(packing, indexes.get(kind, {})),
+                may_be_absent=may_lack_kinds,
             )
             self._informers[kind] = informer
             shelves[kind] = Shelf(packing, informer.store)
+        for kind in unread:
+            packing = Packing(*kind)
+            shelves[kind] = Shelf(packing, Store(packing, wrapped(packing, {})), is_followed=False)
         self.view = View(shelves)
         self._recorder = Recorder(client, clock=clock)
 
@@ -83,13 +90,30 @@ class Live:
 
     async def run(self, driver: Driver) -> None:
         """Follow the API and work until cancelled; nobody works before the view is whole."""
+        await guarded(self.follow(), self.work(driver))
+
+    async def follow(self) -> None:
+        """Keep the view up to date and write events until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for informer in self._informers.values():
                 tasks.create_task(informer.run())
             tasks.create_task(self._recorder.run())
-            for informer in self._informers.values():
-                await informer.synced()
-            await work(driver, self._clock, WORKERS, self._report)
+
+    async def synced(self) -> None:
+        """Wait until the view is whole."""
+        for informer in self._informers.values():
+            await informer.synced()
+
+    async def work(self, driver: Driver, stop: asyncio.Event | None = None) -> None:
+        """Work once the view is whole, until told to stop: then what was begun is finished."""
+        await self.synced()
+        await work(driver, self._clock, WORKERS, self._report, stop)
+        await self._recorder.flush()
+
+    @property
+    def informers(self) -> Mapping[Kind, Informer[Packed]]:
+        """What follows each kind, for health and metrics."""
+        return self._informers
 
     def _to(self, driver: Driver, kind: Kind) -> Callable[[Delta[Packed]], None]:
         return lambda delta: driver.changed(kind, self.view.unpacked(kind, (delta,)))
@@ -105,9 +129,13 @@ class Crashed(Exception):
 
 
 async def work(
-    driver: Driver, clock: Clock, count: int, report: Callable[[Task, Exception], None]
+    driver: Driver,
+    clock: Clock,
+    count: int,
+    report: Callable[[Task, Exception], None],
+    stop: asyncio.Event | None = None,
 ) -> None:
-    """Work the line off with several workers, until cancelled."""
+    """Work the line off with several workers, until cancelled or told to stop."""
 
     collisions: dict[Task, int] = {}
 
@@ -132,4 +160,15 @@ async def work(
 
     again = (*PASSING, Crashed)
     workers = Workers(driver.queue, attend, clock=clock, count=count, retry_on=again)
-    await workers.run()
+    if stop is None:
+        await workers.run()
+        return
+    async with asyncio.TaskGroup() as tasks:
+        stopping = tasks.create_task(_stop_on(stop, workers))
+        await workers.run()
+        stopping.cancel()
+
+
+async def _stop_on(stop: asyncio.Event, workers: Workers[Task]) -> None:
+    await stop.wait()
+    workers.stop()

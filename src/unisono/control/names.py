@@ -43,12 +43,16 @@ BY_WORKLOAD = "workload"
 # Where a gang stands on its way to its nodes (placement §10).
 PLACEMENT = "unisono.dev/Placement"
 SLOT = "unisono.dev/slot"
+# The gate of pods that another scheduler would take: lifted when the whole gang has its nodes.
+GATE = "unisono.dev/gang"
 # True while a gang gives up pods; the message says what it keeps (placement §8.7).
 SHRINKING = "unisono.dev/Shrinking"
 # Why a workload waits, as facts for programs; QuotaReserved says the same in words.
 EXPLANATION = "unisono.dev/Explanation"
 # On a Workload: pod sets whose pods come when the others run; places are kept for them.
 LATER_SETS = "unisono.dev/later-sets"
+# What pods that are to be scheduled by us alone name.
+SCHEDULER = "unisono"
 HOSTNAME = "kubernetes.io/hostname"
 # The taint and the label of a node that failed and is given nothing for a while.
 QUARANTINE = "unisono.dev/quarantine"

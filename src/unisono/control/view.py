@@ -48,6 +48,7 @@ class Shelf:
 
     packing: Packing
     store: Store[Packed]
+    is_followed: bool = True  # else it stays empty: nobody would tell us what becomes of an object
 
     @staticmethod
     def of(kind: Kind, indexes: Mapping[str, Index]) -> Shelf:
@@ -128,6 +129,8 @@ class View:
     def assume(self, kind: Kind, obj: Json, raw: bytes = b"") -> Iterator[Difference]:
         """Show what an own write returned; `raw` is the same as JSON, if that is at hand."""
         shelf = self._shelves[kind]
+        if not shelf.is_followed:
+            return iter(())
         return self.unpacked(kind, shelf.store.assume(shelf.packing.pack(obj, raw)))
 
     def assume_gone(self, kind: Kind, key: Key, uid: str) -> Iterator[Difference]:

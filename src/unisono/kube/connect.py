@@ -25,6 +25,7 @@ async def connected(
     ids: Callable[[], str] | None = None,
     environ: Mapping[str, str] = os.environ,
     interactive: bool = False,
+    lanes: Lanes | None = None,
     on_warning: Callable[[str], None] | None = None,
 ) -> AsyncIterator[Client]:
     """Speak to a real API over HTTP; the connections close with the context."""
@@ -38,6 +39,7 @@ async def connected(
             chance=chance,
             namespace=access.namespace,
             ids=ids,
+            lanes=lanes,
             on_warning=on_warning,
         )
 

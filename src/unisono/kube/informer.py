@@ -30,6 +30,8 @@ T = TypeVar("T")
 # After so long without a sign from the API the cache cannot be trusted (`/livez` fails).
 STALE_AFTER_S = 600.0
 
+_NOT_SERVED = 404
+
 Handler = Callable[[Delta[T]], None]
 
 
@@ -54,8 +56,15 @@ class Informer(Generic[T]):
         indexes: Mapping[str, Callable[[T], Iterable[str]]] | None = None,
         resync_s: float | None = None,
         watch_list: bool = True,
+        may_be_absent: bool = False,
     ) -> None:
-        """Prepare; nothing is asked before `run`."""
+        """Prepare; nothing is asked before `run`.
+
+        A kind that `may_be_absent` and is not served counts as one without objects; it is asked for
+        again and again, so that it is followed as soon as its CRD is there.
+        """
+        self._may_be_absent = may_be_absent
+        self.is_absent = False  # the API does not serve the kind, as far as we know
         self.kind = kind
         self.store: Store[T] = Store(form, indexes)
         self.reflector: Reflector[T] = Reflector(
@@ -94,7 +103,8 @@ class Informer(Generic[T]):
 
     def is_stale(self) -> bool:
         """Say whether the cache has not followed for so long that nobody should rely on it."""
-        return self.has_synced and self.silent_for() > STALE_AFTER_S
+        is_followed = self.has_synced and not self.is_absent
+        return is_followed and self.silent_for() > STALE_AFTER_S
 
     def assume(self, written: T) -> None:
         """Show what an own write returned at once, before the watch brings it."""
@@ -131,6 +141,9 @@ class Informer(Generic[T]):
             self.reflector.expired(self._clock.monotonic())
         except Refused as trouble:
             self._note(trouble)
+            if trouble.code == _NOT_SERVED and self._may_be_absent:
+                self.is_absent = True
+                self._synced.set()
             self.reflector.refused(
                 trouble.code, self._clock.monotonic(), retry_after_s=trouble.retry_after_s
             )
@@ -173,8 +186,10 @@ class Informer(Generic[T]):
     def _take(self, changes: Iterable[Change[T]]) -> None:
         for change in changes:
             self._tell(self.store.apply(change))
-        if self.reflector.phase is Phase.FOLLOWING and not self._synced.is_set():
-            self._synced.set()
+        if self.reflector.phase is Phase.FOLLOWING:
+            self.is_absent = False
+            if not self._synced.is_set():
+                self._synced.set()
 
     def _tell(self, deltas: Iterable[Delta[T]]) -> None:
         for delta in deltas:

@@ -195,19 +195,29 @@ class Workers(Generic[K]):
         self._count = count
         self._retry_on = retry_on
         self._idle: deque[asyncio.Future[None]] = deque()
+        self._is_stopping = False
         self._timed_for: float | None = None  # what the timer runs for
         self._moved = asyncio.Event()  # something is due at another time than that
         queue.on_change = self._changed
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Work until cancelled, or until all have ended what they did when told to stop."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._keep_time())
-            for _ in range(self._count):
-                group.create_task(self._worker())
+            timer = group.create_task(self._keep_time())
+            workers = [group.create_task(self._worker()) for _ in range(self._count)]
+            await asyncio.wait(workers)
+            timer.cancel()
+
+    def stop(self) -> None:
+        """Take no more keys; `run` ends when those in work are done."""
+        self._is_stopping = True
+        while self._idle:
+            bell = self._idle.popleft()
+            if not bell.done():
+                bell.set_result(None)
 
     async def _worker(self) -> None:
-        while True:
+        while not self._is_stopping:
             key = self._queue.take(self._clock.monotonic())
             if key is None:
                 await self._rest()

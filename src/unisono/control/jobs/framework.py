@@ -164,7 +164,7 @@ class JobController:
     def _start(self, job: Json, workload: Json, view: View) -> Steps:
         if self._adapter.is_active(job, view):
             return  # something of the last run is still there; its end brings us back
-        yield from self._adapter.start(job, injections(workload, view))
+        yield from self._adapter.start(job, injections(workload, view, self._queues.gates))
         message = f"Admitted by clusterQueue {workload['status']['admission']['clusterQueue']}"
         yield Note(Ref.to(job), "Started", message)
 
@@ -258,7 +258,7 @@ def released(workload: Json, now: float) -> Json:
     }
 
 
-def injections(workload: Json, view: View) -> Mapping[str, Injection]:
+def injections(workload: Json, view: View, gates: Sequence[str] = ()) -> Mapping[str, Injection]:
     """Return what the pods of each set get: their flavors' labels and tolerations, and a name."""
     found: dict[str, Injection] = {}
     for one in workload["status"]["admission"].get("podSetAssignments") or ():
@@ -277,6 +277,7 @@ def injections(workload: Json, view: View) -> Mapping[str, Injection]:
             tolerations=tolerations,
             labels={names.POD_SET_LABEL: one["name"]},
             annotations={names.WORKLOAD_ANNOTATION: workload["metadata"]["name"]},
+            gates=gates,
         )
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Json
@@ -27,8 +27,13 @@ class Queues:
         job_kinds: Callable[[], frozenset[Kind]],
         *,
         names_queue: Mapping[Kind, Callable[[Json], str]] | None = None,
+        gates: Sequence[str] = (),
     ) -> None:
-        """Take the operator's choices; `names_queue` reads a queue that a kind names itself."""
+        """Take the operator's choices; `names_queue` reads a queue that a kind names itself.
+
+        `gates` hold pods of queued jobs back from schedulers other than ours.
+        """
+        self.gates = gates
         self._settings = settings
         self._job_kinds = job_kinds
         self._names_queue = names_queue or {}

@@ -62,12 +62,15 @@ class PodGangs:
 
     name = "pod-gangs"
 
-    def __init__(self, view: View, settings: Settings, queues: Queues) -> None:
-        """Take what knows which queue a group is in."""
+    def __init__(
+        self, view: View, settings: Settings, queues: Queues, groups: Sequence[Kind] = GROUPS
+    ) -> None:
+        """Take what knows which queue a group is in, and the kinds of groups that are ours."""
+        self._groups = groups
         self._manifests = Manifests(view)
         self._settings = settings
         self._queues = queues
-        self.watches: Sequence[Kind] = (names.POD, names.WORKLOAD, *GROUPS)
+        self.watches: Sequence[Kind] = (names.POD, names.WORKLOAD, *groups)
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A pod that names a gang, what makes a gang of it, or its Workload."""
@@ -90,6 +93,8 @@ class PodGangs:
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Take one gang a step further."""
         gang = Gang.read(key.name)
+        if gang.kind is not None and gang.kind not in self._groups:
+            return
         group = view.get(gang.kind, gang.name, key.namespace) if gang.kind is not None else None
         named = view.by(names.POD, BY_GANG, f"{key.namespace}/{key.name}")
         name = self._workload_name(gang, group, named)

@@ -229,7 +229,8 @@ class Translator:
 
     def _is_stray(self, pod: Json) -> bool:
         """Say whether a pod waits for a node and no workload will find it one."""
-        if not self._places_strays or "deletionTimestamp" in pod["metadata"]:
+        is_for_us = self._places_strays or pod["spec"].get("schedulerName") == names.SCHEDULER
+        if not is_for_us or "deletionTimestamp" in pod["metadata"]:
             return False
         annotations = pod["metadata"].get("annotations") or {}
         if names.WORKLOAD_ANNOTATION in annotations or pod["spec"].get("schedulingGates"):

@@ -103,7 +103,7 @@ class VolcanoJobOperator:
         is_free = is_true(status.get("conditions"), "Finished")
         if not status.get("admission") or is_free:
             return True, {}
-        return False, injections(workload, view)
+        return False, injections(workload, view, self._queues.gates)
 
     # ---- before pods --------------------------------------------------------------------------
 

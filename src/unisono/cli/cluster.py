@@ -1,0 +1,216 @@
+"""The controllers at work on a real cluster: checked, elected, watched, and ended in order.
+
+    check ──▶ follow the API ──▶ stand by ──lease──▶ lead ──SIGTERM──▶ finish, release
+                                                      │
+                                       lease lost ────┴──▶ end; a new process begins anew
+
+A replica that stands by follows the API like the one that leads, so that taking over is a matter of
+moments. Writes are refused by our own client from the moment that the lease may be another's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+import traceback
+from dataclasses import dataclass
+
+from unisono import __version__
+from unisono.cli.clock import RealClock
+from unisono.cli.collector import calm_collector
+from unisono.cli.controller_metrics import Observed
+from unisono.cli.ids import chance, new_uid
+from unisono.cli.journal import Journal
+from unisono.cli.preconditions import (
+    check_kinds,
+    check_namespace,
+    check_rights,
+    operators_to_run,
+    others,
+)
+from unisono.cli.probes import probes
+from unisono.control.assembly import INDEXES, LANES, cluster
+from unisono.control.driver import Task
+from unisono.control.live import Live
+from unisono.control.rights import READ_KINDS, UNREAD
+from unisono.engine.model.errors import UnisonoError
+from unisono.kinds.settings import Settings
+from unisono.kube.candidate import Candidate
+from unisono.kube.client import Client
+from unisono.kube.clock import guarded
+from unisono.kube.config import Access
+from unisono.kube.connect import connected
+from unisono.kube.lanes import Lanes
+from unisono.kube.trouble import KubeTrouble
+
+# Shorter than the 30 seconds that Kubernetes gives a pod to end.
+_GRACE_S = 20.0
+# How often to look whether operators of others came or went.
+_LOOK_AROUND_S = 60.0
+_MOST_TRACE_LINES = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What the operator chose."""
+
+    access: Access
+    namespace: str
+    listen: tuple[str, int]
+    operators: tuple[str, ...] | None
+    adopted: frozenset[str]
+    settings: Settings
+    rate: float
+
+
+class NeighboursChanged(UnisonoError):
+    """Another operator came or went; a new process finds its place beside those that are there."""
+
+
+class _Stopped(Exception):
+    """We were told to end."""
+
+
+async def control_cluster(choices: Choices, clock: RealClock, journal: Journal) -> None:
+    """Work until told to stop, or until the lease is lost."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    lanes = Lanes(clock, rate=choices.rate, burst=2 * choices.rate)
+    async with connected(
+        choices.access,
+        clock=clock,
+        chance=chance(),
+        ids=new_uid,
+        lanes=lanes,
+        on_warning=lambda text: journal.warning("the API warns", text=text),
+    ) as client:
+        operators = await _found_fit(client.variant(most_tries=1), choices, journal)
+        replica = _Replica(client, choices, operators, clock, journal)
+        with contextlib.suppress(_Stopped):
+            await replica.run(stop)
+        journal.info("stopped")
+
+
+async def _found_fit(client: Client, choices: Choices, journal: Journal) -> tuple[str, ...]:
+    """Check the cluster, and return which operators are ours to run there."""
+    await check_kinds(client)
+    await check_namespace(client, choices.namespace)
+    await check_rights(client, choices.namespace)
+    found = await others(client)
+    operators = operators_to_run(choices.operators, choices.adopted, found)
+    for one in found:
+        journal.info("another operator runs", operator=one.operator, deployment=one.deployment)
+    journal.info(
+        "starting",
+        version=__version__,
+        server=choices.access.server,
+        namespace=choices.namespace,
+        operators=",".join(operators),
+    )
+    return operators
+
+
+class _Replica:
+    """One process among several."""
+
+    def __init__(
+        self,
+        client: Client,
+        choices: Choices,
+        operators: tuple[str, ...],
+        clock: RealClock,
+        journal: Journal,
+    ) -> None:
+        self._client = client
+        self._choices = choices
+        self._operators = operators
+        self._clock = clock
+        self._journal = journal
+        self._candidate = Candidate(
+            client,
+            f"{socket.gethostname()}_{new_uid()}",
+            clock=clock,
+            chance=chance(),
+            namespace=choices.namespace,
+            on_leader=lambda holder: journal.info("who leads", holder=holder),
+        )
+        self._live = Live(
+            client.variant(permit=self._candidate.permit),
+            READ_KINDS,
+            clock=clock,
+            chance=chance(),
+            indexes=INDEXES,
+            report=self._report,
+            may_lack_kinds=True,
+            unread=UNREAD,
+        )
+        self._observed = Observed(self._live, self._candidate, client.caller.counts)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        observed = self._observed
+        pages = {
+            "/healthz": observed.healthz,
+            "/readyz": observed.readyz,
+            "/metrics": observed.metrics,
+        }
+        async with probes(*self._choices.listen, pages) as address:
+            self._journal.info("listening", address=address)
+            await guarded(self._live.follow(), self._take_part(stop))
+
+    async def _take_part(self, stop: asyncio.Event) -> None:
+        """Stand by, and lead when it is our turn."""
+        await guarded(self._end_on(stop), self._synced())
+        await guarded(
+            self._look_around(),
+            guarded(self._end_on(stop), self._candidate.lead(lambda: self._lead(stop))),
+        )
+
+    async def _synced(self) -> None:
+        await self._live.synced()
+        calm_collector()
+        counts = sum(len(one.store) for one in self._live.informers.values())
+        self._journal.info("all is read", objects=counts)
+
+    async def _lead(self, stop: asyncio.Event) -> None:
+        lease = self._candidate.election.lease or {}
+        epoch = int((lease.get("spec") or {}).get("leaseTransitions") or 0) + 1
+        assembly = cluster(
+            self._live.view, self._choices.settings, epoch=epoch, operators=self._operators
+        )
+        driver = self._live.driver(assembly.controllers, LANES)
+        self._observed.driver = driver
+        self._journal.info("leading", epoch=epoch)
+        await self._live.work(driver, stop)
+        self._journal.info("finished what was begun")
+
+    async def _end_on(self, stop: asyncio.Event) -> None:
+        """Raise when we are told to end; who leads gets some time to end by itself."""
+        await stop.wait()
+        self._journal.info("stopping")
+        if self._candidate.is_leading():
+            await self._clock.sleep(_GRACE_S)
+        raise _Stopped
+
+    async def _look_around(self) -> None:
+        """Notice operators of others that come and go."""
+        while True:
+            await self._clock.sleep(_LOOK_AROUND_S)
+            try:
+                found = await others(self._client)
+            except KubeTrouble:
+                continue  # whoever works hears of that, too
+            choices = self._choices
+            if operators_to_run(choices.operators, choices.adopted, found) != self._operators:
+                raise NeighboursChanged("other operators came or went; starting over")
+
+    def _report(self, task: Task, error: Exception) -> None:
+        self._observed.crashes += 1
+        lines = traceback.format_exception(error)[-_MOST_TRACE_LINES:]
+        place = "/".join(filter(None, task.key))
+        self._journal.error(
+            "a step failed", controller=task.controller, key=place, trace="".join(lines)
+        )

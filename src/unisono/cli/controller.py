@@ -1,0 +1,147 @@
+"""`unisono controller`: our controllers on a real Kubernetes cluster."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # loading it takes longer than answering --help
+    from unisono.kinds.settings import Settings
+
+HOME = "unisono-system"
+_OPERATORS = ("jobset", "trainer", "volcano", "ray", "kubeflow")
+_MOST_RATE = 100_000
+_LAST_PORT = 65_535
+
+_EXAMPLES = """\
+examples:
+  unisono controller --kubeconfig ~/.kube/config --context gpu-cluster
+  unisono controller --listen 0.0.0.0:8080 --log json      in a pod
+  unisono controller --operators none                      queues only; others run the jobs
+  unisono controller --policy policy.yaml
+
+One of several replicas leads, by a Lease; the others stand by and know as much. Where an operator
+of somebody else runs (JobSet, Trainer, Training Operator, KubeRay, Volcano), ours for those kinds
+steps aside. Pods of queued jobs wait behind the gate unisono.dev/gang until the whole gang has its
+nodes; then kube-scheduler binds them there. SIGTERM ends what was begun and gives the lease back.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Describe the arguments."""
+    made = argparse.ArgumentParser(
+        description="Run our controllers on a Kubernetes cluster: that of --kubeconfig, of "
+        "KUBECONFIG, of ~/.kube/config, or of the pod that this runs in.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    made.add_argument("--kubeconfig", type=Path, metavar="FILE", help="how to reach the cluster")
+    made.add_argument("--context", default="", metavar="NAME", help="which one in the kubeconfig")
+    made.add_argument(
+        "--namespace",
+        default="",
+        metavar="NS",
+        help="where the lease is (default: the pod's, else unisono-system)",
+    )
+    made.add_argument(
+        "--listen",
+        type=_address,
+        default=("127.0.0.1", 0),
+        metavar="HOST:PORT",
+        help="serve /healthz, /readyz and /metrics there (default: 127.0.0.1 and any free port)",
+    )
+    made.add_argument(
+        "--operators",
+        type=_operators,
+        default=None,
+        metavar="LIST",
+        help=f"which kinds of jobs to run ourselves: {','.join(_OPERATORS)}, all or none "
+        "(default: those that nobody else runs)",
+    )
+    made.add_argument(
+        "--adopt",
+        action="append",
+        default=[],
+        choices=(*_OPERATORS, "kueue"),
+        help="act although another operator for these seems to run; may be repeated",
+    )
+    made.add_argument(
+        "--policy", type=Path, metavar="FILE", help="a Policy or a Kueue Configuration"
+    )
+    made.add_argument(
+        "--rate",
+        type=_rate,
+        default=300.0,
+        metavar="N",
+        help="at most so many requests per second (default: 300)",
+    )
+    made.add_argument(
+        "--log", choices=("json", "text"), default="json", help="how to log (default: json)"
+    )
+    return made
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run until told to stop."""
+    import uvloop
+
+    from unisono.cli.clock import RealClock
+    from unisono.cli.cluster import Choices, control_cluster
+    from unisono.cli.journal import Journal
+    from unisono.cli.reach import in_plain_words
+    from unisono.kube.config import SERVICE_ACCOUNT, find_access
+
+    with in_plain_words():
+        settings = _settings(arguments.policy)
+        access = find_access(path=arguments.kubeconfig, context=arguments.context)
+        is_in_pod = access.login.token_file == SERVICE_ACCOUNT / "token"
+        choices = Choices(
+            access=access,
+            namespace=arguments.namespace or (access.namespace if is_in_pod else HOME),
+            listen=arguments.listen,
+            operators=arguments.operators,
+            adopted=frozenset(arguments.adopt),
+            settings=settings,
+            rate=arguments.rate,
+        )
+        clock = RealClock()
+        journal = Journal(sys.stderr, clock.now, arguments.log)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(control_cluster(choices, clock, journal))
+    return 0
+
+
+def _settings(path: Path | None) -> Settings:
+    from unisono.cli.chosen_policy import policy_of
+    from unisono.kinds.settings import DEFAULTS
+
+    return DEFAULTS if path is None else policy_of(str(path)).settings
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > _LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT")
+    return host.strip("[]") or "0.0.0.0", int(port)
+
+
+def _operators(text: str) -> tuple[str, ...]:
+    if text in ("all", "none"):
+        return _OPERATORS if text == "all" else ()
+    chosen = tuple(text.split(","))
+    unknown = [one for one in chosen if one not in _OPERATORS]
+    if unknown:
+        there = ", ".join(_OPERATORS)
+        raise argparse.ArgumentTypeError(f"there is no operator {unknown[0]!r}; there are {there}")
+    return chosen
+
+
+def _rate(text: str) -> float:
+    rate = float(text)
+    if not 1 <= rate <= _MOST_RATE:
+        raise argparse.ArgumentTypeError(f"{text} is not between 1 and {_MOST_RATE}")
+    return rate

@@ -1,0 +1,90 @@
+"""What must be true of a cluster before our controllers work there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from unisono.cli.errors import AnswerIsNo
+from unisono.cli.preconditions import missing_rights, operators_to_run
+from unisono.control.assembly import OPERATORS
+from unisono.control.rights import OWN, Right, rights
+from unisono.control.upstream import Upstream, upstream_operators
+
+Json = dict[str, Any]
+
+
+def deployment(name: str, image: str, replicas: int = 1) -> Json:
+    return {
+        "metadata": {"namespace": "system", "name": name},
+        "spec": {
+            "replicas": replicas,
+            "template": {"spec": {"containers": [{"name": "manager", "image": image}]}},
+        },
+    }
+
+
+def rule(right: Right, *verbs: str) -> Json:
+    return {"apiGroups": [right.group], "resources": [right.resource], "verbs": list(verbs)}
+
+
+def test_every_right_is_needed_and_none_is_missed() -> None:
+    wanted = [*rights(), *OWN]
+    assert missing_rights(wanted, [rule(one, *one.verbs) for one in wanted]) == []
+    everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+    assert missing_rights(wanted, [everything]) == []
+    without_patch = [rule(one, *(set(one.verbs) - {"patch"})) for one in wanted]
+    lacking = missing_rights(wanted, without_patch)
+    assert {one.full_name for one in lacking} == {
+        one.full_name for one in wanted if "patch" in one.verbs
+    }
+    assert all(tuple(one.verbs) == ("patch",) for one in lacking)
+
+
+def test_a_rule_for_one_object_by_name_is_not_a_right_to_all() -> None:
+    wanted = Right("", "pods", ("get",))
+    narrow = {**rule(wanted, "get"), "resourceNames": ["one"]}
+    assert missing_rights([wanted], [narrow]) == [wanted._replace(verbs=["get"])]
+
+
+def test_secrets_are_nobodys_business() -> None:
+    assert not [one for one in rights() if one.resource == "secrets"]
+
+
+@pytest.mark.parametrize(
+    ("name", "image", "operator"),
+    [
+        ("kueue-controller-manager", "registry.corp/renamed:1", "kueue"),
+        ("queueing", "registry.k8s.io/kueue/kueue:v0.16.0", "kueue"),
+        ("a", "registry.k8s.io/jobset/jobset:v0.10.1", "jobset"),
+        ("a", "ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.1.0", "trainer"),
+        ("a", "docker.io/kubeflow/training-operator:v1", "kubeflow"),
+        ("a", "quay.io/kuberay/operator:v1.5.0", "ray"),
+        ("a", "docker.io/volcanosh/vc-scheduler@sha256:00", "volcano"),
+    ],
+)
+def test_operators_of_others_are_known_by_name_or_image(
+    name: str, image: str, operator: str
+) -> None:
+    assert upstream_operators([deployment(name, image)]) == [Upstream(operator, f"system/{name}")]
+
+
+def test_strangers_and_those_scaled_to_zero_do_not_count() -> None:
+    asleep = deployment("kueue-controller-manager", "kueue", replicas=0)
+    assert upstream_operators([asleep, deployment("web", "nginx:1.2")]) == []
+
+
+def test_ours_step_aside() -> None:
+    found = [Upstream("jobset", "a/b"), Upstream("ray", "c/d")]
+    assert operators_to_run(None, (), found) == ("trainer", "volcano", "kubeflow")
+    assert operators_to_run(None, ("ray",), found) == ("trainer", "volcano", "ray", "kubeflow")
+    assert operators_to_run(("trainer", "ray"), (), found) == ("trainer",)
+    assert operators_to_run((), (), []) == ()
+
+
+def test_nothing_works_beside_kueue_unless_it_is_said_so() -> None:
+    found = [Upstream("kueue", "kueue-system/kueue-controller-manager")]
+    with pytest.raises(AnswerIsNo, match=r"Kueue runs here \(kueue-system/"):
+        operators_to_run(None, (), found)
+    assert operators_to_run(None, ("kueue",), found) == OPERATORS

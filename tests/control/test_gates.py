@@ -1,0 +1,112 @@
+"""Gangs beside another scheduler: gated until whole, then bound by it to our nodes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from tests.support.control_objects import job, node, queue
+from tests.support.control_world import World
+from unisono.control import names
+from unisono.control.assembly import OPERATORS, Assembly, cluster
+from unisono.control.conditions import find, is_true
+from unisono.control.nodes import NodeKeeper
+from unisono.control.operators.batch_job import JobOperator
+from unisono.control.view import View
+from unisono.kinds.settings import Settings
+from unisono.kube.pods import bind
+
+Json = dict[str, Any]
+
+
+def assembled(view: View, settings: Settings, *, runs_jobs: bool = True) -> Assembly:
+    """Return what a real cluster has: our controllers, and those of its Jobs and nodes."""
+    ours = cluster(view, settings, epoch=1, operators=OPERATORS)
+    theirs = (NodeKeeper(), JobOperator()) if runs_jobs else (NodeKeeper(),)
+    return Assembly(ours.scheduler, (*ours.controllers, *theirs))
+
+
+async def bound(world: World, pod: Json, to: str) -> None:
+    metadata = pod["metadata"]
+    await bind(world.client, metadata["name"], metadata["namespace"], node=to)
+
+
+def story(tell: Callable[[World], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with World(assemble=assembled).running() as world:
+            await world.create(node("n1"), node("n2"), *queue())
+            await tell(world)
+
+    asyncio.run(main())
+
+
+def phase(world: World) -> str:
+    (workload,) = world.every(names.WORKLOAD)
+    found = find(workload["status"]["conditions"], names.PLACEMENT)
+    return str(found["reason"]) if found is not None else ""
+
+
+def test_a_gang_is_released_as_a_whole_and_committed_when_all_are_bound() -> None:
+    async def tell(world: World) -> None:
+        await world.create(job("train", pods=2))
+        await world.settle()
+        pods = world.every(names.POD)
+        assert sorted(pod["spec"]["nodeSelector"][names.HOSTNAME] for pod in pods) == ["n1", "n2"]
+        for pod in pods:
+            assert "schedulingGates" not in pod["spec"]
+            assert "nodeName" not in pod["spec"]
+            assert names.SLOT in pod["metadata"]["annotations"]
+        assert phase(world) == "Committing"
+        for number, pod in enumerate(pods, 1):
+            selected = pod["spec"]["nodeSelector"][names.HOSTNAME]
+            await bound(world, pod, selected)
+            await world.settle()
+            assert phase(world) == ("Committed" if number == len(pods) else "Committing")
+
+    story(tell)
+
+
+def test_pods_stay_behind_the_gate_until_all_of_them_exist() -> None:
+    async def main() -> None:
+        nobody_runs_jobs = World(assemble=lambda *seen: assembled(*seen, runs_jobs=False))
+        async with nobody_runs_jobs.running() as world:
+            await world.create(node("n1"), node("n2"), *queue(), job("train", pods=2))
+            await world.settle()
+            (found,) = world.every(names.JOB)
+            assert found["spec"]["template"]["spec"]["schedulingGates"] == [{"name": names.GATE}]
+            assert phase(world) == "Planned"
+
+    asyncio.run(main())
+
+
+def test_a_gang_that_the_other_scheduler_does_not_bind_goes_back() -> None:
+    async def tell(world: World) -> None:
+        await world.create(job("train", pods=2))
+        await world.settle()
+        first = world.every(names.POD)[0]
+        await bound(world, first, first["spec"]["nodeSelector"][names.HOSTNAME])
+        await world.settle()
+        await world.pass_time(70)
+        (workload,) = world.every(names.WORKLOAD)
+        assert is_true(workload["status"]["conditions"], "Evicted")
+
+    story(tell)
+
+
+def test_a_pod_that_names_us_is_placed_and_others_are_not_our_business() -> None:
+    async def tell(world: World) -> None:
+        container = {"name": "main", "image": "busybox"}
+        for name, scheduler in (("ours", "unisono"), ("theirs", "default-scheduler")):
+            pod = {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name, "namespace": "default"},
+                "spec": {"schedulerName": scheduler, "containers": [container]},
+            }
+            await world.create(pod)
+        await world.settle()
+        assert "nodeName" in world.get(names.POD, "ours")["spec"]
+        assert "nodeName" not in world.get(names.POD, "theirs")["spec"]
+
+    story(tell)

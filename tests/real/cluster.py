@@ -1,0 +1,175 @@
+"""Parts of a real cluster for tests: definitions, nodes, replicas of our controllers, objects."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tests.real.control_plane import ControlPlane
+from unisono.cli.clock import RealClock
+from unisono.cli.ids import chance, new_uid
+from unisono.kinds.shapes.crds import crds_of
+from unisono.kube.client import Client
+from unisono.kube.config import find_access
+from unisono.kube.connect import connected
+from unisono.kube.mapping import Kind
+from unisono.kube.trouble import KubeTrouble
+
+ROOT = Path(__file__).resolve().parents[2]
+T = TypeVar("T")
+_SECONDS = 120.0
+
+
+def asked(plane: ControlPlane, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+    """Do something with a client of the cluster."""
+
+    async def main() -> T:
+        access = find_access(path=plane.kubeconfig)
+        async with connected(access, clock=RealClock(), chance=chance(), ids=new_uid) as client:
+            return await work(client)
+
+    return asyncio.run(main())
+
+
+def define(plane: ControlPlane, groups: Iterable[str]) -> None:
+    """Install our definitions of some groups, and wait until all are served."""
+
+    async def work(client: Client) -> None:
+        definitions = list(crds_of(groups))
+        await asyncio.gather(*(client.apply(one) for one in definitions))
+        for one in definitions:
+            stored = next(each for each in one["spec"]["versions"] if each["storage"])
+            kind = Kind(f"{one['spec']['group']}/{stored['name']}", one["spec"]["names"]["kind"])
+            await _served(client, kind)
+
+    asked(plane, work)
+
+
+async def _served(client: Client, kind: Kind) -> None:
+    deadline = time.monotonic() + _SECONDS
+    while True:
+        try:
+            await client.page(kind, "", {"limit": "1"})
+            return
+        except KubeTrouble:
+            if time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(0.2)
+
+
+def put(plane: ControlPlane, *objects: dict[str, Any]) -> None:
+    """Apply objects."""
+
+    async def work(client: Client) -> None:
+        for one in objects:
+            await client.apply(one)
+
+    asked(plane, work)
+
+
+def there(plane: ControlPlane, kind: Kind, namespace: str = "") -> list[dict[str, Any]]:
+    """Return all objects of a kind."""
+
+    async def work(client: Client) -> list[dict[str, Any]]:
+        return (await client.list(kind, namespace)).items
+
+    return asked(plane, work)
+
+
+def until(what: str, is_so: Callable[[], bool], seconds: float = _SECONDS) -> None:
+    """Wait until something is so."""
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, f"not so after {seconds:g} s: {what}"
+        time.sleep(0.3)
+
+
+@contextmanager
+def kubelets(plane: ControlPlane, shape: str, speed: float) -> Iterator[None]:
+    """Have nodes whose pods live as their scripts say."""
+    command = [sys.executable, "-m", "tests.real.kubelets"]
+    with subprocess.Popen(
+        [*command, str(plane.kubeconfig), shape, str(speed)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            yield
+        finally:
+            process.kill()
+
+
+class Replica:
+    """One `unisono controller`."""
+
+    def __init__(self, plane: ControlPlane, log: Path, *flags: str) -> None:
+        self._log = log
+        with log.open("wb") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "unisono", "controller", *_to(plane), *flags],
+                stdout=out,
+                stderr=out,
+                env=_environment(),
+            )
+
+    def told(self, event: str) -> dict[str, Any] | None:
+        """Return what it logged of an event, if it did."""
+        for line in self._log.read_text().splitlines():
+            if line.startswith("{") and (found := json.loads(line))["event"] == event:
+                return dict(found)
+        return None
+
+    def until_told(self, event: str) -> dict[str, Any]:
+        """Wait for an event in its log."""
+        until(f"{event}: {self._log.read_text()}", lambda: self.told(event) is not None)
+        found = self.told(event)
+        assert found is not None
+        return found
+
+    def end(self, number: signal.Signals) -> int:
+        """Send a signal and return how it ended."""
+        self.process.send_signal(number)
+        return self.process.wait(timeout=40)
+
+
+@contextmanager
+def replica(plane: ControlPlane, log: Path, *flags: str) -> Iterator[Replica]:
+    """Run one until the block ends."""
+    made = Replica(plane, log, *flags)
+    try:
+        yield made
+    finally:
+        if made.process.poll() is None:
+            made.end(signal.SIGKILL)
+
+
+def controller(plane: ControlPlane, *flags: str) -> subprocess.CompletedProcess[str]:
+    """Run one that is expected to end by itself."""
+    return subprocess.run(
+        [sys.executable, "-m", "unisono", "controller", *_to(plane), *flags],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=_environment(),
+    )
+
+
+def _to(plane: ControlPlane) -> tuple[str, str]:
+    return "--kubeconfig", str(plane.kubeconfig)
+
+
+def _environment() -> dict[str, str]:
+    return {name: text for name, text in os.environ.items() if name != "KUBECONFIG"}

@@ -1,0 +1,57 @@
+"""Nodes that exist only in a real API: their pods live as scripts say, in a process of their own.
+
+python -m tests.real.kubelets KUBECONFIG SHAPE SPEED
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from unisono.apiserver.times import timestamp
+from unisono.cli.clock import RealClock
+from unisono.cli.ids import chance, new_uid
+from unisono.control import names
+from unisono.control.assembly import INDEXES
+from unisono.control.driver import Task
+from unisono.control.live import Live
+from unisono.kube.config import find_access
+from unisono.kube.connect import connected
+from unisono.provision.nodes import nodes_of
+from unisono.provision.shapes import parse_shape
+from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
+
+
+async def keep(kubeconfig: Path, shape: str, speed: float) -> None:
+    """Make the nodes and run what is bound to them, until killed."""
+    clock = RealClock()
+    async with connected(
+        find_access(path=kubeconfig), clock=clock, chance=chance(), ids=new_uid
+    ) as client:
+        for node in nodes_of(parse_shape(shape), now=timestamp(clock.now())):
+            made = await client.create(node)
+            if "status" in node:
+                name = made["metadata"]["name"]
+                status = {"status": node["status"]}
+                await client.patch(names.NODE, name, "", status, subresource="status")
+                await client.patch(names.NODE, name, "", {"spec": {"taints": None}})
+        live = Live(
+            client,
+            (names.POD, names.NODE),
+            clock=clock,
+            chance=chance(),
+            indexes=INDEXES,
+            report=_report,
+        )
+        kubelet = SimulatedKubelet(Simulation(speed=speed, is_every_node_ours=False))
+        print("ready", flush=True)
+        await live.run(live.driver((kubelet,), {}))
+
+
+def _report(task: Task, error: Exception) -> None:
+    print(f"{task}: {error!r}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(keep(Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])))

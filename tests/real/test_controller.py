@@ -1,0 +1,190 @@
+"""`unisono controller` on a real control plane, beside the stock job controller and scheduler."""
+
+from __future__ import annotations
+
+import signal
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.real.cluster import asked, controller, define, kubelets, put, replica, there, until
+from tests.real.control_plane import CONTROLLERS, ControlPlane, running
+from unisono.control import names
+from unisono.kube.client import Client
+from unisono.kube.mapping import LEASE
+
+pytestmark = [pytest.mark.real, pytest.mark.slow]
+
+_HOME = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "unisono-system"}}
+_KUEUE = "kueue.x-k8s.io/v1beta2"
+_TRAINER = "trainer.kubeflow.org/v1alpha1"
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """Run a control plane of our own: its controllers and its scheduler act on pods."""
+    from tests.real.binaries import NoControlPlane
+
+    directory = tmp_path_factory.mktemp("cluster")
+    try:
+        with running(
+            directory, controllers=(*CONTROLLERS, "job-controller"), has_scheduler=True
+        ) as found:
+            yield found
+    except NoControlPlane as problem:
+        pytest.skip(f"no real control plane: {problem}")
+
+
+def _container() -> dict[str, Any]:
+    limits = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "8"}
+    return {"name": "node", "image": "train:1", "resources": {"limits": limits}}
+
+
+def _job(name: str, pods: int, seconds: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "labels": {names.QUEUE_LABEL: "team"},
+        },
+        "spec": {
+            "parallelism": pods,
+            "completions": pods,
+            "template": {
+                "metadata": {"annotations": {"unisono.dev/run-seconds": str(seconds)}},
+                "spec": {"restartPolicy": "Never", "containers": [_container()]},
+            },
+        },
+    }
+
+
+def _queues(gpus: int) -> list[dict[str, Any]]:
+    quota = {"cpu": "1000", "memory": "1000Gi", "nvidia.com/gpu": str(gpus)}
+    flavor = {
+        "name": "any",
+        "resources": [{"name": name, "nominalQuota": text} for name, text in quota.items()],
+    }
+    group = {"coveredResources": list(quota), "flavors": [flavor]}
+    spec = {"namespaceSelector": {}, "resourceGroups": [group]}
+    return [
+        {"apiVersion": _KUEUE, "kind": "ResourceFlavor", "metadata": {"name": "any"}},
+        {"apiVersion": _KUEUE, "kind": "ClusterQueue", "metadata": {"name": "all"}, "spec": spec},
+        {
+            "apiVersion": _KUEUE,
+            "kind": "LocalQueue",
+            "metadata": {"name": "team", "namespace": "default"},
+            "spec": {"clusterQueue": "all"},
+        },
+    ]
+
+
+def _train_job() -> list[dict[str, Any]]:
+    annotations = {"unisono.dev/run-seconds": "20"}
+    pods = {
+        "metadata": {"annotations": annotations},
+        "spec": {"restartPolicy": "Never", "containers": [_container()]},
+    }
+    ancestor = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
+    job = {"metadata": {"labels": ancestor}, "spec": {"template": pods}}
+    runtime = {
+        "mlPolicy": {"numNodes": 2, "torch": {"numProcPerNode": 8}},
+        "template": {"spec": {"replicatedJobs": [{"name": "node", "template": job}]}},
+    }
+    return [
+        {
+            "apiVersion": _TRAINER,
+            "kind": "ClusterTrainingRuntime",
+            "metadata": {"name": "torch", "labels": {"trainer.kubeflow.org/framework": "torch"}},
+            "spec": runtime,
+        },
+        {
+            "apiVersion": _TRAINER,
+            "kind": "TrainJob",
+            "metadata": {
+                "name": "tune",
+                "namespace": "default",
+                "labels": {names.QUEUE_LABEL: "team"},
+            },
+            "spec": {"runtimeRef": {"name": "torch"}},
+        },
+    ]
+
+
+def _is(obj: dict[str, Any], condition: str) -> bool:
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == condition and one["status"] == "True" for one in conditions)
+
+
+def _page(address: str, path: str) -> str:
+    with urllib.request.urlopen(f"{address}{path}", timeout=10) as answer:
+        return str(answer.read().decode())
+
+
+def test_a_cluster_without_our_kinds_is_told_in_a_line(plane: ControlPlane) -> None:
+    ended = controller(plane)
+    assert ended.returncode == 1
+    assert ended.stderr.endswith("; run: unisono crds | kubectl apply --server-side -f -\n")
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_gangs_run_and_outlive_their_leader(plane: ControlPlane, tmp_path: Path) -> None:
+    define(plane, ("kueue.x-k8s.io", "trainer.kubeflow.org", "jobset.x-k8s.io"))
+    put(plane, _HOME, *_queues(gpus=32))
+    with (
+        kubelets(plane, "4x{gpu=8,cpu=32,memory=256Gi}", speed=10),
+        replica(plane, tmp_path / "first.log") as first,
+    ):
+        first.until_told("leading")
+        address = str(first.until_told("listening")["address"])
+        put(plane, _job("early", 3, 20), *_train_job())
+        # Both ask for more than there is together, so one after the other has all of its nodes.
+        until("both ended", lambda: _ended(plane, "early") and _trained(plane))
+        for pod in there(plane, names.POD, "default"):
+            assert (
+                pod["metadata"]["annotations"][names.SLOT]
+                .split("/")[1]
+                .startswith(f"{pod['spec']['nodeName']}@")
+            )
+        assert _page(address, "/readyz") == "leading\n"
+        assert _page(address, "/healthz") == "ok\n"
+        assert "unisono_leader 1\n" in _page(address, "/metrics")
+
+        with replica(plane, tmp_path / "second.log") as second:
+            second.until_told("all is read")
+            put(plane, _job("late", 4, 150), _job("last", 4, 20))
+            until("late runs", lambda: _running(plane) == 4)
+            first.end(signal.SIGKILL)
+            assert second.until_told("leading")["epoch"] == 2
+            until("all ended", lambda: _ended(plane, "late") and _ended(plane, "last"))
+            assert first.told("a step failed") is None
+            assert second.told("a step failed") is None
+            assert second.end(signal.SIGTERM) == 0
+            assert second.told("finished what was begun") is not None
+    assert _holder(plane) == ""
+
+
+def _ended(plane: ControlPlane, name: str) -> bool:
+    jobs = {one["metadata"]["name"]: one for one in there(plane, names.JOB, "default")}
+    return _is(jobs[name], "Complete")
+
+
+def _trained(plane: ControlPlane) -> bool:
+    return all(_is(one, "Complete") for one in there(plane, names.TRAIN_JOB, "default"))
+
+
+def _running(plane: ControlPlane) -> int:
+    pods = there(plane, names.POD, "default")
+    return sum((pod.get("status") or {}).get("phase") == "Running" for pod in pods)
+
+
+def _holder(plane: ControlPlane) -> str:
+    async def work(client: Client) -> str:
+        lease = await client.get(LEASE, "unisono", "unisono-system")
+        return str(lease["spec"].get("holderIdentity") or "")
+
+    return asked(plane, work)
