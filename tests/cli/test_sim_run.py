@@ -87,3 +87,12 @@ def test_several_seeds_give_verdicts(
     assert json.loads(capsys.readouterr().out)["seeds"] == 3
     assert main(["sim", "run", "--trace", swf, "--seeds", "0"]) == 2
     assert "--seeds: must be at least 1" in capsys.readouterr().err
+
+
+def test_nodes_described_by_their_gpus_have_room_for_the_rest(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    argv = ["--trace", "gpu:jobs=8,gpus=64,seed=1", "--nodes", "8x{gpu=8}", "-o", "json"]
+    assert main(["sim", *argv, "--policy", "easy"]) == 0
+    found = {row["key"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert found["completed"]["cells"][0]["mean"] == 8

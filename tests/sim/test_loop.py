@@ -154,3 +154,19 @@ def test_everybody_is_served_and_twice_alike(name: str) -> None:
     assert measure(first).utilisation <= 1
     running = first.depth.cpu
     assert running.max() <= 16_000
+
+
+def test_who_never_starts_is_named_with_the_reason() -> None:
+    heard: list[str] = []
+    trace = jobs((0, 1, 10, 10), (1, 9, 10, 10))
+    outcome = simulate(trace, processors(4), POLICIES["easy"], complain=heard.append)
+    assert np.isnan(outcome.start).tolist() == [False, True]
+    assert heard[0].startswith("1 jobs never started; job 2: pod set main needs 9 cpu")
+
+
+def test_what_no_node_lists_is_not_asked_for() -> None:
+    trace = make_trace("gpus", submit=[0], run=[5], pods=[2], cpu=[4000], gpus=[8])
+    nodes = tuple(
+        Node(name=NodeName(name), allocatable=amounts({"nvidia.com/gpu": 8})) for name in "ab"
+    )
+    assert starts(simulate(trace, nodes, POLICIES["easy"], checked=True)) == [0]

@@ -3,6 +3,8 @@
 SHAPE  = GROUP [, GROUP …]
 GROUP  = COUNT x TYPE [@ ZONE]       a type of the catalogue
        | COUNT x { KEY=VALUE, … }    gpu, cpu, memory, pods, zone, name; other keys are labels
+
+A node that only says how many GPUs it has gets the CPUs and the memory of machines with so many.
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ def _of_type(count: int, name: str, zone: str | None) -> NodeGroup:
 
 
 def _made(count: int, text: str) -> NodeGroup:
-    resources = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+    resources: dict[str, str] = {}
     labels: dict[str, str] = {}
     zone, name = "local", "node"
     for part in filter(None, text.split(",")):
@@ -94,7 +96,16 @@ def _made(count: int, text: str) -> NodeGroup:
                 resources[key] = _amount(key, value)
             case _:
                 labels[key] = value
-    return NodeGroup(count=count, zone=zone, name=name, resources=resources, labels=labels)
+    given = {**_usual(resources.get("nvidia.com/gpu", "0")), **resources}
+    return NodeGroup(count=count, zone=zone, name=name, resources=given, labels=labels)
+
+
+def _usual(gpus: str) -> dict[str, str]:
+    """Return what a node has that says nothing but how many GPUs: as much as such machines do."""
+    count = Quantity.from_raw(gpus).units
+    if not count:
+        return {"cpu": "8", "memory": "32Gi", "pods": "110"}
+    return {"cpu": str(24 * count), "memory": f"{256 * count}Gi", "pods": "110"}
 
 
 def _amount(key: str, value: str) -> str:

@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unisono.engine.cycle import plan
+from unisono.engine.explain import message_of
 from unisono.engine.model.names import Instant
 from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Admit, Plan, evictions
 from unisono.engine.rehearsal import leave, refuse_if_broken
 from unisono.engine.state.changes import TimePassed, WorkloadGone, WorkloadWaits
 from unisono.engine.state.filing import carry_out
+from unisono.engine.state.views import explanation
 from unisono.sim.clusters import capacity_of, node_sizes
 from unisono.sim.outcome import Depth, Effort, Outcome, Spans, Stretches, make_outcome
 from unisono.sim.setup import Rules, entitlements, key_of, make_state, row_of, workload_maker
@@ -73,12 +75,16 @@ def simulate(
     seed: int = 0,
     clock: Callable[[], float] | None = None,
     progress: Progress | None = None,
+    complain: Callable[[str], None] | None = None,
 ) -> Outcome:
     """Replay a trace under a policy; `checked` asks the auditor about every plan."""
     run = _Run(trace, nodes, rules, restarts or Restarts(), spans=spans, checked=checked)
     began = clock() if clock is not None else 0.0
     run.go(progress)
     spent = clock() - began if clock is not None else 0.0
+    never = run.why_never()
+    if never and complain is not None:
+        complain(never)
     return run.outcome(seed, spent)
 
 
@@ -113,7 +119,7 @@ class _Run:
         self._checked = checked
         self._spans = spans
         self._row_of_node = {node.name: row for row, node in enumerate(nodes)}
-        self._make = workload_maker(trace)
+        self._make = workload_maker(trace, nodes)
         self._run_s: list[float] = trace.run.tolist()
         self._job_cpu: list[int] = trace.job_cpu.tolist()
         self._job_gpu: list[int] = trace.job_gpu_milli.tolist()
@@ -224,6 +230,16 @@ class _Run:
             self.preemptions[row] += 1
             self.reclaims[row] += eviction.reason.startswith("InCohort")
             leave(self.state, eviction.workload, instant, stops.get(eviction.workload))
+
+    def why_never(self) -> str:
+        """Say how many jobs never started, and why the first of them did not."""
+        left = np.flatnonzero(np.isnan(self.start))
+        if not left.shape[0]:
+            return ""
+        first = int(left[0])
+        found = explanation(self.state, key_of(first))
+        why = f": {message_of(found)}" if found is not None else ""
+        return f"{left.shape[0]:,} jobs never started; job {self.trace.name_of(first)}{why}"
 
     def outcome(self, seed: int, spent: float) -> Outcome:
         """Return everything as columns."""

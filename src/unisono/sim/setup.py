@@ -162,8 +162,12 @@ def _cluster_queue(
     )
 
 
-def workload_maker(trace: Trace) -> Callable[[int], Workload]:
-    """Return what makes the workload of a row; rows that ask for the same share their pod sets."""
+def workload_maker(trace: Trace, nodes: tuple[Node, ...]) -> Callable[[int], Workload]:
+    """Return what makes the workload of a row; rows that ask for the same share their pod sets.
+
+    What no node of the cluster lists (CPUs of `64x{gpu=8}`) is not asked for: nobody described it.
+    """
+    listed = {str(resource) for node in nodes for resource, amount in node.allocatable if amount}
     columns = zip(
         trace.pods.tolist(),
         trace.cpu.tolist(),
@@ -177,7 +181,7 @@ def workload_maker(trace: Trace) -> Callable[[int], Workload]:
     for asked in columns:
         found = known.get(asked)
         if found is None:
-            found = known[asked] = (_pod_set(asked, trace.model_sets[asked[4]]),)
+            found = known[asked] = (_pod_set(asked, trace.model_sets[asked[4]], listed),)
         pod_sets.append(found)
     submit = np.floor(trace.submit * 1000).astype(np.int64).tolist()
     limit = np.ceil(trace.request * 1000).astype(np.int64).tolist()
@@ -209,9 +213,13 @@ def row_of(key: WorkloadKey) -> int:
     return int(key[len(NAMESPACE) + 1 :])
 
 
-def _pod_set(asked: tuple[int, int, int, int, int], models: tuple[str, ...]) -> PodSet:
+def _pod_set(
+    asked: tuple[int, int, int, int, int], models: tuple[str, ...], listed: set[str]
+) -> PodSet:
     count, cpu, memory, gpus, _ = asked
     wanted = {"cpu": cpu, "memory": memory * MIB, GPU: gpus}
+    if gpus:
+        wanted = {name: amount for name, amount in wanted.items() if name in (*listed, GPU)}
     requests: Amounts = amounts({name: amount for name, amount in wanted.items() if amount})
     affinity = ((Requirement(MODEL, "In", models),),) if models else ()
     return PodSet(count=count, requests=requests, affinity=affinity)

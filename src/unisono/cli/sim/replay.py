@@ -182,6 +182,7 @@ def _replay(
         seed=seed,
         clock=cpu_seconds,
         progress=_progress(rules.name),
+        complain=lambda text: print(f"{rules.name}: {text}", file=sys.stderr),
     )
 
 
