@@ -22,7 +22,7 @@ status: {allocatable: {cpu: "8", memory: 16Gi, nvidia.com/gpu: "2"}}
 
 
 def test_shapes() -> None:
-    nodes = cluster_nodes(["3x{cpu=1,memory=1Gi}", "1x{gpu=8,name=big}"])
+    nodes = cluster_nodes(["3x{cpu=1,memory=1Gi}", "1x{gpu=8,cpu=8,memory=32Gi,name=big}"])
     assert [node.name for node in nodes] == ["node-1", "node-2", "node-3", "big-1"]
     assert capacity_of(nodes) == Capacity(
         nodes=4, cpu=3000 + 8000, memory=3 * 1024 + 32 * 1024, gpu_milli=8000
