@@ -15,6 +15,7 @@ from pathlib import Path
 from bench import (
     admitted,
     api,
+    backfill,
     decide,
     drain,
     event,
@@ -28,8 +29,11 @@ from bench import (
     place,
     pod_by_pod,
     preempt,
+    quality,
     queues,
+    sim,
     start,
+    turns,
 )
 from bench.harness import Clock, Family, Result, Scale, run, use_clock
 from bench.output import Report, as_json, as_text, heading, say, targets_table, this_machine
@@ -51,6 +55,10 @@ FAMILIES = (
     Family("pass", "decide a backlog of gangs, quota and nodes", pass_.measure),
     Family("pod-by-pod", "the same gangs, one pod at a time", pod_by_pod.measure),
     Family("openb", "a real cluster filled with real pods, by every scoring", openb.measure),
+    Family("backfill", "one backfilling pass over a long queue", backfill.measure),
+    Family("turns", "order everybody who waits by accounts", turns.measure),
+    Family("sim", "simulated jobs per processor second, beside others", sim.measure),
+    Family("quality", "what backfilling makes of real logs, as published", quality.measure),
     Family("informers", "keep a cache of 10,000 pods", informers.measure),
     Family("api", "the embedded API over HTTPS", api.measure),
     Family("live", "from a submitted job to pods that run", live.measure),
@@ -78,6 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except NoMatplotlib as trouble:
         say(f"bench: {trouble}")
         return INPUT_IS_WRONG
+    quality.choose(long_logs=arguments.full)
     openb.choose(seeds=arguments.seeds, pods=arguments.pods)
     chosen = [family for family in FAMILIES if family.name in (arguments.name or names)]
     as_table = arguments.output == "table"
@@ -124,7 +133,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("name", nargs="*", metavar="NAME", help="a benchmark, see --list")
     parser.add_argument("--list", action="store_true", help="name the benchmarks and exit")
-    parser.add_argument("--quick", action="store_true", help="smaller sizes, under half a minute")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="smaller sizes, a minute or two")
+    size.add_argument(
+        "--full", action="store_true", help="quality: the long logs, too (half an hour more)"
+    )
     parser.add_argument(
         "--cpu-time",
         action="store_true",

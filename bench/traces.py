@@ -1,4 +1,4 @@
-"""Published traces, if there are any here: the Alibaba GPU cluster of 2023 (openb).
+"""Published traces, if there are any here: the Alibaba GPU cluster of 2023 (openb), and HPC logs.
 
 They come from a folder that the variable UNISONO_TRACES names, or from `shared/traces` beside the
 project. Files may be plain or compressed with gzip.
@@ -25,9 +25,19 @@ NO_TRACES = "there are no traces; name the folder that has openb/ in UNISONO_TRA
 
 def openb_folder() -> Path | None:
     """Return where the openb files are; None if they are not here."""
-    named = os.environ.get("UNISONO_TRACES")
-    folder = (Path(named) if named else ROOT.parent / "shared" / "traces") / "openb"
+    folder = _folder() / "openb"
     return folder if folder.is_dir() else None
+
+
+def swf_file(name: str) -> Path | None:
+    """Return a log in the Standard Workload Format; None if it is not here."""
+    path = _folder() / "swf" / name
+    return path if path.is_file() else None
+
+
+def _folder() -> Path:
+    named = os.environ.get("UNISONO_TRACES")
+    return Path(named) if named else ROOT.parent / "shared" / "traces"
 
 
 def read_nodes(folder: Path) -> list[SharedNode]:

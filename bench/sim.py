@@ -1,0 +1,160 @@
+"""The simulator: jobs per processor second with EASY backfilling, through the whole engine.
+
+Jobs are drawn after the model of Lublin and Feitelson for 256 nodes of one CPU; a load above 1 lets
+the queue grow for as long as jobs arrive. Beside it, alternating in the same run, stand
+
+    plain      tests/support/pool_scheduler.py: the bare rules on a number of free processors, with
+               no queues, quotas, nodes, explanations or plans: what the bookkeeping costs
+    AccaSim    a published simulator in Python, in a process of its own: on the same nodes, and on
+               one node of 256 CPUs, which suits it better
+
+Processor time is counted, whatever clock the run was asked for: the peer reports nothing else.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from time import process_time
+
+from bench.accasim import NotRun, accasim_folder, run_accasim
+from bench.harness import Finding, Note, Row, Scale, Target, figures, row, target
+from bench.traces import swf_file
+from tests.support.pool_scheduler import schedule
+from unisono.engine.model.names import NodeName
+from unisono.engine.model.node import Node
+from unisono.engine.model.resources import amounts
+from unisono.sim.generate.lublin import lublin
+from unisono.sim.loop import simulate
+from unisono.sim.setup import POLICIES, with_overrun
+from unisono.sim.trace import Trace
+from unisono.sim.traces.swf import read_swf
+
+PROCESSORS = 256
+CAPACITY = 0.8  # the load at which promises are made
+JOBS_A_SECOND = 10_000
+TIMES_ACCASIM = 5
+KTH = "KTH-SP2-1996-2.1-cln.swf.gz"
+
+
+@dataclass(frozen=True)
+class Case:
+    """How many jobs, at which load, how often; the slow peer may be left out."""
+
+    jobs: int
+    load: float
+    samples: int = 3
+    slow_peer: bool = True
+
+
+SIZES: dict[Scale, tuple[Case, ...]] = {
+    "full": (
+        Case(1_000, CAPACITY),
+        Case(10_000, CAPACITY),
+        Case(100_000, CAPACITY, samples=1, slow_peer=False),
+        Case(10_000, 1.5, samples=1, slow_peer=False),
+        Case(10_000, 3.0, samples=1, slow_peer=False),
+    ),
+    "quick": (Case(300, CAPACITY), Case(1_000, CAPACITY), Case(1_000, 3.0, slow_peer=False)),
+    "tiny": (Case(20, CAPACITY, samples=1), Case(40, CAPACITY, samples=1)),
+}
+Runner = Callable[[Trace], float]  # processor seconds
+
+
+def measure(scale: Scale) -> Iterator[Finding]:
+    """Simulate more and more jobs, then a machine that is asked for too much, then a real log."""
+    folder: Path | None = None
+    try:
+        if scale != "tiny":
+            folder = accasim_folder(install=scale == "full")
+    except NotRun as reason:
+        yield Note(f"AccaSim: not run ({reason})")
+    for case in SIZES[scale]:
+        trace = with_overrun(lublin(jobs=case.jobs, load=case.load), "raise")
+        yield from _compared(trace, f"load {case.load}", case, folder, scale)
+    yield from _real(scale, folder)
+
+
+def _real(scale: Scale, folder: Path | None) -> Iterator[Finding]:
+    path = swf_file(KTH)
+    if path is None:
+        yield Note(f"{KTH}: not here; name the folder that has swf/ in UNISONO_TRACES")
+    elif scale == "full":
+        trace = with_overrun(read_swf(path), "raise")
+        case = Case(len(trace), CAPACITY, samples=1, slow_peer=False)
+        yield from _compared(trace, "KTH-SP2", case, folder, scale)
+
+
+def _compared(
+    trace: Trace, name: str, case: Case, folder: Path | None, scale: Scale
+) -> Iterator[Finding]:
+    """Let everybody simulate the same jobs, in turns."""
+    runners: dict[str, Runner] = {"ours": _ours, "plain": _plain}
+    if folder is not None:
+        machine = trace.processors
+        runners["AccaSim, one node"] = partial(_accasim, folder, nodes=1, cpus=machine)
+        if case.slow_peer:
+            runners["AccaSim, same nodes"] = partial(_accasim, folder, nodes=machine, cpus=1)
+    taken: dict[str, list[float]] = {who: [] for who in runners}
+    for _ in range(case.samples):
+        for who, runner in [*runners.items()]:
+            gc.collect()
+            try:
+                taken[who].append(runner(trace))
+            except NotRun as reason:
+                yield Note(f"{who}: not run with {len(trace):,} jobs, {name} ({reason})")
+                del runners[who]
+    rates: dict[str, Row] = {}
+    for who, spent in taken.items():
+        if spent:
+            jobs = len(trace)
+            rates[who] = figures(f"{who}, {name}", jobs, "jobs", [jobs / s for s in spent], "1/s")
+            yield rates[who]
+            yield row(f"{who}, {name}, all jobs", jobs, "jobs", spent, "s")
+    yield from _targets(rates, name, case, scale)
+
+
+def _targets(rates: dict[str, Row], name: str, case: Case, scale: Scale) -> Iterator[Target]:
+    ours = rates["ours"]
+    if name == f"load {CAPACITY}" and case.jobs == max(one.jobs for one in SIZES[scale]):
+        yield target(
+            "jobs a second of processor time", ours, JOBS_A_SECOND, scale=scale, better="above"
+        )
+    for who, theirs in rates.items():
+        if who.startswith("AccaSim"):
+            times = ours.median / theirs.median
+            yield Target(
+                what=f"times {who}, {name}",
+                at=f"{ours.n:,} jobs",
+                limit=TIMES_ACCASIM,
+                better="above",
+                measured=times,
+                unit="ratio",
+                met=times >= TIMES_ACCASIM if scale == "full" else None,
+            )
+
+
+def processors(count: int) -> tuple[Node, ...]:
+    """Make nodes of one CPU each."""
+    one = amounts({"cpu": 1000})
+    return tuple(Node(name=NodeName(f"node-{i:05}"), allocatable=one) for i in range(count))
+
+
+def _ours(trace: Trace) -> float:
+    nodes = processors(trace.processors)
+    before = process_time()
+    simulate(trace, nodes, POLICIES["easy"])
+    return process_time() - before
+
+
+def _plain(trace: Trace) -> float:
+    before = process_time()
+    schedule(trace, "easy")
+    return process_time() - before
+
+
+def _accasim(folder: Path, trace: Trace, *, nodes: int, cpus: int) -> float:
+    return run_accasim(folder, trace, nodes, cpus).cpu_s
