@@ -1,4 +1,4 @@
-"""Parts of a real cluster for tests: definitions, nodes, replicas of our controllers, objects."""
+"""Parts of a real cluster for tests: accounts, nodes, replicas of our controllers, objects."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.real.control_plane import ControlPlane
 from unisono.cli.clock import RealClock
 from unisono.cli.ids import chance, new_uid
-from unisono.kinds.shapes.crds import crds_of
 from unisono.kube.client import Client
 from unisono.kube.config import find_access
 from unisono.kube.connect import connected
 from unisono.kube.mapping import Kind
-from unisono.kube.trouble import KubeTrouble
 
 ROOT = Path(__file__).resolve().parents[2]
 T = TypeVar("T")
@@ -40,30 +39,20 @@ def asked(plane: ControlPlane, work: Callable[[Client], Coroutine[Any, Any, T]])
     return asyncio.run(main())
 
 
-def define(plane: ControlPlane, groups: Iterable[str]) -> None:
-    """Install our definitions of some groups, and wait until all are served."""
+def account(plane: ControlPlane, namespace: str, name: str, kubeconfig: Path) -> ControlPlane:
+    """Return the cluster as a service account sees it, with its rights and no others."""
 
-    async def work(client: Client) -> None:
-        definitions = list(crds_of(groups))
-        await asyncio.gather(*(client.apply(one) for one in definitions))
-        for one in definitions:
-            stored = next(each for each in one["spec"]["versions"] if each["storage"])
-            kind = Kind(f"{one['spec']['group']}/{stored['name']}", one["spec"]["names"]["kind"])
-            await _served(client, kind)
+    async def work(client: Client) -> str:
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        kind = Kind("v1", "ServiceAccount")
+        answer = await client.submit(kind, name, namespace, "token", request)
+        return str(answer["status"]["token"])
 
-    asked(plane, work)
-
-
-async def _served(client: Client, kind: Kind) -> None:
-    deadline = time.monotonic() + _SECONDS
-    while True:
-        try:
-            await client.page(kind, "", {"limit": "1"})
-            return
-        except KubeTrouble:
-            if time.monotonic() > deadline:
-                raise
-            await asyncio.sleep(0.2)
+    config = json.loads(plane.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": asked(plane, work)}
+    kubeconfig.touch(mode=0o600)
+    kubeconfig.write_text(json.dumps(config))
+    return replace(plane, kubeconfig=kubeconfig)
 
 
 def put(plane: ControlPlane, *objects: dict[str, Any]) -> None:
@@ -155,13 +144,13 @@ def replica(plane: ControlPlane, log: Path, *flags: str) -> Iterator[Replica]:
             made.end(signal.SIGKILL)
 
 
-def controller(plane: ControlPlane, *flags: str) -> subprocess.CompletedProcess[str]:
-    """Run one that is expected to end by itself."""
+def unisono(plane: ControlPlane, command: str, *flags: str) -> subprocess.CompletedProcess[str]:
+    """Run a command that is expected to end by itself."""
     return subprocess.run(
-        [sys.executable, "-m", "unisono", "controller", *_to(plane), *flags],
+        [sys.executable, "-m", "unisono", command, *_to(plane), *flags],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         env=_environment(),
     )

@@ -10,15 +10,26 @@ from typing import Any
 
 import pytest
 
-from tests.real.cluster import asked, controller, define, kubelets, put, replica, there, until
+from tests.real.cluster import (
+    account,
+    asked,
+    kubelets,
+    put,
+    replica,
+    there,
+    unisono,
+    until,
+)
 from tests.real.control_plane import CONTROLLERS, ControlPlane, running
+from unisono.cli.installing import CRD
+from unisono.cli.preconditions import DEPLOYMENT
 from unisono.control import names
+from unisono.kinds.shapes.crds import crds_of
 from unisono.kube.client import Client
-from unisono.kube.mapping import LEASE
+from unisono.kube.mapping import LEASE, Kind
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
-_HOME = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "unisono-system"}}
 _KUEUE = "kueue.x-k8s.io/v1beta2"
 _TRAINER = "trainer.kubeflow.org/v1alpha1"
 
@@ -126,18 +137,66 @@ def _page(address: str, path: str) -> str:
 
 
 def test_a_cluster_without_our_kinds_is_told_in_a_line(plane: ControlPlane) -> None:
-    ended = controller(plane)
+    ended = unisono(plane, "controller")
     assert ended.returncode == 1
-    assert ended.stderr.endswith("; run: unisono crds | kubectl apply --server-side -f -\n")
+    assert ended.stderr.endswith("; run: unisono install\n")
     assert len(ended.stderr.splitlines()) == 1
 
 
+def test_install_brings_what_is_missing_and_nothing_else(plane: ControlPlane) -> None:
+    foreign = next(crds_of(["topology.volcano.sh"]))
+    foreign["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "somebody"}
+    put(plane, foreign)
+    before = unisono(plane, "install", "--check")
+    assert before.returncode == 1
+    assert "missing   Deployment unisono-system/unisono" in before.stdout.splitlines()
+    first = unisono(plane, "install")
+    assert (first.returncode, first.stderr) == (0, "")
+    assert "created   CustomResourceDefinition workloads.kueue.x-k8s.io" in first.stdout
+    assert "hypernodes" not in first.stdout
+    versions = {_identity(one): _version(one) for one in _installed(plane)}
+    again = unisono(plane, "install")
+    assert "created" not in again.stdout
+    assert {_identity(one): _version(one) for one in _installed(plane)} == versions
+    after = unisono(plane, "install", "--check")
+    assert after.returncode == 0
+    kept = "kept      CustomResourceDefinition hypernodes.topology.volcano.sh"
+    assert f"{kept}: somebody else's; it serves what we need" in after.stdout.splitlines()
+
+
+def test_a_user_without_rights_is_told_which_are_missing(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    role = {"apiVersion": "v1", "kind": "ServiceAccount"}
+    put(plane, {**role, "metadata": {"name": "nobody", "namespace": "default"}})
+    nobody = account(plane, "default", "nobody", tmp_path / "kubeconfig")
+    ended = unisono(nobody, "controller")
+    assert ended.returncode == 1
+    assert "workloads" in ended.stderr
+    assert "forbidden" in ended.stderr
+
+
+def _installed(plane: ControlPlane) -> list[dict[str, Any]]:
+    kinds = (CRD, DEPLOYMENT, Kind("rbac.authorization.k8s.io/v1", "ClusterRole"))
+    return [one for kind in kinds for one in there(plane, kind)]
+
+
+def _identity(obj: dict[str, Any]) -> tuple[str, str]:
+    return obj["kind"], obj["metadata"]["name"]
+
+
+def _version(obj: dict[str, Any]) -> str:
+    """Return what changes when somebody changes it; the API server itself only writes statuses."""
+    metadata = obj["metadata"]
+    return str(metadata.get("generation") or metadata["resourceVersion"])
+
+
 def test_gangs_run_and_outlive_their_leader(plane: ControlPlane, tmp_path: Path) -> None:
-    define(plane, ("kueue.x-k8s.io", "trainer.kubeflow.org", "jobset.x-k8s.io"))
-    put(plane, _HOME, *_queues(gpus=32))
+    put(plane, *_queues(gpus=32))
+    role = account(plane, "unisono-system", "unisono", tmp_path / "kubeconfig")
     with (
         kubelets(plane, "4x{gpu=8,cpu=32,memory=256Gi}", speed=10),
-        replica(plane, tmp_path / "first.log") as first,
+        replica(role, tmp_path / "first.log") as first,
     ):
         first.until_told("leading")
         address = str(first.until_told("listening")["address"])
@@ -154,7 +213,7 @@ def test_gangs_run_and_outlive_their_leader(plane: ControlPlane, tmp_path: Path)
         assert _page(address, "/healthz") == "ok\n"
         assert "unisono_leader 1\n" in _page(address, "/metrics")
 
-        with replica(plane, tmp_path / "second.log") as second:
+        with replica(role, tmp_path / "second.log") as second:
             second.until_told("all is read")
             put(plane, _job("late", 4, 150), _job("last", 4, 20))
             until("late runs", lambda: _running(plane) == 4)

@@ -55,11 +55,11 @@ def run(arguments: argparse.Namespace) -> int:
         json.dump({"apiVersion": "v1", "kind": "List", "items": list(definitions)}, sys.stdout)
         sys.stdout.write("\n")
     else:
-        _write_yaml(definitions)
+        write_yaml(definitions)
     return 0
 
 
-def _write_yaml(definitions: Iterable[dict[str, Any]]) -> None:
+def write_yaml(definitions: Iterable[dict[str, Any]]) -> None:
     """Write documents one by one: whoever reads only the first does not wait for the last."""
     for definition in definitions:
         sys.stdout.write("---\n")

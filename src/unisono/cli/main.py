@@ -69,6 +69,7 @@ COMMANDS = (
     Command("sim", "unisono.cli.sim", "replay traces in virtual time, compare policies"),
     Command("crds", "unisono.cli.crds", "print our kinds as CustomResourceDefinitions"),
     Command("controller", "unisono.cli.controller", "run our controllers on a real cluster"),
+    Command("install", "unisono.cli.install", "install them there; or print, or check"),
     Command("demo", "unisono.cli.demo", "tell a story about quota and preemption on examples"),
 )
 

@@ -26,9 +26,7 @@ async def check_kinds(client: Client) -> None:
             await client.page(kind, "", {"limit": "1"})
         except NotFound as error:
             message = f"the cluster does not serve {kind.kind} of {kind.api_version}"
-            raise AnswerIsNo(
-                f"{message}; run: unisono crds | kubectl apply --server-side -f -"
-            ) from error
+            raise AnswerIsNo(f"{message}; run: unisono install") from error
 
 
 async def check_namespace(client: Client, namespace: str) -> None:
@@ -37,7 +35,7 @@ async def check_namespace(client: Client, namespace: str) -> None:
         await client.get(names.NAMESPACE, namespace)
     except NotFound as error:
         message = f"there is no namespace {namespace} to hold the lease in"
-        hint = f"run: kubectl create namespace {namespace}, or choose another with --namespace"
+        hint = "run: unisono install, or choose another with --namespace"
         raise AnswerIsNo(f"{message}; {hint}") from error
 
 
@@ -55,7 +53,7 @@ async def check_rights(client: Client, namespace: str) -> None:
     lacking = missing_rights((*rights(), *OWN), status.get("resourceRules") or ())
     if lacking:
         shown = "\n".join(f"not allowed: {', '.join(one.verbs)} {one.full_name}" for one in lacking)
-        raise AnswerIsNo(shown)
+        raise AnswerIsNo(f"{shown}\n`unisono install` makes a role that has all of it")
 
 
 def missing_rights(wanted: Iterable[Right], rules: Sequence[Json]) -> list[Right]:

@@ -1,0 +1,100 @@
+"""`unisono install`: what `unisono controller` needs on a cluster, printed, checked or applied."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # loading these takes longer than answering --help
+    from unisono.cli.manifests import Wanted
+    from unisono.kube.config import Access
+
+_EXAMPLES = """\
+examples:
+  unisono install --check                                  what is there, missing, in the way
+  unisono install --image registry.example/unisono:0.1.0
+  unisono install --print --without-crds | less
+  unisono install --print | kubectl apply --server-side -f -
+
+Definitions (CRDs) of others are never touched; ours are brought where there are none. Applying
+again changes nothing but what differs. Nothing is ever deleted.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Describe the arguments."""
+    made = argparse.ArgumentParser(
+        description="Install our controllers on a Kubernetes cluster: namespace, definitions, an "
+        "account with the rights needed, two replicas with probes, and what belongs to them.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    what = made.add_mutually_exclusive_group()
+    what.add_argument(
+        "--print", action="store_true", dest="prints", help="print manifests; ask no cluster"
+    )
+    what.add_argument(
+        "--check", action="store_true", dest="checks", help="say what is there; change nothing"
+    )
+    made.add_argument("--kubeconfig", type=Path, metavar="FILE", help="how to reach the cluster")
+    made.add_argument("--context", default="", metavar="NAME", help="which one in the kubeconfig")
+    made.add_argument(
+        "--namespace", default="unisono-system", metavar="NS", help="default: unisono-system"
+    )
+    made.add_argument(
+        "--image", default="", help="of the controller (default: unisono and this version)"
+    )
+    made.add_argument("--replicas", type=int, default=2, metavar="N", help="default: 2")
+    made.add_argument(
+        "--without-crds", action="store_true", help="leave the definitions to somebody else"
+    )
+    return made
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print, check or apply."""
+    import asyncio
+
+    from unisono.cli.manifests import Wanted
+    from unisono.cli.reach import in_plain_words
+    from unisono.kube.config import find_access
+
+    chosen = {"image": arguments.image} if arguments.image else {}
+    wanted = Wanted(namespace=arguments.namespace, replicas=arguments.replicas, **chosen)
+    if arguments.prints:
+        _print(wanted, has_crds=not arguments.without_crds)
+        return 0
+    with in_plain_words():
+        access = find_access(path=arguments.kubeconfig, context=arguments.context)
+        return asyncio.run(_ask(access, arguments, wanted))
+
+
+def _print(wanted: Wanted, *, has_crds: bool) -> None:
+    from unisono.cli.crds import write_yaml
+    from unisono.cli.manifests import definitions, objects
+
+    if has_crds:
+        write_yaml(definitions())
+    write_yaml(objects(wanted))
+
+
+async def _ask(access: Access, arguments: argparse.Namespace, wanted: Wanted) -> int:
+    from unisono.cli.clock import RealClock
+    from unisono.cli.ids import chance, new_uid
+    from unisono.cli.installing import apply, look
+    from unisono.kube.connect import connected
+
+    async with connected(access, clock=RealClock(), chance=chance(), ids=new_uid) as client:
+        found = await look(
+            client.variant(most_tries=1), wanted, has_crds=not arguments.without_crds
+        )
+        if arguments.checks:
+            for line in found.lines():
+                print(line)
+            return 0 if found.is_complete else 1
+        found.refuse_conflicts()
+        for told in await apply(client, found):
+            print(told)
+    return 0

@@ -1,0 +1,154 @@
+"""What runs `unisono controller` on a cluster: every object of an installation, as data.
+
+Two replicas under an account with just the rights that are needed; probes; a budget that keeps one
+of them; a Service for metrics; a policy that lets nothing else in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from unisono import __version__
+from unisono.control.rights import KEYS, OWN, Right, rights
+from unisono.kinds.shapes.crds import crds_of, custom_groups
+
+Json = dict[str, Any]
+
+NAME = "unisono"
+# Bound by hand where MPI jobs need keys, namespace by namespace.
+KEYS_ROLE = "unisono-job-keys"
+MANAGED_BY = "app.kubernetes.io/managed-by"
+_PORT = 8080
+_USER = 65_532
+_LABELS = {"app.kubernetes.io/name": NAME}
+_RBAC = "rbac.authorization.k8s.io/v1"
+# Nodes are bought by Karpenter itself; its definitions come with it.
+_NOT_OURS_TO_BRING = ("karpenter.sh", "karpenter.k8s.aws")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the operator chose."""
+
+    namespace: str
+    image: str = f"unisono:{__version__}"
+    replicas: int = 2
+
+
+def definitions() -> Iterator[Json]:
+    """Yield the definitions of every kind that our controllers look at."""
+    return crds_of(group for group in custom_groups() if group not in _NOT_OURS_TO_BRING)
+
+
+def objects(wanted: Wanted) -> Iterator[Json]:
+    """Yield everything but the definitions, in the order in which it is applied."""
+    yield _made("v1", "Namespace", wanted.namespace)
+    yield _own(wanted, "v1", "ServiceAccount")
+    yield _made(_RBAC, "ClusterRole", NAME) | {"rules": _rules(rights())}
+    yield _made(_RBAC, "ClusterRole", KEYS_ROLE) | {"rules": _rules(KEYS)}
+    yield _made(_RBAC, "ClusterRoleBinding", NAME) | _bound("ClusterRole", wanted)
+    yield _own(wanted, _RBAC, "Role") | {"rules": _rules(OWN)}
+    yield _own(wanted, _RBAC, "RoleBinding") | _bound("Role", wanted)
+    yield _own(wanted, "networking.k8s.io/v1", "NetworkPolicy") | {"spec": _network()}
+    yield _own(wanted, "policy/v1", "PodDisruptionBudget") | {
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": _LABELS}}
+    }
+    yield _own(wanted, "v1", "Service") | {"spec": _service()}
+    yield _own(wanted, "apps/v1", "Deployment") | {"spec": _deployment(wanted)}
+
+
+def _made(api_version: str, kind: str, name: str) -> Json:
+    labels = {**_LABELS, MANAGED_BY: NAME}
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "labels": labels}}
+
+
+def _own(wanted: Wanted, api_version: str, kind: str) -> Json:
+    made = _made(api_version, kind, NAME)
+    made["metadata"]["namespace"] = wanted.namespace
+    return made
+
+
+def _rules(needed: Iterable[Right]) -> list[Json]:
+    """Return rules for rights; resources of a group with the same verbs share one."""
+    shared: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for one in needed:
+        shared.setdefault((one.group, tuple(one.verbs)), []).append(one.resource)
+    return [
+        {"apiGroups": [group], "resources": resources, "verbs": list(verbs)}
+        for (group, verbs), resources in shared.items()
+    ]
+
+
+def _bound(kind: str, wanted: Wanted) -> Json:
+    return {
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": NAME},
+        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": wanted.namespace}],
+    }
+
+
+def _network() -> Json:
+    """Let in who asks for probes and metrics; where the API is, nobody can say in general."""
+    return {
+        "podSelector": {"matchLabels": _LABELS},
+        "policyTypes": ["Ingress"],
+        "ingress": [{"ports": [{"port": _PORT, "protocol": "TCP"}]}],
+    }
+
+
+def _service() -> Json:
+    port = {"name": "metrics", "port": _PORT, "protocol": "TCP", "targetPort": "http"}
+    return {"selector": _LABELS, "ports": [port]}
+
+
+def _deployment(wanted: Wanted) -> Json:
+    apart = {
+        "labelSelector": {"matchLabels": _LABELS},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    preferred = {"weight": 100, "podAffinityTerm": apart}
+    pod: Json = {
+        "serviceAccountName": NAME,
+        "priorityClassName": "system-cluster-critical",
+        "terminationGracePeriodSeconds": 30,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "affinity": {
+            "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preferred]}
+        },
+        "containers": [_container(wanted)],
+    }
+    return {
+        "replicas": wanted.replicas,
+        "selector": {"matchLabels": _LABELS},
+        "template": {"metadata": {"labels": _LABELS}, "spec": pod},
+    }
+
+
+def _container(wanted: Wanted) -> Json:
+    return {
+        "name": "controller",
+        "image": wanted.image,
+        "args": ["controller", "--listen", f"0.0.0.0:{_PORT}"],
+        "ports": [{"name": "http", "containerPort": _PORT, "protocol": "TCP"}],
+        "livenessProbe": _probe("/healthz", every=20, failures=3),
+        "readinessProbe": _probe("/readyz", every=5, failures=2),
+        "resources": {
+            "requests": {"cpu": "250m", "memory": "512Mi"},
+            "limits": {"memory": "1Gi"},
+        },
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+    }
+
+
+def _probe(path: str, *, every: int, failures: int) -> Mapping[str, Any]:
+    page = {"path": path, "port": "http"}
+    return {"httpGet": page, "periodSeconds": every, "failureThreshold": failures}
