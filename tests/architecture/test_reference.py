@@ -111,6 +111,13 @@ EXAMPLES: tuple[Blocker, ...] = (
     facts.WouldDelay(whom=WorkloadKey("ml/big"), start=_NOON, limit_ms=7_200_000),
     facts.Planned(start=_NOON, position=3),
     facts.Expected(start=_NOON, position=3),
+    facts.Reserved(
+        name="new-cooling",
+        start=_NOON,
+        end=Instant(_NOON + 14_400_000),
+        nodes=2,
+        limit_ms=7_200_000,
+    ),
     facts.NotBefore(begin=_NOON),
     facts.DeadlineMissed(deadline=_NOON, limit_ms=7_200_000),
     facts.Held(by="user"),
@@ -253,6 +260,7 @@ def _settings() -> list[tuple[str, str]]:
         policy.PodsReady,
         policy.Placement,
         policy.Backfill,
+        policy.Reservation,
     )
     return [(cls.__name__, field) for cls in sections for field in cls.__struct_fields__]
 

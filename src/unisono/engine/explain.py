@@ -19,6 +19,7 @@ _SHUT = {
     "selector": "add a node with the labels that the pods or their flavor ask for, or change those",
     "taint": "let the pods tolerate the taints of the nodes, or add a node without",
     "not ready": "see why no node is ready",
+    "reserved": "a shorter time limit, or wait until the reservation is over",
 }
 
 _VOLCANO = "volcano/"  # before the names of queues that are Volcano's
@@ -51,7 +52,7 @@ def _classify(blocker: Blocker) -> tuple[Stage, Reason]:  # one line a fact
             return "quota", "ExceedsMaxQuota"
         case facts.ResourceNotCovered() | facts.FlavorMismatch():
             return "flavor", "NoMatchingFlavor"
-        case facts.GangDoesNotFit():
+        case facts.GangDoesNotFit() | facts.Reserved():
             return "placement", "TopologyPlacementFailed"
         case facts.WaitingForVictims():
             return "preemption", "WaitingForPreemptedWorkloads"
@@ -176,6 +177,8 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
             return f"it is not to start before {at(begin)}"
         case facts.DeadlineMissed(deadline=deadline, limit_ms=limit):
             return f"with its limit of {lasting(limit)} it cannot end by {at(deadline)} any more"
+        case facts.Reserved() as fact:
+            return _reserved(fact)
         case facts.Held() as fact:
             return held_sentence(fact)
         case facts.NotEntitled(code=code, problem=problem):
@@ -221,6 +224,8 @@ def remedy(blocker: Blocker) -> str | None:  # one line a fact
             return _more_room(fact)
         case facts.WouldDelay(start=start):
             return f"a shorter time limit, so that it ends before {at(start)}"
+        case facts.Reserved(start=start):
+            return f"a time limit with which it ends before {at(start)}"
         case facts.DeadlineMissed():
             return "a later deadline or a shorter time limit"
         case facts.Held():
@@ -353,6 +358,14 @@ def _gang_does_not_fit(fact: facts.GangDoesNotFit) -> str:
     if fact.tried_preemption:
         text += ", even if everybody left who may be displaced"
     return text
+
+
+def _reserved(fact: facts.Reserved) -> str:
+    which = {0: "all nodes are", 1: "1 node is"}.get(fact.nodes, f"{fact.nodes} nodes are")
+    return (
+        f"Reservation: {which} reserved as {fact.name} from {at(fact.start)} to {at(fact.end)}, "
+        f"and with its limit of {lasting(fact.limit_ms)} it would run into that"
+    )
 
 
 def _refusal(fact: facts.GangDoesNotFit, why: str) -> str:

@@ -98,12 +98,19 @@ def nominate(
     *,
     gone: frozenset[WorkloadKey] = frozenset(),
     allowed: Allowed | None = None,
+    start: Instant | None = None,
 ) -> Nominee:
-    """Judge one head. `gone` and `allowed` narrow a second look within the same cycle."""
+    """Judge one head. `gone` and `allowed` narrow a second look within the same cycle.
+
+    `start` is when it would start, if not now: it must not run into a reservation.
+    """
     workload, policy = waiting.workload, state.policy
     replaced = state.running.get(workload.replaces) if workload.replaces else None
     kept = replaced.holding.admission if replaced is not None else None
-    seeker = Seeker(state.floor, waiting, kept) if state.floor.has_nodes else None
+    begin = now if start is None else start
+    seeker = None
+    if state.floor.has_nodes:
+        seeker = Seeker(state.floor, waiting, kept, state.reserved.fence(workload, begin))
     search = VictimSearch(
         workload=workload,
         book=book,
@@ -124,6 +131,10 @@ def nominate(
     waits = seeker is not None and policy.backfill is None
     soon = patience(state.floor, ledger, now) if waits else None
     best = _Judge(book, waiting.shape, menu, search, seeker, allowed, soon).best()
+    if best.lacks_nodes and not best.works and seeker is not None:
+        if seeker.is_fenced_off(best.assignment):
+            reserved = state.reserved.facts(workload, begin)
+            best.assignment.blockers = [*reserved, *best.assignment.blockers]
     ledger.rollback(mark)
     assignment = best.assignment
     if not best.targets and assignment.verdict < Verdict.FIT:

@@ -46,7 +46,9 @@ def repair(
         for one in admission.pod_sets
     }
     counts = tuple(missing.get(one.name, 0) for one in workload.pod_sets)
-    gang = state.floor.surroundings().gang(workload, counts, counts, _flavors(workload, admission))
+    fence = state.reserved.fence(workload, state.now)
+    flavors = _flavors(workload, admission)
+    gang = state.floor.surroundings().gang(workload, counts, counts, flavors, fence)
     answer = _place(state.floor, gang, admission, lost)
     if isinstance(answer, GangDoesNotFit):
         return answer

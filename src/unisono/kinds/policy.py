@@ -9,6 +9,7 @@
     preemption: {antiThrash: false}                (ours only: spec quota §18.2)
     placement: {scoring, levels, …}                (ours only: spec placement §8.13)
     backfill: {dates, window, …}                   (ours only: spec time §3)
+    reservations: [{name, start, …}]               (ours only: spec time §8)
     compat: {strict: true}                         (ours only: Kueue's behaviour everywhere)
 
 Sections of a Configuration that only concern how Kueue itself runs are accepted and have no
@@ -30,6 +31,7 @@ from unisono.kinds.meta import ObjectMeta, wrong_with_label_key
 from unisono.kinds.notes import Notes
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.registry import Kind
+from unisono.kinds.reservations import Reservation, check_reservations
 from unisono.kinds.scalar import Duration
 from unisono.kinds.selectors import LabelSelector, check_selector
 
@@ -189,6 +191,7 @@ class Policy(Schema, frozen=True, kw_only=True):
     preemption: PreemptionPolicy = PreemptionPolicy()
     placement: Placement = Placement()
     backfill: Backfill | None = None
+    reservations: tuple[Reservation, ...] = ()
     compat: Compat = Compat()
 
 
@@ -258,6 +261,7 @@ def _check(document: Configuration | Policy, notes: Notes) -> None:
         _check_placement(document.placement, notes)
         if document.backfill is not None:
             _check_backfill(document.backfill, notes)
+        check_reservations(document.reservations, notes)
 
 
 def _check_backfill(section: Backfill, notes: Notes) -> None:

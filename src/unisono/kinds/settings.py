@@ -24,6 +24,7 @@ from unisono.kinds.policy import (
     Resources,
     WaitForPodsReady,
 )
+from unisono.kinds.reservations import reservations_of
 from unisono.kinds.resource_rules import NO_RULES, ResourceRules, Transformation
 from unisono.kinds.scheduling_policy import SchedulingPolicy
 from unisono.kinds.selectors import selector_of
@@ -65,6 +66,7 @@ def settings_of(
             anti_thrash=policy.preemption.anti_thrash and not strict,
             placement=_placement(policy.placement),
             backfill=None if policy.backfill is None else _backfill(policy.backfill),
+            reservations=reservations_of(policy.reservations),
         )
         settings = msgspec.structs.replace(settings, policy=changed)
     if scheduling is not None:

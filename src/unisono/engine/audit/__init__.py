@@ -13,6 +13,7 @@ remembering a number that was already computed. An empty answer means that nothi
 | `limits`      | do accounts, QOS and users stay within what they may have?                 |
 | `nodes`       | has every pod a node where it may run and where there is room?             |
 | `neighbours`  | are ports, (anti-)affinity and spread between pods kept?                   |
+| `reservations`| do pods keep off nodes that are reserved for others?                        |
 | `closeness`   | are pods in one domain that have to be?                                    |
 | `preemption`  | may it make others leave, is each victim needed, was the quota borrowed?   |
 | `victims`     | may this victim be made to leave, for the reason given?                    |
@@ -39,6 +40,7 @@ from unisono.engine.audit.limits import check_limits
 from unisono.engine.audit.nodes import check_nodes
 from unisono.engine.audit.preemption import check_preemptions
 from unisono.engine.audit.quota import check_quota
+from unisono.engine.audit.reservations import check_reservations
 from unisono.engine.audit.standing import Standing
 from unisono.engine.audit.stops import check_stops
 from unisono.engine.audit.violation import Rule, Violation
@@ -65,6 +67,7 @@ def audit(
         *check_quota(world, plan),
         *check_limits(world, plan),
         *check_nodes(world, plan),
+        *check_reservations(world, plan),
         *check_preemptions(world, plan),
         *check_dates(world, plan),
         *check_awaits(world, plan),

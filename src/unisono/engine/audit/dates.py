@@ -41,11 +41,11 @@ def check_dates(world: World, plan: Plan) -> Iterator[Violation]:
         end = Instant(plan.now + _limit(world, workload))
         spans.append((plan.now, end, _of_admission(workload, admit.admission)))
     dated = [date for date in plan.dates if date.workload in world.waiting]
-    spans += [(date.start, date.end, _least(world.waiting[date.workload])) for date in dated]
+    spans += [(date.start, date.end, least_of(world.waiting[date.workload])) for date in dated]
     for date in dated:
         if date.start <= plan.now:
             yield Violation(rule="date", workload=date.workload, message="its date is over")
-        wanted = _least(world.waiting[date.workload])
+        wanted = least_of(world.waiting[date.workload])
         for resource, amount in wanted.items():
             used = sum(
                 span.get(resource, 0) for start, end, span in spans if start <= date.start < end
@@ -80,7 +80,7 @@ def _of_admission(workload: Workload, admission: Admission) -> _Amounts:
     return total
 
 
-def _least(workload: Workload) -> _Amounts:
+def least_of(workload: Workload) -> _Amounts:
     """Return what the pods take that have to start together."""
     done = dict(workload.reclaimable)
     total: _Amounts = {}

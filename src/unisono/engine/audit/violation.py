@@ -38,6 +38,7 @@ Rule = Literal[
     "node-closed",  # no such node, not ready, unschedulable, or held for somebody else
     "node-mismatch",  # the pods do not select it, or do not tolerate its taints
     "node-overfull",  # more is used of a node than it has
+    "reserved",  # pods, or a date, on nodes that are reserved for others meanwhile
     "neighbours",  # ports, affinity, anti-affinity or spread between pods
     "topology",  # pods or slices that must be close to each other are not
     # preemption

@@ -248,6 +248,16 @@ class DeadlineMissed(_Fact, frozen=True, kw_only=True):
     limit_ms: int
 
 
+class Reserved(_Fact, frozen=True, kw_only=True):
+    """There would be a place, but nodes are reserved for others while it would run."""
+
+    name: str  # of the reservation
+    start: Instant
+    end: Instant
+    nodes: int  # how many it has; 0: all
+    limit_ms: int  # how long the workload runs at most
+
+
 class PodsNotReady(_Fact, frozen=True, kw_only=True):
     """Admission waits until the pods of an admitted workload are ready (blockAdmission)."""
 
@@ -313,6 +323,7 @@ Blocker = (
     | Expected
     | NotBefore
     | DeadlineMissed
+    | Reserved
     | Held
     | NotEntitled
     | LimitReached

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from unisono.engine.model.names import ResourceName
+from unisono.engine.model.reservation import Reservation
 from unisono.engine.model.turns import Turns
 
 FairStrategy = Literal["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
@@ -83,6 +84,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     turns: Turns | None = None
     # None: Kueue's way; whoever fits starts, and whoever does not fit gets no date.
     backfill: Backfill | None = None
+    # Nodes that are kept for some, or for nobody, for a while (spec time §8).
+    reservations: tuple[Reservation, ...] = ()
     # What to do with a requested resource that no group of the queue covers.
     undeclared: Literal["Block", "Ignore"] = "Block"
     # The two rules that end preemption loops (spec quota §18.2). Kueue has neither.

@@ -18,8 +18,8 @@ from unisono.engine.model.names import Instant, LocalQueueKey, WorkloadKey
 from unisono.engine.model.workload import Workload
 from unisono.engine.quota.shape import Shape
 
-# What decides alike: shape, priority, and the identity of a workload with a history of its own
-# (it may have to wait before it makes others leave).
+# What decides alike: shape, priority, and what it is to reservations; or the identity of a workload
+# with a history of its own (it may have to wait before it makes others leave).
 Kind = tuple[int, int, str]
 # Association, QOS, partition, shape, time limit: what is alike here is under the same limits, where
 # turns decide.
@@ -38,19 +38,22 @@ class Row(NamedTuple):
 class Waiting:
     """A workload without quota."""
 
-    __slots__ = ("alone", "line", "shape", "workload")
+    __slots__ = ("alone", "line", "shape", "term", "workload")
 
-    def __init__(self, workload: Workload, shape: Shape, *, alone: bool = False) -> None:
+    def __init__(
+        self, workload: Workload, shape: Shape, *, alone: bool = False, term: str = ""
+    ) -> None:
         self.workload = workload
         self.shape = shape
         self.alone = alone  # shares no verdict with others of its shape
+        self.term = term  # what it is to reservations; empty without any
         self.line: Line | Row | None = None  # None while its local queue or itself is held back
 
 
 def kind_of(waiting: Waiting) -> Kind:
     """Return the class of workloads that share this one's verdict."""
     workload = waiting.workload
-    own = workload.uid if waiting.alone or workload.may_preempt_at is not None else ""
+    own = workload.uid if waiting.alone or workload.may_preempt_at is not None else waiting.term
     return waiting.shape.number, workload.priority, own
 
 

@@ -15,17 +15,19 @@ from unisono.engine.model.queue import Flavor
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import AffinityTerm, Labels, Toleration
 from unisono.engine.model.workload import PodSet, WeightedTerm
+from unisono.engine.place.fence import Fence
 
 Mode = Literal["required", "preferred", "unconstrained"]
 
 
 class Constraint(msgspec.Struct, frozen=True, cache_hash=True):
-    """Which nodes a pod accepts and which accept it: labels, affinity, taints."""
+    """Which nodes a pod accepts and which accept it: labels, affinity, taints, reservations."""
 
     selector: Labels = ()
     affinity: tuple[AffinityTerm, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     preferred: tuple[WeightedTerm, ...] = ()
+    fence: Fence | None = None  # nodes that are reserved for others while it would run
 
 
 class Demand(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
@@ -70,7 +72,9 @@ def without_taints(constraint: Constraint) -> Constraint:
     return Constraint(constraint.selector, constraint.affinity, _EVERYTHING)
 
 
-def constraint_for(pod_set: PodSet, flavors: tuple[Flavor, ...]) -> Constraint:
+def constraint_for(
+    pod_set: PodSet, flavors: tuple[Flavor, ...], fence: Fence | None = None
+) -> Constraint:
     """Join a pod set's own wishes with those of the flavors it was assigned."""
     selector = dict(pod_set.node_selector)
     tolerations = list(pod_set.tolerations)
@@ -82,6 +86,7 @@ def constraint_for(pod_set: PodSet, flavors: tuple[Flavor, ...]) -> Constraint:
         affinity=pod_set.affinity,
         tolerations=tuple(tolerations),
         preferred=pod_set.preferred,
+        fence=fence,
     )
 
 

@@ -227,6 +227,8 @@ class Feasibility:
         )
         if not tolerated.all():
             allowed &= tolerated[codes[rows]]
+        if constraint.fence is not None:
+            allowed &= ~constraint.fence.shuts(self.table)[rows]
         return allowed
 
     def labels_allow(self, constraint: Constraint, rows: Rows | slice) -> Mask:

@@ -101,6 +101,9 @@ def _refusals(
 
     count("not ready", ~table.usable[closed])
     count("selector", ~feasibility.allowed(without_taints(demand.constraint))[closed])
+    fence = demand.constraint.fence
+    if fence is not None:
+        count("reserved", fence.shuts(table)[closed])
     count("taint", ~feasibility.allowed(demand.constraint)[closed])
     for resource, amount in ((PODS, 1), *demand.requests):
         if amount > 0:

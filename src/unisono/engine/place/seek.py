@@ -12,6 +12,7 @@ from unisono.engine.model.selection import Requirement
 from unisono.engine.model.workload import Admission, first_pods
 from unisono.engine.order.lines import Waiting
 from unisono.engine.place.demand import Demand
+from unisono.engine.place.fence import Fence
 from unisono.engine.place.gang import Gang, Spot
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.floor import Floor
@@ -25,6 +26,7 @@ class Seeker:
     floor: Floor
     waiting: Waiting
     kept: Admission | None = None  # of the elastic slice it grows out of: those pods stay
+    fence: Fence | None = None  # nodes that are reserved for others while it would run
     last_no: GangDoesNotFit | None = None
 
     def place(self, assignment: Assignment) -> tuple[Spot, ...] | GangDoesNotFit:
@@ -40,12 +42,19 @@ class Seeker:
         counts = assignment.counts
         least = tuple(min(count, low) for count, low in zip(counts, shape.minimums, strict=True))
         return self.floor.surroundings().gang(
-            self.waiting.workload, least, counts, assignment.flavors
+            self.waiting.workload, least, counts, assignment.flavors, self.fence
         )
 
     def fits(self, assignment: Assignment) -> bool:
         """Say whether there is a place for all that an assignment needs."""
         return not isinstance(self.place(assignment), GangDoesNotFit)
+
+    def is_fenced_off(self, assignment: Assignment) -> bool:
+        """Say whether there would be a place, if only nothing were reserved for others."""
+        if self.fence is None:
+            return False
+        anywhere = Seeker(self.floor, self.waiting, self.kept)
+        return anywhere.fits(assignment)
 
     def _grow(self, gang: Gang) -> tuple[Spot, ...] | GangDoesNotFit:
         """Place only the pods that are new; those that run already do not move."""

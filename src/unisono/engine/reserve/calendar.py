@@ -30,6 +30,8 @@ from unisono.engine.state.tenancy import Tenant
 
 # So many stretches are looked at on nodes before a workload is left without a date in this pass.
 MOST_TRIED = 32
+# Who ends when a reservation is over: nobody, but nodes come free.
+NOTHING = Starting((), ())
 
 
 class Calendar:
@@ -47,7 +49,7 @@ class Calendar:
         self._dates: dict[WorkloadKey, Date] = {}
         self._first: Date | None = None  # the one that comes first
         # Only less is free than a moment ago: the same shape, for as long, is not earlier.
-        self._bounds: dict[tuple[QueueBook, int], tuple[int, Instant]] = {}
+        self._bounds: dict[tuple[QueueBook, int, str], tuple[int, Instant]] = {}
         self._started: list[tuple[Instant, int, Booked]] = []  # before the first date
 
     # --- from one pass to the next ---------------------------------------------------------------
@@ -165,7 +167,8 @@ class Calendar:
         pieces = self._pieces
         if pieces is None:
             pieces = self._pieces = self._make_pieces()
-        bound = self._bounds.get((book, waiting.shape.number))
+        alike = (book, waiting.shape.number, waiting.term)
+        bound = self._bounds.get(alike)
         first = 1  # it was looked at for now already
         if bound is not None and bound[0] <= limit_ms:
             first = max(1, pieces.piece_before(bound[1]))
@@ -185,7 +188,7 @@ class Calendar:
             else:
                 found = self._try(waiting, book, known, start, end)
             if found is not None:
-                self._bounds[book, waiting.shape.number] = (limit_ms, start)
+                self._bounds[alike] = (limit_ms, start)
                 return self._promise(waiting, start, end, found)
         return None
 
@@ -204,7 +207,8 @@ class Calendar:
         return Starting(known.cells, (tenant,))
 
     def _make_pieces(self) -> Pieces:
-        ends = sorted([*self._state.agenda.ends, *self._started], key=lambda entry: entry[0])
+        over = [(end, 0, NOTHING) for end in self._state.reserved.ends(self._now)]
+        ends = sorted([*self._state.agenda.ends, *self._started, *over], key=lambda entry: entry[0])
         return Pieces(self._state.floor.table, self._now, ends, self._rules.resolution_ms)
 
     def _try(
@@ -231,7 +235,8 @@ class Calendar:
         free = self._pieces.least_free(low, high)
         if known is not None and not known.fits_on(free):
             return None
-        gang = Seeker(self._state.floor, waiting).gang(assignment)
+        fence = self._state.reserved.fence(waiting.workload, start)
+        gang = Seeker(self._state.floor, waiting, fence=fence).gang(assignment)
         answer = self._state.outlook.place(gang, free)
         if isinstance(answer, GangDoesNotFit):
             return None

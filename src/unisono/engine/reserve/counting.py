@@ -96,6 +96,8 @@ class _Known:
 
 def counted(state: ClusterState, group: Group, waiting: Waiting) -> Counted | None:
     """Return what a group's gangs need, if counting is enough for them."""
+    if state.reserved.concern(waiting.workload, state.now):
+        return None  # which nodes there are is a question of when
     table = state.floor.table
     stamp = (state.config.edition, table.layout, table.traits.version)
     if group.stamp == stamp:

@@ -18,7 +18,7 @@ from unisono.engine.order.lines import Waiting
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.quota.tree import available
 from unisono.engine.reserve.agenda import Group, Kept
-from unisono.engine.reserve.calendar import Calendar
+from unisono.engine.reserve.calendar import NOTHING, Calendar
 from unisono.engine.reserve.counting import Counted, counted, given_back
 from unisono.engine.reserve.outlook import without
 from unisono.engine.reserve.shadow import Shadow
@@ -226,7 +226,7 @@ class OneDate:
                 continue  # they end together
             if not self._has_enough(waiting):
                 continue
-            nominee = nominate(self._state, book, waiting, ledger, self._now)
+            nominee = nominate(self._state, book, waiting, ledger, self._now, start=at)
             if not nominee.targets and nominee.assignment.verdict is Verdict.FIT:
                 end_ms = Instant(at + limit_ms)
                 found = self._shadow(nominee, at, end_ms, tuple(gone))
@@ -235,9 +235,11 @@ class OneDate:
         return found
 
     def _ends(self) -> list[tuple[Instant, int, Booked]]:
-        """Return who ends when, those who start in this pass too."""
+        """Return who ends when, those who start in this pass too, and reservations."""
         ends: list[tuple[Instant, int, Booked]] = [*self._state.agenda.ends, *self._started]
-        if self._started:
+        over = self._state.reserved.ends(self._now)
+        ends += [(end, 0, NOTHING) for end in over]
+        if self._started or over:
             ends.sort(key=_end)
         return ends
 

@@ -28,6 +28,7 @@ from unisono.engine.quota.tree import charge
 from unisono.engine.reserve.agenda import Agenda
 from unisono.engine.reserve.outlook import Outlook
 from unisono.engine.state import changes, turns
+from unisono.engine.state.clock import pass_time
 from unisono.engine.state.config import Config
 from unisono.engine.state.doors import Door
 from unisono.engine.state.floor import Floor
@@ -35,9 +36,10 @@ from unisono.engine.state.forest import Forest, recharge
 from unisono.engine.state.gates import own_blocker, reminders
 from unisono.engine.state.queue_book import QueueBook, Running
 from unisono.engine.state.recent import RecentUsage
+from unisono.engine.state.reservations import ReservationBook
 from unisono.engine.state.rota import Rota
 from unisono.engine.state.terms import Terms, as_candidate
-from unisono.engine.state.timers import NODES, Timers
+from unisono.engine.state.timers import Timers
 
 
 class ClusterState:
@@ -58,6 +60,8 @@ class ClusterState:
         self.recent = RecentUsage(self.config)
         self.timers = Timers()
         self.floor = Floor(self.config, self.timers)
+        self.reserved = ReservationBook(self.config, self.timers)
+        self.reserved.remind(now)
         self.shapes = Shapes()
         self._doors_to: dict[QueueName, dict[LocalQueueKey, None]] = {}
         self._stale_doors: dict[LocalQueueKey, None] = {}
@@ -93,7 +97,7 @@ class ClusterState:
                 self._dequeue(key)
             case changes.TimePassed(now):
                 self._reconfigure()
-                self._pass_time(now)
+                pass_time(self, now)
             case changes.NodeSet() | changes.NodeGone() | changes.PodOnNode() | changes.PodGone():
                 self.floor.apply(change)
                 self.turns.note_node(change)
@@ -131,9 +135,11 @@ class ClusterState:
                 if config.cohorts.pop(name, None) is not None:
                     self.forest.clear_cohort(name)
             case changes.PolicySet(policy):
-                config.policy = policy
+                reserved, config.policy = config.policy.reservations, policy
                 self.recent.use_policy()
                 turns.take_turns(self)
+                if reserved != policy.reservations:
+                    self._reserve_anew()
                 self._everything_stale = True
             case _:
                 config.set_shared(change)
@@ -173,7 +179,8 @@ class ClusterState:
         if shape.pod_sets is not workload.pod_sets:  # equal pod sets are kept once
             workload = msgspec.structs.replace(workload, pod_sets=shape.pod_sets)
         alone = self.floor.table.is_held_for(workload.key)
-        waiting = self.waiting[workload.key] = Waiting(workload, shape, alone=alone)
+        term = self.reserved.class_of(workload)
+        waiting = self.waiting[workload.key] = Waiting(workload, shape, alone=alone, term=term)
         door = self.door(workload.queue)
         door.waiting[workload.key] = waiting
         refusal = self.turns.enter(workload, was_held=was_held)
@@ -198,6 +205,13 @@ class ClusterState:
             workload = waiting.workload
             self._dequeue(key)
             self._enqueue(workload)
+
+    def _reserve_anew(self) -> None:
+        """Take in other reservations: who was alike to the old ones may not be to the new."""
+        self.reserved.renew(self.now)
+        for waiting in [*self.waiting.values()]:
+            self._dequeue(waiting.workload.key)
+            self._enqueue(waiting.workload)
 
     def _dequeue(self, key: WorkloadKey) -> None:
         """Forget a waiting workload."""
@@ -337,25 +351,7 @@ class ClusterState:
 
     # --- time ------------------------------------------------------------------------------------
 
-    def _pass_time(self, now: Instant) -> None:
-        """Move the clock; holds and back-offs that ended are looked at again."""
-        self.now = max(self.now, now)
-        for key in self.recent.sample(self.now, self.doors):
-            book = self.doors[key].book
-            if book is not None:
-                self.rota.wake_queue(book)
-        turns.pass_time(self)
-        for due in self.timers.due(self.now):
-            waiting, running = self.waiting.get(due), self.running.get(due)
-            if due == NODES:
-                self.rota.nodes_changed()
-            elif waiting is not None:
-                self._wake_workload(waiting)
-            elif running is not None:
-                self.terms.look(running, self.now)
-                self.rota.holdings_changed(running.book.tree)
-
-    def _wake_workload(self, waiting: Waiting) -> None:
+    def wake_workload(self, waiting: Waiting) -> None:
         """Look at one workload again: an instant that it waited for has come."""
         key = waiting.workload.key
         book = self.doors[waiting.workload.queue].book
@@ -379,7 +375,7 @@ class ClusterState:
         """Draw the consequences of what was configured and of what came free."""
         self._reconfigure()
         for key in self.turns.settle():
-            self._wake_workload(self.waiting[key])
+            self.wake_workload(self.waiting[key])
         self.rota.settle()
 
     def _reconfigure(self) -> None:

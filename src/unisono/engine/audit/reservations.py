@@ -1,0 +1,117 @@
+"""Do pods keep off nodes that are reserved for others while they would run? (spec time §8)
+
+Asked of everyone whom the plan starts, of dates (are there nodes enough that are open to them?),
+and of the facts that say that something is reserved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unisono.engine.audit.dates import least_of
+from unisono.engine.audit.violation import Violation
+from unisono.engine.audit.world import World, started_by
+from unisono.engine.model.explanation import Reserved
+from unisono.engine.model.names import PODS, Instant, NodeName
+from unisono.engine.model.plan import Plan
+from unisono.engine.model.reservation import Reservation
+from unisono.engine.model.workload import Workload
+
+_DAY_MS = 24 * 3600 * 1000
+_PERIODS_MS = {"daily": _DAY_MS, "weekly": 7 * _DAY_MS}
+_UNKNOWN_MS = 365 * _DAY_MS  # how long somebody runs who does not say so, without backfill
+# Kubernetes' default, for nodes whose manifest does not say how many pods they take.
+_DEFAULT_PODS = 110
+
+
+def check_reservations(world: World, plan: Plan) -> Iterator[Violation]:
+    """Check who starts, who has a date, and who is told of a reservation."""
+    if not world.policy.reservations or not world.has_nodes:
+        return
+    for decided in started_by(plan):
+        workload = world.waiting.get(decided.workload)
+        if workload is None:
+            continue
+        old = world.holdings.get(workload.replaces) if workload.replaces else None
+        there = {
+            node for one in (old.admission.pod_sets if old else ()) for node, _ in one.nodes
+        }  # an elastic slice stays where it runs
+        for each in _against(world, workload, plan.now):
+            for one in decided.admission.pod_sets:
+                for node, _ in one.nodes:
+                    if node not in there and _has(each, node):
+                        message = f"{node} is reserved as {each.name}"
+                        yield Violation(rule="reserved", workload=workload.key, message=message)
+    yield from _check_dates(world, plan)
+    yield from _check_facts(world, plan)
+
+
+def _check_dates(world: World, plan: Plan) -> Iterator[Violation]:
+    for date in plan.dates:
+        workload = world.waiting.get(date.workload)
+        if workload is None:
+            continue
+        shut = _against(world, workload, date.start)
+        for resource, wanted in least_of(workload).items():
+            has = sum(
+                dict(node.allocatable).get(resource, _DEFAULT_PODS if resource == PODS else 0)
+                for node in world.nodes.values()
+                if node.ready and not any(_has(each, node.name) for each in shut)
+            )
+            if wanted > has:
+                message = f"its date needs {wanted} {resource}; {has} are not reserved then"
+                yield Violation(rule="reserved", workload=workload.key, message=message)
+
+
+def _check_facts(world: World, plan: Plan) -> Iterator[Violation]:
+    for wait in plan.waits:
+        workload = world.waiting.get(wait.explanation.workload)
+        for fact in wait.explanation.blockers:
+            if workload is None or not isinstance(fact, Reserved):
+                continue
+            if fact.name not in [each.name for each in _against(world, workload, plan.now)]:
+                message = f"{fact.name} is not reserved against it"
+                yield Violation(rule="explanation", workload=workload.key, message=message)
+
+
+def _against(world: World, workload: Workload, start: Instant) -> list[Reservation]:
+    """List the reservations that a workload would run into."""
+    end = start + _limit_ms(world, workload)
+    return [
+        each
+        for each in world.policy.reservations
+        if not _may_use(each, workload) and _overlaps(each, start, end)
+    ]
+
+
+def _overlaps(each: Reservation, start: int, end: int) -> bool:
+    if each.repeat == "":
+        return each.start < end and start < each.end
+    period = _PERIODS_MS[each.repeat]
+    # The last time that it begins before the end; never before the first time.
+    times = (end - 1 - each.start) // period
+    return times >= 0 and start < each.end + times * period
+
+
+def _may_use(each: Reservation, workload: Workload) -> bool:
+    namespace = workload.key.split("/")[0]
+    account, user = workload.turn.account, workload.turn.user
+    return (
+        workload.queue in each.local_queues
+        or namespace in each.namespaces
+        or (bool(account) and account in each.accounts)
+        or (bool(user) and user in each.users)
+    )
+
+
+def _has(each: Reservation, node: NodeName) -> bool:
+    return not each.nodes or node in each.nodes
+
+
+def _limit_ms(world: World, workload: Workload) -> int:
+    said = [] if workload.time_limit_ms is None else [workload.time_limit_ms]
+    if workload.max_execution_ms is not None:
+        said.append(max(0, workload.max_execution_ms - workload.past_execution_ms))
+    rules = world.policy.backfill
+    unknown = _UNKNOWN_MS if rules is None else rules.default_limit_ms
+    return min(said, default=unknown)

@@ -1,0 +1,33 @@
+"""Time passes: who waited for an instant is looked at again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from unisono.engine.model.names import Instant
+from unisono.engine.state import turns
+from unisono.engine.state.timers import NODES
+
+if TYPE_CHECKING:
+    from unisono.engine.state.cluster import ClusterState
+
+
+def pass_time(state: ClusterState, now: Instant) -> None:
+    """Move the clock; holds, back-offs and reservations that ended are looked at again."""
+    state.now = max(state.now, now)
+    for key in state.recent.sample(state.now, state.doors):
+        book = state.doors[key].book
+        if book is not None:
+            state.rota.wake_queue(book)
+    turns.pass_time(state)
+    for due in state.timers.due(state.now):
+        waiting, running = state.waiting.get(due), state.running.get(due)
+        if due == NODES:
+            state.agenda.shake()
+            state.rota.nodes_changed()
+            state.reserved.remind(state.now)
+        elif waiting is not None:
+            state.wake_workload(waiting)
+        elif running is not None:
+            state.terms.look(running, state.now)
+            state.rota.holdings_changed(running.book.tree)

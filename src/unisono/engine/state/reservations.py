@@ -1,0 +1,113 @@
+"""Which nodes are reserved, when, and against whom (spec time §8)."""
+
+from __future__ import annotations
+
+from unisono.engine.model.explanation import Reserved
+from unisono.engine.model.names import Instant, NodeName
+from unisono.engine.model.policy import Backfill
+from unisono.engine.model.reservation import Reservation
+from unisono.engine.model.workload import Workload
+from unisono.engine.place.fence import Fence
+from unisono.engine.state.config import Config
+from unisono.engine.state.timers import NODES, Timers
+
+# Of a reservation that comes again and again, so many ends are considered for dates.
+MOST_ENDS = 32
+
+InForce = tuple[Reservation, Instant, Instant]  # from when until when, the time that is meant
+
+
+class ReservationBook:
+    """The operator's reservations, and the fences that they make."""
+
+    def __init__(self, config: Config, timers: Timers) -> None:
+        self._config = config
+        self._timers = timers
+        self._reminded: Instant | None = None
+        self._fences: dict[tuple[str, ...], Fence] = {}
+
+    @property
+    def all(self) -> tuple[Reservation, ...]:
+        """Return every reservation there is."""
+        return self._config.policy.reservations
+
+    def renew(self, now: Instant) -> None:
+        """Take in that the policy changed."""
+        self._fences.clear()
+        self._reminded = None
+        self.remind(now)
+
+    def remind(self, now: Instant) -> None:
+        """Have nodes looked at again when the next reservation is over."""
+        ends = [times[1] for each in self.all if (times := each.times_from(now)) is not None]
+        if ends and self._reminded != min(ends):
+            self._reminded = min(ends)
+            self._timers.remind(self._reminded, NODES)
+
+    # --- questions -------------------------------------------------------------------------------
+
+    def against(self, workload: Workload, start: Instant) -> tuple[InForce, ...]:
+        """Return the reservations that a workload would run into if it started then."""
+        if not self.all:
+            return ()
+        end = start + self._limit_ms(workload)
+        found = []
+        for each in self.all:
+            times = None if each.is_open_to(workload) else each.times_from(start)
+            if times is not None and times[0] < end:
+                found.append((each, *times))
+        return tuple(found)
+
+    def facts(self, workload: Workload, start: Instant) -> tuple[Reserved, ...]:
+        """Say the same as facts."""
+        limit = self._limit_ms(workload)
+        return tuple(
+            Reserved(name=each.name, start=begin, end=end, nodes=len(each.nodes), limit_ms=limit)
+            for each, begin, end in self.against(workload, start)
+        )
+
+    def fence(self, workload: Workload, start: Instant) -> Fence | None:
+        """Return the nodes that a workload must keep off if it starts then."""
+        names = tuple(each.name for each, _, _ in self.against(workload, start))
+        if not names:
+            return None
+        known = self._fences.get(names)
+        if known is None:
+            known = self._fences[names] = Fence(self._nodes(names))
+        return known
+
+    def _nodes(self, names: tuple[str, ...]) -> frozenset[NodeName] | None:
+        meant = [each for each in self.all if each.name in names]
+        if not all(each.nodes for each in meant):
+            return None
+        return frozenset(node for each in meant for node in each.nodes)
+
+    def concern(self, workload: Workload, now: Instant) -> bool:
+        """Say whether some reservation, now or later, is against a workload."""
+        return any(
+            not each.is_open_to(workload) and each.times_from(now) is not None for each in self.all
+        )
+
+    def class_of(self, workload: Workload) -> str:
+        """Name the workloads that are alike to all reservations; empty while there are none."""
+        if not self.all:
+            return ""
+        open_to = [each.name for each in self.all if each.is_open_to(workload)]
+        return f"~{workload.longest_ms}:{','.join(open_to)}"
+
+    def ends(self, now: Instant) -> list[Instant]:
+        """Return when reservations are over, in order: nodes come free by that."""
+        found: set[Instant] = set()
+        for each in self.all:
+            at = now
+            for _ in range(MOST_ENDS if each.repeat else 1):
+                times = each.times_from(at)
+                if times is not None:
+                    at = times[1]
+                    found.add(at)
+        return sorted(found)
+
+    def _limit_ms(self, workload: Workload) -> int:
+        longest = workload.longest_ms
+        rules = self._config.policy.backfill or Backfill()
+        return rules.default_limit_ms if longest is None else longest
