@@ -16,7 +16,7 @@ import pytest
 
 from unisono.engine.explain import reason_of, remedy, sentence, stage_of
 from unisono.engine.model import explanation as facts
-from unisono.engine.model import policy
+from unisono.engine.model import policy, reservation
 from unisono.engine.model.explanation import Blocker, Explanation, Reason, Stage
 from unisono.engine.model.names import (
     FlavorName,
@@ -260,7 +260,7 @@ def _settings() -> list[tuple[str, str]]:
         policy.PodsReady,
         policy.Placement,
         policy.Backfill,
-        policy.Reservation,
+        reservation.Reservation,
     )
     return [(cls.__name__, field) for cls in sections for field in cls.__struct_fields__]
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tests.support.quota_builders import pods, queue
+from tests.support.quota_builders import admit, pods, queue
 from tests.support.quota_builders import snapshot as world
 from unisono.engine.audit import audit
 from unisono.engine.explain import message_of
 from unisono.engine.model.explanation import GangDoesNotFit, Planned, Reserved
 from unisono.engine.model.names import Instant, LocalQueueKey, NodeName, WorkloadKey
 from unisono.engine.model.node import Node
-from unisono.engine.model.plan import Admit, Date, Plan
+from unisono.engine.model.plan import Date, Plan
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.engine.model.reservation import Reservation
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.turns import Turn
-from unisono.engine.model.workload import Admission, PodSetAssignment, Workload
+from unisono.engine.model.workload import Workload
 from unisono.engine.rehearsal import rehearse
 from unisono.engine.state.changes import PolicySet, TimePassed, WorkloadGone, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
@@ -220,12 +220,13 @@ def test_the_auditor_sees_who_runs_into_one() -> None:
     state = cluster(Backfill(), MAINTENANCE, nodes=1)
     submit(state, job("long", 3))
     seen = snapshot(state)
-    assigned = PodSetAssignment(
-        name="main", count=1, flavors=(("gpu", "f"),), nodes=((NodeName("n1"), 1),)
-    )
     key = WorkloadKey("ns/long")
-    admit = Admit(workload=key, admission=Admission(queue="q", pod_sets=(assigned,)), charges=())
-    starts = Plan(based_on=seen.version, now=Instant(0), admissions=(admit,))
+    admitted = admit(job("long", 3))
+    (assigned,) = admitted.admission.pod_sets
+    placed = msgspec.structs.replace(assigned, nodes=((NodeName("n1"), 1),))
+    admission = msgspec.structs.replace(admitted.admission, pod_sets=(placed,))
+    admitted = msgspec.structs.replace(admitted, admission=admission)
+    starts = Plan(based_on=seen.version, now=Instant(0), admissions=(admitted,))
     assert "reserved" in {violation.rule for violation in audit(seen, starts)}
     early = Date(workload=key, start=Instant(HOUR), end=Instant(4 * HOUR))
     dated = Plan(based_on=seen.version, now=Instant(0), dates=(early,))
