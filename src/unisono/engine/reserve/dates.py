@@ -101,7 +101,7 @@ class OneDate:
     @property
     def count(self) -> int:
         """One or none."""
-        return self.shadow is not None
+        return 0 if self.shadow is None else 1
 
     def keep(self) -> Kept | None:
         """Keep the one date."""
