@@ -5,14 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tests.support.quota_builders import admit, pods, queue
+from tests.support.quota_builders import pods, queue
 from tests.support.quota_builders import snapshot as world
-from unisono.engine.audit import audit
 from unisono.engine.explain import message_of
 from unisono.engine.model.explanation import GangDoesNotFit, Planned, Reserved
 from unisono.engine.model.names import Instant, LocalQueueKey, NodeName, WorkloadKey
 from unisono.engine.model.node import Node
-from unisono.engine.model.plan import Date, Plan
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.engine.model.reservation import Reservation
 from unisono.engine.model.resources import amounts
@@ -220,22 +218,3 @@ def test_a_restored_state_decides_alike(way: Backfill | None) -> None:
     again = restore(snapshot(state))
     assert snapshot(again) == snapshot(state)
     assert running(again, 4) == running(state, 4)
-
-
-def test_the_auditor_sees_who_runs_into_one() -> None:
-    state = cluster(Backfill(), MAINTENANCE, nodes=1)
-    submit(state, job("long", 3))
-    seen = snapshot(state)
-    key = WorkloadKey("ns/long")
-    admitted = admit(job("long", 3))
-    (assigned,) = admitted.admission.pod_sets
-    placed = msgspec.structs.replace(assigned, nodes=((NodeName("n1"), 1),))
-    admission = msgspec.structs.replace(admitted.admission, pod_sets=(placed,))
-    admitted = msgspec.structs.replace(admitted, admission=admission)
-    starts = Plan(based_on=seen.version, now=Instant(0), admissions=(admitted,))
-    assert "reserved" in {violation.rule for violation in audit(seen, starts)}
-    early = Date(workload=key, start=Instant(HOUR), end=Instant(4 * HOUR))
-    dated = Plan(based_on=seen.version, now=Instant(0), dates=(early,))
-    assert {violation.rule for violation in audit(seen, dated)} == {"reserved"}
-    late = Date(workload=key, start=Instant(4 * HOUR), end=Instant(7 * HOUR))
-    assert audit(seen, msgspec.structs.replace(dated, dates=(late,))) == ()
