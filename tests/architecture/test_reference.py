@@ -118,6 +118,7 @@ EXAMPLES: tuple[Blocker, ...] = (
         nodes=2,
         limit_ms=7_200_000,
     ),
+    facts.ArrayLimit(array="ml/sweep", limit=2),
     facts.NotBefore(begin=_NOON),
     facts.DeadlineMissed(deadline=_NOON, limit_ms=7_200_000),
     facts.Held(by="user"),

@@ -8,6 +8,7 @@ from tests.scenarios.nodes import level
 from tests.scenarios.reading import Part
 from unisono.engine.model.policy import (
     AdmissionFairSharing,
+    Backfill,
     FairSharing,
     Placement,
     PodsReady,
@@ -25,6 +26,7 @@ def policy(part: Part) -> Policy:
         "anti_thrash",
         "strict",
         "placement",
+        "backfill",
     )
     found: dict[str, Any] = {}
     if "fair_sharing" in given:
@@ -36,6 +38,8 @@ def policy(part: Part) -> Policy:
         found["pods_ready"] = _pods_ready(given["pods_ready"])
     if "undeclared" in given:
         found["undeclared"] = given["undeclared"].one_of("Block", "Ignore")
+    if "backfill" in given:
+        found["backfill"] = _backfill(given["backfill"])
     if "placement" in given:
         found["placement"] = _placement(given["placement"])
     for switch in ("anti_thrash", "strict"):
@@ -65,6 +69,13 @@ def _pods_ready(part: Part) -> PodsReady:
     if "backoff_limit" in given:
         found["backoff_limit"] = given["backoff_limit"].whole()
     return PodsReady(**found)
+
+
+def _backfill(part: Part) -> Backfill | None:
+    if part.is_scalar():
+        return Backfill() if part.flag() else None
+    given = part.fields("dates")
+    return Backfill(dates=given["dates"].whole() if "dates" in given else None)
 
 
 def _placement(part: Part) -> Placement:

@@ -28,6 +28,7 @@ AREAS = {
     "quota": Area("quota.md", range(1, 81)),
     "gang": Area("placement.md", range(1, 31)),
     "turns": Area("turns.md", range(1, 10)),
+    "time": Area("time.md", range(1, 6)),
 }
 
 _OUT_OF_REACH = "out-of-reach.yaml"

@@ -47,6 +47,7 @@ from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import LabelSelector, Requirement, Taint, Toleration
 from unisono.engine.model.turns import Turn
 from unisono.engine.model.workload import Admission, Holding, PodSet, PodSetAssignment, Workload
+from unisono.kinds.arrays import read_array
 
 DEFAULT_FLAVOR = FlavorName("f")
 _QUOTA = re.compile(r"(?P<nominal>[^/]+)(/bl(?P<bl>[^/]+))?(/ll(?P<ll>[^/]+))?")
@@ -61,7 +62,7 @@ _WORKLOAD_FIELDS = (
     *("queue", "local", "namespace", "prio", "at", "sets", "together", "replaces", "copies"),
     "shrinks",
 )
-_LIMIT_FIELDS = ("max_execution", "turn")
+_LIMIT_FIELDS = ("max_execution", "turn", "limit", "begin", "deadline", "array")
 _RUNNING_FIELDS = ("since", "flavor", "flavors", "evicting", "admitted", "ready")
 
 
@@ -240,6 +241,7 @@ def workload(name: str, part: Part, *, created_at: Instant) -> Workload:
         outer = (*_WORKLOAD_FIELDS, *_LIMIT_FIELDS, *_RUNNING_FIELDS)
         rest = {field: value for field, value in part.value.items() if field not in outer}
         pod_sets = (_pod_set("main", Part(rest, part.path), name),)
+    array, array_limit = read_array(given["array"].text()) if "array" in given else ("", 0)
     return Workload(
         key=key_of(name, namespace),
         uid=name,
@@ -254,6 +256,11 @@ def workload(name: str, part: Part, *, created_at: Instant) -> Workload:
         if "max_execution" in given
         else None,
         turn=turn(given["turn"]) if "turn" in given else Turn(),
+        time_limit_ms=given["limit"].milliseconds() if "limit" in given else None,
+        begin_at=Instant(given["begin"].milliseconds()) if "begin" in given else None,
+        deadline=Instant(given["deadline"].milliseconds()) if "deadline" in given else None,
+        array=array,
+        array_limit=array_limit,
     )
 
 

@@ -86,7 +86,7 @@ def _classify(blocker: Blocker) -> tuple[Stage, Reason]:  # one line a fact
             return "hold", "OnHold"
         case facts.DeadlineMissed():
             return "hold", "Deactivated"
-        case facts.Held():
+        case facts.Held() | facts.ArrayLimit():
             return "hold", "OnHold"
         case facts.NotEntitled():
             return "config", "Misconfigured"
@@ -179,7 +179,7 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
             return f"with its limit of {lasting(limit)} it cannot end by {at(deadline)} any more"
         case facts.Reserved() as fact:
             return _reserved(fact)
-        case facts.Held() as fact:
+        case facts.Held() | facts.ArrayLimit() as fact:
             return held_sentence(fact)
         case facts.NotEntitled(code=code, problem=problem):
             return f"{code}: {problem}"
@@ -270,6 +270,8 @@ def outlook(blocker: Blocker) -> str:  # one line a fact
             return _earlier(blocker)
         case facts.NotBefore():
             return "time, or an earlier begin"
+        case facts.ArrayLimit():
+            return "nothing to do: it is next when one of them ends"
         case facts.NotEntitled():
             return "name another account, QOS or partition, or ask whoever keeps them"
         case facts.LimitReached() as fact:

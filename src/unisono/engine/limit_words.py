@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unisono.engine.model.explanation import Held, LimitReached
+from unisono.engine.model.explanation import ArrayLimit, Held, LimitReached
 from unisono.engine.order.accounts import describe
 
 
@@ -93,12 +93,15 @@ def limit_outlook(fact: LimitReached) -> str:
     return f"others end that count for {describe(fact.owner)}, or its limit is raised"
 
 
-def held_sentence(fact: Held) -> str:
-    """Say who holds a workload back.
+def held_sentence(fact: Held | ArrayLimit) -> str:
+    """Say who, or what, holds a workload back.
 
     >>> held_sentence(Held(by="admin"))
     'JobHeldAdmin: an administrator holds it back'
     """
+    if isinstance(fact, ArrayLimit):
+        most = f"at most {fact.limit} of array {fact.array} may run at a time"
+        return f"JobArrayTaskLimit: {most}, and as many run or are next"
     if fact.by == "admin":
         return "JobHeldAdmin: an administrator holds it back"
     return "JobHeldUser: its user holds it back"

@@ -23,6 +23,7 @@ from unisono.engine.model.node import NodePod
 from unisono.engine.model.queue import ClusterQueue, Flavor, LocalQueue
 from unisono.engine.model.workload import Holding, Workload
 from unisono.engine.reserve.history import History, alike, with_limit
+from unisono.kinds.arrays import array_of
 from unisono.kinds.candidates import KUEUE_WORKLOAD, Candidate, candidates
 from unisono.kinds.doors import Doors
 from unisono.kinds.kueue.workload_rules import (
@@ -231,6 +232,7 @@ def _from_candidate(
         created_at=_created_at(entry, around),
         active_s=active_seconds(entry.document.raw),
     )
+    array, array_limit = array_of(entry.metadata.annotations, entry.namespace, entry.notes)
     made = Workload(
         key=_key(candidate),
         uid=_uid(entry) + candidate.part,
@@ -249,6 +251,8 @@ def _from_candidate(
         limit_from=times.limit_from,
         begin_at=times.begin_at,
         deadline=times.deadline,
+        array=array,
+        array_limit=array_limit,
     )
     made = _limited(made, entry.name, around)
     behind = _queue_behind(door, around)

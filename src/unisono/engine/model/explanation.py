@@ -258,6 +258,13 @@ class Reserved(_Fact, frozen=True, kw_only=True):
     limit_ms: int  # how long the workload runs at most
 
 
+class ArrayLimit(_Fact, frozen=True, kw_only=True):
+    """As many of its array run, or stand in line before it, as may run at a time."""
+
+    array: str
+    limit: int
+
+
 class PodsNotReady(_Fact, frozen=True, kw_only=True):
     """Admission waits until the pods of an admitted workload are ready (blockAdmission)."""
 
@@ -324,6 +331,7 @@ Blocker = (
     | NotBefore
     | DeadlineMissed
     | Reserved
+    | ArrayLimit
     | Held
     | NotEntitled
     | LimitReached

@@ -111,6 +111,9 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     turn: Turn = Turn()  # whose it is, for the order by accounts (spec turns)
     # Its pods above the minimum may be taken from it while it runs, one by one.
     can_shrink: bool = False
+    # An array, and how many of its workloads may run at a time (spec time §9); empty: none.
+    array: str = ""
+    array_limit: int = 0
 
     @property
     def longest_ms(self) -> int | None:

@@ -19,7 +19,6 @@ from unisono.engine.ledger import Charges
 from unisono.engine.model.explanation import Blocker, Held
 from unisono.engine.model.names import Instant, LocalQueueKey, QueueName, WorkloadKey
 from unisono.engine.model.policy import Policy
-from unisono.engine.model.queue import LocalQueue
 from unisono.engine.model.workload import Holding, Workload
 from unisono.engine.order.lines import Waiting, kind_of
 from unisono.engine.quota.charges import charges_of
@@ -28,8 +27,10 @@ from unisono.engine.quota.tree import charge
 from unisono.engine.reserve.agenda import Agenda
 from unisono.engine.reserve.outlook import Outlook
 from unisono.engine.state import changes, turns
+from unisono.engine.state.arrays import ArrayBook
 from unisono.engine.state.clock import pass_time
 from unisono.engine.state.config import Config
+from unisono.engine.state.configuring import configure, set_local_queue
 from unisono.engine.state.doors import Door
 from unisono.engine.state.floor import Floor
 from unisono.engine.state.forest import Forest, recharge
@@ -63,14 +64,15 @@ class ClusterState:
         self.reserved = ReservationBook(self.config, self.timers)
         self.reserved.remind(now)
         self.shapes = Shapes()
-        self._doors_to: dict[QueueName, dict[LocalQueueKey, None]] = {}
-        self._stale_doors: dict[LocalQueueKey, None] = {}
-        self._everything_stale = False
+        self.doors_to: dict[QueueName, dict[LocalQueueKey, None]] = {}
+        self.stale_doors: dict[LocalQueueKey, None] = {}
+        self.everything_stale = False
         self.terms = Terms(self.config, self.timers)
         self.agenda = Agenda(self.policy.backfill)
         self.outlook = Outlook(self.floor)
         self.rota = Rota(self.books, self.head_of)
         self.turns = turns.TurnBook(self.config, now)
+        self.arrays = ArrayBook()
 
     @property
     def policy(self) -> Policy:
@@ -84,19 +86,19 @@ class ClusterState:
         self.version += 1
         match change:
             case changes.WorkloadWaits(workload):
-                self._reconfigure()
+                self.reconfigure()
                 self._release(workload.key)
-                self._reconfigure()  # a deleted queue goes with its last holding
+                self.reconfigure()  # a deleted queue goes with its last holding
                 self._enqueue(workload)
             case changes.WorkloadHolds(holding):
-                self._reconfigure()
+                self.reconfigure()
                 self._hold(holding)
             case changes.WorkloadGone(key):
-                self._reconfigure()
+                self.reconfigure()
                 self._release(key)
                 self._dequeue(key)
             case changes.TimePassed(now):
-                self._reconfigure()
+                self.reconfigure()
                 pass_time(self, now)
             case changes.NodeSet() | changes.NodeGone() | changes.PodOnNode() | changes.PodGone():
                 self.floor.apply(change)
@@ -108,62 +110,12 @@ class ClusterState:
             case changes.UsageSet(record):
                 self.turns.take_over(record)
             case changes.LocalQueueSet(local_queue):
-                self._set_local_queue(local_queue)
+                set_local_queue(self, local_queue)
             case changes.LocalQueueGone(key):
                 self.config.local_queues.pop(key, None)
-                self._stale_doors[key] = None
+                self.stale_doors[key] = None
             case _:
-                self._configure(change)
-
-    def _configure(self, change: changes.Configured) -> None:
-        """Take in what is configured; its consequences are drawn by `refresh`."""
-        config = self.config
-        match change:
-            case changes.QueueSet(queue):
-                if config.queues.get(queue.name) != queue:
-                    config.queues[queue.name] = queue
-                    self.forest.set_queue(queue)
-                    self._stale_doors.update(self._doors_to.get(queue.name, {}))
-            case changes.QueueGone(name):
-                if name in config.queues:
-                    self._close_queue(name)
-            case changes.CohortSet(cohort):
-                if config.cohorts.get(cohort.name) != cohort:
-                    config.cohorts[cohort.name] = cohort
-                    self.forest.set_cohort(cohort)
-            case changes.CohortGone(name):
-                if config.cohorts.pop(name, None) is not None:
-                    self.forest.clear_cohort(name)
-            case changes.PolicySet(policy):
-                reserved, config.policy = config.policy.reservations, policy
-                self.recent.use_policy()
-                turns.take_turns(self)
-                if reserved != policy.reservations:
-                    self._reserve_anew()
-                self._everything_stale = True
-            case _:
-                config.set_shared(change)
-                self._everything_stale = True
-
-    def _close_queue(self, name: QueueName) -> None:
-        """Delete a queue: nobody may enter, and it is gone once its last holding is."""
-        closed = msgspec.structs.replace(self.config.queues[name], terminating=True)
-        self.config.queues[name] = closed
-        self.forest.set_queue(closed)
-        self._stale_doors.update(self._doors_to.get(name, {}))
-        self._reconfigure()
-        self._drop_if_unused(self.books[name])
-
-    def _set_local_queue(self, local_queue: LocalQueue) -> None:
-        old = self.config.local_queues.get(local_queue.key)
-        if old == local_queue:
-            return
-        if old is not None:
-            self._doors_to[old.queue].pop(old.key, None)
-        self._doors_to.setdefault(local_queue.queue, {})[local_queue.key] = None
-        self.config.local_queues[local_queue.key] = local_queue
-        self.recent.note(local_queue)
-        self._stale_doors[local_queue.key] = None
+                configure(self, change)
 
     # --- workloads -------------------------------------------------------------------------------
 
@@ -184,7 +136,7 @@ class ClusterState:
         door = self.door(workload.queue)
         door.waiting[workload.key] = waiting
         refusal = self.turns.enter(workload, was_held=was_held)
-        blocker = own_blocker(workload, self.now) or refusal
+        blocker = self._blocker(workload, refusal)
         if blocker is not None:
             self.held[workload.key] = blocker
         elif door.book is not None:
@@ -192,6 +144,14 @@ class ClusterState:
         for instant in reminders(workload):
             if instant > self.now:
                 self.timers.remind(instant, workload.key)
+
+    def _blocker(self, workload: Workload, refusal: Blocker | None) -> Blocker | None:
+        """Return what keeps a workload out of every line; `refusal` is what its turn says."""
+        found = own_blocker(workload, self.now) or refusal
+        if found is not None:
+            self.arrays.leave(workload)
+            return found
+        return self.arrays.join(workload)
 
     def _line_up(self, waiting: Waiting, book: QueueBook) -> None:
         self.agenda.join(waiting, book)
@@ -206,7 +166,7 @@ class ClusterState:
             self._dequeue(key)
             self._enqueue(workload)
 
-    def _reserve_anew(self) -> None:
+    def reserve_anew(self) -> None:
         """Take in other reservations: who was alike to the old ones may not be to the new."""
         self.reserved.renew(self.now)
         for waiting in [*self.waiting.values()]:
@@ -224,6 +184,7 @@ class ClusterState:
         if waiting.line is not None and door.book is not None:
             self._leave_line(waiting, door.book)
         self.turns.leave(key)
+        self.arrays.leave(waiting.workload)
         self.shapes.give_back(waiting.shape)
         self._tidy(door)
 
@@ -282,6 +243,7 @@ class ClusterState:
         self.floor.seat(running)
         self.agenda.starts(running)
         self.turns.start(holding)
+        self.arrays.start(holding.workload)
         self._note_terms(running)
         for shut in (book, door):
             if shut.blocker is not None:
@@ -321,6 +283,7 @@ class ClusterState:
         del door.running[key]
         self.agenda.ended(running)
         self.terms.forget(key)
+        self.arrays.stop(running.holding.workload)
         for cell, amount in running.charges:
             charge(cell, -amount)
         if self.floor.unseat(running):
@@ -330,7 +293,7 @@ class ClusterState:
         turns.unbar(self, self.turns.stop(key))
         if self.terms.no_longer_unready(key):
             self._look_everywhere()
-        self._drop_if_unused(book)
+        self.drop_if_unused(book)
         self._tidy(door)
 
     def _tidy(self, door: Door) -> None:
@@ -339,12 +302,12 @@ class ClusterState:
             self.doors.pop(door.key, None)
             self.stopped.pop(door, None)
 
-    def _drop_if_unused(self, book: QueueBook) -> None:
+    def drop_if_unused(self, book: QueueBook) -> None:
         """Forget a deleted queue, or one that never was, once its last holding is gone."""
         name = book.spec.name
         if book.spec.terminating and not book.running:
             self.config.queues.pop(name, None)
-            self._stale_doors.update(self._doors_to.get(name, {}))
+            self.stale_doors.update(self.doors_to.get(name, {}))
             self.forest.drop_queue(name)
             self.rota.ready.pop(book, None)
             self.stopped.pop(book, None)
@@ -355,7 +318,7 @@ class ClusterState:
         """Look at one workload again: an instant that it waited for has come."""
         key = waiting.workload.key
         book = self.doors[waiting.workload.queue].book
-        blocker = own_blocker(waiting.workload, self.now) or self.turns.blocker(key)
+        blocker = self._blocker(waiting.workload, self.turns.blocker(key))
         if blocker is not None:
             if waiting.line is not None and book is not None:
                 self._leave_line(waiting, book)
@@ -373,23 +336,26 @@ class ClusterState:
 
     def refresh(self) -> None:
         """Draw the consequences of what was configured and of what came free."""
-        self._reconfigure()
+        self.reconfigure()
         for key in self.turns.settle():
             self.wake_workload(self.waiting[key])
+        while stirred := self.arrays.settle():
+            for key in stirred:
+                self.wake_workload(self.waiting[key])
         self.rota.settle()
 
-    def _reconfigure(self) -> None:
+    def reconfigure(self) -> None:
         """Draw the consequences of what was configured; free when nothing was."""
-        if self._everything_stale:
-            self._everything_stale = False
+        if self.everything_stale:
+            self.everything_stale = False
             self.agenda = Agenda(self.policy.backfill)
             self.agenda.hear(self.running.values(), self.doors.values())
             self.forest.mark_everything()
-            self._stale_doors.update(dict.fromkeys(self.doors))
+            self.stale_doors.update(dict.fromkeys(self.doors))
         for book in self.forest.relink():
             self._reopen(book)
-        if self._stale_doors:
-            stale, self._stale_doors = self._stale_doors, {}
+        if self.stale_doors:
+            stale, self.stale_doors = self.stale_doors, {}
             for key in stale:
                 if key in self.doors:
                     self._open_or_shut(self.doors[key])

@@ -28,6 +28,7 @@ from unisono.engine.model.names import (
 )
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.resources import Amounts, amounts
+from unisono.kinds.arrays import array_of
 from unisono.kinds.conditions import Condition, condition
 from unisono.kinds.core.pod_sets import TemplateSet, check_template_sets, pod_sets
 from unisono.kinds.kueue.topology_assignment import is_sound
@@ -159,6 +160,7 @@ def workload_of(
     times = times_of(
         annotations, context.notes, created_at=created_at, active_s=_active_seconds(annotations)
     )
+    array, array_limit = array_of(annotations, context.namespace, context.notes)
     return engine.Workload(
         key=WorkloadKey(f"{context.namespace}/{workload.metadata.name}"),
         uid=uid,
@@ -186,6 +188,8 @@ def workload_of(
         limit_from=times.limit_from,
         begin_at=times.begin_at,
         deadline=times.deadline,
+        array=array,
+        array_limit=array_limit,
     )
 
 

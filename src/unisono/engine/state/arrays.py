@@ -1,0 +1,99 @@
+"""Arrays: workloads of which only so many may run at a time (spec time §9).
+
+Of those that wait only as many stand in line as may still start; the others are held back. So
+nothing that decides has to know about arrays, and no cycle can start too many.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from dataclasses import dataclass, field
+
+from unisono.engine.model.explanation import ArrayLimit
+from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.workload import Workload
+
+# Place among the tasks of an array: priority, time, job id, task, uid; then key and limit.
+_Task = tuple[int, Instant, int, int, str, WorkloadKey, int]
+
+
+@dataclass(slots=True)
+class _Array:
+    """Tasks that run, those that could stand in line, and those that do."""
+
+    running: dict[WorkloadKey, None] = field(default_factory=dict)
+    tasks: list[_Task] = field(default_factory=list)
+    in_line: set[WorkloadKey] = field(default_factory=set)
+
+    def first(self) -> list[WorkloadKey]:
+        """Return who may stand in line; the limit is what the first task says."""
+        if not self.tasks:
+            return []
+        room = max(0, self.tasks[0][-1] - len(self.running))
+        return [task[-2] for task in self.tasks[:room]]
+
+
+class ArrayBook:
+    """All arrays with tasks that wait or run."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, _Array] = {}
+        self._changed: dict[str, None] = {}
+
+    def join(self, workload: Workload) -> ArrayLimit | None:
+        """Let a workload that nothing else holds back wait; say whether its array does."""
+        if not workload.array:
+            return None
+        array = self._array(workload)
+        task = _task(workload)
+        if task not in array.tasks:
+            insort(array.tasks, task)
+        if workload.key in array.first():
+            array.in_line.add(workload.key)
+            return None
+        array.in_line.discard(workload.key)
+        return ArrayLimit(array=workload.array, limit=workload.array_limit)
+
+    def leave(self, workload: Workload) -> None:
+        """Let a workload wait no longer, or be held back by something else."""
+        if workload.array in self._arrays:
+            array = self._array(workload)
+            array.in_line.discard(workload.key)
+            if (task := _task(workload)) in array.tasks:
+                array.tasks.remove(task)
+
+    def start(self, workload: Workload) -> None:
+        """Count a workload that holds quota."""
+        if workload.array:
+            self._array(workload).running[workload.key] = None
+
+    def stop(self, workload: Workload) -> None:
+        """Count it no longer."""
+        if workload.array in self._arrays:
+            self._array(workload).running.pop(workload.key, None)
+
+    def settle(self) -> list[WorkloadKey]:
+        """Return who has to be looked at: those who may stand in line now, or may not any more."""
+        found: list[WorkloadKey] = []
+        changed, self._changed = self._changed, {}
+        for name in changed:
+            array = self._arrays[name]
+            first = array.first()
+            found += sorted(array.in_line.difference(first))
+            found += [key for key in first if key not in array.in_line]
+            if not array.running and not array.tasks:
+                del self._arrays[name]
+        return found
+
+    def _array(self, workload: Workload) -> _Array:
+        self._changed[workload.array] = None
+        array = self._arrays.get(workload.array)
+        if array is None:
+            array = self._arrays[workload.array] = _Array()
+        return array
+
+
+def _task(workload: Workload) -> _Task:
+    turn = workload.turn
+    place = (-workload.priority, workload.position_time, turn.number, turn.task, workload.uid)
+    return (*place, workload.key, workload.array_limit)

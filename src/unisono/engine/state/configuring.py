@@ -1,0 +1,72 @@
+"""What is configured: queues, cohorts, local queues, the policy, and what others refer to.
+
+Only the objects are taken in here; their consequences are drawn by `ClusterState.refresh`, so that
+many edits cost what one does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from unisono.engine.model.names import QueueName
+from unisono.engine.model.queue import LocalQueue
+from unisono.engine.state import changes, turns
+
+if TYPE_CHECKING:
+    from unisono.engine.state.cluster import ClusterState
+
+
+def configure(state: ClusterState, change: changes.Configured) -> None:
+    """Take in what is configured."""
+    config = state.config
+    match change:
+        case changes.QueueSet(queue):
+            if config.queues.get(queue.name) != queue:
+                config.queues[queue.name] = queue
+                state.forest.set_queue(queue)
+                state.stale_doors.update(state.doors_to.get(queue.name, {}))
+        case changes.QueueGone(name):
+            if name in config.queues:
+                _close_queue(state, name)
+        case changes.CohortSet(cohort):
+            if config.cohorts.get(cohort.name) != cohort:
+                config.cohorts[cohort.name] = cohort
+                state.forest.set_cohort(cohort)
+        case changes.CohortGone(name):
+            if config.cohorts.pop(name, None) is not None:
+                state.forest.clear_cohort(name)
+        case changes.PolicySet(policy):
+            reserved, config.policy = config.policy.reservations, policy
+            state.recent.use_policy()
+            turns.take_turns(state)
+            if reserved != policy.reservations:
+                state.reserve_anew()
+            state.everything_stale = True
+        case _:
+            config.set_shared(change)
+            state.everything_stale = True
+
+
+def _close_queue(state: ClusterState, name: QueueName) -> None:
+    """Delete a queue: nobody may enter, and it is gone once its last holding is."""
+    closed = msgspec.structs.replace(state.config.queues[name], terminating=True)
+    state.config.queues[name] = closed
+    state.forest.set_queue(closed)
+    state.stale_doors.update(state.doors_to.get(name, {}))
+    state.reconfigure()
+    state.drop_if_unused(state.books[name])
+
+
+def set_local_queue(state: ClusterState, local_queue: LocalQueue) -> None:
+    """Take in where a local queue leads."""
+    old = state.config.local_queues.get(local_queue.key)
+    if old == local_queue:
+        return
+    if old is not None:
+        state.doors_to[old.queue].pop(old.key, None)
+    state.doors_to.setdefault(local_queue.queue, {})[local_queue.key] = None
+    state.config.local_queues[local_queue.key] = local_queue
+    state.recent.note(local_queue)
+    state.stale_doors[local_queue.key] = None

@@ -1,0 +1,24 @@
+"""More of an array than may run at a time are caught."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tests.support.audit_asserts import breaks, passes
+from tests.support.quota_builders import admit, job, plan, queue, running, snapshot
+from unisono.engine.model.snapshot import Snapshot
+from unisono.engine.model.workload import Workload
+
+A, B = (msgspec.structs.replace(job(name, "q"), array="ns/sweep", array_limit=1) for name in "ab")
+
+
+def cluster(*waiting: Workload, holding: Workload | None = None) -> Snapshot:
+    holdings = () if holding is None else (running(holding),)
+    return snapshot(queue("q", "9"), waiting=waiting, holdings=holdings)
+
+
+def test_who_starts_and_who_runs_count_together() -> None:
+    passes(cluster(A), plan(admissions=(admit(A),)))
+    breaks("array", cluster(B, holding=A), plan(admissions=(admit(B),)))
+    other = msgspec.structs.replace(A, array="ns/other")
+    passes(cluster(B, holding=other), plan(admissions=(admit(B),)))
