@@ -20,6 +20,7 @@ from unisono.cli.inprocess import InProcess
 from unisono.control.assembly import INDEXES, KINDS, LANES, embedded
 from unisono.control.driver import Task
 from unisono.control.live import Live
+from unisono.engine.cycle import Decides, plan
 from unisono.kinds.settings import DEFAULTS, Settings
 from unisono.kube.client import Client
 from unisono.kube.connect import client_over
@@ -47,7 +48,9 @@ class Pods:
 
 
 @contextlib.asynccontextmanager
-async def controlling(api: Api, pods: Pods, settings: Settings = DEFAULTS) -> AsyncIterator[None]:
+async def controlling(
+    api: Api, pods: Pods, settings: Settings = DEFAULTS, *, decides: Decides = plan
+) -> AsyncIterator[None]:
     """Run them while the block lasts."""
     clock = RealClock()
     client = client_over(
@@ -75,7 +78,8 @@ async def controlling(api: Api, pods: Pods, settings: Settings = DEFAULTS) -> As
     # Commands of manifests become processes of ours only where somebody asked for that.
     runner = _process_runner(pods, addresses, clock) if pods.manner == "process" else None
     kubelets = (kubelet,) if runner is None else (kubelet, runner.kubelet, runner.checkpoints)
-    assembly = embedded(live.view, settings, epoch=await _next_epoch(client))
+    epoch = await _next_epoch(client)
+    assembly = embedded(live.view, settings, epoch=epoch, decides=decides)
     driver = live.driver((*assembly.controllers, *kubelets), LANES)
     if runner is not None:
         name = runner.kubelet.name

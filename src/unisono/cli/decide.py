@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from datetime import datetime
+from pathlib import Path
 
 import msgspec
 
@@ -16,6 +17,8 @@ from unisono.cli.collector import calm_collector
 from unisono.cli.decision import Decision, decision
 from unisono.cli.decision_text import render
 from unisono.cli.files import files_of
+from unisono.cli.recording import recorder
+from unisono.engine.cycle import Decides, plan
 from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.names import Instant
 from unisono.engine.rehearsal import MOST_CYCLES, one_cycle, rehearse
@@ -62,6 +65,9 @@ def parser() -> argparse.ArgumentParser:
         "--now", metavar="TIME", help="decide as of this instant, like 2026-01-01T12:00:00Z"
     )
     made.add_argument(
+        "--record", type=Path, metavar="DIR", help="record the decisions for `unisono replay`"
+    )
+    made.add_argument(
         "-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: text"
     )
     return made
@@ -76,16 +82,20 @@ def run(arguments: argparse.Namespace) -> int:
     world = read_world(files, now=now)
     if world.problems:
         raise InvalidManifest("", "\n".join(problem.line() for problem in world.problems))
-    answer = decide(world, now, until_stable=arguments.until_stable)
+    decides = plan if arguments.record is None else recorder(arguments.record).plan
+    answer = decide(world, now, until_stable=arguments.until_stable, decides=decides)
     sys.stdout.write(_show(answer, arguments.output))
     return 0
 
 
-def decide(world: World, now: Instant, *, until_stable: bool) -> Decision:
+def decide(world: World, now: Instant, *, until_stable: bool, decides: Decides = plan) -> Decision:
     """Rehearse one cycle, or all until nothing changes, on what the manifests describe."""
     state = restore(world.snapshot)
     calm_collector()
-    plans = rehearse(state, now) if until_stable else [one_cycle(state, now)[0]]
+    if until_stable:
+        plans = rehearse(state, now, decides=decides)
+    else:
+        plans = [one_cycle(state, now, decides=decides)[0]]
     warnings = list(world.warnings)
     if len(plans) >= MOST_CYCLES:
         message = f"workloads still displace each other after {MOST_CYCLES} cycles; stopped there"

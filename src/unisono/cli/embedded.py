@@ -38,6 +38,7 @@ from unisono.cli.chosen_policy import Chosen
 from unisono.cli.controllers import Pods, controlling
 from unisono.cli.ids import chance, new_uid
 from unisono.cli.instance import Instance, InstanceError
+from unisono.engine.cycle import Decides, plan
 from unisono.kinds.settings import Settings
 from unisono.kinds.submission import settings_from
 from unisono.runner.choice import Manner
@@ -59,6 +60,7 @@ class Choices:
     speed: float = 1.0  # of simulated pods
     is_power_safe: bool = True
     policy: Chosen | None = None
+    decides: Decides = plan  # or somebody who also records decisions
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ async def running(
         async with (
             serving(front, sock, certificate),
             _tidying(api),
-            controlling(api, pods, settings),
+            controlling(api, pods, settings, decides=choices.decides),
         ):
             yield Running(api, url)
         await store.landed()

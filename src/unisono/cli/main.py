@@ -66,6 +66,7 @@ COMMANDS = (
     Command("workloads", "unisono.cli.workloads", "list what waits and runs, in queue order"),
     Command("nodes", "unisono.cli.nodes", "list nodes and what is used of them"),
     Command("decide", "unisono.cli.decide", "say what would be admitted, evicted and left waiting"),
+    Command("replay", "unisono.cli.replay", "make recorded decisions again, and tell one of them"),
     Command("sim", "unisono.cli.sim", "replay traces in virtual time, compare policies"),
     Command("crds", "unisono.cli.crds", "print our kinds as CustomResourceDefinitions"),
     Command("controller", "unisono.cli.controller", "run our controllers on a real cluster"),

@@ -80,6 +80,13 @@ def parser() -> argparse.ArgumentParser:
         "given, or none",
     )
     found.add_argument(
+        "--record",
+        type=Path,
+        default=None,
+        metavar="DIR",
+        help="record every decision there, for `unisono replay` (bounded: the oldest ones go)",
+    )
+    found.add_argument(
         "--users",
         type=Path,
         default=None,
@@ -181,11 +188,14 @@ async def _until_stopped(
 ) -> None:
     from unisono.cli.collector import calm_collector
     from unisono.cli.embedded import Choices, running
+    from unisono.cli.recording import recorder
+    from unisono.engine.cycle import plan
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
+    decides = plan if arguments.record is None else recorder(arguments.record).plan
     choices = Choices(
         port=arguments.port,
         listen=arguments.listen,
@@ -194,6 +204,7 @@ async def _until_stopped(
         speed=arguments.speed,
         is_power_safe=not arguments.fast_commit,
         policy=policy,
+        decides=decides,
     )
     async with running(instance, choices, nodes) as cluster:
         port = int(cluster.url.rpartition(":")[2])

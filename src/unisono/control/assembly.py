@@ -64,6 +64,7 @@ from unisono.control.scheduler.loop import Scheduler
 from unisono.control.scheduler.reading import Manifests
 from unisono.control.view import Index, View
 from unisono.control.watchdog import Watchdog
+from unisono.engine.cycle import Decides, plan
 from unisono.kinds.settings import Settings
 from unisono.kube.mapping import Kind
 
@@ -162,27 +163,42 @@ class Assembly:
     controllers: Sequence[Controller]
 
 
-def embedded(view: View, settings: Settings, *, epoch: int = 1) -> Assembly:
+def embedded(
+    view: View, settings: Settings, *, epoch: int = 1, decides: Decides = plan
+) -> Assembly:
     """Return the controllers of an embedded cluster: we schedule everything and run every kind.
 
-    `epoch` counts those who led before, this one included.
+    `epoch` counts those who led before, this one included; `decides` may also record decisions.
     """
-    return _assembled(view, settings, epoch, OPERATORS, is_alone=True)
+    return _assembled(view, settings, epoch, OPERATORS, is_alone=True, decides=decides)
 
 
-def cluster(view: View, settings: Settings, *, epoch: int, operators: Collection[str]) -> Assembly:
+def cluster(
+    view: View,
+    settings: Settings,
+    *,
+    epoch: int,
+    operators: Collection[str],
+    decides: Decides = plan,
+) -> Assembly:
     """Return the controllers for a real cluster, which keeps its nodes and runs its Jobs itself.
 
     Stock kube-scheduler is at work there, so pods of queued jobs are held back by a gate. Kinds
     whose operator is not among `operators` are run by somebody else.
     """
-    return _assembled(view, settings, epoch, operators, is_alone=False)
+    return _assembled(view, settings, epoch, operators, is_alone=False, decides=decides)
 
 
 def _assembled(
-    view: View, settings: Settings, epoch: int, operators: Collection[str], *, is_alone: bool
+    view: View,
+    settings: Settings,
+    epoch: int,
+    operators: Collection[str],
+    *,
+    is_alone: bool,
+    decides: Decides,
 ) -> Assembly:
-    scheduler = Scheduler(view, settings, epoch=epoch, places_strays=is_alone)
+    scheduler = Scheduler(view, settings, epoch=epoch, places_strays=is_alone, decides=decides)
     runs_volcano = "volcano" in operators
     adapters: Sequence[JobAdapter] = (
         BatchJobs(),

@@ -16,7 +16,7 @@ events) makes the plan true. Spec quota §6. The same state gives the same plan,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from unisono.engine.awaiting import waiting_for
@@ -46,6 +46,8 @@ from unisono.engine.state.tenancy import Tenant
 from unisono.engine.stops import stops_due
 
 NO_RULES = PreemptionRules()
+# How a cycle is decided: by `plan`, or by somebody who also records it.
+Decides = Callable[[ClusterState, Instant], Plan]
 
 
 def plan(state: ClusterState, now: Instant) -> Plan:
@@ -143,6 +145,7 @@ class Cycle:
     awaits: list[Await] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     victims: dict[WorkloadKey, None] = field(default_factory=dict)
+    taken: dict[WorkloadKey, None] = field(default_factory=dict)  # of them, off the ledger already
     claims: dict[TreeBook, _Claims] = field(default_factory=dict)
     leaving: list[Tenant] = field(default_factory=list)  # pods of victims, still on their nodes
     touched: list[Node] = field(default_factory=list)  # queues that lost usage to the last decision
@@ -229,6 +232,7 @@ class Cycle:
         admission = admission_of(nominee)
         self._seat(nominee, admission)
         victims = tuple(named(target) for target in nominee.targets)
+        self.taken.update(dict.fromkeys(victim.workload for victim in victims))
         self.victims.update(dict.fromkeys(victim.workload for victim in victims))
         self.preemptions.append(Preempt(workload=nominee.key, admission=admission, victims=victims))
         self._wait(nominee, "sticky", (waiting_for_victims(victims),))

@@ -99,6 +99,7 @@ def nominate(
     gone: frozenset[WorkloadKey] = frozenset(),
     allowed: Allowed | None = None,
     start: Instant | None = None,
+    displaces: bool = True,
 ) -> Nominee:
     """Judge one head. `gone` and `allowed` narrow a second look within the same cycle.
 
@@ -120,6 +121,7 @@ def nominate(
         book_of=state.forest.book_at,
         usage_of=book.lines.usage_of,
         gone=gone,
+        displaces=displaces,
         find_place=seeker.fits if seeker is not None else None,
     )
     mark = ledger.mark()
@@ -171,7 +173,7 @@ def affordable(
         ledger=ledger,
         book_of=state.forest.book_at,
         usage_of=book.lines.usage_of,
-        gone=frozenset(),
+        displaces=False,
         find_place=None,
     )
     menu = menu_of(state, book, waiting.shape)

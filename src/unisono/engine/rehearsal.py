@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from unisono.engine.audit import Standing, audit
-from unisono.engine.cycle import plan
+from unisono.engine.cycle import Decides, plan
 from unisono.engine.lifecycle import after_preemption, after_stop
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan, Stop, evictions, shrinks
@@ -27,23 +27,30 @@ class BrokenPlan(AssertionError):
     """The auditor found a plan that breaks an invariant: a bug in the engine."""
 
 
-def one_cycle(state: ClusterState, now: Instant, *, checked: bool = True) -> tuple[Plan, bool]:
+def one_cycle(
+    state: ClusterState, now: Instant, *, checked: bool = True, decides: Decides = plan
+) -> tuple[Plan, bool]:
     """Decide and file one cycle; victims stay on their way out. Say whether it changed anything."""
     if now > state.now:
         state.apply(TimePassed(now))
-    made = plan(state, now)
+    made = decides(state, now)
     if checked:
         refuse_if_broken(state, made)
     return made, carry_out(state, made)
 
 
 def rehearse(
-    state: ClusterState, now: Instant, *, most_cycles: int = MOST_CYCLES, checked: bool = True
+    state: ClusterState,
+    now: Instant,
+    *,
+    most_cycles: int = MOST_CYCLES,
+    checked: bool = True,
+    decides: Decides = plan,
 ) -> list[Plan]:
     """Decide until a cycle changes nothing; return the plans that changed something."""
     made: list[Plan] = []
     while len(made) < most_cycles:
-        current, changed = one_cycle(state, now, checked=checked)
+        current, changed = one_cycle(state, now, checked=checked, decides=decides)
         if not changed:
             break
         made.append(current)

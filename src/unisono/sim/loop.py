@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from unisono.engine.cycle import plan
+from unisono.engine.cycle import Decides, plan
 from unisono.engine.explain import message_of
 from unisono.engine.model.names import Instant
 from unisono.engine.model.node import Node
@@ -76,9 +76,11 @@ def simulate(
     clock: Callable[[], float] | None = None,
     progress: Progress | None = None,
     complain: Callable[[str], None] | None = None,
+    decides: Decides = plan,
 ) -> Outcome:
     """Replay a trace under a policy; `checked` asks the auditor about every plan."""
     run = _Run(trace, nodes, rules, restarts or Restarts(), spans=spans, checked=checked)
+    run.decides = decides
     began = clock() if clock is not None else 0.0
     run.go(progress)
     spent = clock() - began if clock is not None else 0.0
@@ -114,6 +116,7 @@ class _Run:
         self.preemptions = np.zeros(count, np.int64)
         self.reclaims = np.zeros(count, np.int64)
         self.passes = 0
+        self.decides: Decides = plan
         self.decisions = 0
         self.log = _Log()
         self._checked = checked
@@ -165,7 +168,7 @@ class _Run:
         """Decide until nothing changes."""
         one_pass_is_all = self.rules.policy.backfill is not None
         for _ in range(MOST_CYCLES):
-            made = plan(self.state, instant)
+            made = self.decides(self.state, instant)
             self.passes += 1
             if self._checked:
                 refuse_if_broken(self.state, made)

@@ -78,6 +78,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--restore", type=float, default=0.0, metavar="S", help="what that costs")
     parser.add_argument("--audit", action="store_true", help="ask the auditor about every plan")
     parser.add_argument("--save", metavar="DIR", help="write outcomes for `sim show`")
+    parser.add_argument(
+        "--record",
+        type=Path,
+        metavar="DIR",
+        help="record every decision for `unisono replay`; in a folder for each of several runs",
+    )
     add_reading(parser)
     add_showing(parser)
 
@@ -104,7 +110,9 @@ def run(arguments: argparse.Namespace) -> int:
     _tell_dropped(traces[0][1], arguments)
     nodes = _nodes(arguments, traces[0][1])
     outcomes = [
-        _replay(trace, nodes, rules, arguments, seed) for rules in chosen for seed, trace in traces
+        _replay(trace, nodes, rules, arguments, seed, is_one=len(chosen) * len(traces) == 1)
+        for rules in chosen
+        for seed, trace in traces
     ]
     if arguments.save:
         _save(outcomes, Path(arguments.save))
@@ -168,10 +176,19 @@ def _replay(
     rules: Rules,
     arguments: argparse.Namespace,
     seed: int,
+    *,
+    is_one: bool,
 ) -> Outcome:
     from unisono.cli.clock import cpu_seconds
+    from unisono.engine.cycle import plan
     from unisono.sim.loop import Restarts, simulate
 
+    decides = plan
+    if arguments.record is not None:
+        from unisono.cli.recording import recorder
+
+        place = arguments.record if is_one else arguments.record / f"{rules.name}-{seed}"
+        decides = recorder(place).plan
     return simulate(
         trace,
         nodes,
@@ -183,6 +200,7 @@ def _replay(
         clock=cpu_seconds,
         progress=_progress(rules.name),
         complain=lambda text: print(f"{rules.name}: {text}", file=sys.stderr),
+        decides=decides,
     )
 
 

@@ -38,7 +38,7 @@ from unisono.control.scheduler.unexamined import Unexamined
 from unisono.control.shrinking import telling
 from unisono.control.view import View
 from unisono.engine.audit import Standing
-from unisono.engine.cycle import plan
+from unisono.engine.cycle import Decides, plan
 from unisono.engine.model.explanation import Explanation, GangDoesNotFit
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.plan import Plan, evictions, shrinks
@@ -65,12 +65,20 @@ class Scheduler:
     name = "scheduler"
 
     def __init__(
-        self, view: View, settings: Settings, *, epoch: int = 1, places_strays: bool = False
+        self,
+        view: View,
+        settings: Settings,
+        *,
+        epoch: int = 1,
+        places_strays: bool = False,
+        decides: Decides = plan,
     ) -> None:
         """Begin with an empty state; everything in the view has to be told by `changed`.
 
         With `places_strays` we are the only scheduler: pods that are in no queue get nodes, too.
+        `decides` may be somebody who also records decisions.
         """
+        self._decides = decides
         self._operator = OperatorPolicy(settings)
         settings = _living(settings)
         self._translator = Translator(view, settings, places_strays=places_strays)
@@ -105,7 +113,7 @@ class Scheduler:
             yield Breathe()
         yield from self._repair(view, now)
         for _ in range(_MOST_CYCLES):
-            made = plan(self.state, instant)
+            made = self._decides(self.state, instant)
             self.cycles += 1
             refuse_if_broken(self.state, made, self._standing)
             asked = {

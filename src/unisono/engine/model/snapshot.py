@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.names import Instant, QueueName, WorkloadKey
 from unisono.engine.model.node import Node, NodePod, Topology
 from unisono.engine.model.plan import Wait
@@ -56,7 +57,11 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     # queues with nothing new to examine. Without it a decision would start from scratch.
     admitted_lately: tuple[Amounts, ...] = ()  # requests of pods, for scoring by fragmentation
     verdicts: tuple[Wait, ...] = ()
+    # With backfill: of all workloads of one kind, the newest verdict; the first of them is named.
+    shared_verdicts: tuple[Explanation, ...] = ()
     asleep: tuple[QueueName, ...] = ()
+    # Instants at which a workload is looked at again; some only because of what it was before.
+    reminders: tuple[tuple[Instant, WorkloadKey], ...] = ()
     # What accounts, users and QOS used so far, and since when those who need leave to age do so.
     usage: tuple[UsageRecord, ...] = ()
     accruing: tuple[tuple[WorkloadKey, Instant], ...] = ()

@@ -33,6 +33,7 @@ class VictimSearch:
     book_of: BookOf
     usage_of: UsageOf | None
     gone: frozenset[WorkloadKey] = frozenset()
+    displaces: bool = True  # False: it looks at another time, when nobody has to leave
     # Says whether an assignment finds nodes as things are on the ledger; None without nodes.
     find_place: Callable[[Assignment], bool] | None = None
 
@@ -47,12 +48,12 @@ class VictimSearch:
     def has_rules(self) -> bool:
         """Say whether the queue has any rule by which others may be displaced."""
         rules = self.book.spec.preemption
-        return rules.within_queue != "Never" or rules.reclaim != "Never"
+        return self.displaces and (rules.within_queue != "Never" or rules.reclaim != "Never")
 
     def may_try(self, cell: Cell, wanted: int, *, may_reclaim: bool) -> bool:
         """Say whether the rules allow looking for victims for this much of an account."""
         rules = self.book.spec.preemption
-        return (
+        return self.displaces and (
             cell.nominal >= wanted
             or may_reclaim
             or rules.borrow.policy != "Never"

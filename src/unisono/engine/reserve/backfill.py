@@ -45,7 +45,7 @@ def plan_in_time(state: ClusterState, now: Instant) -> Plan:
     cycle.victims.update(dict.fromkeys(stop.workload for stop in stops))
     if state.turns.desk is not None:
         state.agenda.shake()  # turns move with time: what the last pass found out is out of date
-    done = _Pass(state, cycle, now, rules, dates_for(state, cycle.ledger, now))
+    done = _Pass(state, cycle, now, rules, dates_for(state, cycle, now))
     done.go()
     cycle.ledger.rollback()
     state.agenda.draft(state.version, done.dates.keep())
@@ -64,7 +64,7 @@ def plan_in_time(state: ClusterState, now: Instant) -> Plan:
 def try_in_time(state: ClusterState, now: Instant, rules: Backfill) -> list[Wait]:
     """Look at everybody on the agenda as a pass would, and change nothing; return who waits."""
     cycle = Cycle(state, now, Ledger(state.floor.tenancy))
-    done = _Pass(state, cycle, now, rules, dates_for(state, cycle.ledger, now))
+    done = _Pass(state, cycle, now, rules, dates_for(state, cycle, now))
     done.go()
     cycle.ledger.rollback()
     return cycle.waits
@@ -101,7 +101,33 @@ class _Pass:
             self._look(waiting, group)
 
     def _whom(self) -> Iterator[tuple[Waiting, Group]]:
-        """Yield whom to look at, in turn."""
+        """Yield whom to look at: who made others leave, and then everybody in turn."""
+        first = self._claimants()
+        yield from first
+        done = {waiting.workload.key for waiting, _ in first}
+        for waiting, group in self._in_turn():
+            if waiting.workload.key not in done:
+                yield waiting, group
+
+    def _claimants(self) -> list[tuple[Waiting, Group]]:
+        """Return who made others leave: nobody else may take the place first (spec quota §18.2a).
+
+        Otherwise a victim, back in line at its old place, would only have to leave again.
+        """
+        state, policy = self.state, self.state.policy
+        if state.turns.desk is not None or self.dates.are_known:
+            return []  # they go first there, too; or nothing has moved since they were looked at
+        if policy.strict or not policy.anti_thrash:
+            return []
+        found = []
+        for book in state.rota.claimants:
+            waiting = state.waiting.get(book.lines.sticky) if book.lines.sticky else None
+            if waiting is not None and waiting.line is not None and book.blocker is None:
+                found.append((waiting, state.agenda.groups[book.spec.name, kind_of(waiting)]))
+        return sorted(found, key=lambda pair: _turn(pair[0]))
+
+    def _in_turn(self) -> Iterator[tuple[Waiting, Group]]:
+        """Yield everybody who is worth a look, in turn."""
         agenda = self.state.agenda
         if self.state.turns.desk is not None:
             for book, waiting in everybody_in_turn(self.state):
@@ -180,7 +206,7 @@ class _Pass:
                     return
                 blockers = self._elsewhere(waiting, group, end, limit)
             else:
-                nominee = nominate(self.state, group.book, waiting, self.cycle.ledger, self.now)
+                nominee = self._nominate(waiting, group)
                 blockers = self._decide(nominee, group, end, limit)
             if blockers is None:
                 return
@@ -198,12 +224,18 @@ class _Pass:
             blockers = (planned, *blockers)
         self._wait(waiting, group, blockers)
 
+    def _nominate(self, waiting: Waiting, group: Group) -> Nominee:
+        """Judge one workload as things are by now; those who leave already leave only once."""
+        cycle = self.cycle
+        gone = frozenset(cycle.victims)
+        return nominate(self.state, group.book, waiting, cycle.ledger, self.now, gone=gone)
+
     def _elsewhere(
         self, waiting: Waiting, group: Group, end: Instant, limit: int
     ) -> tuple[Blocker, ...] | None:
         """Try other nodes, if dates are on nodes; otherwise say what is in its way."""
         if self.dates.are_on_nodes:
-            nominee = nominate(self.state, group.book, waiting, self.cycle.ledger, self.now)
+            nominee = self._nominate(waiting, group)
             return self._decide(nominee, group, end, limit)
         self._late[group] = min(limit, self._late.get(group, limit))
         return self.dates.in_the_way(limit)
@@ -243,6 +275,11 @@ class _Pass:
 def _line(waiting: Waiting, group: Group, blockers: tuple[Blocker, ...]) -> Wait:
     why = Explanation(workload=waiting.workload.key, queue=group.book.spec.name, blockers=blockers)
     return Wait(outcome="line", explanation=why)
+
+
+def _turn(waiting: Waiting) -> tuple[int, Instant, str]:
+    workload = waiting.workload
+    return -workload.priority, workload.position_time, workload.uid
 
 
 def _place(entry: tuple[Place, Waiting, Group]) -> Place:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unisono.engine.cycle import Starting
-from unisono.engine.ledger import Booked, Ledger
+from unisono.engine.cycle import Cycle, Starting
+from unisono.engine.ledger import Booked
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Date
@@ -25,7 +25,7 @@ from unisono.engine.reserve.counting import Counted, counted, fill_holes
 from unisono.engine.reserve.pieces import Pieces
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.floor import tenants_of
-from unisono.engine.state.queue_book import QueueBook
+from unisono.engine.state.queue_book import QueueBook, Running
 from unisono.engine.state.tenancy import Tenant
 
 # So many stretches are looked at on nodes before a workload is left without a date in this pass.
@@ -39,9 +39,10 @@ class Calendar:
 
     are_on_nodes = True
 
-    def __init__(self, state: ClusterState, ledger: Ledger, now: Instant, rules: Backfill) -> None:
+    def __init__(self, state: ClusterState, cycle: Cycle, now: Instant, rules: Backfill) -> None:
         self._state = state
-        self._ledger = ledger
+        self._cycle = cycle
+        self._ledger = cycle.ledger
         self._now = now
         self._rules = rules
         self._pieces: Pieces | None = None  # made with the first date
@@ -58,10 +59,11 @@ class Calendar:
         """Keep all dates, if there are any."""
         return self if self._dates else None
 
-    def take_up(self, ledger: Ledger, now: Instant) -> None:
+    def take_up(self, cycle: Cycle, now: Instant) -> None:
         """Go on in another pass: only newcomers are looked at, and come after everybody else."""
         self.are_known = True
-        self._ledger = ledger
+        self._cycle = cycle
+        self._ledger = cycle.ledger
         self._now = now
 
     @property
@@ -208,7 +210,9 @@ class Calendar:
 
     def _make_pieces(self) -> Pieces:
         over = [(end, 0, NOTHING) for end in self._state.reserved.ends(self._now)]
-        ends = sorted([*self._state.agenda.ends, *self._started, *over], key=lambda entry: entry[0])
+        ends = sorted(
+            [*still_there(self._cycle), *self._started, *over], key=lambda entry: entry[0]
+        )
         return Pieces(self._state.floor.table, self._now, ends, self._rules.resolution_ms)
 
     def _try(
@@ -267,3 +271,11 @@ class Calendar:
         for tenant in tenants:
             self._state.floor.tenancy.locate(tenant)
         return tenants
+
+
+def still_there(cycle: Cycle) -> list[tuple[Instant, int, Running]]:
+    """Return who runs, by expected end, without those whom this pass has already let go."""
+    ends = cycle.state.agenda.ends
+    if not cycle.taken:
+        return ends
+    return [entry for entry in ends if entry[2].holding.workload.key not in cycle.taken]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from unisono.engine.cycle import Starting
-from unisono.engine.ledger import Booked, Ledger
+from unisono.engine.cycle import Cycle, Starting
+from unisono.engine.ledger import Booked
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Date
@@ -18,7 +18,7 @@ from unisono.engine.order.lines import Waiting
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.quota.tree import available
 from unisono.engine.reserve.agenda import Group, Kept
-from unisono.engine.reserve.calendar import NOTHING, Calendar
+from unisono.engine.reserve.calendar import NOTHING, Calendar, still_there
 from unisono.engine.reserve.counting import Counted, counted, given_back
 from unisono.engine.reserve.outlook import without
 from unisono.engine.reserve.shadow import Shadow
@@ -108,12 +108,13 @@ class OneDate:
         return self.shadow
 
     def __init__(
-        self, state: ClusterState, ledger: Ledger, now: Instant, known: Shadow | None
+        self, state: ClusterState, cycle: Cycle, now: Instant, known: Shadow | None
     ) -> None:
         self.shadow = known
         self.are_known = known is not None
         self._state = state
-        self._ledger = ledger
+        self._cycle = cycle
+        self._ledger = cycle.ledger
         self._now = now
         self._started: list[tuple[Instant, int, Booked]] = []  # in this pass
         self._next: Shadow | None = None  # the shadow once the nominee that was allowed starts
@@ -226,7 +227,9 @@ class OneDate:
                 continue  # they end together
             if not self._has_enough(waiting):
                 continue
-            nominee = nominate(self._state, book, waiting, ledger, self._now, start=at)
+            nominee = nominate(
+                self._state, book, waiting, ledger, self._now, start=at, displaces=False
+            )
             if not nominee.targets and nominee.assignment.verdict is Verdict.FIT:
                 end_ms = Instant(at + limit_ms)
                 found = self._shadow(nominee, at, end_ms, tuple(gone))
@@ -236,7 +239,7 @@ class OneDate:
 
     def _ends(self) -> list[tuple[Instant, int, Booked]]:
         """Return who ends when, those who start in this pass too, and reservations."""
-        ends: list[tuple[Instant, int, Booked]] = [*self._state.agenda.ends, *self._started]
+        ends: list[tuple[Instant, int, Booked]] = [*still_there(self._cycle), *self._started]
         over = self._state.reserved.ends(self._now)
         ends += [(end, 0, NOTHING) for end in over]
         if self._started or over:
@@ -305,14 +308,14 @@ def _end(entry: tuple[Instant, int, Booked]) -> Instant:
     return entry[0]
 
 
-def dates_for(state: ClusterState, ledger: Ledger, now: Instant) -> Dates:
+def dates_for(state: ClusterState, cycle: Cycle, now: Instant) -> Dates:
     """Return the dates of a pass that starts now."""
     agenda = state.agenda
     assert agenda.rules is not None, "without backfill there are no dates"
     kept = agenda.take_kept(now)
     if agenda.rules.dates == 1:
-        return OneDate(state, ledger, now, kept if isinstance(kept, Shadow) else None)
+        return OneDate(state, cycle, now, kept if isinstance(kept, Shadow) else None)
     if isinstance(kept, Calendar):
-        kept.take_up(ledger, now)
+        kept.take_up(cycle, now)
         return kept
-    return Calendar(state, ledger, now, agenda.rules)
+    return Calendar(state, cycle, now, agenda.rules)

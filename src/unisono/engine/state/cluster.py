@@ -328,7 +328,7 @@ class ClusterState:
             if book is not None:
                 self._line_up(waiting, book)
         elif book is not None:
-            book.lines.wake(kind_of(waiting))
+            self.rota.rouse(book, kind_of(waiting))
             self.rota.unstall(book)
             self.rota.wake_queue(book)
 
@@ -368,7 +368,7 @@ class ClusterState:
         book.head_wait = None
         turns.renew_lines(self, book)
         for kind in [*book.lines.parked]:
-            book.lines.wake(kind)
+            self.rota.rouse(book, kind)
         for running in book.running.values():
             self._note_terms(running)
         self.rota.reopen(book)

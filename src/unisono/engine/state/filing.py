@@ -28,6 +28,8 @@ def carry_out(state: ClusterState, plan: Plan) -> bool:
     state.version += 1
     changed: dict[TreeBook, None] = {}
     for wait in plan.waits:
+        if wait.outcome == "line":  # with backfill; it does not wait for victims any more
+            _book_of_wait(state, wait).lines.unstick(wait.explanation.workload)
         if file_verdict(state, wait):
             changed[_book_of_wait(state, wait).tree] = None
     told, smaller = evictions(plan), shrinks(plan)
@@ -111,6 +113,7 @@ def file_verdict(state: ClusterState, wait: Wait) -> bool:
             newly = book.lines.sticky != explanation.workload
             book.lines.sticky = explanation.workload
             state.rota.claimants[book] = None
+            state.rota.minds_no_nodes((name, None))
             if wait.lacks_nodes:  # it waits for pods of others: they leave nodes, not quota
                 state.rota.wait_for_nodes((name, None))
                 for fact in explanation.blockers:
@@ -137,3 +140,5 @@ def _file_under(state: ClusterState, book: QueueBook, sleeper: Sleeper, wait: Wa
     )
     if wait.lacks_nodes:
         state.rota.wait_for_nodes(sleeper)
+    else:
+        state.rota.minds_no_nodes(sleeper)

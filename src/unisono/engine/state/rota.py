@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from unisono.engine.model.names import QueueName
 from unisono.engine.model.resources import Account
-from unisono.engine.order.lines import Waiting
+from unisono.engine.order.lines import Kind, Waiting
 from unisono.engine.quota.tree import available
 from unisono.engine.state.queue_book import QueueBook, TreeBook
 from unisono.engine.state.wakes import Sleeper
@@ -84,6 +84,16 @@ class Rota:
         """File somebody under nodes: any change there brings them back."""
         self._short_of_nodes[sleeper] = None
 
+    def minds_no_nodes(self, sleeper: Sleeper) -> None:
+        """Take back that somebody waits for nodes: this time something else is in its way."""
+        self._short_of_nodes.pop(sleeper, None)
+
+    def rouse(self, book: QueueBook, kind: Kind) -> None:
+        """Let a kind of workload stand in line again, whatever it waited for."""
+        self._short_of_nodes.pop((book.spec.name, kind), None)
+        book.tree.wakes.forget((book.spec.name, kind))
+        book.lines.wake(kind)
+
     def waits_for_nodes(self, sleeper: Sleeper) -> bool:
         """Say whether somebody is filed under nodes."""
         return sleeper in self._short_of_nodes
@@ -101,8 +111,10 @@ class Rota:
     def _wake(self, sleeper: Sleeper) -> None:
         name, kind = sleeper
         book = self._books.get(name)
+        self._short_of_nodes.pop(sleeper, None)  # it is filed anew if it falls asleep again
         if book is None:
             return  # its queue is gone
+        book.tree.wakes.forget(sleeper)
         if kind is None:
             book.stalled = False
         else:
@@ -134,6 +146,8 @@ class Rota:
 
     def reopen(self, book: QueueBook) -> None:
         """Start anew with a queue whose configuration changed."""
+        book.tree.wakes.forget((book.spec.name, None))
+        self._short_of_nodes.pop((book.spec.name, None), None)
         self.ready.pop(book, None)
         if book.blocker is None:
             self.ready[book] = None

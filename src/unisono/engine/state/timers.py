@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from unisono.engine.model.names import Instant, WorkloadKey
 
@@ -28,6 +28,16 @@ class Timers:
         """Yield, once each, who was to be looked at by now."""
         while self._heap and self._heap[0][0] <= now:
             yield heapq.heappop(self._heap)[2]
+
+    def all(self) -> tuple[tuple[Instant, WorkloadKey], ...]:
+        """Return what is yet to come, once each."""
+        return tuple(sorted({(instant, key) for instant, _, key in self._heap}))
+
+    def set_all(self, reminders: Iterable[tuple[Instant, WorkloadKey]]) -> None:
+        """Begin with these, as they were when a snapshot was taken."""
+        self._heap.clear()
+        for instant, key in reminders:
+            self.remind(instant, key)
 
     def next(self) -> Instant | None:
         """Return when the next reminder is due."""

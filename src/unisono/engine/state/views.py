@@ -29,9 +29,11 @@ def snapshot(state: ClusterState) -> Snapshot:
         ),
         admitted_lately=state.floor.mix.recent(),
         verdicts=tuple(_verdicts(state)),
+        shared_verdicts=tuple(_shared_in_time(state)),
         asleep=tuple(
             name for name, book in sorted(state.books.items()) if book in book.tree.asleep
         ),
+        reminders=state.timers.all(),
         usage=state.turns.records(),
         accruing=state.turns.ageing(),
     )
@@ -136,6 +138,20 @@ def _filed_in_time(state: ClusterState) -> Iterator[Wait]:
         yield Wait(outcome="line", explanation=why)
 
 
+def _shared_in_time(state: ClusterState) -> Iterator[Explanation]:
+    """Yield the newest verdict of every kind of workload that waits, by the first of each."""
+    found = [
+        Explanation(
+            workload=group.members[0][1].workload.key,
+            queue=group.book.spec.name,
+            blockers=group.blockers,
+        )
+        for group in state.agenda.groups.values()
+        if group.blockers
+    ]
+    yield from sorted(found, key=lambda why: why.workload)
+
+
 def as_changes(recorded: Snapshot) -> Iterator[changes.Change]:
     """Tell a snapshot's objects as changes, each after what it refers to."""
     yield from map(changes.FlavorSet, recorded.flavors)
@@ -167,8 +183,14 @@ def restore(recorded: Snapshot) -> ClusterState:
     state.floor.remember(recorded.admitted_lately)
     for verdict in recorded.verdicts:
         file_verdict(state, verdict)
+    for shared in recorded.shared_verdicts:
+        assert shared.queue is not None, "who waits in line has a queue"
+        kind = kind_of(state.waiting[shared.workload])
+        state.agenda.groups[shared.queue, kind].blockers = shared.blockers
     for name in recorded.asleep:
         state.rota.let_sleep(state.books[name])
+    if recorded.reminders:
+        state.timers.set_all(recorded.reminders)
     state.version = recorded.version
     return state
 

@@ -1,0 +1,84 @@
+"""A decision in plain sentences: who was looked at, who starts where, who leaves, who waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unisono.engine.explain import at, lasting, message_of
+from unisono.engine.model.names import NodeName
+from unisono.engine.model.plan import Admit, Plan, evictions, shrinks
+from unisono.engine.state.cluster import ClusterState
+
+_MOST_NODES = 8  # of one pod set, before a line gets too long to read
+_OUTCOMES = {
+    "retry": "is looked at again when something changes",
+    "park": "is set aside until what it lacks is freed",
+    "stall": "holds up its queue until what it lacks is freed",
+    "sticky": "keeps its place until others have left",
+    "line": "stays in line",
+    "bar": "is set aside until those who share its limit use less",
+}
+
+
+def narrate(state: ClusterState, made: Plan) -> Iterator[str]:
+    """Yield the story of a plan that was made on this state and is not carried out yet."""
+    nodes = len(state.floor.table.row_of)
+    where = f"on {nodes} node{_s(nodes)}" if nodes else "without nodes, so that quota alone decides"
+    yield (
+        f"At {at(made.now)} {len(state.waiting)} workload{_s(len(state.waiting))} waited and "
+        f"{len(state.running)} held quota, {where}."
+    )
+    looked = ", ".join(made.examined) if made.examined else "no queue"
+    yield f"Looked at: {looked}."
+    for stop in made.stops:
+        yield f"{stop.workload} has to stop: {stop.reason}."
+    for eviction in evictions(made):
+        if eviction.by is not None:
+            yield f"{eviction.workload} has to leave for {eviction.by} ({eviction.reason})."
+    for shrink in shrinks(made):
+        yield f"{shrink.workload} gives up pods for {shrink.by} and goes on with the others."
+    for awaited in made.awaits:
+        yield f"{awaited.workload} waits for pods that are leaving: {', '.join(awaited.pods)}."
+    for admit in made.admissions:
+        yield _starts(state, admit)
+    for wait in made.waits:
+        why = wait.explanation
+        yield f"{why.workload} waits and {_OUTCOMES[wait.outcome]}: {message_of(why)}."
+    for date in made.dates:
+        yield (
+            f"{date.workload} is planned for {at(date.start)}, and for "
+            f"{lasting(date.end - date.start)} from then on."
+        )
+    if not (made.admissions or made.preemptions or made.stops or made.waits):
+        yield "Nothing changes."
+
+
+def _starts(state: ClusterState, admit: Admit) -> str:
+    workload = state.waiting[admit.workload].workload
+    since = lasting(max(0, state.now - workload.created_at))
+    parts = [
+        f"{one.count} of {one.name}{_on(one.nodes)}{_flavors(one.flavors)}"
+        for one in admit.admission.pod_sets
+    ]
+    lent = " with quota that it borrows" if admit.borrow_level else ""
+    return (
+        f"{admit.workload} (priority {workload.priority}, waiting for {since}) starts in queue "
+        f"{admit.admission.queue}{lent}: {'; '.join(parts)}."
+    )
+
+
+def _on(nodes: tuple[tuple[NodeName, int], ...]) -> str:
+    if not nodes:
+        return ""
+    shown = [f"{name}" if pods == 1 else f"{name} ({pods})" for name, pods in nodes[:_MOST_NODES]]
+    more = f" and {len(nodes) - _MOST_NODES} more" if len(nodes) > _MOST_NODES else ""
+    return f" on {', '.join(shown)}{more}"
+
+
+def _flavors(flavors: tuple[tuple[object, object], ...]) -> str:
+    names = dict.fromkeys(str(flavor) for _, flavor in flavors)
+    return f", flavor {', '.join(names)}" if names else ""
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"
