@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.control.pod_gangs.test_pod_gangs import in_group, member, podgroup
 from tests.control.stories import delete, gpu_node, nodes_of, phases, queue_of, told
-from tests.support.control_objects import job, node, queue
+from tests.support.control_objects import job, node, priority, queue
 from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.conditions import find
@@ -134,6 +134,27 @@ def test_a_replacement_waits_until_the_pod_before_it_has_left_its_place() -> Non
         assert sorted(nodes_of(world).values()) == ["", "n1"]
         await world.pass_time(21)
         assert list(phases(world).values()) == ["Running"]
+
+    told(story)
+
+
+def test_who_was_told_to_try_again_is_tried_when_nodes_come_free() -> None:
+    async def story(world: World) -> None:
+        rules = {"withinClusterQueue": "LowerPriority"}
+        first = job("first", pods=1, gpus=4, seconds=600, says={"stop-seconds": "20"})
+        urgent = job("urgent", pods=1, gpus=8, seconds=10, priority_class="high")
+        other = job("other", pods=1, gpus=4, seconds=600, queue_name="lq-more")
+        queues = [*queue(gpus=8, preemption=rules), *queue("more", gpus=8)[1:]]
+        await world.create(node("n1"), *queues, priority("high", 10), first)
+        await world.settle()
+        await world.create(urgent)
+        await world.settle()
+        await world.create(other)
+        await world.settle()
+        assert not [name for name in phases(world) if name.startswith("other")]
+        await world.pass_time(40)
+        running = {name[:5] for name, phase in phases(world).items() if phase == "Running"}
+        assert running == {"first", "other"}
 
     told(story)
 

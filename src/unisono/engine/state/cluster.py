@@ -182,6 +182,8 @@ class ClusterState:
         door = self.doors[waiting.workload.queue]
         del door.waiting[key]
         if waiting.line is not None and door.book is not None:
+            if door.book.lines.sticky == key:  # what it kept for itself is free for everybody
+                self.rota.nodes_changed()
             self._leave_line(waiting, door.book)
         self.turns.leave(key)
         self.arrays.leave(waiting.workload)

@@ -126,6 +126,9 @@ def file_verdict(state: ClusterState, wait: Wait) -> bool:
             return False
         case "retry":
             book.head_wait = (explanation.workload, explanation.blockers)
+            if state.floor.has_nodes:
+                # Whoever came first may be of another tree, and only nodes tell when it is gone.
+                state.rota.wait_for_nodes((name, None))
             return False
 
 
