@@ -1,9 +1,10 @@
-"""One backfilling pass: a thousand gangs run, many more wait, and who waits gets a date.
+"""One backfilling pass: hundreds of gangs run, many more wait, and who waits gets a date.
 
 Gangs of one to 32 pods ask for one to eight GPUs (or CPUs) a pod on nodes that have eight, and for
-a minute to a day of time: 24 shapes, and hardly two gangs with the same limit. The nodes were full,
-and every twentieth gang has just ended: there is room, for those who are in nobody's way. Nothing
-is known from a pass before. EASY gives one date, conservative backfill one to everybody.
+a minute to a day of time: 24 shapes, and hardly two gangs with the same limit. A thousand came
+first; the 300 of them that 500 nodes hold run, and every twentieth of those has just ended: there
+is room, for those who are in nobody's way. Nothing is known from a pass before. EASY gives one
+date, conservative backfill one to everybody.
 """
 
 from __future__ import annotations
