@@ -119,6 +119,8 @@ EXAMPLES: tuple[Blocker, ...] = (
         limit_ms=7_200_000,
     ),
     facts.ArrayLimit(array="ml/sweep", limit=2),
+    facts.DependencyPending(kind="afterok", on="ml/prepare"),
+    facts.DependencyNeverSatisfied(kind="afterok", on="ml/prepare"),
     facts.NotBefore(begin=_NOON),
     facts.DeadlineMissed(deadline=_NOON, limit_ms=7_200_000),
     facts.Held(by="user"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from unisono.engine.dependency_words import dependency_sentence
 from unisono.engine.limit_words import held_sentence, limit_outlook, limit_sentence
 from unisono.engine.model import explanation as facts
 from unisono.engine.model.explanation import Blocker, Explanation, Reason, Stage
@@ -86,8 +87,10 @@ def _classify(blocker: Blocker) -> tuple[Stage, Reason]:  # one line a fact
             return "hold", "OnHold"
         case facts.DeadlineMissed():
             return "hold", "Deactivated"
-        case facts.Held() | facts.ArrayLimit():
+        case facts.Held() | facts.ArrayLimit() | facts.DependencyPending():
             return "hold", "OnHold"
+        case facts.DependencyNeverSatisfied():
+            return "hold", "Deactivated"
         case facts.NotEntitled():
             return "config", "Misconfigured"
         case facts.LimitReached(per=per):
@@ -179,6 +182,8 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
             return f"with its limit of {lasting(limit)} it cannot end by {at(deadline)} any more"
         case facts.Reserved() as fact:
             return _reserved(fact)
+        case facts.DependencyPending() | facts.DependencyNeverSatisfied() as fact:
+            return dependency_sentence(fact)
         case facts.Held() | facts.ArrayLimit() as fact:
             return held_sentence(fact)
         case facts.NotEntitled(code=code, problem=problem):
@@ -226,6 +231,8 @@ def remedy(blocker: Blocker) -> str | None:  # one line a fact
             return f"a shorter time limit, so that it ends before {at(start)}"
         case facts.Reserved(start=start):
             return f"a time limit with which it ends before {at(start)}"
+        case facts.DependencyNeverSatisfied(on=job):
+            return f"run {job} again, or change unisono.dev/depends-on"
         case facts.DeadlineMissed():
             return "a later deadline or a shorter time limit"
         case facts.Held():
@@ -270,6 +277,8 @@ def outlook(blocker: Blocker) -> str:  # one line a fact
             return _earlier(blocker)
         case facts.NotBefore():
             return "time, or an earlier begin"
+        case facts.DependencyPending(on=job):
+            return f"nothing to do: it is looked at when something becomes of {job}"
         case facts.ArrayLimit():
             return "nothing to do: it is next when one of them ends"
         case facts.NotEntitled():

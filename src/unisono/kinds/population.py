@@ -25,6 +25,7 @@ from unisono.engine.model.workload import Holding, Workload
 from unisono.engine.reserve.history import History, alike, with_limit
 from unisono.kinds.arrays import array_of
 from unisono.kinds.candidates import KUEUE_WORKLOAD, Candidate, candidates
+from unisono.kinds.dependencies import dependencies_of
 from unisono.kinds.doors import Doors
 from unisono.kinds.kueue.workload_rules import (
     CAN_SHRINK,
@@ -233,6 +234,7 @@ def _from_candidate(
         active_s=active_seconds(entry.document.raw),
     )
     array, array_limit = array_of(entry.metadata.annotations, entry.namespace, entry.notes)
+    depends, on_any = dependencies_of(entry.metadata.annotations, entry.namespace, entry.notes)
     made = Workload(
         key=_key(candidate),
         uid=_uid(entry) + candidate.part,
@@ -253,6 +255,9 @@ def _from_candidate(
         deadline=times.deadline,
         array=array,
         array_limit=array_limit,
+        job=f"{entry.namespace}/{entry.name}",
+        depends=depends,
+        depends_on_any=on_any,
     )
     made = _limited(made, entry.name, around)
     behind = _queue_behind(door, around)

@@ -45,7 +45,13 @@ from unisono.kinds.doors import UNLIMITED, UNLIMITED_DOOR
 from unisono.kinds.kueue.flavors import check_of, flavor_of
 from unisono.kinds.kueue.queue_rules import cohort_of, local_queue_of, queue_of
 from unisono.kinds.kueue.topology_assignment import pods_per_host
-from unisono.kinds.kueue.workload_rules import holding_of, is_finished, run_of, workload_of
+from unisono.kinds.kueue.workload_rules import (
+    holding_of,
+    is_finished,
+    result_of,
+    run_of,
+    workload_of,
+)
 from unisono.kinds.meta import NAMESPACE_LABEL
 from unisono.kinds.settings import Settings
 from unisono.kinds.times import wrong_with_times
@@ -293,6 +299,9 @@ class Translator:
             if written is not None and run_of(written) is not None:
                 self.limits.learn(self._asked(written, metadata, is_known=is_known), written)
             self._sets.forget(key)
+            result = None if written is None else result_of(written, metadata["namespace"])
+            if result is not None:
+                yield changes.ResultSet(result)
             yield changes.WorkloadGone(key)
             yield from self._stragglers(key)
             return

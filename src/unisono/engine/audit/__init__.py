@@ -9,6 +9,7 @@ remembering a number that was already computed. An empty answer means that nothi
 | `identity`    | does the plan belong to this snapshot, and is everybody in it once?        |
 | `admission`   | may this workload start at all, now, in that queue?                        |
 | `arrays`      | do no more of an array run than may at a time?                             |
+| `dependencies`| has happened what it depends on?                                           |
 | `assignment`  | are its counts and flavors ones that spec quota §7 allows?                 |
 | `quota`       | does everything fit, before and after the victims have left?               |
 | `limits`      | do accounts, QOS and users stay within what they may have?                 |
@@ -36,6 +37,7 @@ from unisono.engine.audit.arrays import check_arrays
 from unisono.engine.audit.assignment import check_assignments
 from unisono.engine.audit.awaits import check_awaits
 from unisono.engine.audit.dates import check_dates
+from unisono.engine.audit.dependencies import check_dependencies
 from unisono.engine.audit.explanations import check_explanations
 from unisono.engine.audit.identity import check_identity
 from unisono.engine.audit.limits import check_limits
@@ -66,6 +68,7 @@ def audit(
         *check_identity(world, plan),
         *check_candidates(world, plan),
         *check_arrays(world, plan),
+        *check_dependencies(world, plan),
         *check_assignments(world, plan),
         *check_quota(world, plan),
         *check_limits(world, plan),

@@ -20,6 +20,7 @@ Rule = Literal[
     "queue-closed",  # missing, inactive or stopped
     "wrong-queue",  # not the queue that its local queue leads to
     "namespace",  # the queue does not take workloads from there
+    "dependency",  # what it depends on has not happened
     "array",  # more of an array than may run at a time
     "pods-not-ready",  # blockAdmission, and somebody's pods are not ready
     "checks",  # `checks_pass` does not say what the checks say

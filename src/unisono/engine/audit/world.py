@@ -36,6 +36,7 @@ class World:
         self.checks = {check.name: check for check in snapshot.checks}
         self.topologies = {topology.name: topology.levels for topology in snapshot.topologies}
         self.pods = snapshot.pods
+        self.results = {result.job: result for result in snapshot.results}
         self.waiting = {workload.key: workload for workload in snapshot.waiting}
         standing = standing if standing is not None else Standing()
         standing.count(snapshot, self.held)

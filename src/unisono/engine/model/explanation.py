@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from unisono.engine.model.dependency import DependencyKind
 from unisono.engine.model.names import (
     FlavorName,
     Instant,
@@ -265,6 +266,20 @@ class ArrayLimit(_Fact, frozen=True, kw_only=True):
     limit: int
 
 
+class DependencyPending(_Fact, frozen=True, kw_only=True):
+    """It depends on a job that has not got so far, or is not known yet."""
+
+    kind: DependencyKind
+    on: str  # namespace/name of the job
+
+
+class DependencyNeverSatisfied(_Fact, frozen=True, kw_only=True):
+    """It depends on a job that ended otherwise than it was to."""
+
+    kind: DependencyKind
+    on: str
+
+
 class PodsNotReady(_Fact, frozen=True, kw_only=True):
     """Admission waits until the pods of an admitted workload are ready (blockAdmission)."""
 
@@ -332,6 +347,8 @@ Blocker = (
     | DeadlineMissed
     | Reserved
     | ArrayLimit
+    | DependencyPending
+    | DependencyNeverSatisfied
     | Held
     | NotEntitled
     | LimitReached

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from unisono.engine.model.dependency import Result
 from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.names import Instant, QueueName, WorkloadKey
 from unisono.engine.model.node import Node, NodePod, Topology
@@ -65,3 +66,5 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     # What accounts, users and QOS used so far, and since when those who need leave to age do so.
     usage: tuple[UsageRecord, ...] = ()
     accruing: tuple[tuple[WorkloadKey, Instant], ...] = ()
+    # What became of jobs, for those who depend on them; the newest last.
+    results: tuple[Result, ...] = ()

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from unisono.engine.model.dependency import Dependency
 from unisono.engine.model.names import (
     FlavorName,
     Instant,
@@ -114,6 +115,10 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     # An array, and how many of its workloads may run at a time (spec time §9); empty: none.
     array: str = ""
     array_limit: int = 0
+    # namespace/name of the job that it stands for, by which others refer to it; empty: its key.
+    job: str = ""
+    depends: tuple[Dependency, ...] = ()  # on all of them, or on any (spec time §11)
+    depends_on_any: bool = False
 
     @property
     def longest_ms(self) -> int | None:
@@ -129,6 +134,11 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
         if self.longest_ms is None:
             return "policy"
         return "execution" if self.longest_ms != self.time_limit_ms else self.limit_from
+
+    @property
+    def job_name(self) -> str:
+        """What others call it: namespace/name of its job."""
+        return self.job or self.key
 
     @property
     def position_time(self) -> Instant:

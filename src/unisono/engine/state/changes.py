@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from unisono.engine.model.dependency import Result
 from unisono.engine.model.names import (
     CohortName,
     FlavorName,
@@ -120,6 +121,12 @@ class PolicySet(_Change, frozen=True):
     policy: Policy
 
 
+class ResultSet(_Change, frozen=True):
+    """A job is over; others may have waited for that."""
+
+    result: Result
+
+
 class UsageSet(_Change, frozen=True):
     """An account, a user or a QOS had used so much at an instant, as it was written down."""
 
@@ -153,6 +160,7 @@ Change = (
     | WorkloadGone
     | TimePassed
     | UsageSet
+    | ResultSet
     | LocalQueueSet
     | LocalQueueGone
     | Configured

@@ -31,6 +31,7 @@ from unisono.engine.state.arrays import ArrayBook
 from unisono.engine.state.clock import pass_time
 from unisono.engine.state.config import Config
 from unisono.engine.state.configuring import configure, set_local_queue
+from unisono.engine.state.dependencies import DependencyBook
 from unisono.engine.state.doors import Door
 from unisono.engine.state.floor import Floor
 from unisono.engine.state.forest import Forest, recharge
@@ -73,6 +74,7 @@ class ClusterState:
         self.rota = Rota(self.books, self.head_of)
         self.turns = turns.TurnBook(self.config, now)
         self.arrays = ArrayBook()
+        self.dependencies = DependencyBook()
 
     @property
     def policy(self) -> Policy:
@@ -95,8 +97,7 @@ class ClusterState:
                 self._hold(holding)
             case changes.WorkloadGone(key):
                 self.reconfigure()
-                self._release(key)
-                self._dequeue(key)
+                self._let_go(key)
             case changes.TimePassed(now):
                 self.reconfigure()
                 pass_time(self, now)
@@ -107,6 +108,8 @@ class ClusterState:
                 self.rota.nodes_changed()
                 if isinstance(change, changes.NodeSet) and change.node.held_for:
                     self._stand_alone(WorkloadKey(change.node.held_for))
+            case changes.ResultSet(result):
+                self.dependencies.finish(result)
             case changes.UsageSet(record):
                 self.turns.take_over(record)
             case changes.LocalQueueSet(local_queue):
@@ -136,18 +139,21 @@ class ClusterState:
         door = self.door(workload.queue)
         door.waiting[workload.key] = waiting
         refusal = self.turns.enter(workload, was_held=was_held)
+        self.dependencies.enter(workload)
         blocker = self._blocker(workload, refusal)
         if blocker is not None:
             self.held[workload.key] = blocker
         elif door.book is not None:
             self._line_up(waiting, door.book)
-        for instant in reminders(workload):
+        later = self.dependencies.reminders(workload, self.now)
+        for instant in (*reminders(workload), *later):
             if instant > self.now:
                 self.timers.remind(instant, workload.key)
 
     def _blocker(self, workload: Workload, refusal: Blocker | None) -> Blocker | None:
         """Return what keeps a workload out of every line; `refusal` is what its turn says."""
         found = own_blocker(workload, self.now) or refusal
+        found = found or self.dependencies.blocker(workload, self.now)
         if found is not None:
             self.arrays.leave(workload)
             return found
@@ -246,6 +252,7 @@ class ClusterState:
         self.agenda.starts(running)
         self.turns.start(holding)
         self.arrays.start(holding.workload)
+        self.dependencies.start(holding)
         self._note_terms(running)
         for shut in (book, door):
             if shut.blocker is not None:
@@ -259,7 +266,7 @@ class ClusterState:
 
     def finish(self, key: WorkloadKey) -> None:
         """Let a workload go whose successor takes over its quota."""
-        self._release(key)
+        self._let_go(key)
 
     def _note_terms(self, running: Running) -> None:
         """Keep track of what may end a holding."""
@@ -274,6 +281,15 @@ class ClusterState:
     def _look_everywhere(self) -> None:
         for book in self.books.values():
             self.rota.wake_queue(book)
+
+    def _let_go(self, key: WorkloadKey) -> None:
+        """Forget a workload that is finished or deleted."""
+        known = [each.workload for each in (self.waiting.get(key),) if each is not None]
+        known += [each.holding.workload for each in (self.running.get(key),) if each is not None]
+        self._release(key)
+        self._dequeue(key)
+        for workload in known:
+            self.dependencies.forget(workload, self.now)
 
     def _release(self, key: WorkloadKey) -> None:
         """Take a workload's quota back and wake who may use it."""
@@ -321,6 +337,8 @@ class ClusterState:
         key = waiting.workload.key
         book = self.doors[waiting.workload.queue].book
         blocker = self._blocker(waiting.workload, self.turns.blocker(key))
+        for instant in self.dependencies.reminders(waiting.workload, self.now):
+            self.timers.remind(instant, key)
         if blocker is not None:
             if waiting.line is not None and book is not None:
                 self._leave_line(waiting, book)
@@ -341,9 +359,10 @@ class ClusterState:
         self.reconfigure()
         for key in self.turns.settle():
             self.wake_workload(self.waiting[key])
-        while stirred := self.arrays.settle():
+        while stirred := [*self.dependencies.settle(), *self.arrays.settle()]:
             for key in stirred:
-                self.wake_workload(self.waiting[key])
+                if key in self.waiting:
+                    self.wake_workload(self.waiting[key])
         self.rota.settle()
 
     def reconfigure(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from unisono.engine.model.dependency import Result
 from unisono.engine.model.explanation import BehindInQueue, Blocker, Explanation
 from unisono.engine.model.names import QueueName, WorkloadKey
 from unisono.engine.model.node import Node
@@ -36,6 +37,7 @@ def snapshot(state: ClusterState) -> Snapshot:
         reminders=state.timers.all(),
         usage=state.turns.records(),
         accruing=state.turns.ageing(),
+        results=state.dependencies.results(),
     )
 
 
@@ -54,8 +56,17 @@ def snapshot_for(state: ClusterState, plan: Plan) -> Snapshot:
         _configuration(state, nodes=[node for node in state.floor.table.nodes if node is not None]),
         # In no certain order: sorting ten thousand names takes longer than judging most plans.
         holdings=tuple(running.holding for running in state.running.values()),
+        results=_results_for(state, named),
         waiting=tuple(state.waiting[key].workload for key in sorted(named & state.waiting.keys())),
     )
+
+
+def _results_for(state: ClusterState, named: set[WorkloadKey]) -> tuple[Result, ...]:
+    """Return what became of those on whom somebody of these depends."""
+    there = (state.waiting[key].workload for key in named if key in state.waiting)
+    wanted = {each.on for workload in there for each in workload.depends}
+    known = state.dependencies.results() if wanted else ()
+    return tuple(result for result in known if result.job in wanted)
 
 
 def _configuration(state: ClusterState, nodes: Iterable[Node] | None = None) -> Snapshot:
@@ -163,6 +174,7 @@ def as_changes(recorded: Snapshot) -> Iterator[changes.Change]:
     yield from map(changes.CohortSet, recorded.cohorts)
     yield from map(changes.QueueSet, recorded.queues)
     yield from map(changes.LocalQueueSet, recorded.local_queues)
+    yield from map(changes.ResultSet, recorded.results)
     yield from map(changes.WorkloadHolds, recorded.holdings)
     yield from map(changes.WorkloadWaits, recorded.waiting)
     yield from map(changes.UsageSet, recorded.usage)

@@ -18,6 +18,7 @@ import msgspec
 
 from unisono.engine.lifecycle import preemption_backoff_ms
 from unisono.engine.model import workload as engine
+from unisono.engine.model.dependency import Result
 from unisono.engine.model.names import (
     FlavorName,
     Instant,
@@ -31,6 +32,7 @@ from unisono.engine.model.resources import Amounts, amounts
 from unisono.kinds.arrays import array_of
 from unisono.kinds.conditions import Condition, condition
 from unisono.kinds.core.pod_sets import TemplateSet, check_template_sets, pod_sets
+from unisono.kinds.dependencies import dependencies_of
 from unisono.kinds.kueue.topology_assignment import is_sound
 from unisono.kinds.kueue.workloads import (
     Admission,
@@ -136,6 +138,20 @@ def run_of(workload: Workload) -> tuple[Instant, int] | None:
     return (until, until - since) if until > since else None
 
 
+def result_of(workload: Workload, namespace: str) -> Result | None:
+    """Return what became of the job behind a Workload that is over; None if it is not."""
+    conditions = workload.status.conditions
+    finished, admitted = condition(conditions, "Finished"), condition(conditions, "Admitted")
+    if finished is None or not finished.is_true or finished.since is None:
+        return None
+    return Result(
+        job=f"{namespace}/{owner_of(workload)}",
+        succeeded=finished.reason != "Failed",
+        ended_at=finished.since,
+        started_at=_since(admitted),
+    )
+
+
 def owner_of(workload: Workload) -> str:
     """Return the name of the job that a Workload stands for; its own, if nobody owns it."""
     owners = workload.metadata.owner_references
@@ -161,6 +177,7 @@ def workload_of(
         annotations, context.notes, created_at=created_at, active_s=_active_seconds(annotations)
     )
     array, array_limit = array_of(annotations, context.namespace, context.notes)
+    depends, on_any = dependencies_of(annotations, context.namespace, context.notes)
     return engine.Workload(
         key=WorkloadKey(f"{context.namespace}/{workload.metadata.name}"),
         uid=uid,
@@ -190,6 +207,9 @@ def workload_of(
         deadline=times.deadline,
         array=array,
         array_limit=array_limit,
+        job=f"{context.namespace}/{owner_of(workload)}",
+        depends=depends,
+        depends_on_any=on_any,
     )
 
 

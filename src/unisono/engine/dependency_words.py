@@ -1,0 +1,25 @@
+"""Words for dependencies: Slurm's word first, then what has to become of whom."""
+
+from __future__ import annotations
+
+from unisono.engine.model.explanation import DependencyNeverSatisfied, DependencyPending
+
+_PENDING = {
+    "afterok": "to succeed",
+    "afterany": "to end",
+    "afternotok": "to fail",
+    "after": "to start, and for as long after that as it says",
+    "singleton": "to end: one of them runs at a time",
+}
+
+
+def dependency_sentence(fact: DependencyPending | DependencyNeverSatisfied) -> str:
+    """Say what a workload waits for.
+
+    >>> dependency_sentence(DependencyPending(kind="afterok", on="ml/prepare"))
+    'Dependency: waits for ml/prepare to succeed (afterok)'
+    """
+    if isinstance(fact, DependencyPending):
+        return f"Dependency: waits for {fact.on} {_PENDING[fact.kind]} ({fact.kind})"
+    ended = "failed or was deleted" if fact.kind == "afterok" else "succeeded"
+    return f"DependencyNeverSatisfied: {fact.on} {ended} ({fact.kind})"

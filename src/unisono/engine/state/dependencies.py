@@ -1,0 +1,159 @@
+"""Who waits for whom, and what became of jobs that are over (spec time §11).
+
+Whether a dependency is satisfied is always worked out from who is there and from results that are
+remembered, so that a state that is restored from a snapshot says the same.
+"""
+
+from __future__ import annotations
+
+from unisono.engine.model.dependency import Dependency, Result
+from unisono.engine.model.explanation import Blocker, DependencyNeverSatisfied, DependencyPending
+from unisono.engine.model.names import Instant, WorkloadKey, namespace_of
+from unisono.engine.model.workload import Holding, Workload
+from unisono.engine.reserve.history import pattern_of
+
+# Results that are remembered, the newest; who waits for an older one waits for a job of that name
+# to come. A day of a busy cluster.
+MOST_RESULTS = 10_000
+
+_Verdict = DependencyPending | DependencyNeverSatisfied | None
+
+
+class DependencyBook:
+    """Jobs that are there or over, and those who wait for them."""
+
+    def __init__(self) -> None:
+        self._there: dict[str, dict[WorkloadKey, Workload]] = {}  # by the name of their job
+        self._alike: dict[str, dict[WorkloadKey, Workload]] = {}  # by what singletons share
+        self._sorts: dict[WorkloadKey, str] = {}
+        self._started: dict[WorkloadKey, Instant] = {}
+        self._results: dict[str, Result] = {}
+        self._waiting_for: dict[str, dict[WorkloadKey, None]] = {}
+        self._stirred: dict[WorkloadKey, None] = {}
+
+    # --- what happens ----------------------------------------------------------------------------
+
+    def enter(self, workload: Workload) -> None:
+        """Take in a workload that waits."""
+        self._started.pop(workload.key, None)
+        self._note(workload)
+        for each in workload.depends:
+            self._waiting_for.setdefault(self._awaited(each, workload), {})[workload.key] = None
+
+    def start(self, holding: Holding) -> None:
+        """Take in a workload that runs."""
+        self._note(holding.workload)
+        self._started.setdefault(holding.workload.key, holding.running_since)
+        self._stir(holding.workload)
+
+    def finish(self, result: Result) -> None:
+        """Remember what became of a job; the newest result of a name counts."""
+        known = self._results.pop(result.job, None)
+        if known is not None and known.ended_at > result.ended_at:
+            result = known
+        self._results[result.job] = result
+        if len(self._results) > MOST_RESULTS:
+            del self._results[next(iter(self._results))]
+        self._stirred.update(self._waiting_for.get(result.job, {}))
+
+    def forget(self, workload: Workload, now: Instant) -> None:
+        """Let a workload be gone; to those who wait, one that left no result was cancelled."""
+        key, job = workload.key, workload.job_name
+        started = self._started.pop(key, None)
+        for index, name in ((self._there, job), (self._alike, self._sort(workload))):
+            group = index.get(name, {})
+            group.pop(key, None)
+            if not group:
+                index.pop(name, None)
+        for each in workload.depends:
+            name = self._awaited(each, workload)
+            self._waiting_for.get(name, {}).pop(key, None)
+            if not self._waiting_for.get(name):
+                self._waiting_for.pop(name, None)
+        known = self._results.get(job)
+        is_news = known is None or known.ended_at < workload.created_at
+        if job not in self._there and is_news and job in self._waiting_for:
+            over = Result(job=job, succeeded=False, ended_at=now, started_at=started)
+            self.finish(over)
+        self._stir(workload)
+        self._sorts.pop(key, None)
+
+    def settle(self) -> list[WorkloadKey]:
+        """Return those for whom something may have changed."""
+        stirred, self._stirred = self._stirred, {}
+        return [*stirred]
+
+    def results(self) -> tuple[Result, ...]:
+        """Return all results, the newest last."""
+        return tuple(self._results.values())
+
+    def _note(self, workload: Workload) -> None:
+        is_new = workload.key not in self._there.get(workload.job_name, {})
+        self._there.setdefault(workload.job_name, {})[workload.key] = workload
+        self._alike.setdefault(self._sort(workload), {})[workload.key] = workload
+        if is_new:
+            self._stir(workload)
+
+    def _stir(self, workload: Workload) -> None:
+        for name in (workload.job_name, self._sort(workload)):
+            self._stirred.update(self._waiting_for.get(name, {}))
+
+    # --- questions -------------------------------------------------------------------------------
+
+    def blocker(self, workload: Workload, now: Instant) -> Blocker | None:
+        """Return what a workload still waits for, or waits for in vain."""
+        if not workload.depends:
+            return None
+        verdicts = [self._verdict(each, workload, now) for each in workload.depends]
+        never = [one for one in verdicts if isinstance(one, DependencyNeverSatisfied)]
+        pending = [one for one in verdicts if isinstance(one, DependencyPending)]
+        if workload.depends_on_any:
+            if None in verdicts:
+                return None
+            return pending[0] if pending else never[0]
+        return never[0] if never else pending[0] if pending else None
+
+    def reminders(self, workload: Workload, now: Instant) -> tuple[Instant, ...]:
+        """Return the instants at which a dependency is satisfied by time."""
+        found = (
+            self._due(each) for each in workload.depends if each.kind == "after" and each.delay_ms
+        )
+        return tuple(due for due in found if due is not None and due > now)
+
+    def _verdict(self, each: Dependency, workload: Workload, now: Instant) -> _Verdict:
+        pending = DependencyPending(kind=each.kind, on=each.on)
+        if each.kind == "singleton":
+            mine = (workload.created_at, workload.uid)
+            others = self._alike.get(self._sort(workload), {}).values()
+            before = sorted(one.key for one in others if (one.created_at, one.uid) < mine)
+            return DependencyPending(kind=each.kind, on=before[0]) if before else None
+        if each.kind == "after":
+            due = self._due(each)
+            return None if due is not None and due <= now else pending
+        result = self._results.get(each.on)
+        if each.on in self._there or result is None:
+            return pending
+        if each.kind == "afterany" or result.succeeded == (each.kind == "afterok"):
+            return None
+        return DependencyNeverSatisfied(kind=each.kind, on=each.on)
+
+    def _due(self, each: Dependency) -> Instant | None:
+        """Return when `after` is satisfied, once that is known."""
+        there = self._there.get(each.on, {})
+        starts = [self._started[key] for key in there if key in self._started]
+        result = self._results.get(each.on)
+        if not there and result is not None:
+            starts = [result.ended_at if result.started_at is None else result.started_at]
+        return Instant(min(starts) + each.delay_ms) if starts else None
+
+    def _sort(self, workload: Workload) -> str:
+        """Name what workloads share of which one runs at a time: namespace, user, kind of name."""
+        known = self._sorts.get(workload.key)
+        if known is None:
+            pattern = pattern_of(workload.job_name.partition("/")[2])
+            known = f"{namespace_of(workload.key)}/{workload.turn.user}/~{pattern}"
+            self._sorts[workload.key] = known
+        return known
+
+    def _awaited(self, each: Dependency, workload: Workload) -> str:
+        return self._sort(workload) if each.kind == "singleton" else each.on
