@@ -207,7 +207,10 @@ def workload_of(
         deadline=times.deadline,
         array=array,
         array_limit=array_limit,
-        job=f"{context.namespace}/{owner_of(workload)}",
+        # Without an owner its own name is what others call it, and that is its key.
+        job=f"{context.namespace}/{owner_of(workload)}"
+        if workload.metadata.owner_references
+        else "",
         depends=depends,
         depends_on_any=on_any,
     )
