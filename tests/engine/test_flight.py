@@ -17,7 +17,7 @@ from unisono.engine.model.plan import evictions
 from unisono.engine.model.policy import Backfill, FairSharing, Policy
 from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import amounts
-from unisono.engine.rehearsal import leave
+from unisono.engine.rehearsal import leave, refuse_if_broken
 from unisono.engine.state.changes import (
     NodeGone,
     NodeSet,
@@ -100,6 +100,7 @@ class Life:
             state.apply(QueueSet(queue("b", dice.choice(["6", "8"]), "all")))
         for _ in range(50):
             made = self.tape.plan(state, self.now)
+            refuse_if_broken(state, made)
             changed = carry_out(state, made)
             for eviction in evictions(made):
                 leave(state, eviction.workload, self.now)

@@ -13,8 +13,9 @@ complain about what is wrong with all of them:
 Use only ever lowers what is available, so what fits with the most in use fits with less.
 
 What the plan does not show at all is quota held back for somebody: for a workload that found no
-victims (§6), or for an earlier preemptor that still waits (§18.2a). `is_hidden` says that this
-cannot be ruled out; rules that depend on it then keep silent.
+victims (§6), or for an earlier preemptor that still waits (§18.2a). With backfill everybody is
+judged on nodes as those left them who were decided before (spec time §3). `is_hidden` says that
+this cannot be ruled out; rules that depend on it then keep silent.
 """
 
 from __future__ import annotations
@@ -94,6 +95,8 @@ def cases_of(world: World, plan: Plan) -> Iterator[Case]:
     victims = world.victims(plan.preemptions)
     vacated = _without(world, world.books, victims)
     holding_back = _roots_of_unclaimed(world, victims)
+    in_time = world.policy.backfill is not None and world.has_nodes
+    is_crowded = in_time and bool(plan.admissions or len(plan.preemptions) > 1)
     earlier = world.books
     alone = in_turn = world.books.moved(charged=world.charges(plan.admissions))
     seen: set[Node] = set()
@@ -119,7 +122,9 @@ def cases_of(world: World, plan: Plan) -> Iterator[Case]:
             earlier=earlier.moved(released=old),
             vacated=vacated.moved(released=old),
             is_first=root not in seen,
-            is_hidden=root in holding_back or (root in seen and _may_book(world, plan, root)),
+            is_hidden=is_crowded
+            or root in holding_back
+            or (root in seen and _may_book(world, plan, root)),
         )
         earlier = _without(world, earlier, own)
         in_turn = _without(world, in_turn, own).moved(charged=[charge], released=old)

@@ -32,14 +32,18 @@ def check_dates(world: World, plan: Plan) -> Iterator[Violation]:
             for resource, amount in {PODS: _DEFAULT_PODS, **dict(node.allocatable)}.items():
                 there[resource] = there.get(resource, 0) + amount
     spans: list[tuple[Instant, Instant, _Amounts]] = []
-    for holding in world.holdings.values():
+    leaving = {victim.workload: victim.keeps for one in plan.preemptions for victim in one.victims}
+    for key, holding in world.holdings.items():
+        stays = leaving.get(key) if key in leaving else holding.admission
+        if stays is None:
+            continue  # it makes room for somebody long before
         end = holding.running_since + _limit(world, holding.workload)
         late = Instant(max(end, plan.now + 1))
-        spans.append((plan.now, late, _of_admission(holding.workload, holding.admission)))
+        spans.append((plan.now, late, _of_admission(world, holding.workload, stays)))
     for admit in plan.admissions:
         workload = world.waiting[admit.workload]
         end = Instant(plan.now + _limit(world, workload))
-        spans.append((plan.now, end, _of_admission(workload, admit.admission)))
+        spans.append((plan.now, end, _of_admission(world, workload, admit.admission)))
     dated = [date for date in plan.dates if date.workload in world.waiting]
     spans += [(date.start, date.end, least_of(world.waiting[date.workload])) for date in dated]
     for date in dated:
@@ -65,15 +69,16 @@ def _limit(world: World, workload: Workload) -> int:
     return min(said, default=world.policy.backfill.default_limit_ms)
 
 
-def _of_admission(workload: Workload, admission: Admission) -> _Amounts:
-    """Return what the pods of an admission take of nodes."""
+def _of_admission(world: World, workload: Workload, admission: Admission) -> _Amounts:
+    """Return what the pods of an admission take of nodes that are there."""
+    ready = {name for name, node in world.nodes.items() if node.ready}
     pod_sets = {pod_set.name: pod_set for pod_set in workload.pod_sets}
     total: _Amounts = {}
     for assigned in admission.pod_sets:
         pod_set = pod_sets.get(assigned.name)
         if pod_set is None:
             continue
-        count = sum(pods for _, pods in assigned.nodes)
+        count = sum(pods for name, pods in assigned.nodes if name in ready)
         wanted = pod_set.requests if pod_set.node_requests is None else pod_set.node_requests
         for resource, amount in {PODS: 1, **dict(wanted)}.items():
             total[resource] = total.get(resource, 0) + amount * count

@@ -27,9 +27,10 @@ def check_quota(world: World, plan: Plan) -> Iterator[Violation]:
     started = _books_after(world, plan.admissions, replaced)
     victims = world.victims(plan.preemptions)
     vacated = world.books.moved(released=[world.held(each) for each in victims.values()])
+    promised = _books_after(world, started_by(plan), ())
     for admit in plan.admissions:
         yield from _check_available("over-quota", world, started, admit)
-        yield from _check_borrow_level(world, vacated, started, admit)
+        yield from _check_borrow_level(world, vacated, promised, admit)
     if not plan.preemptions and not plan.awaits:
         return
     everybody = started_by(plan)
@@ -80,13 +81,13 @@ def _check_available(
 
 
 def _check_borrow_level(
-    world: World, vacated: Books, started: Books, admit: Admit
+    world: World, vacated: Books, promised: Books, admit: Admit
 ) -> Iterator[Violation]:
     """Level 0 means within the queue's own quota.
 
     Only the border between 0 and more is checked, and only where victims that the plan takes from
     this very queue cannot have moved it. With backfill several of a queue may start at once; then
-    it is enough that the queue borrows when all of them have.
+    it is enough that the queue borrows when all of them have, and those who wait for victims.
     """
     queue = admit.admission.queue
     if admit.workload not in world.waiting or queue not in world.queues:
@@ -98,7 +99,7 @@ def _check_borrow_level(
         if any(world.books.is_borrowing_with(node, *each) for each in growth.items()):
             return
         if world.policy.backfill is not None and any(
-            started.is_borrowing_with(node, account, 0) for account in growth
+            promised.is_borrowing_with(node, account, 0) for account in growth
         ):
             return
         message = f"level {admit.borrow_level}, but it is within its own quota"

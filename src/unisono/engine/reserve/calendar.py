@@ -82,7 +82,9 @@ class Calendar:
         return next(reversed(self._dates))
 
     def hold(self, now: Instant) -> bool:
-        """Say whether all dates are yet to come."""
+        """Say whether all dates are yet to come, and nobody runs longer than was thought."""
+        if self._pieces is not None and self._pieces.next_cut <= now:
+            return False
         return self._first is None or self._first.start > now
 
     def concern(self, key: WorkloadKey) -> bool:

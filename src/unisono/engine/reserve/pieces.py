@@ -25,6 +25,7 @@ MOST_PIECES = 640
 # ... and so many more beyond the last one, further and further apart.
 FAR_PIECES = 96
 
+_NEVER = Instant(1 << 62)
 _Columns = tuple[tuple[int, int], ...]
 _Kind = tuple[_Columns, int]  # what a pod takes, and which nodes (by the identity of their mask)
 
@@ -52,6 +53,11 @@ class Pieces:
         self._room: dict[_Kind, tuple[Mask, Integers]] = {}
         self._let_end(ends)
         self._recount()
+
+    @property
+    def next_cut(self) -> Instant:
+        """Return when the first piece, which began when this was made, is over."""
+        return self.cuts[1] if len(self.cuts) > 1 else _NEVER
 
     def _let_end(self, ends: list[tuple[Instant, int, Booked]]) -> None:
         """Give back what those who run hold, from the cut on at which they have ended."""
