@@ -35,6 +35,7 @@ from unisono.control.assembly import INDEXES, LANES, cluster
 from unisono.control.driver import Task
 from unisono.control.live import Live
 from unisono.control.rights import READ_KINDS, UNREAD
+from unisono.engine.cycle import Decides, plan
 from unisono.engine.model.errors import UnisonoError
 from unisono.kinds.settings import Settings
 from unisono.kube.candidate import Candidate
@@ -63,6 +64,7 @@ class Choices:
     adopted: frozenset[str]
     settings: Settings
     rate: float
+    decides: Decides = plan  # or somebody who also records decisions
 
 
 class NeighboursChanged(UnisonoError):
@@ -179,7 +181,11 @@ class _Replica:
         lease = self._candidate.election.lease or {}
         epoch = int((lease.get("spec") or {}).get("leaseTransitions") or 0) + 1
         assembly = cluster(
-            self._live.view, self._choices.settings, epoch=epoch, operators=self._operators
+            self._live.view,
+            self._choices.settings,
+            epoch=epoch,
+            operators=self._operators,
+            decides=self._choices.decides,
         )
         driver = self._live.driver(assembly.controllers, LANES)
         self._observed.driver = driver

@@ -73,6 +73,12 @@ def parser() -> argparse.ArgumentParser:
         "--policy", type=Path, metavar="FILE", help="a Policy or a Kueue Configuration"
     )
     made.add_argument(
+        "--record",
+        type=Path,
+        metavar="DIR",
+        help="record every decision there, for `unisono replay` (bounded: the oldest ones go)",
+    )
+    made.add_argument(
         "--rate",
         type=_rate,
         default=300.0,
@@ -93,6 +99,8 @@ def run(arguments: argparse.Namespace) -> int:
     from unisono.cli.cluster import Choices, control_cluster
     from unisono.cli.journal import Journal
     from unisono.cli.reach import in_plain_words
+    from unisono.cli.recording import recorder
+    from unisono.engine.cycle import plan
     from unisono.kube.config import SERVICE_ACCOUNT, find_access
 
     with in_plain_words():
@@ -107,6 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
             adopted=frozenset(arguments.adopt),
             settings=settings,
             rate=arguments.rate,
+            decides=plan if arguments.record is None else recorder(arguments.record).plan,
         )
         clock = RealClock()
         journal = Journal(sys.stderr, clock.now, arguments.log)
