@@ -128,7 +128,7 @@ def file_verdict(state: ClusterState, wait: Wait) -> bool:
             book.head_wait = (explanation.workload, explanation.blockers)
             if state.floor.has_nodes:
                 # Whoever came first may be of another tree, and only nodes tell when it is gone.
-                state.rota.wait_for_nodes((name, None))
+                state.rota.came_late[book] = None
             return False
 
 

@@ -22,13 +22,23 @@ HeadOf = Callable[[QueueBook], Waiting | None]
 class Rota:
     """Who is worth a look."""
 
-    __slots__ = ("_books", "_freed_trees", "_head_of", "_short_of_nodes", "claimants", "ready")
+    __slots__ = (
+        "_books",
+        "_freed_trees",
+        "_head_of",
+        "_short_of_nodes",
+        "came_late",
+        "claimants",
+        "ready",
+    )
 
     def __init__(self, books: dict[QueueName, QueueBook], head_of: HeadOf) -> None:
         self.ready: dict[QueueBook, None] = {}
         # Queues whose head waits for its victims to leave. Nodes are shared by all trees, so these
         # heads take part in every cycle and keep what is theirs.
         self.claimants: dict[QueueBook, None] = {}
+        # Queues whose head fitted, on nodes that somebody else got or keeps.
+        self.came_late: dict[QueueBook, None] = {}
         self._short_of_nodes: dict[Sleeper, None] = {}
         self._freed_trees: dict[TreeBook, None] = {}
         self._books = books
@@ -100,6 +110,10 @@ class Rota:
 
     def nodes_changed(self) -> None:
         """Wake whom a node that joined, changed or was freed may help."""
+        late, self.came_late = self.came_late, {}
+        for book in late:
+            if self._books.get(book.spec.name) is book:
+                self.wake_tree(book.tree)
         sleepers, self._short_of_nodes = self._short_of_nodes, {}
         for sleeper in sleepers:
             if sleeper[0] in self._books:
