@@ -175,6 +175,21 @@ def test_a_job_whose_workload_is_deleted_starts_over_whole() -> None:
     told(story)
 
 
+def test_a_new_workload_of_the_same_name_is_told_why_it_waits() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1", 4), *queue(), job("j", pods=1, gpus=8))
+        await world.settle()
+        first = workload(world)["metadata"]
+        await delete(world, names.WORKLOAD, first["name"])
+        second = workload(world)
+        assert second["metadata"]["uid"] != first["uid"]
+        waits = find(second["status"]["conditions"], "QuotaReserved")
+        assert waits is not None
+        assert "0 of 1 pods fit" in waits["message"]
+
+    told(story)
+
+
 def test_a_group_whose_workload_is_deleted_before_it_starts_waits_again() -> None:
     async def story(world: World) -> None:
         await world.create(*queue_of(2), gpu_node("n1", 2), in_group("a", 2), in_group("b", 2))

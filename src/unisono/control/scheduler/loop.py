@@ -160,8 +160,9 @@ class Scheduler:
             for change in self._translator.translate(kind, key):
                 self.state.apply(change)
             if kind == names.WORKLOAD:
-                self._repairs.heard(view.get(kind, key.name, key.namespace), key)
-                self._came(WorkloadKey(f"{key.namespace}/{key.name}"))
+                workload = view.get(kind, key.name, key.namespace)
+                self._repairs.heard(workload, key)
+                self._came(WorkloadKey(f"{key.namespace}/{key.name}"), workload)
             elif kind not in (names.NODE, names.POD):
                 self._unexamined.configured()
                 self._hear_limits(kind, key)
@@ -287,12 +288,13 @@ class Scheduler:
             namespace, _, name = key.partition("/")
             yield Wake("explainer", namespace, name)
 
-    def _came(self, key: WorkloadKey) -> None:
+    def _came(self, key: WorkloadKey, workload: Json | None) -> None:
         """Forget why somebody waits who does not any more; look at the others."""
+        conditions = ((workload or {}).get("status") or {}).get("conditions")
+        if key not in self.state.waiting or not conditions:
+            self.explanations.pop(key, None)  # a new one of that name has not been told yet
         if key in self.state.waiting:
             self._unexamined.came(key)
-        else:
-            self.explanations.pop(key, None)
 
     def _next_due(self) -> Instant | None:
         """Return when time alone may change something."""
