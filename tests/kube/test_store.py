@@ -146,6 +146,15 @@ def test_the_echo_may_be_faster_than_the_answer() -> None:
     assert made.unconfirmed == 0
 
 
+@pytest.mark.parametrize("how", ["removed", "not listed"])
+def test_the_end_may_be_faster_than_the_answer(how: str) -> None:
+    made = store(pod("p", 1), version=1)
+    made.apply(Remove(pod("p", 3)) if how == "removed" else Replace((), "3"))
+    assert made.assume(pod("p", 2)) == []
+    assert len(made) == 0
+    assert told(made.assume(pod("p", 4, uid="another"))) == [("ADDED", "p")]
+
+
 def test_an_own_create_survives_a_list_from_before() -> None:
     made = store(version=1)
     made.assume(pod("p", 5))

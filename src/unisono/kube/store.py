@@ -32,6 +32,9 @@ What = Literal["ADDED", "MODIFIED", "DELETED", "SYNC"]
 # A list that is older than an own write keeps that write once. If a second list is older, too, the
 # server has gone back in time (a restored backup), and what it says is the truth.
 _LISTS_SURVIVED = 1
+# The answer to an own write may come after the watch has told of the object's end. So many ends are
+# remembered: more than can happen while one batch of writes is under way.
+_MOST_ENDS = 4096
 
 
 class Upsert(msgspec.Struct, Generic[T], frozen=True):
@@ -87,6 +90,7 @@ class Store(Generic[T]):
         self._form = form
         self._objects: dict[Key, T] = {}
         self._assumed: dict[Key, _Assumed] = {}
+        self._ended: dict[str, None] = {}  # uids of objects that are gone for good
         self._indexers = dict(indexes or {})
         # Keys are kept in dictionaries rather than sets: the order is that of arrival everywhere.
         self._indexed: dict[str, dict[str, dict[Key, None]]] = {name: {} for name in self._indexers}
@@ -137,6 +141,8 @@ class Store(Generic[T]):
     def assume(self, written: T) -> list[Delta[T]]:
         """Take in what an own write returned, before the watch brings it."""
         who = self._form.identity(written)
+        if who.uid and who.uid in self._ended:
+            return []  # the watch was quicker, and has seen its end
         deltas = self._upsert(written)
         if deltas:  # else the watch was quicker
             self._assumed[who.key] = _Assumed(who.resource_version, who.uid, gone=False)
@@ -266,6 +272,9 @@ class Store(Generic[T]):
 
     def _drop(self, key: Key, old: T) -> Delta[T]:
         del self._objects[key]
+        self._ended[self._form.identity(old).uid] = None
+        if len(self._ended) > _MOST_ENDS:
+            del self._ended[next(iter(self._ended))]
         for name, indexer in self._indexers.items():
             for value in indexer(old):
                 _unlink(self._indexed[name], value, key)
