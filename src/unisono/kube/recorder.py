@@ -73,12 +73,28 @@ class Recorder:
 
     async def flush(self) -> None:
         """Write what is queued, some at a time."""
-        while self._queue:
-            some = [self._queue.popleft() for _ in range(min(len(self._queue), MOST_AT_ONCE))]
-            decided = [(note, order) for note in some if (order := self._order(note)) is not None]
+        held: tuple[Note, Order] | None = None
+        while self._queue or held is not None:
+            decided, held = self._some([] if held is None else [held])
             lost = [note for note, trouble in await self._write(decided) if _is_gone(trouble)]
             anew = [(note, _create(self.correlator.again(note).event)) for note in lost]
             self.dropped += sum(_is_gone(trouble) for _, trouble in await self._write(anew))
+
+    def _some(
+        self, decided: list[tuple[Note, Order]]
+    ) -> tuple[list[tuple[Note, Order]], tuple[Note, Order] | None]:
+        """Take some notes, of each event one: what is written at once arrives in any order."""
+        names = {(order.namespace, order.name) for _, order in decided}
+        while self._queue and len(decided) < MOST_AT_ONCE:
+            note = self._queue.popleft()
+            order = self._order(note)
+            if order is None:
+                continue
+            if (order.namespace, order.name) in names:
+                return decided, (note, order)
+            names.add((order.namespace, order.name))
+            decided.append((note, order))
+        return decided, None
 
     def _order(self, note: Note) -> Order | None:
         match self.correlator.decide(note):
