@@ -11,7 +11,7 @@ import orjson
 
 from unisono.apiserver.budgets import allowed_disruptions, selects
 from unisono.apiserver.builtin.metadata import check_metadata
-from unisono.apiserver.errors import ApiError, Cause, bad_request, conflict, invalid, not_found
+from unisono.apiserver.errors import ApiError, Cause, bad_request, conflict, invalid
 from unisono.apiserver.patch.json_patch import json_patch
 from unisono.apiserver.patch.merge_patch import merge_patch
 from unisono.apiserver.request import Request
@@ -43,11 +43,7 @@ class Below:
 
     def record(self, route: Route) -> Record:
         """Return the object above as the next writer sees it."""
-        record = self._tools.store.newest(route.key)
-        if record is None:
-            served = route.resource.served
-            raise not_found(served.plural, route.name, group=served.group)
-        return record
+        return self._tools.existing(route)
 
     # ---- scale -------------------------------------------------------------------------------
 

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from unisono.apiserver.catalogue import Catalogue
+from unisono.apiserver.errors import not_found
 from unisono.apiserver.request import Request, User
+from unisono.apiserver.rest.route import Route
+from unisono.apiserver.storage.record import Record
 from unisono.apiserver.storage.store import Store
 
 
@@ -22,6 +25,14 @@ class Tools:
     letters: Callable[[int], str]  # a random ending for generated names
     # Refuses a role that gives away more than its author has: user, kind, object, old state.
     check_object: Callable[[User, str, Mapping[str, Any], Mapping[str, Any] | None], None]
+
+    def existing(self, route: Route) -> Record:
+        """Return the object at an address as the next writer sees it."""
+        record = self.store.newest(route.key)
+        if record is None:
+            served = route.resource.served
+            raise not_found(served.plural, route.name, group=served.group)
+        return record
 
 
 @dataclass(slots=True)

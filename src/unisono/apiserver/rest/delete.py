@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from unisono.apiserver.errors import Cause, bad_request, conflict, forbidden, invalid, not_found
+from unisono.apiserver.errors import Cause, bad_request, conflict, forbidden, invalid
 from unisono.apiserver.request import Request
 from unisono.apiserver.rest.body import parse
 from unisono.apiserver.rest.context import Tools
@@ -110,10 +110,7 @@ class Deleter:
     async def delete(self, request: Request, route: Route) -> Outcome:
         """Delete one object, or begin to."""
         options = Options.of(request)
-        record = self._tools.store.newest(route.key)
-        served = route.resource.served
-        if record is None:
-            raise not_found(served.plural, route.name, group=served.group)
+        record = self._tools.existing(route)
         if route.resource.key == "batch/jobs" and not options.policy:
             request.warnings.append(
                 "the pods of a deleted job are kept unless propagationPolicy says otherwise; "

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from unisono.apiserver.catalogue import Resource
-from unisono.apiserver.errors import ApiError, conflict, not_found
+from unisono.apiserver.errors import ApiError, conflict
 from unisono.apiserver.patch.copying import copied
 from unisono.apiserver.patch.merge_patch import merge_patch
 from unisono.apiserver.request import Request, User
@@ -98,7 +98,7 @@ class OwnWrites:
             name=name,
             subresource=subresource,
         )
-        record = self._existing(route)
+        record = self._tools.existing(route)
         if subresource == "status" and not is_checked and _is_plain(content, resource):
             return self._status(route, record, content)
         patched = merge_patch(shown(record, resource), content)
@@ -127,13 +127,6 @@ class OwnWrites:
             return Staged(obj, record.data)
         obj["status"] = status
         return Staged(obj, self._tools.store.put(record.key, obj).data)
-
-    def _existing(self, route: Route) -> Record:
-        record = self._tools.store.newest(route.key)
-        if record is None:
-            served = route.resource.served
-            raise not_found(served.plural, route.name, group=served.group)
-        return record
 
     def _resource(self, api_version: str, kind: str) -> Resource:
         catalogue = self._tools.catalogue

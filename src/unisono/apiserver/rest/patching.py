@@ -52,7 +52,7 @@ class Patcher:
     async def replace(self, request: Request, route: Route) -> Outcome:
         """PUT: the whole object anew."""
         obj = parse_object(request, route.resource)
-        record = self._existing(route)
+        record = self._tools.existing(route)
         manner = Manner.of(request, needs_version=True)
         return await self._writer.change(request, route, obj, record, manner)
 
@@ -74,7 +74,7 @@ class Patcher:
             raise unsupported_media_type(
                 f"custom resources know no strategic merge patch; use {MERGE_PATCH}"
             )
-        record = self._existing(route)
+        record = self._tools.existing(route)
         old = shown(record, route.resource)
         patched = self.patched(request, route, old)
         if patched.get("apiVersion") != old["apiVersion"] or patched.get("kind") != old["kind"]:
@@ -90,7 +90,7 @@ class Patcher:
         Most writes of a busy cluster are these. Only what keeps two writers apart is looked at;
         tests let the same controllers go the long way. None: this one has to go it, too.
         """
-        record = self._existing(route)
+        record = self._tools.existing(route)
         changes = parse_json(request.body)
         metadata = dict(changes.get("metadata") or {})
         version = metadata.pop("resourceVersion", None)
@@ -186,10 +186,3 @@ class Patcher:
         if uid and record is not None and uid != record.uid:
             cause = Cause("FieldValueInvalid", "field is immutable", "metadata.uid")
             raise invalid(served.kind, route.name, [cause], group=served.group)
-
-    def _existing(self, route: Route) -> Record:
-        record = self._tools.store.newest(route.key)
-        if record is None:
-            served = route.resource.served
-            raise not_found(served.plural, route.name, group=served.group)
-        return record

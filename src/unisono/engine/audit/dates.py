@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from unisono.engine.audit.parties import PODS_PER_NODE
 from unisono.engine.audit.violation import Violation
 from unisono.engine.audit.world import World
 from unisono.engine.model.names import PODS, Instant, ResourceName
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.workload import Admission, Workload
 
-# Kubernetes' default, for nodes whose manifest does not say how many pods they take.
-_DEFAULT_PODS = 110
 _Amounts = dict[ResourceName, int]
 
 
@@ -29,7 +28,7 @@ def check_dates(world: World, plan: Plan) -> Iterator[Violation]:
     there: _Amounts = {}
     for node in world.nodes.values():
         if node.ready:
-            for resource, amount in {PODS: _DEFAULT_PODS, **dict(node.allocatable)}.items():
+            for resource, amount in {PODS: PODS_PER_NODE, **dict(node.allocatable)}.items():
                 there[resource] = there.get(resource, 0) + amount
     spans: list[tuple[Instant, Instant, _Amounts]] = []
     leaving = {victim.workload: victim.keeps for one in plan.preemptions for victim in one.victims}

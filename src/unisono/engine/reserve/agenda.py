@@ -10,7 +10,7 @@ starting: then only newcomers have to be looked at (spec time §3).
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Protocol
 
 from unisono.engine.model.explanation import Blocker
@@ -146,16 +146,6 @@ class Agenda:
             known = group.blockers if group is not None else ()
         return known
 
-    def in_turn(self) -> Iterator[tuple[Waiting, Group]]:
-        """Yield everybody who waits."""
-        everybody = (
-            (place, waiting, group)
-            for group in self.groups.values()
-            for place, waiting in group.members
-        )
-        for _, waiting, group in sorted(everybody, key=_first):
-            yield waiting, group
-
     # --- who runs --------------------------------------------------------------------------------
 
     def starts(self, running: Running) -> None:
@@ -217,7 +207,3 @@ def limit_of(workload: Workload, rules: Backfill) -> int:
 
 def _place(member: Member) -> Place:
     return member[0]
-
-
-def _first(entry: tuple[Place, Waiting, Group]) -> Place:
-    return entry[0]

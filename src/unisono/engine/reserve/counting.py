@@ -14,7 +14,7 @@ import numpy as np
 
 from unisono.engine.ledger import Booked
 from unisono.engine.model.explanation import Blocker, QuotaExhausted
-from unisono.engine.model.names import PODS, FlavorName, ResourceName
+from unisono.engine.model.names import FlavorName, ResourceName
 from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import Amounts
 from unisono.engine.nominate import menu_of
@@ -147,9 +147,8 @@ def _count(state: ClusterState, group: Group, waiting: Waiting) -> Counted | Non
         return None  # it never fits; that is explained elsewhere
     flavors = tuple(state.config.flavors[option.flavor] for option in options)
     requests = pod_set.requests if pod_set.node_requests is None else pod_set.node_requests
-    columns = _columns(requests, table)
-    if columns is None:
-        return None
+    if any(amount and table.column(resource) is None for resource, amount in requests):
+        return None  # no node has that; it is explained elsewhere
     constraint = constraint_for(pod_set, flavors)
     placement = state.policy.placement
     rules = state.policy.pods_ready
@@ -174,21 +173,10 @@ def _count(state: ClusterState, group: Group, waiting: Waiting) -> Counted | Non
             and (rules is None or not rules.block_admission)
         ),
         cells=cells,
-        columns=columns,
+        columns=table.columns_of(requests),
         requests=requests,
         allowed=floor.allowed(constraint),
     )
-
-
-def _columns(requests: Amounts, table: NodeTable) -> tuple[tuple[int, int], ...] | None:
-    found = []
-    for resource, amount in {PODS: 1, **dict(requests)}.items():
-        column = table.column(resource)
-        if amount > 0:
-            if column is None:
-                return None
-            found.append((column, amount))
-    return tuple(found)
 
 
 def fill_holes(caps: Integers, pods: int) -> tuple[Rows, Integers] | None:

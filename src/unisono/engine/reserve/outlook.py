@@ -28,11 +28,10 @@ class Outlook:
 
     def place(self, gang: Gang, free: Integers) -> tuple[Spot, ...] | GangDoesNotFit:
         """Find nodes for a gang, given what is free."""
-        table, feasibility = self._at(free)
-        del table
-        return self._floor.placer_on(feasibility).place(gang)
+        return self._floor.placer_on(self._at(free)).place(gang)
 
-    def _at(self, free: Integers) -> tuple[NodeTable, Feasibility]:
+    def _at(self, free: Integers) -> Feasibility:
+        """Show what is free then."""
         now, table, feasibility = self._floor.table, self._table, self._feasibility
         if (
             table is None
@@ -48,7 +47,7 @@ class Outlook:
             if changed.shape[0]:
                 table.usage.note(changed)
         table.free = free
-        return table, feasibility
+        return feasibility
 
 
 def without(free: Integers, tenants: tuple[Tenant, ...], table: NodeTable) -> Integers:

@@ -13,7 +13,7 @@ from bisect import bisect_left
 import numpy as np
 
 from unisono.engine.ledger import Booked
-from unisono.engine.model.names import PODS, Instant
+from unisono.engine.model.names import Instant
 from unisono.engine.model.resources import Amounts
 from unisono.engine.place.feasible import Mask
 from unisono.engine.quota.tree import Cell, available
@@ -70,7 +70,7 @@ class Pieces:
                 running = ends[gone][2]
                 gone += 1
                 for tenant in running.tenants:
-                    self._add(here, tenant, 1)
+                    self._give_back(here, tenant)
                 for cell, amount in running.charges:
                     freed.setdefault(cell, []).append((piece, amount))
         for cell, entries in freed.items():
@@ -78,14 +78,9 @@ class Pieces:
             np.add.at(change, [piece for piece, _ in entries], [amount for _, amount in entries])
             self.usage[cell] = cell.usage - np.cumsum(change)
 
-    def _add(self, free: Integers, tenant: Tenant, sign: int) -> None:
-        if not tenant.rows.shape[0]:
-            return
-        counts = tenant.counts * sign
-        for resource, amount in {PODS: 1, **dict(tenant.requests)}.items():
-            column = self._table.column(resource)
-            if column is not None and amount:
-                free[column, tenant.rows] += counts * amount
+    def _give_back(self, free: Integers, tenant: Tenant) -> None:
+        for column, amount in self._table.columns_of(tenant.requests):
+            free[column, tenant.rows] += tenant.counts * amount
 
     def _recount(self) -> None:
         """Sum up what is free on all nodes that can be used, piece by piece."""
