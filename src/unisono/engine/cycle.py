@@ -7,8 +7,10 @@
     3. order        whose turn it is                             (engine/order/heads.py)
                     by accounts, if the policy says so           (engine/in_turn.py)
     4. decide       admit, make others leave, or wait; every decision is booked on a ledger before
-                    the next one is taken
+                    the next one is taken                        (engine/decisions.py)
     5. explain      everybody who was examined and waits has the facts why
+
+With backfill everybody who waits is looked at in turn       (engine/reserve/backfill.py).
 
 Nothing is changed: the ledger is rolled back, and `state.filing.carry_out` (or the cluster's own
 events) makes the plan true. Spec quota §6. The same state gives the same plan, byte for byte.
@@ -17,35 +19,19 @@ events) makes the plan true. Spec quota §6. The same state gives the same plan,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
-from unisono.engine.awaiting import waiting_for
+from unisono.engine.decisions import Cycle
 from unisono.engine.in_turn import decide_in_turn
-from unisono.engine.ledger import Charges, Ledger
-from unisono.engine.model.explanation import (
-    Blocker,
-    ClaimedThisCycle,
-    Explanation,
-    GangDoesNotFit,
-    PodsNotReady,
-)
-from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.model.plan import Admit, Await, Outcome, Plan, Preempt, Wait
-from unisono.engine.model.queue import PreemptionRules
-from unisono.engine.model.resources import Usage
-from unisono.engine.model.workload import Admission
-from unisono.engine.nominate import Nominee, admission_of, counts_of, facts_of, nominate
+from unisono.engine.ledger import Ledger
+from unisono.engine.model.names import Instant
+from unisono.engine.model.plan import Plan
+from unisono.engine.nominate import Nominee, nominate
 from unisono.engine.order.heads import Tournament, classical_key
-from unisono.engine.preempt.naming import named, waiting_for_victims
-from unisono.engine.quota.assign import Verdict, resized
-from unisono.engine.quota.tree import Cell, Node, available
+from unisono.engine.quota.tree import Node
+from unisono.engine.reserve.backfill import plan_in_time
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.floor import Leaving, tenants_of
-from unisono.engine.state.queue_book import QueueBook, TreeBook
-from unisono.engine.state.tenancy import Tenant
 from unisono.engine.stops import stops_due
 
-NO_RULES = PreemptionRules()
 # How a cycle is decided: by `plan`, or by somebody who also records it.
 Decides = Callable[[ClusterState, Instant], Plan]
 
@@ -53,8 +39,6 @@ Decides = Callable[[ClusterState, Instant], Plan]
 def plan(state: ClusterState, now: Instant) -> Plan:
     """Decide one cycle."""
     if state.policy.backfill is not None:
-        from unisono.engine.reserve.backfill import plan_in_time
-
         return plan_in_time(state, now)
     state.refresh()
     cycle = Cycle(state, now, Ledger(state.floor.tenancy))
@@ -115,322 +99,3 @@ def _in_order(
             yield winner
             for node in touched:
                 tournament.touch(node)
-
-
-@dataclass(slots=True)
-class _Claims:
-    """What this cycle did to one cohort tree that is not true yet."""
-
-    leaving: list[Charges] = field(default_factory=list)  # victims: counted as gone, still there
-    coming: list[Charges] = field(default_factory=list)  # room kept for those who wait for them
-
-
-@dataclass(slots=True, frozen=True)
-class Starting:
-    """What an admission of this cycle books."""
-
-    charges: Charges
-    tenants: tuple[Tenant, ...]
-
-
-@dataclass(slots=True)
-class Cycle:
-    """The decisions of one cycle so far."""
-
-    state: ClusterState
-    now: Instant
-    ledger: Ledger
-    admissions: list[Admit] = field(default_factory=list)
-    preemptions: list[Preempt] = field(default_factory=list)
-    awaits: list[Await] = field(default_factory=list)
-    waits: list[Wait] = field(default_factory=list)
-    victims: dict[WorkloadKey, None] = field(default_factory=dict)
-    taken: dict[WorkloadKey, None] = field(default_factory=dict)  # of them, off the ledger already
-    claims: dict[TreeBook, _Claims] = field(default_factory=dict)
-    leaving: list[Tenant] = field(default_factory=list)  # pods of victims, still on their nodes
-    touched: list[Node] = field(default_factory=list)  # queues that lost usage to the last decision
-    starting: list[Starting] = field(default_factory=list)  # what each admission books
-    is_last: bool = False  # nobody is decided after it: what it takes need not be booked
-
-    def decide(self, nominee: Nominee) -> None:
-        """Admit the nominee, make others leave for it, or let it wait."""
-        verdict = nominee.assignment.verdict
-        if verdict is Verdict.NO_FIT:
-            self._wait_for_quota(nominee)
-        elif verdict is not Verdict.FIT and not nominee.targets:
-            self._keep_room(nominee)
-        elif nominee.waiting.workload.replaces in self.victims:
-            self._skip(nominee, overlapping=True)
-        elif any(target.running.holding.workload.key in self.victims for target in nominee.targets):
-            self._share_victims(nominee)
-        elif nominee.targets:
-            self._preempt(nominee)
-        elif nominee.is_patient:
-            self._await(nominee)
-        else:
-            self._admit(nominee)
-
-    def _wait_for_quota(self, nominee: Nominee) -> None:
-        """Nothing fits, not even with victims: step aside, or block a StrictFIFO queue."""
-        outcome: Outcome = "stall" if nominee.book.is_strict else "park"
-        self._wait(nominee, outcome, facts_of(nominee), _unblocked_by(nominee))
-
-    def _keep_room(self, nominee: Nominee) -> None:
-        """It may preempt and found nobody suitable: later heads must not take what it waits for.
-
-        Not needed when the queue may always reclaim what is its own.
-        """
-        if nominee.book.spec.preemption.reclaim != "Any":
-            self._book_claim(nominee, tuple(_room_to_keep(nominee)))
-        outcome: Outcome = "retry" if nominee.book.is_strict else "park"
-        # Each account may have victims, and yet not all of them together: then anything counts.
-        together = nominee.assignment.verdict is not Verdict.NO_VICTIMS
-        unblocked_by = None if together else _unblocked_by(nominee)
-        self._wait(nominee, outcome, facts_of(nominee), unblocked_by)
-
-    def _share_victims(self, nominee: Nominee) -> None:
-        """Its victims leave for somebody else already: perhaps there is room for both."""
-        leaving = tuple(
-            named(target)
-            for target in nominee.targets
-            if target.running.holding.workload.key in self.victims
-        )
-        second = nominate(
-            self.state,
-            nominee.book,
-            nominee.waiting,
-            self.ledger,
-            self.now,
-            gone=frozenset(self.victims),
-            allowed=nominee.assignment.flavors,
-        )
-        if second.assignment.verdict is not Verdict.FIT:
-            self._skip(nominee, overlapping=True)
-            return
-        self._book_claim(nominee, second.assignment.as_charges())
-        self._wait(nominee, "sticky", (waiting_for_victims(leaving),))
-
-    def _preempt(self, nominee: Nominee) -> None:
-        mark = self.ledger.mark()
-        for target in nominee.targets:
-            target.take(self.ledger)
-        self._remove_replaced(nominee)
-        chosen = nominee.assignment
-        found = self._fits(nominee.charges) and self._find_place(nominee)
-        if not found or nominee.assignment is not chosen:  # for fewer pods fewer might do
-            self.ledger.rollback(mark)
-            self._skip(nominee)
-            return
-        leaving = [target.leaving() for target in nominee.targets]
-        self.leaving.extend(tenant for each in leaving for tenant in each.tenants)
-        tree = self._claims_of(nominee.book)
-        tree.leaving.extend(each.charges for each in leaving)
-        self.touched.extend(target.running.book.node for target in nominee.targets)
-        if nominee.replaced is not None:
-            tree.leaving.append(nominee.replaced.charges)
-        self._book_claim(nominee, nominee.assignment.as_charges())
-        admission = admission_of(nominee)
-        self._seat(nominee, admission)
-        victims = tuple(named(target) for target in nominee.targets)
-        self.taken.update(dict.fromkeys(victim.workload for victim in victims))
-        self.victims.update(dict.fromkeys(victim.workload for victim in victims))
-        self.preemptions.append(Preempt(workload=nominee.key, admission=admission, victims=victims))
-        self._wait(nominee, "sticky", (waiting_for_victims(victims),))
-
-    def _await(self, nominee: Nominee) -> None:
-        """Keep the place that pods of others are about to leave."""
-        mark = self.ledger.mark()
-        self._remove_replaced(nominee)
-        awaited = self._find_place_later(nominee) if self._fits(nominee.charges) else []
-        if not awaited:
-            self.ledger.rollback(mark)
-            self._skip(nominee)
-            return
-        self.leaving.extend(tenant for _, tenant in awaited if tenant not in self.leaving)
-        self._book_claim(nominee, nominee.assignment.as_charges())
-        admission = admission_of(nominee)
-        self._seat(nominee, admission)
-        pods = [pod for pod, _ in awaited]
-        names = tuple(pod.key for pod in pods)
-        self.awaits.append(Await(workload=nominee.key, admission=admission, pods=names))
-        self._wait(nominee, "sticky", (waiting_for(pods),))
-
-    def _admit(self, nominee: Nominee) -> None:
-        rules = self.state.policy.pods_ready
-        if rules is not None and rules.block_admission:
-            unready = min(self.state.terms.not_ready, default=None)
-            if unready is None and self.admissions:
-                unready = self.admissions[0].workload
-            if unready is not None:
-                self._wait(nominee, "retry", (PodsNotReady(waiting_for=unready),))
-                return
-        mark = self.ledger.mark()
-        self._remove_replaced(nominee)
-        if not (
-            self._fits(nominee.charges)
-            and self._fits_already(nominee)
-            and self._find_place_already(nominee)
-        ):
-            self.ledger.rollback(mark)
-            self._skip(nominee)
-            return
-        admission = admission_of(nominee)
-        if not self.is_last:
-            self.ledger.add(nominee.charges.items())
-            tenants = self._seat(nominee, admission)
-            self.starting.append(Starting(nominee.assignment.as_charges(), tenants))
-        workload = nominee.waiting.workload
-        self.admissions.append(
-            Admit(
-                workload=workload.key,
-                admission=admission,
-                charges=tuple((cell.account, amount) for cell, amount in nominee.charges.items()),
-                borrow_level=nominee.level,
-                checks_pass=_checks_pass(nominee),
-                replaces=workload.replaces if nominee.replaced is not None else None,
-            )
-        )
-        if workload.replaces is not None:
-            self.victims[workload.replaces] = None  # it ends here: nobody else may count on it
-
-    def _find_place(self, nominee: Nominee) -> bool:
-        """Look for nodes as things are on the ledger; what was found at nomination may be taken."""
-        if nominee.seeker is None:
-            return True
-        answer = nominee.seeker.place(nominee.assignment)
-        if isinstance(answer, GangDoesNotFit):
-            return False
-        counts = counts_of(answer, nominee.waiting.shape)
-        if counts != nominee.assignment.counts:  # an elastic set settles for what is left
-            nominee.assignment = resized(nominee.assignment, nominee.menu, counts)
-        nominee.spots = answer
-        return True
-
-    def _find_place_already(self, nominee: Nominee) -> bool:
-        """Look for nodes that are free now, not only once the cycle's victims are gone."""
-        if nominee.seeker is None or self.ledger.moved == 0:
-            return True  # nobody moved since it was nominated
-        mark = self.ledger.mark()
-        for tenant in self.leaving:
-            self.ledger.seat(tenant)
-        found = self._find_place(nominee)
-        self.ledger.rollback(mark)
-        return found
-
-    def _find_place_later(self, nominee: Nominee) -> list[Leaving]:
-        """Look for nodes without pods that are leaving; return those that have to be gone."""
-        going = [each for each in self.state.floor.leaving(self.now) if each[1] not in self.leaving]
-        mark = self.ledger.mark()
-        for _, tenant in going:
-            self.ledger.unseat(tenant)
-        if not self._find_place(nominee):
-            return []
-        nodes = {name for spot in nominee.spots for name, _ in spot.nodes}
-        here = [each for each in going if each[0].node in nodes]
-        self.ledger.rollback(mark)
-        for _, tenant in here:
-            self.ledger.unseat(tenant)
-        if self._find_place(nominee):
-            return here
-        self.ledger.rollback(mark)  # rules between pods: others, elsewhere, are in its way, too
-        for _, tenant in going:
-            self.ledger.unseat(tenant)
-        return going if self._find_place(nominee) else []
-
-    def _seat(self, nominee: Nominee, admission: Admission) -> tuple[Tenant, ...]:
-        if nominee.seeker is None:
-            return ()
-        if nominee.replaced is not None:
-            for tenant in nominee.replaced.tenants:  # its pods stay; they are counted anew below
-                self.ledger.unseat(tenant)
-        tenants = tenants_of(nominee.waiting.workload, admission)
-        for tenant in tenants:
-            self.ledger.seat(tenant)
-        return tenants
-
-    def _remove_replaced(self, nominee: Nominee) -> None:
-        if nominee.replaced is not None:
-            self.ledger.remove(nominee.replaced.charges)
-
-    def _fits(self, charges: dict[Cell, int]) -> bool:
-        return all(amount <= available(cell) for cell, amount in charges.items() if amount)
-
-    def _fits_already(self, nominee: Nominee) -> bool:
-        """Say whether it fits while the cycle's victims are still there.
-
-        Kueue admits on quota that victims have not given back yet; then a queue is above its
-        limit until they are gone. We let the workload wait for them instead.
-        """
-        claims = self.claims.get(nominee.book.tree)
-        if claims is None:
-            return True
-        mark = self.ledger.mark()
-        for charges in claims.leaving:
-            self.ledger.add(charges)
-        for charges in claims.coming:
-            self.ledger.remove(charges)
-        fits = self._fits(nominee.charges)
-        self.ledger.rollback(mark)
-        return fits
-
-    def _book_claim(self, nominee: Nominee, charges: Charges) -> None:
-        """Keep room for a workload that cannot start in this cycle."""
-        self.ledger.add(charges)
-        self._claims_of(nominee.book).coming.append(charges)
-
-    def _claims_of(self, book: QueueBook) -> _Claims:
-        return self.claims.setdefault(book.tree, _Claims())
-
-    def _skip(self, nominee: Nominee, *, overlapping: bool = False) -> None:
-        """Somebody else of this cycle came first; look again in the next."""
-        fact = ClaimedThisCycle(queue=nominee.book.spec.name, overlapping_victims=overlapping)
-        self._wait(nominee, "retry", (fact,))
-
-    def _wait(
-        self,
-        nominee: Nominee,
-        outcome: Outcome,
-        blockers: tuple[Blocker, ...],
-        unblocked_by: Usage | None = None,
-    ) -> None:
-        explanation = Explanation(
-            workload=nominee.key, queue=nominee.book.spec.name, blockers=blockers
-        )
-        self.waits.append(
-            Wait(
-                outcome=outcome,
-                explanation=explanation,
-                unblocked_by=unblocked_by,
-                watches_holdings=nominee.book.spec.preemption != NO_RULES,
-                lacks_nodes=nominee.lacks_nodes,
-            )
-        )
-
-
-def _unblocked_by(nominee: Nominee) -> Usage | None:
-    """Return what has to be freed before another look is worth it."""
-    shortages = nominee.assignment.shortages
-    return None if shortages is None else tuple(sorted(shortages.items()))
-
-
-def _room_to_keep(nominee: Nominee) -> Iterator[tuple[Cell, int]]:
-    """Return what to keep free for a head that waits for victims (spec quota §6)."""
-    borrows = nominee.level > 0
-    for cell, wanted in nominee.charges.items():
-        if borrows:
-            yield cell, min(wanted, max(0, cell.nominal + cell.borrowing_limit - cell.usage))
-        else:
-            yield cell, max(0, min(wanted, cell.nominal - cell.usage))
-
-
-def _checks_pass(nominee: Nominee) -> bool:
-    """Say whether every admission check that applies to the chosen flavors is ready."""
-    if not nominee.book.spec.checks:
-        return True
-    chosen = set(nominee.assignment.flavors.values())
-    ready = {c.name for c in nominee.waiting.workload.checks if c.state == "Ready"}
-    return all(
-        rule.name in ready
-        for rule in nominee.book.spec.checks
-        if not rule.on_flavors or chosen.intersection(rule.on_flavors)
-    )

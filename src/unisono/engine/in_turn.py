@@ -28,7 +28,7 @@ _Place = tuple[bool, TurnKey]
 
 
 class Deciding(Protocol):
-    """The decisions of a cycle so far (`cycle._Cycle`)."""
+    """The decisions of a cycle so far (`decisions.Cycle`)."""
 
     state: ClusterState
     now: Instant

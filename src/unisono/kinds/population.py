@@ -23,9 +23,7 @@ from unisono.engine.model.node import NodePod
 from unisono.engine.model.queue import ClusterQueue, Flavor, LocalQueue
 from unisono.engine.model.workload import Holding, Workload
 from unisono.engine.reserve.history import History, alike, with_limit
-from unisono.kinds.arrays import array_of
 from unisono.kinds.candidates import KUEUE_WORKLOAD, Candidate, candidates
-from unisono.kinds.dependencies import dependencies_of
 from unisono.kinds.doors import Doors
 from unisono.kinds.kueue.workload_rules import (
     CAN_SHRINK,
@@ -43,10 +41,10 @@ from unisono.kinds.priorities import class_priority, job_priority
 from unisono.kinds.registry import Registry
 from unisono.kinds.resource_rules import ResourceRules
 from unisono.kinds.running import BoundPods, holding_of_job, is_bound
+from unisono.kinds.said import read_said
 from unisono.kinds.seats import seated, seats_for, stranger
 from unisono.kinds.settings import Settings
-from unisono.kinds.times import active_seconds, times_of
-from unisono.kinds.turns import turn_of
+from unisono.kinds.times import active_seconds
 
 MAX_EXECUTION_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"
 _SECONDS = re.compile(r"[1-9][0-9]{0,9}")
@@ -227,14 +225,13 @@ def _from_candidate(
         return None
     if candidate.queue_label:
         _check_queue(candidate.queue_label, QUEUE_LABEL_PATH, entry, around)
-    times = times_of(
-        entry.metadata.annotations,
+    said = read_said(
+        entry.metadata,
+        entry.namespace,
         entry.notes,
         created_at=_created_at(entry, around),
         active_s=active_seconds(entry.document.raw),
     )
-    array, array_limit = array_of(entry.metadata.annotations, entry.namespace, entry.notes)
-    depends, on_any = dependencies_of(entry.metadata.annotations, entry.namespace, entry.notes)
     made = Workload(
         key=_key(candidate),
         uid=_uid(entry) + candidate.part,
@@ -248,18 +245,9 @@ def _from_candidate(
         misconfigured="; ".join(entry.notes.faults[before:]),
         min_total=asked.min_total,
         can_shrink=entry.metadata.annotations.get(CAN_SHRINK) == "true",
-        turn=turn_of(entry.metadata, entry.notes),
-        time_limit_ms=times.limit_ms,
-        limit_from=times.limit_from,
-        begin_at=times.begin_at,
-        deadline=times.deadline,
-        array=array,
-        array_limit=array_limit,
         job=f"{entry.namespace}/{entry.name}",
-        depends=depends,
-        depends_on_any=on_any,
     )
-    made = _limited(made, entry.name, around)
+    made = _limited(said.of(made), entry.name, around)
     behind = _queue_behind(door, around)
     bound = around.bound.of_job(entry) or [pod for pod in candidate.pods if is_bound(pod.manifest)]
     if not bound or behind is None:

@@ -18,6 +18,7 @@ from unisono.engine.model.names import Instant, QueueName, WorkloadKey
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.workload import Workload
 from unisono.engine.order.lines import Kind, Waiting, kind_of
+from unisono.engine.reserve.need import Counted
 from unisono.engine.state.doors import Door
 from unisono.engine.state.queue_book import QueueBook, Running
 
@@ -53,7 +54,7 @@ class Group:
         self.members: list[Member] = []
         self.blockers: tuple[Blocker, ...] = ()  # the newest verdict on one of them
         # What `counting` found out about them, and about which picture of nodes and queues.
-        self.counted: object = None
+        self.counted: Counted | None = None
         self.stamp: tuple[int, int, int] | None = None
 
 

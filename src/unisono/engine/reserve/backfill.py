@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from unisono.engine.cycle import Cycle
+from unisono.engine.decisions import Cycle
 from unisono.engine.in_turn import everybody_in_turn
 from unisono.engine.ledger import Ledger
 from unisono.engine.model.explanation import Blocker, ClaimedThisCycle, Explanation, Planned
@@ -196,7 +196,7 @@ class _Pass:
             late = self._late.get(group)
             known = counted(self.state, group, waiting)
             if known is not None and not known.has_quota():
-                blockers = self._refused[group] = known.shortages(group)
+                blockers = self._refused[group] = known.shortages(group.book.spec.name)
             elif late is not None and limit >= late and not self.dates.is_over_by(end):
                 blockers = self.dates.in_the_way(limit)
             elif known is not None and (made := offer(self.cycle, waiting, group, known)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unisono.engine.cycle import Cycle, Starting
+from unisono.engine.decisions import Cycle, Starting
 from unisono.engine.ledger import Booked
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
 from unisono.engine.model.names import Instant, WorkloadKey
@@ -21,7 +21,8 @@ from unisono.engine.place.seek import Seeker
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.quota.tree import available
 from unisono.engine.reserve.agenda import Group
-from unisono.engine.reserve.counting import Counted, counted, fill_holes
+from unisono.engine.reserve.counting import counted, fill_holes
+from unisono.engine.reserve.need import Counted
 from unisono.engine.reserve.pieces import Pieces
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.floor import tenants_of

@@ -8,90 +8,25 @@ so that hundreds who wait can be told from those who fit in no time.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from unisono.engine.ledger import Booked
-from unisono.engine.model.explanation import Blocker, QuotaExhausted
-from unisono.engine.model.names import FlavorName, ResourceName
 from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import Amounts
 from unisono.engine.nominate import menu_of
 from unisono.engine.order.lines import Waiting
 from unisono.engine.place.demand import constraint_for
-from unisono.engine.place.feasible import Mask
 from unisono.engine.place.packing import fill
-from unisono.engine.quota.tree import Cell, available, potential
+from unisono.engine.quota.tree import Cell, potential
 from unisono.engine.reserve.agenda import Group
+from unisono.engine.reserve.need import Counted, Known
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
 from unisono.engine.state.tenancy import Tenant
 
 _NO_RULES = PreemptionRules()
 COUNTS_KEPT = 1024
-
-
-@dataclass(slots=True, eq=False)
-class Counted:
-    """What has to be there for one gang of a group."""
-
-    pods: int
-    named: int  # pods that the admission names: those that are done stay in the count
-    flavor: FlavorName
-    flavors: tuple[tuple[ResourceName, FlavorName], ...]
-    pod_set: str
-    levels: tuple[str, ...]  # in whose order nodes are
-    fills_holes: bool  # nothing tells one node from another but the room on it
-    cells: tuple[tuple[Cell, int], ...]  # of quota, for all pods
-    columns: tuple[tuple[int, int], ...]  # of nodes, for one pod
-    requests: Amounts  # the same by name
-    allowed: Mask  # which nodes
-
-    def has_quota(self) -> bool:
-        """Say whether there is enough in every account."""
-        return all(amount <= available(cell) for cell, amount in self.cells)
-
-    def shortages(self, group: Group) -> tuple[Blocker, ...]:
-        """Return which accounts have too little."""
-        found = []
-        for cell, amount in self.cells:
-            room = max(0, available(cell))
-            if amount > room:
-                found.append(
-                    QuotaExhausted(
-                        queue=group.book.spec.name,
-                        pod_set=self.pod_set,
-                        flavor=self.flavor,
-                        resource=cell.account.resource,
-                        wanted=amount,
-                        available=room,
-                    )
-                )
-        return tuple(found)
-
-    def fits_on(self, free: Integers) -> bool:
-        """Say whether nodes with so much free take all pods."""
-        return int(self.capacities(free).sum()) >= self.pods
-
-    def capacities(self, free: Integers) -> Integers:
-        """Return how many pods each node takes, given what is free."""
-        rows = self.allowed.shape[0]  # arrays may have room for more nodes than there are
-        (column, amount), *others = self.columns  # every pod takes at least its place
-        caps: Integers = free[column, :rows] // amount
-        for column, amount in others:
-            np.minimum(caps, free[column, :rows] // amount, out=caps)
-        np.maximum(caps, 0, out=caps)
-        caps *= self.allowed
-        return caps
-
-
-@dataclass(slots=True, frozen=True)
-class _Known:
-    """What was found out about a shape, and about which picture of nodes and queues."""
-
-    stamp: tuple[int, int, int]
-    counted: Counted | None
 
 
 def counted(state: ClusterState, group: Group, waiting: Waiting) -> Counted | None:
@@ -101,10 +36,10 @@ def counted(state: ClusterState, group: Group, waiting: Waiting) -> Counted | No
     table = state.floor.table
     stamp = (state.config.edition, table.layout, table.traits.version)
     if group.stamp == stamp:
-        return group.counted  # type: ignore[return-value]  # whatever was put there below
+        return group.counted
     known = group.book.counts.get(waiting.shape.number)
-    if not isinstance(known, _Known) or known.stamp != stamp or waiting.alone:
-        known = _Known(stamp, _count(state, group, waiting))
+    if known is None or known.stamp != stamp or waiting.alone:
+        known = Known(stamp, _count(state, group, waiting))
         if len(group.book.counts) >= COUNTS_KEPT:
             group.book.counts.clear()
         group.book.counts[waiting.shape.number] = known

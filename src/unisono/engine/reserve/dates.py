@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from unisono.engine.cycle import Cycle, Starting
+from unisono.engine.decisions import Cycle, Starting
 from unisono.engine.ledger import Booked
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
 from unisono.engine.model.names import Instant
@@ -19,7 +19,8 @@ from unisono.engine.quota.assign import Verdict
 from unisono.engine.quota.tree import available
 from unisono.engine.reserve.agenda import Group, Kept
 from unisono.engine.reserve.calendar import NOTHING, Calendar, still_there
-from unisono.engine.reserve.counting import Counted, counted, given_back
+from unisono.engine.reserve.counting import counted, given_back
+from unisono.engine.reserve.need import Counted
 from unisono.engine.reserve.outlook import without
 from unisono.engine.reserve.shadow import Shadow
 from unisono.engine.state.cluster import ClusterState

@@ -17,7 +17,7 @@ from unisono.engine.model.names import Instant
 from unisono.engine.model.resources import Amounts
 from unisono.engine.place.feasible import Mask
 from unisono.engine.quota.tree import Cell, available
-from unisono.engine.reserve.counting import Counted
+from unisono.engine.reserve.need import Counted
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
 from unisono.engine.state.tenancy import Tenant
 

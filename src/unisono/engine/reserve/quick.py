@@ -8,12 +8,13 @@ nothing, and the general way decides. Both give the same nodes; a property test 
 
 from __future__ import annotations
 
-from unisono.engine.cycle import Cycle, Starting
+from unisono.engine.decisions import Cycle, Starting
 from unisono.engine.model.plan import Admit
 from unisono.engine.model.workload import Admission, PodSetAssignment
 from unisono.engine.order.lines import Waiting
 from unisono.engine.reserve.agenda import Group
-from unisono.engine.reserve.counting import Counted, fill_holes
+from unisono.engine.reserve.counting import fill_holes
+from unisono.engine.reserve.need import Counted
 from unisono.engine.state.floor import tenants_of
 
 # What an admission would be, before it is booked.

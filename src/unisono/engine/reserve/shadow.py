@@ -8,19 +8,13 @@ place (spec time §3 and §4).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from unisono.engine.ledger import Booked, Charges
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Date
 from unisono.engine.place.gang import Gang
+from unisono.engine.reserve.need import Counted
 from unisono.engine.state.node_table import Integers
-
-
-class Counted(Protocol):
-    """A gang of which counting says whether it fits (see `counting`)."""
-
-    def fits_on(self, free: Integers) -> bool: ...
 
 
 @dataclass(slots=True, frozen=True)

@@ -13,6 +13,7 @@ from unisono.engine.order.lines import Lines
 from unisono.engine.order.turn_lines import TurnLines
 from unisono.engine.quota.flavors import Menu
 from unisono.engine.quota.tree import Node
+from unisono.engine.reserve.need import Known
 from unisono.engine.state.tenancy import Tenant
 from unisono.engine.state.wakes import Wakes
 
@@ -49,7 +50,7 @@ class QueueBook:
     lines: Lines | TurnLines = field(default_factory=Lines)
     running: dict[WorkloadKey, Running] = field(default_factory=dict)
     menus: dict[int, Menu] = field(default_factory=dict)  # by shape number
-    counts: dict[int, object] = field(default_factory=dict)  # by shape, see `reserve.counting`
+    counts: dict[int, Known] = field(default_factory=dict)  # by shape, see `reserve.counting`
     blocker: Blocker | None = None  # inactive or stopped: nobody here is examined
     # The last verdict on a head that stays where it is.
     head_wait: tuple[WorkloadKey, tuple[Blocker, ...]] | None = None

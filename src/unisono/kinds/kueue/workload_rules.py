@@ -29,10 +29,8 @@ from unisono.engine.model.names import (
 )
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.resources import Amounts, amounts
-from unisono.kinds.arrays import array_of
 from unisono.kinds.conditions import Condition, condition
 from unisono.kinds.core.pod_sets import TemplateSet, check_template_sets, pod_sets
-from unisono.kinds.dependencies import dependencies_of
 from unisono.kinds.kueue.topology_assignment import is_sound
 from unisono.kinds.kueue.workloads import (
     Admission,
@@ -43,8 +41,8 @@ from unisono.kinds.kueue.workloads import (
 )
 from unisono.kinds.notes import Notes
 from unisono.kinds.registry import Context
-from unisono.kinds.times import ACTIVE_DEADLINE, times_of
-from unisono.kinds.turns import turn_of
+from unisono.kinds.said import read_said
+from unisono.kinds.times import ACTIVE_DEADLINE
 
 GATED_BY = "kueue.x-k8s.io/admission-gated-by"
 WAIT_FOR_RECOVERY = "WaitForRecovery"  # of PodsReady=False: the pods were ready before
@@ -173,12 +171,14 @@ def workload_of(
     replaces = annotations.get(REPLACES, "")
     longest = workload.spec.maximum_execution_time_seconds
     preemptions, may_preempt_at = _preemptions(workload, policy)
-    times = times_of(
-        annotations, context.notes, created_at=created_at, active_s=_active_seconds(annotations)
+    said = read_said(
+        workload.metadata,
+        context.namespace,
+        context.notes,
+        created_at=created_at,
+        active_s=_active_seconds(annotations),
     )
-    array, array_limit = array_of(annotations, context.namespace, context.notes)
-    depends, on_any = dependencies_of(annotations, context.namespace, context.notes)
-    return engine.Workload(
+    made = engine.Workload(
         key=WorkloadKey(f"{context.namespace}/{workload.metadata.name}"),
         uid=uid,
         queue=LocalQueueKey(f"{context.namespace}/{workload.spec.queue_name}"),
@@ -200,20 +200,12 @@ def workload_of(
         past_execution_ms=(status.accumulated_past_execution_time_seconds or 0) * 1000,
         misconfigured="; ".join(context.notes.faults),
         can_shrink=annotations.get(CAN_SHRINK) == "true",
-        turn=turn_of(workload.metadata, context.notes),
-        time_limit_ms=times.limit_ms,
-        limit_from=times.limit_from,
-        begin_at=times.begin_at,
-        deadline=times.deadline,
-        array=array,
-        array_limit=array_limit,
         # Without an owner its own name is what others call it, and that is its key.
         job=f"{context.namespace}/{owner_of(workload)}"
         if workload.metadata.owner_references
         else "",
-        depends=depends,
-        depends_on_any=on_any,
     )
+    return said.of(made)
 
 
 def _active_seconds(annotations: Mapping[str, str]) -> int | None:

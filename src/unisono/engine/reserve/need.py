@@ -1,0 +1,76 @@
+"""What a gang needs for which counting is enough: so much quota, and so many pods on nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unisono.engine.model.explanation import Blocker, QuotaExhausted
+from unisono.engine.model.names import FlavorName, QueueName, ResourceName
+from unisono.engine.model.resources import Amounts
+from unisono.engine.place.feasible import Mask
+from unisono.engine.quota.tree import Cell, available
+from unisono.engine.state.node_table import Integers
+
+
+@dataclass(slots=True, eq=False)
+class Counted:
+    """What has to be there for one gang of a group."""
+
+    pods: int
+    named: int  # pods that the admission names: those that are done stay in the count
+    flavor: FlavorName
+    flavors: tuple[tuple[ResourceName, FlavorName], ...]
+    pod_set: str
+    levels: tuple[str, ...]  # in whose order nodes are
+    fills_holes: bool  # nothing tells one node from another but the room on it
+    cells: tuple[tuple[Cell, int], ...]  # of quota, for all pods
+    columns: tuple[tuple[int, int], ...]  # of nodes, for one pod
+    requests: Amounts  # the same by name
+    allowed: Mask  # which nodes
+
+    def has_quota(self) -> bool:
+        """Say whether there is enough in every account."""
+        return all(amount <= available(cell) for cell, amount in self.cells)
+
+    def shortages(self, queue: QueueName) -> tuple[Blocker, ...]:
+        """Return which accounts have too little."""
+        found = []
+        for cell, amount in self.cells:
+            room = max(0, available(cell))
+            if amount > room:
+                found.append(
+                    QuotaExhausted(
+                        queue=queue,
+                        pod_set=self.pod_set,
+                        flavor=self.flavor,
+                        resource=cell.account.resource,
+                        wanted=amount,
+                        available=room,
+                    )
+                )
+        return tuple(found)
+
+    def fits_on(self, free: Integers) -> bool:
+        """Say whether nodes with so much free take all pods."""
+        return int(self.capacities(free).sum()) >= self.pods
+
+    def capacities(self, free: Integers) -> Integers:
+        """Return how many pods each node takes, given what is free."""
+        rows = self.allowed.shape[0]  # arrays may have room for more nodes than there are
+        (column, amount), *others = self.columns  # every pod takes at least its place
+        caps: Integers = free[column, :rows] // amount
+        for column, amount in others:
+            np.minimum(caps, free[column, :rows] // amount, out=caps)
+        np.maximum(caps, 0, out=caps)
+        caps *= self.allowed
+        return caps
+
+
+@dataclass(slots=True, frozen=True)
+class Known:
+    """What was found out about a shape, and about which picture of nodes and queues."""
+
+    stamp: tuple[int, int, int]
+    counted: Counted | None
