@@ -30,3 +30,19 @@ def test_a_group_that_is_not_ours(capsys: pytest.CaptureFixture[str]) -> None:
     assert 'did you mean "kueue.x-k8s.io"?' in capsys.readouterr().err
     assert main(["crds", "apps"]) == 2
     assert "there are kueue.x-k8s.io" in capsys.readouterr().err
+
+
+def test_both_versions_of_an_mpi_job_keep_each_others_fields(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["crds", "-o", "json", "kubeflow.org"]) == 0
+    items = json.loads(capsys.readouterr().out)["items"]
+    made = next(one for one in items if one["metadata"]["name"] == "mpijobs.kubeflow.org")
+    fields = {
+        one["name"]: one["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+        for one in made["spec"]["versions"]
+    }
+    assert set(fields) == {"v1", "v2beta1"}
+    assert set(fields["v1"]) == set(fields["v2beta1"]) >= {"mainContainer", "sshAuthMountPath"}
+    assert fields["v2beta1"]["sshAuthMountPath"]["default"] == "/root/.ssh"
+    assert "default" not in fields["v1"]["sshAuthMountPath"]

@@ -12,7 +12,7 @@ import yaml
 from unisono.cli.errors import AnswerIsNo
 from unisono.cli.installing import Found, Item, _definition
 from unisono.cli.main import main
-from unisono.cli.manifests import Wanted, definitions, objects
+from unisono.cli.manifests import ALL_ADMISSION, Wanted, admission, definitions, objects
 from unisono.control.rights import rights
 from unisono.control.upstream import Upstream
 
@@ -37,7 +37,8 @@ def test_printed_manifests_are_what_is_applied() -> None:
         code = main(["install", "--print", "--without-crds", "--image", "here/it:1"])
     assert code == 0
     wanted = Wanted(namespace="unisono-system", image="here/it:1")
-    assert list(yaml.safe_load_all(out.getvalue())) == list(objects(wanted))
+    expected = [*objects(wanted), *admission(ALL_ADMISSION)]
+    assert list(yaml.safe_load_all(out.getvalue())) == expected
 
 
 def test_the_role_has_exactly_the_rights_that_are_needed() -> None:
@@ -81,6 +82,30 @@ def test_definitions_of_others_are_kept_or_in_the_way(there: dict[str, str], sta
     assert _definition(ours, theirs).state == state
 
 
+def test_kinds_that_nothing_depends_on_are_left_to_others_in_any_version() -> None:
+    name = "mpijobs.kubeflow.org"
+    ours = next(one for one in definitions() if one["metadata"]["name"] == name)
+    found = _definition(ours, {name: definition(name, "v1", "training-operator")})
+    assert found.state == "kept"
+    assert found.why.startswith("somebody else's; it serves v1, not v2beta1")
+
+
+def test_nobody_brings_kinds_that_nobody_runs() -> None:
+    found = {one["metadata"]["name"] for one in definitions()}
+    assert {"workloads.kueue.x-k8s.io", "rayjobs.ray.io", "mpijobs.kubeflow.org"} <= found
+    assert "rayservices.ray.io" not in found
+
+
+def test_older_servers_get_the_rules_that_they_know() -> None:
+    assert list(admission({})) == []
+    beta = list(admission({"MutatingAdmissionPolicy": "admissionregistration.k8s.io/v1beta1"}))
+    assert {one["apiVersion"] for one in beta} == {"admissionregistration.k8s.io/v1beta1"}
+    assert {one["kind"] for one in beta} == {
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+    }
+
+
 def test_conflicts_are_refused_and_told() -> None:
     item = Item({"kind": "Namespace", "metadata": {"name": "home"}}, "there")
     found = Found([item], [Upstream("jobset", "a/b")])
@@ -88,7 +113,7 @@ def test_conflicts_are_refused_and_told() -> None:
     assert found.is_complete
     assert list(found.lines()) == [
         "there     Namespace home",
-        "respected jobset runs (a/b); ours steps aside",
+        "respected jobset runs (a/b); ours steps aside, and queues what it runs",
     ]
     beside_kueue = Found([item], [Upstream("kueue", "c/d")])
     assert not beside_kueue.is_complete

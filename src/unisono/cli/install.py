@@ -73,11 +73,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print(wanted: Wanted, *, has_crds: bool) -> None:
     from unisono.cli.crds import write_yaml
-    from unisono.cli.manifests import definitions, objects
+    from unisono.cli.manifests import ALL_ADMISSION, admission, definitions, objects
 
     if has_crds:
         write_yaml(definitions())
     write_yaml(objects(wanted))
+    write_yaml(admission(ALL_ADMISSION))
 
 
 async def _ask(access: Access, arguments: argparse.Namespace, wanted: Wanted) -> int:

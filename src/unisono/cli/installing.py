@@ -3,23 +3,46 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from unisono.cli.admission import MUTATING, VALIDATING
 from unisono.cli.errors import AnswerIsNo
-from unisono.cli.manifests import MANAGED_BY, NAME, Wanted, definitions, objects
-from unisono.cli.preconditions import others
+from unisono.cli.manifests import (
+    MANAGED_BY,
+    NAME,
+    RUNTIME,
+    SERVICE_MONITOR,
+    Wanted,
+    admission,
+    definitions,
+    objects,
+    runtimes,
+    service_monitor,
+    version_read,
+)
+from unisono.cli.preconditions import NEEDED, others
 from unisono.control.upstream import KUEUE, Upstream
 from unisono.kube.client import Client
 from unisono.kube.mapping import Kind
-from unisono.kube.trouble import NotFound
+from unisono.kube.trouble import NotFound, UnknownKind
 
 Json = dict[str, Any]
-State = Literal["there", "missing", "kept", "conflict"]
+State = Literal["there", "missing", "kept", "conflict", "without"]
 CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 # A definition is hundreds of kilobytes, and an API server builds schemas from each.
 _AT_ONCE = 4
+# A kind is served a moment after its definition was stored; a busy server takes some seconds.
+_SERVED_TRIES = 60
+_SERVED_WAIT_S = 0.5
+
+_NEEDED = {(kind.api_version.partition("/")[0], kind.kind) for kind in NEEDED}
+_WITHOUT = {
+    "ValidatingAdmissionPolicy": "the server does not know them; names of queues are not checked",
+    "MutatingAdmissionPolicy": "the server does not know them; jobs are suspended after they "
+    "are created",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +71,8 @@ class Found:
     @property
     def is_complete(self) -> bool:
         """Whether nothing is missing and nothing is in the way."""
-        return not self._runs_kueue() and all(one.state in ("there", "kept") for one in self.items)
+        fine = ("there", "kept", "without")
+        return not self._runs_kueue() and all(one.state in fine for one in self.items)
 
     def lines(self) -> Iterator[str]:
         """Yield what to tell a person, one line for each."""
@@ -58,7 +82,7 @@ class Found:
             if other.operator == KUEUE:
                 yield f"conflict  Kueue runs ({other.deployment}) and manages the same queues"
             else:
-                yield f"respected {other.operator} runs ({other.deployment}); ours steps aside"
+                yield f"respected {other.operator} runs ({other.deployment}); {_steps_aside(other)}"
 
     def refuse_conflicts(self) -> None:
         """Raise if something is in the way."""
@@ -70,34 +94,92 @@ class Found:
         return any(one.operator == KUEUE for one in self.others)
 
 
+def _steps_aside(other: Upstream) -> str:
+    if other.operator == "volcano":
+        return "its jobs, pod groups and queues are left to it"
+    return "ours steps aside, and queues what it runs"
+
+
 async def look(client: Client, wanted: Wanted, *, has_crds: bool) -> Found:
     """Compare; nothing is written."""
     there = {one["metadata"]["name"]: one for one in (await client.list(CRD)).items}
+    neighbours = await others(client)
     items = [_definition(one, there) for one in (definitions() if has_crds else ())]
     for one in objects(wanted):
-        items.append(Item(one, "there" if await _is_there(client, one) else "missing"))
-    return Found(items, await others(client))
+        items.append(Item(one, "there" if await _found(client, one) is not None else "missing"))
+    items += [one async for one in _rules(client)]
+    if await _is_served(client, SERVICE_MONITOR):
+        items.append(await _item(client, service_monitor(wanted)))
+    comes_with_another = any(one.operator == "trainer" for one in neighbours)
+    if not comes_with_another and (has_crds or await _is_served(client, RUNTIME)):
+        items += [await _item(client, one) for one in runtimes()]
+    return Found(items, neighbours)
 
 
-def _definition(ours: Json, there: dict[str, Json]) -> Item:
+async def _rules(client: Client) -> AsyncIterator[Item]:
+    """Yield the rules for jobs that the server can apply, and say which it cannot."""
+    served = await served_admission(client)
+    for one in admission(served):
+        yield await _item(client, one)
+    for kind, why in _WITHOUT.items():
+        if kind not in served:
+            yield Item({"kind": kind, "metadata": {"name": NAME}}, "without", why)
+
+
+async def served_admission(client: Client) -> Mapping[str, str]:
+    """Return in which API version each kind of rules is served."""
+    wanted: Iterable[tuple[str, Sequence[str]]] = (
+        ("ValidatingAdmissionPolicy", (VALIDATING,)),
+        ("MutatingAdmissionPolicy", MUTATING),
+    )
+    found = {}
+    for kind, versions in wanted:
+        for version in versions:
+            if await _is_served(client, Kind(version, kind)):
+                found[kind] = version
+                break
+    return found
+
+
+def _definition(ours: Json, there: Mapping[str, Json]) -> Item:
     theirs = there.get(ours["metadata"]["name"])
     if theirs is None:
         return Item(ours, "missing")
     if (theirs["metadata"].get("labels") or {}).get(MANAGED_BY) == NAME:
         return Item(ours, "there")
     served = [one["name"] for one in theirs["spec"]["versions"] if one.get("served")]
-    needed = next(one["name"] for one in ours["spec"]["versions"] if one["storage"])
+    needed = version_read(ours)
     if needed in served:
         return Item(ours, "kept", "somebody else's; it serves what we need")
-    return Item(ours, "conflict", f"somebody else's; it serves {', '.join(served)}, not {needed}")
+    lacking = f"somebody else's; it serves {', '.join(served)}, not {needed}"
+    if (ours["spec"]["group"], ours["spec"]["names"]["kind"]) in _NEEDED:
+        return Item(ours, "conflict", lacking)
+    return Item(ours, "kept", f"{lacking}; what is made of it is left alone")
 
 
-async def _is_there(client: Client, obj: Json) -> bool:
+async def _item(client: Client, obj: Json) -> Item:
+    """Compare an object that somebody else may have brought, too."""
+    found = await _found(client, obj)
+    if found is None:
+        return Item(obj, "missing")
+    if (found["metadata"].get("labels") or {}).get(MANAGED_BY) == NAME:
+        return Item(obj, "there")
+    return Item(obj, "kept", "somebody else's")
+
+
+async def _found(client: Client, obj: Json) -> Json | None:
     metadata = obj["metadata"]
     kind = Kind(obj["apiVersion"], obj["kind"])
     try:
-        await client.get(kind, metadata["name"], metadata.get("namespace", ""))
-    except NotFound:
+        return await client.get(kind, metadata["name"], metadata.get("namespace", ""))
+    except (NotFound, UnknownKind):
+        return None
+
+
+async def _is_served(client: Client, kind: Kind) -> bool:
+    try:
+        await client.page(kind, "", {"limit": "1"})
+    except (NotFound, UnknownKind):
         return False
     return True
 
@@ -113,8 +195,19 @@ async def apply(client: Client, found: Found) -> list[str]:
     ours = [one for one in found.items if one.state in ("there", "missing")]
     crds = [one for one in ours if one.obj["kind"] == CRD.kind]
     told = list(await asyncio.gather(*map(one_by_some, crds)))
-    told += [await _apply(client, one) for one in ours if one.obj["kind"] != CRD.kind]
+    for one in ours:
+        if one.obj["kind"] == RUNTIME.kind:
+            await _until_served(client, RUNTIME)
+        if one.obj["kind"] != CRD.kind:
+            told.append(await _apply(client, one))
     return told
+
+
+async def _until_served(client: Client, kind: Kind) -> None:
+    for _ in range(_SERVED_TRIES):
+        if await _is_served(client, kind):
+            return
+        await asyncio.sleep(_SERVED_WAIT_S)
 
 
 async def _apply(client: Client, item: Item) -> str:

@@ -1,7 +1,8 @@
 """What runs `unisono controller` on a cluster: every object of an installation, as data.
 
 Two replicas under an account with just the rights that are needed; probes; a budget that keeps one
-of them; a Service for metrics; a policy that lets nothing else in.
+of them; a Service for metrics; a policy that lets nothing else in. `unisono install` applies it,
+and the files in `deploy/` are made of it.
 """
 
 from __future__ import annotations
@@ -11,8 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from unisono import __version__
+from unisono.cli.admission import MUTATING, mutating, validating
+from unisono.control.assembly import KINDS
 from unisono.control.rights import KEYS, OWN, Right, rights
+from unisono.kinds.decode import encode
 from unisono.kinds.shapes.crds import crds_of, custom_groups
+from unisono.kinds.trainer.stock import STOCK_RUNTIMES
+from unisono.kube.mapping import Kind
 
 Json = dict[str, Any]
 
@@ -37,9 +43,61 @@ class Wanted:
     replicas: int = 2
 
 
+# In which version our controllers read each kind; nobody runs the others, so nobody brings them.
+_READ = {(kind.api_version.partition("/")[0], kind.kind): kind for kind in KINDS}
+
+
 def definitions() -> Iterator[Json]:
     """Yield the definitions of every kind that our controllers look at."""
-    return crds_of(group for group in custom_groups() if group not in _NOT_OURS_TO_BRING)
+    groups = [group for group in custom_groups() if group not in _NOT_OURS_TO_BRING]
+    return (one for one in crds_of(groups) if version_read(one))
+
+
+def version_read(definition: Json) -> str:
+    """Return the version in which our controllers read what is defined; empty if they do not."""
+    spec = definition["spec"]
+    kind = _READ.get((spec["group"], spec["names"]["kind"]))
+    return kind.api_version.rpartition("/")[2] if kind is not None else ""
+
+
+def admission(versions: Mapping[str, str]) -> Iterator[Json]:
+    """Yield the rules for jobs that a server applies by itself, as far as it can.
+
+    `versions` says in which API version it serves a kind; what is not there it does not serve.
+    """
+    if "ValidatingAdmissionPolicy" in versions:
+        yield from map(_labelled, validating())
+    if "MutatingAdmissionPolicy" in versions:
+        yield from map(_labelled, mutating(versions["MutatingAdmissionPolicy"]))
+
+
+# What a server of today has of that.
+ALL_ADMISSION = {
+    "ValidatingAdmissionPolicy": MUTATING[0],
+    "MutatingAdmissionPolicy": MUTATING[0],
+}
+SERVICE_MONITOR = Kind("monitoring.coreos.com/v1", "ServiceMonitor")
+RUNTIME = Kind("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime")
+
+
+def service_monitor(wanted: Wanted) -> Json:
+    """Return what has Prometheus scrape us, where its operator runs."""
+    made = _own(wanted, *SERVICE_MONITOR)
+    endpoint = {"port": "metrics", "path": "/metrics", "interval": "30s"}
+    return made | {"spec": {"selector": {"matchLabels": _LABELS}, "endpoints": [endpoint]}}
+
+
+def runtimes() -> Iterator[Json]:
+    """Yield the stock runtimes of Trainer: without them, TrainJobs name nothing that is there."""
+    for name, spec in STOCK_RUNTIMES.items():
+        made = _made(*RUNTIME, name)
+        made["metadata"]["labels"]["trainer.kubeflow.org/framework"] = name.partition("-")[0]
+        yield made | {"spec": encode(spec)}
+
+
+def _labelled(obj: Json) -> Json:
+    metadata = {**obj["metadata"], "labels": {**_LABELS, MANAGED_BY: NAME}}
+    return {**obj, "metadata": metadata}
 
 
 def objects(wanted: Wanted) -> Iterator[Json]:

@@ -7,7 +7,9 @@ that, the parts of a pod that no decision reads are left open.
 
 Versions are listed if turning one into the other takes nothing but the new apiVersion: without a
 converter, an API server would lose every field that the stored version does not know. A status
-may differ: it is ours, and we write it in the stored version.
+may differ: it is ours, and we write it in the stored version. Versions that only have more or fewer
+fields than each other are listed, too, if whoever runs the kind reads them as one: each then knows
+the fields of all, so that nothing is lost.
 """
 
 from __future__ import annotations
@@ -47,6 +49,8 @@ _TEMPLATE_METADATA: Json = {
         "namespace": {"type": "string"},
     },
 }
+# Kinds whose versions mean the same by every name that they share.
+_TOGETHER = frozenset({"mpijobs.kubeflow.org"})
 # How deep schemas are written out; deeper than any that is not recursive.
 _DEEPEST = 40
 
@@ -81,7 +85,8 @@ def crds_of(groups: Iterable[str]) -> Iterator[Json]:
 def crd_of(versions: Sequence[Served]) -> Json:
     """Return the definition of one kind, given all its versions."""
     stored = next(served for served in versions if served.is_storage)
-    alike = [served for served in versions if _is_same(served.shape, stored.shape)]
+    are_one = stored.resource in _TOGETHER
+    alike = [one for one in versions if are_one or _is_same(one.shape, stored.shape)]
     for stage in _STAGES:
         made = _definition(stored, alike, stage)
         if len(json.dumps(made, separators=(",", ":"))) < MOST_BYTES:
@@ -111,9 +116,22 @@ def _definition(stored: Served, versions: Sequence[Served], left_open: frozenset
             "group": stored.group,
             "names": names,
             "scope": "Namespaced" if stored.namespaced else "Cluster",
-            "versions": [_version(served, left_open) for served in versions],
+            "versions": _with_all_fields([_version(served, left_open) for served in versions]),
         },
     }
+
+
+def _with_all_fields(versions: list[Json]) -> list[Json]:
+    """Let every version keep what only another one knows; defaults stay with their own version."""
+    specs = [one["schema"]["openAPIV3Schema"]["properties"].get("spec", {}) for one in versions]
+    written = [dict(spec.get("properties", {})) for spec in specs]
+    for spec, own in zip(specs, written, strict=True):
+        for other in written:
+            for name, field in other.items():
+                if name not in own:
+                    kept = {key: value for key, value in field.items() if key != "default"}
+                    spec["properties"].setdefault(name, kept)
+    return versions
 
 
 def _version(served: Served, left_open: frozenset[str]) -> Json:

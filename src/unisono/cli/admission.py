@@ -1,0 +1,167 @@
+"""Rules that a real API server applies by itself when jobs are written: no webhook, no certificate.
+
+    validating   a queue's name is a name; a job that runs stays in its queue
+    mutating     a job with a queue is created suspended, a pod with one is created behind gates
+
+They are expressions (CEL) that the API server evaluates, so they hold while none of our replicas
+runs. Whoever has no mutating policies (Kubernetes before 1.36) sees jobs suspended a moment after
+they were created: our controllers do that in any case. The rules are those of the embedded API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from unisono.control import names
+from unisono.control.pod_gangs.controller import GATE as QUEUE_GATE
+from unisono.control.pod_gangs.links import MANAGED
+from unisono.kinds.core.pod_groups import GROUP_NAME
+
+Json = dict[str, Any]
+
+_GROUP = "admissionregistration.k8s.io"
+VALIDATING = f"{_GROUP}/v1"
+# Where mutating policies are served, the newest first; the shape is the same in both.
+MUTATING = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
+
+_QUEUE = names.QUEUE_LABEL
+# Kinds that are held back by a field, and where it is: group, versions, plurals.
+_BY_SPEC = (
+    ("batch", "v1", ("jobs",)),
+    ("jobset.x-k8s.io", "*", ("jobsets",)),
+    ("trainer.kubeflow.org", "*", ("trainjobs",)),
+    ("ray.io", "*", ("rayclusters", "rayjobs")),
+)
+_KUBEFLOW = ("jaxjobs", "mpijobs", "paddlejobs", "pytorchjobs", "tfjobs", "xgboostjobs")
+_BY_RUN_POLICY = (("kubeflow.org", "*", _KUBEFLOW),)
+# What belongs to one of these is decided about as a whole.
+_OWNERS = (
+    *("Job", "JobSet", "TrainJob", "RayCluster", "RayJob"),
+    *("JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob"),
+)
+_NOT_THERE = ("kube-system", "kueue-system", "unisono-system")
+
+_HAS_QUEUE = f"has({{0}}.metadata.labels) && '{_QUEUE}' in {{0}}.metadata.labels"
+_QUEUE_OF = f"({_HAS_QUEUE} ? {{0}}.metadata.labels['{_QUEUE}'] : '')"
+_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+_SPEC_HELD = "has({0}.spec.suspend) && {0}.spec.suspend"
+_RUN_POLICY_HELD = (
+    "has({0}.spec.runPolicy) && has({0}.spec.runPolicy.suspend) && {0}.spec.runPolicy.suspend"
+)
+_POD_HELD = (
+    "has({0}.spec.schedulingGates) && "
+    f"{{0}}.spec.schedulingGates.exists(g, g.name == '{QUEUE_GATE}')"
+)
+_NO_JOB_ABOVE = (
+    "!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(o, "
+    "has(o.controller) && o.controller && o.kind in ["
+    + ", ".join(f"'{kind}'" for kind in _OWNERS)
+    + "])"
+)
+
+
+def validating() -> Iterator[Json]:
+    """Yield the rules about queues, and what puts them in force."""
+    for name, resources, held in (
+        ("unisono-queue-of-jobs", _BY_SPEC, _SPEC_HELD),
+        ("unisono-queue-of-kubeflow-jobs", _BY_RUN_POLICY, _RUN_POLICY_HELD),
+        ("unisono-queue-of-pods", (("", "v1", ("pods",)),), _POD_HELD),
+    ):
+        spec = {
+            "failurePolicy": "Fail",
+            "matchConstraints": _matches(resources, ("CREATE", "UPDATE")),
+            "matchConditions": [{"name": "queue-is-named-or-was", "expression": _IS_CONCERNED}],
+            "validations": [
+                {
+                    "expression": f"{_NEW} == '' || {_NEW}.matches('{_NAME}')",
+                    "message": f"metadata.labels[{_QUEUE}] is not the name of a queue",
+                    "reason": "Invalid",
+                },
+                {
+                    "expression": f"oldObject == null || {_OLD} == '' || {_OLD} == {_NEW} || "
+                    f"({held.format('oldObject')})",
+                    "message": "the queue of a job that is not suspended cannot change",
+                    "reason": "Invalid",
+                },
+            ],
+        }
+        yield _made(VALIDATING, "ValidatingAdmissionPolicy", name, spec)
+        binding = {"policyName": name, "validationActions": ["Deny"]}
+        yield _made(VALIDATING, "ValidatingAdmissionPolicyBinding", name, binding)
+
+
+_NEW = _QUEUE_OF.format("object")
+_OLD = f"(oldObject == null ? '' : {_QUEUE_OF.format('oldObject')})"
+_IS_CONCERNED = f"{_NEW} != '' || {_OLD} != ''"
+
+
+def mutating(api_version: str = MUTATING[0]) -> Iterator[Json]:
+    """Yield what holds new jobs and pods of a queue back, and what puts that in force."""
+    gates = (
+        "Object{metadata: Object.metadata{labels: {'" + MANAGED + "': 'true'}}, "
+        "spec: Object.spec{schedulingGates: [Object.spec.schedulingGates{name: '"
+        + QUEUE_GATE
+        + "'}]}}"
+    )
+    foreign_gate = (
+        "object.spec.?schedulerName.orValue('default-scheduler') == '" + names.SCHEDULER + "'"
+        " ? Object{} : Object{spec: Object.spec{schedulingGates: "
+        "[Object.spec.schedulingGates{name: '" + names.GATE + "'}]}}"
+    )
+    # Pods of a group are counted even when they are over; our controllers let them go in the end.
+    finalizer = (
+        "!('" + GROUP_NAME + "' in object.metadata.labels) ? Object{} : "
+        "Object{metadata: Object.metadata{finalizers: ['" + MANAGED + "']}}"
+    )
+    suspended = "Object{spec: Object.spec{suspend: true}}"
+    not_run = "Object{spec: Object.spec{runPolicy: Object.spec.runPolicy{suspend: true}}}"
+    unbound = "!has(object.spec.nodeName) || object.spec.nodeName == ''"
+    for name, resources, changes, more in (
+        ("unisono-suspend-jobs", _BY_SPEC, (suspended,), ()),
+        ("unisono-suspend-kubeflow-jobs", _BY_RUN_POLICY, (not_run,), ()),
+        (
+            "unisono-gate-pods",
+            (("", "v1", ("pods",)),),
+            (gates, foreign_gate, finalizer),
+            (unbound,),
+        ),
+    ):
+        conditions = (f"{_NEW} != ''", _NO_JOB_ABOVE, *more)
+        spec = {
+            "failurePolicy": "Fail",
+            "reinvocationPolicy": "IfNeeded",
+            "matchConstraints": _matches(resources, ("CREATE",)),
+            "matchConditions": [
+                {"name": f"condition-{number}", "expression": one}
+                for number, one in enumerate(conditions, 1)
+            ],
+            "mutations": [
+                {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": one}}
+                for one in changes
+            ],
+        }
+        yield _made(api_version, "MutatingAdmissionPolicy", name, spec)
+        yield _made(api_version, "MutatingAdmissionPolicyBinding", name, {"policyName": name})
+
+
+def _matches(
+    resources: Sequence[tuple[str, str, Sequence[str]]], operations: Sequence[str]
+) -> Json:
+    excluded = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [*_NOT_THERE]}
+    return {
+        "namespaceSelector": {"matchExpressions": [excluded]},
+        "resourceRules": [
+            {
+                "apiGroups": [group],
+                "apiVersions": [version],
+                "operations": [*operations],
+                "resources": [*plurals],
+            }
+            for group, version, plurals in resources
+        ],
+    }
+
+
+def _made(api_version: str, kind: str, name: str, spec: Json) -> Json:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec}
