@@ -44,9 +44,10 @@ golden: $(READY)  ## write the kubectl transcripts anew (needs kubectl); review 
 controlplane: $(READY)  ## build a real Kubernetes control plane for test-real (once; needs Go)
 	@$(BIN)/python -m tests.real.binaries
 
-# Where the control plane cannot be built, that is said, and each of its tests says so again.
+# What cannot be built or installed is named, and each of the tests that need it says so again.
 test-real: $(READY)  ## the tests that need a real Kubernetes, Slurm, Prometheus or browser
 	-@$(BIN)/python -m tests.real.binaries
+	-@$(BIN)/python -m tests.real.slurm.packages
 	$(BIN)/python -m pytest -q -m real tests
 
 test-all: lint type  ## every test, slow ones and thousands of runs with faults too, and the real ones

@@ -69,7 +69,7 @@ def running(
     (directory / "tokens.csv").write_text(
         f'{TOKEN},admin,admin,"system:masters"\n{GUEST_TOKEN},guest,guest,""\n'
     )
-    client_port, peer_port, secure_port = _free_ports(3)
+    client_port, peer_port, secure_port = free_ports(3)
     etcd_url = f"http://127.0.0.1:{client_port}"
     url = f"https://127.0.0.1:{secure_port}"
     plane = ControlPlane(
@@ -210,7 +210,7 @@ def _end_of(log: Path) -> str:
     return log.read_text(errors="replace")[-2000:].strip() or "its log is empty"
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Return ports that were free a moment ago; all are held until the last is found."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
