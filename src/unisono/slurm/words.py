@@ -1,0 +1,61 @@
+"""Labels, annotations and names that everything about Slurm shares."""
+
+from __future__ import annotations
+
+import re
+
+API_VERSION = "unisono.dev/v1"
+KIND = "SlurmJob"
+# On nodes: of which partitions they are, which features they have, which sort of GPU.
+_PARTITION = "partition.unisono.dev/"
+_FEATURE = "feature.unisono.dev/"
+GPU_TYPE = "unisono.dev/gpu-type"
+NODE_CLASS = "unisono.dev/node-class"
+# On jobs, by which programs find them.
+JOB_ID = "unisono.dev/slurm-job"
+ARRAY_ID = "unisono.dev/slurm-array"
+# Where settings and the counter of job ids are kept.
+NAMESPACE = "kube-system"
+CONF = "slurm-conf"
+COUNTER = "slurm-job-ids"
+
+_LONGEST = 63
+
+
+def partition_label(name: str) -> str:
+    """Return the label of nodes that are in a partition.
+
+    >>> partition_label("main")
+    'partition.unisono.dev/main'
+    """
+    return _PARTITION + label_part(name)
+
+
+def feature_label(name: str) -> str:
+    """Return the label of nodes that have a feature."""
+    return _FEATURE + label_part(name)
+
+
+def feature_of(label: str) -> str:
+    """Return the feature that a label stands for; empty if it stands for none."""
+    return label.removeprefix(_FEATURE) if label.startswith(_FEATURE) else ""
+
+
+def partition_of(label: str) -> str:
+    """Return the partition that a label stands for; empty if it stands for none."""
+    return label.removeprefix(_PARTITION) if label.startswith(_PARTITION) else ""
+
+
+def label_part(text: str) -> str:
+    """Return a text as the part of a label or its value: other letters become dashes."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", text).strip("-._")[:_LONGEST].strip("-._")
+
+
+def object_name(text: str, longest: int = 40) -> str:
+    """Return a text as the name of an object: small letters, digits and dashes.
+
+    >>> object_name("Train $(rm -rf /) v2"), object_name("?")
+    ('train-rm-rf-v2', 'job')
+    """
+    made = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:longest].strip("-")
+    return made or "job"
