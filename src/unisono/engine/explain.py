@@ -14,6 +14,7 @@ from unisono.engine.limit_words import held_sentence, limit_outlook, limit_sente
 from unisono.engine.model import explanation as facts
 from unisono.engine.model.explanation import Blocker, Explanation, Reason, Stage
 from unisono.engine.model.names import CPU, Instant, ResourceName
+from unisono.engine.model.resources import is_share
 
 # What to do if all nodes refuse a pod for one of these reasons.
 _SHUT = {
@@ -365,7 +366,8 @@ def _gang_does_not_fit(fact: facts.GangDoesNotFit) -> str:
         text += f" ({fact.nodes} node{'s' if fact.nodes != 1 else ''}: {refused})"
     if fact.resource and not _shut_by(fact):
         best = _amount(fact.best_node_has, fact.resource).partition(" ")[0]
-        text += f"; the best node has {best} of {_amount(fact.wanted_of_node, fact.resource)}"
+        where = "GPU" if is_share(fact.resource) else "node"
+        text += f"; the best {where} has {best} of {_amount(fact.wanted_of_node, fact.resource)}"
     if fact.tried_preemption:
         text += ", even if everybody left who may be displaced"
     return text
@@ -387,10 +389,8 @@ def _more_room(fact: facts.GangDoesNotFit) -> str | None:
     """Say what to do if no node takes even one pod; else nodes only have to become free."""
     shut = _shut_by(fact)
     if shut == "selector" and fact.labels:
-        labels = " and ".join(fact.labels)
-        return (
-            f"add a node with the label {labels}, or change what the pods or their flavor ask for"
-        )
+        label = " and ".join(fact.labels)
+        return f"add a node with the label {label}, or change what the pods or their flavor ask for"
     if shut:
         return _SHUT[shut]
     if fact.resource:

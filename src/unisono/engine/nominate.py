@@ -409,7 +409,7 @@ def write_admission(
     taken: list[list[tuple[ResourceName, FlavorName]]] = [[] for _ in shape.pod_sets]
     for (index, resource), flavor in assignment.flavors.items():
         taken[index].append((resource, flavor))
-    nodes = {spot.demand: spot.nodes for spot in spots}
+    spot_of = {spot.demand: spot for spot in spots}
     return Admission(
         queue=queue,
         pod_sets=tuple(
@@ -418,7 +418,8 @@ def write_admission(
                 # Reclaimable pods stay in the count; they are only not charged (spec quota §15).
                 count=assignment.counts[index] + pod_set.count - shape.counts[index],
                 flavors=tuple(sorted(taken[index])),
-                nodes=nodes.get(pod_set.name, ()),
+                nodes=spot_of[pod_set.name].nodes if pod_set.name in spot_of else (),
+                devices=spot_of[pod_set.name].devices if pod_set.name in spot_of else (),
             )
             for index, pod_set in enumerate(shape.pod_sets)
         ),

@@ -22,7 +22,7 @@ from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import FlavorName, NodeName, ResourceName, WorkloadKey
 from unisono.engine.model.plan import Admit, Plan
 from unisono.engine.model.selection import Requirement
-from unisono.engine.model.workload import Admission, PodSetAssignment, Workload
+from unisono.engine.model.workload import Admission, PodSetAssignment, Workload, joined_pods
 from unisono.engine.place.demand import Demand
 from unisono.engine.place.gang import Gang, Spot
 from unisono.engine.rehearsal import BrokenPlan
@@ -52,10 +52,13 @@ def repair(
     answer = _place(state.floor, gang, admission, lost)
     if isinstance(answer, GangDoesNotFit):
         return answer
-    found = {spot.demand: spot.nodes for spot in answer}
+    found = {spot.demand: spot for spot in answer}
     repaired = msgspec.structs.replace(
         admission,
-        pod_sets=tuple(_replaced(one, found.get(one.name, ()), lost) for one in admission.pod_sets),
+        pod_sets=tuple(
+            _replaced(one, found.get(one.name, Spot(one.name, ())), lost)
+            for one in admission.pod_sets
+        ),
     )
     _refuse_if_broken(state, workload, repaired)
     return repaired
@@ -127,18 +130,21 @@ def _shared(floor: Floor, demand: Demand, nodes: list[NodeName], level: str) -> 
     return first if all(other == first for other in others) else {}
 
 
-def _replaced(one: PodSetAssignment, found: Places, lost: Collection[NodeName]) -> PodSetAssignment:
+def _replaced(one: PodSetAssignment, found: Spot, lost: Collection[NodeName]) -> PodSetAssignment:
     """Put new nodes where the lost ones were; a node that is named already takes more pods."""
-    places: dict[NodeName, int] = {}
-    new = [node for node, pods in found for _ in range(pods)]
+    new = [node for node, pods in found.nodes for _ in range(pods)]
+    parts: list[tuple[Places, tuple[int, ...]]] = []
+    before = came = 0
     for node, pods in one.nodes:
         if node not in lost:
-            places[node] = places.get(node, 0) + pods
-            continue
-        for other in new[:pods]:
-            places[other] = places.get(other, 0) + 1
-        new = new[pods:]
-    return msgspec.structs.replace(one, nodes=tuple(places.items()))
+            parts.append((((node, pods),), one.devices[before : before + pods]))
+        else:
+            instead = range(came, min(came + pods, len(new)))
+            parts += [(((new[at], 1),), found.devices[at : at + 1]) for at in instead]
+            came += pods
+        before += pods
+    nodes, devices = joined_pods(*parts)
+    return msgspec.structs.replace(one, nodes=nodes, devices=devices)
 
 
 def _flavors(

@@ -30,6 +30,7 @@ def check_dates(world: World, plan: Plan) -> Iterator[Violation]:
         if node.ready:
             for resource, amount in {PODS: PODS_PER_NODE, **dict(node.allocatable)}.items():
                 there[resource] = there.get(resource, 0) + amount
+    there = _in_parts(there)
     spans: list[tuple[Instant, Instant, _Amounts]] = []
     leaving = {victim.workload: victim.keeps for one in plan.preemptions for victim in one.victims}
     for key, holding in world.holdings.items():
@@ -44,12 +45,12 @@ def check_dates(world: World, plan: Plan) -> Iterator[Violation]:
         end = Instant(plan.now + _limit(world, workload))
         spans.append((plan.now, end, _of_admission(world, workload, admit.admission)))
     dated = [date for date in plan.dates if date.workload in world.waiting]
-    spans += [(date.start, date.end, least_of(world.waiting[date.workload])) for date in dated]
+    needs = {date.workload: _in_parts(least_of(world.waiting[date.workload])) for date in dated}
+    spans += [(date.start, date.end, needs[date.workload]) for date in dated]
     for date in dated:
         if date.start <= plan.now:
             yield Violation(rule="date", workload=date.workload, message="its date is over")
-        wanted = least_of(world.waiting[date.workload])
-        for resource, amount in wanted.items():
+        for resource, amount in needs[date.workload].items():
             used = sum(
                 span.get(resource, 0) for start, end, span in spans if start <= date.start < end
             )
@@ -81,7 +82,7 @@ def _of_admission(world: World, workload: Workload, admission: Admission) -> _Am
         wanted = pod_set.requests if pod_set.node_requests is None else pod_set.node_requests
         for resource, amount in {PODS: 1, **dict(wanted)}.items():
             total[resource] = total.get(resource, 0) + amount * count
-    return total
+    return _in_parts(total)
 
 
 def least_of(workload: Workload) -> _Amounts:
@@ -96,3 +97,13 @@ def least_of(workload: Workload) -> _Amounts:
         for resource, amount in {PODS: 1, **dict(wanted)}.items():
             total[resource] = total.get(resource, 0) + amount * count
     return total
+
+
+def _in_parts(total: _Amounts) -> _Amounts:
+    """Count GPUs in thousandths, too: whoever wants a part competes with who wants whole ones."""
+    both = dict(total)
+    for name, amount in total.items():
+        if name.endswith("/gpu"):
+            part = ResourceName(f"{name}-milli")
+            both[part] = both.get(part, 0) + 1000 * amount
+    return both

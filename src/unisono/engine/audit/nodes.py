@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from unisono.engine.audit.closeness import check_closeness
+from unisono.engine.audit.devices import device_faults, naming_fault, parts_taken
 from unisono.engine.audit.neighbours import check_neighbours
 from unisono.engine.audit.parties import Floor, kept, started
 from unisono.engine.audit.seats import Party
@@ -96,6 +97,8 @@ def _check_places(
         if len(set(names)) < len(names) or any(count <= 0 for _, count in assigned.nodes):
             message = f"{assigned.name}: a node twice, or for no pods: {assigned.nodes}"
             yield _broken("unplaced", workload, message)
+        if fault := naming_fault(pod_set, assigned):
+            yield _broken("unplaced", workload, fault)
         running = _running(world, workload, assigned.name)
         for name, count in assigned.nodes:
             if count > running.get(name, 0):
@@ -191,7 +194,13 @@ def _check_room(
         if name not in floor.nodes or count <= running.get(name, 0):
             continue
         for resource, amount in party.requests.items():
+            if resource.endswith("/gpu-milli"):
+                for fault in device_faults(floor, name, resource):
+                    yield _broken(rule, workload, f"{party.pod_set} on {name}: {fault}")
+                continue
             free = floor.free(name, resource)
+            if resource.endswith("/gpu"):
+                free -= len(parts_taken(floor, name, resource))
             if amount > 0 and free < 0:
                 message = f"{party.pod_set} on {name}: {resource} is overbooked by {-free}"
                 yield _broken(rule, workload, message)

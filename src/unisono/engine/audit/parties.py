@@ -74,13 +74,21 @@ class Floor:
 
     def with_ports(self, name: NodeName) -> list[Party]:
         """Return those who have ports of a node."""
-        there = [
+        there = self._staying(self._seats.with_ports.get(name, ()))
+        return there + [party for party in self._coming if party.host_ports and name in party.on]
+
+    def sharing(self, name: NodeName) -> list[Party]:
+        """Return those who have parts of a node's GPUs."""
+        there = self._staying(self._seats.sharing.get(name, ()))
+        return there + [party for party in self._coming if name in party.devices]
+
+    def _staying(self, parties: Iterable[Party]) -> list[Party]:
+        return [
             party
-            for party in self._seats.with_ports.get(name, ())
+            for party in parties
             # Pods have no set.
             if (party.who if party.pod_set else seat_of_pod(party.who)) not in self._without
         ]
-        return there + [party for party in self._coming if party.host_ports and name in party.on]
 
     def labels(self, name: NodeName) -> dict[str, str]:
         """Return a node's labels, with its name as the two that every node has."""
@@ -182,7 +190,9 @@ def _less(party: Party, gone: Admission) -> Party:
         for name, pods in each.nodes
     }
     left = {name: pods - leaves.get(name, 0) for name, pods in party.on.items()}
-    return replace(party, on={name: pods for name, pods in left.items() if pods > 0})
+    left = {name: pods for name, pods in left.items() if pods > 0}
+    devices = {name: party.devices[name][: left[name]] for name in left if name in party.devices}
+    return replace(party, on=left, devices=devices)
 
 
 def _coming(world: World, decided: Iterable[Decided]) -> Iterator[Party]:

@@ -12,7 +12,8 @@ from unisono.engine.audit.dates import least_of
 from unisono.engine.audit.violation import Violation
 from unisono.engine.audit.world import World, started_by
 from unisono.engine.model.explanation import Reserved
-from unisono.engine.model.names import PODS, Instant, NodeName
+from unisono.engine.model.names import PODS, Instant, NodeName, ResourceName
+from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.reservation import Reservation
 from unisono.engine.model.workload import Workload
@@ -54,13 +55,20 @@ def _check_dates(world: World, plan: Plan) -> Iterator[Violation]:
         shut = _against(world, workload, date.start)
         for resource, wanted in least_of(workload).items():
             has = sum(
-                dict(node.allocatable).get(resource, _DEFAULT_PODS if resource == PODS else 0)
+                _has_of(node, resource)
                 for node in world.nodes.values()
                 if node.ready and not any(_has(each, node.name) for each in shut)
             )
             if wanted > has:
                 message = f"its date needs {wanted} {resource}; {has} are not reserved then"
                 yield Violation(rule="reserved", workload=workload.key, message=message)
+
+
+def _has_of(node: Node, resource: ResourceName) -> int:
+    has = {PODS: _DEFAULT_PODS, **dict(node.allocatable)}
+    if resource.endswith("/gpu-milli"):  # thousandths of GPUs
+        return 1000 * has.get(ResourceName(resource.removesuffix("-milli")), 0)
+    return has.get(resource, 0)
 
 
 def _check_facts(world: World, plan: Plan) -> Iterator[Violation]:

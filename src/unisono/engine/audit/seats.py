@@ -23,6 +23,7 @@ class Party:
     anti_affinity: tuple[PodRule, ...]
     on: Mapping[NodeName, int]
     comes: bool  # with this plan
+    devices: Mapping[NodeName, tuple[int, ...]]  # of pods that share GPUs, where that is known
 
 
 class Seats:
@@ -33,6 +34,7 @@ class Seats:
         self.parties: dict[str, tuple[Party, ...]] = {}  # by who they belong to
         self.used: dict[NodeName, dict[str, int]] = {}
         self.with_ports: dict[NodeName, list[Party]] = {}
+        self.sharing: dict[NodeName, list[Party]] = {}
         self.repelling: dict[str, tuple[Party, ...]] = {}
 
     def come(self, who: str, parties: Iterable[Party]) -> None:
@@ -47,6 +49,8 @@ class Seats:
             if party.host_ports:
                 for name in party.on:
                     self.with_ports.setdefault(name, []).append(party)
+            for name in party.devices:
+                self.sharing.setdefault(name, []).append(party)
 
     def leave(self, who: str) -> None:
         """Let somebody get up."""
@@ -56,6 +60,8 @@ class Seats:
             if party.host_ports:
                 for name in party.on:
                     self.with_ports[name].remove(party)
+            for name in party.devices:
+                self.sharing[name].remove(party)
 
 
 def add_up(used: dict[NodeName, dict[str, int]], party: Party, sign: int) -> None:
@@ -75,8 +81,13 @@ def parties_of(workload: Workload, admission: Admission, *, comes: bool) -> Iter
             continue
         requests = pod_set.requests if pod_set.node_requests is None else pod_set.node_requests
         on: dict[NodeName, int] = {}
+        devices: dict[NodeName, tuple[int, ...]] = {}
+        before = 0
         for name, pods in assigned.nodes:
             on[name] = on.get(name, 0) + pods
+            if assigned.devices:
+                devices[name] = devices.get(name, ()) + assigned.devices[before : before + pods]
+                before += pods
         yield Party(
             who=workload.key,
             pod_set=pod_set.name,
@@ -87,6 +98,7 @@ def parties_of(workload: Workload, admission: Admission, *, comes: bool) -> Iter
             anti_affinity=pod_set.anti_affinity,
             on=on,
             comes=comes,
+            devices=devices,
         )
 
 
@@ -102,6 +114,7 @@ def party_of_pod(pod: NodePod) -> Party:
         anti_affinity=pod.anti_affinity,
         on={pod.node: 1},
         comes=False,
+        devices={} if pod.device is None else {pod.node: (pod.device,)},
     )
 
 

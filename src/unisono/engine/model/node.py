@@ -82,4 +82,5 @@ class NodePod(msgspec.Struct, frozen=True, kw_only=True):
     labels: Labels = ()
     host_ports: tuple[HostPort, ...] = ()
     anti_affinity: tuple[PodRule, ...] = ()
+    device: int | None = None  # the GPU that it shares, if it does and somebody said so
     leaves_at: Instant | None = None  # told to end, and to be gone by then

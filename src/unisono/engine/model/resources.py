@@ -18,6 +18,11 @@ Amounts = tuple[tuple[ResourceName, int], ...]
 # because Python integers do not overflow.
 UNLIMITED = 2**63 - 1
 
+# A GPU that several pods share is counted in thousandths, by a resource of its own: `500` of
+# `nvidia.com/gpu-milli` is half of one `nvidia.com/gpu`.
+WHOLE_GPU = 1000
+_MILLI = "-milli"
+
 
 class Account(NamedTuple):
     """What usage is charged to: one flavor, or a pool of flavors, of one resource.
@@ -59,3 +64,43 @@ def is_gpu(resource: str) -> bool:
     (True, True, False)
     """
     return resource.endswith("/gpu") or "/mig-" in resource
+
+
+@lru_cache(maxsize=1024)
+def is_share(resource: str) -> bool:
+    """Say whether a resource name means thousandths of one GPU.
+
+    >>> is_share("nvidia.com/gpu-milli"), is_share("nvidia.com/gpu")
+    (True, False)
+    """
+    return resource.endswith("/gpu" + _MILLI)
+
+
+def share_of(gpu: str) -> ResourceName:
+    """Return the resource that counts thousandths of a GPU."""
+    return ResourceName(gpu + _MILLI)
+
+
+def shared_gpu(share: str) -> ResourceName:
+    """Return the GPU that a share is a part of."""
+    return ResourceName(share.removesuffix(_MILLI))
+
+
+def share_in(requests: Amounts) -> tuple[ResourceName, int] | None:
+    """Return which part of a GPU a pod asks for; None if it asks for none."""
+    for resource, amount in requests:
+        if is_share(resource) and amount:
+            return resource, amount
+    return None
+
+
+def gpu_milli(requests: Amounts) -> int:
+    """Return how much a pod takes of all GPUs together, in thousandths."""
+    whole = sum(amount for name, amount in requests if is_gpu(name))
+    parts = sum(amount for name, amount in requests if is_share(name))
+    return whole * WHOLE_GPU + parts
+
+
+def wants_gpus(requests: Amounts) -> bool:
+    """Say whether a pod asks for GPUs, or for a part of one."""
+    return any(amount and (is_gpu(name) or is_share(name)) for name, amount in requests)

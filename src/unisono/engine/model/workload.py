@@ -153,6 +153,8 @@ class PodSetAssignment(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     flavors: tuple[tuple[ResourceName, FlavorName], ...] = ()
     nodes: tuple[tuple[NodeName, int], ...] = ()  # pods per node, in topology order; () if unplaced
+    # Of pods that share GPUs: the device of each, in the order of nodes; () if they do not.
+    devices: tuple[int, ...] = ()
 
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,13 +198,35 @@ def first_pods(
     return tuple(kept)
 
 
+def joined_pods(
+    *parts: tuple[tuple[tuple[NodeName, int], ...], tuple[int, ...]],
+) -> tuple[tuple[tuple[NodeName, int], ...], tuple[int, ...]]:
+    """Put pods together that are given as nodes and devices; each node is named once.
+
+    >>> joined_pods(((("a", 1), ("b", 1)), (0, 1)), ((("a", 1),), (3,)))
+    ((('a', 2), ('b', 1)), (0, 3, 1))
+    """
+    totals: dict[NodeName, int] = {}
+    devices: dict[NodeName, tuple[int, ...]] = {}
+    for nodes, of_pods in parts:
+        before = 0
+        for name, count in nodes:
+            totals[name] = totals.get(name, 0) + count
+            devices[name] = devices.get(name, ()) + of_pods[before : before + count]
+            before += count
+    return tuple(totals.items()), tuple(one for some in devices.values() for one in some)
+
+
 def first_of(admission: Admission, counts: Mapping[str, int]) -> Admission:
     """Return an admission with only the first pods of the sets named."""
     return msgspec.structs.replace(
         admission,
         pod_sets=tuple(
             msgspec.structs.replace(
-                one, count=counts[one.name], nodes=first_pods(one.nodes, counts[one.name])
+                one,
+                count=counts[one.name],
+                nodes=first_pods(one.nodes, counts[one.name]),
+                devices=one.devices[: counts[one.name]],
             )
             if one.name in counts
             else one

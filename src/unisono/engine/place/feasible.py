@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unisono.engine.model.names import PODS, ResourceName
-from unisono.engine.model.resources import Amounts
+from unisono.engine.model.resources import Amounts, is_share
 from unisono.engine.model.selection import AffinityTerm, Taint, Toleration, meets, tolerates
 from unisono.engine.place.demand import Constraint, without_taints
 from unisono.engine.place.views import View, make_view
+from unisono.engine.state.devices import pods_that_fit
 from unisono.engine.state.node_table import ABSENT, Integers, NodeTable, Rows
 
 Mask = NDArray[np.bool_]
@@ -172,8 +173,17 @@ class Feasibility:
                 room = room.copy()
             caps = room if caps is None else np.minimum(caps, room, out=caps)
         if caps is None:  # it asks for nothing
-            return np.full(count, _NO_END, np.int64)
+            caps = np.full(count, _NO_END, np.int64)
+        if self.table.devices:
+            self._fit_devices(requests, rows, caps)
         return np.maximum(caps, 0, out=caps)
+
+    def _fit_devices(self, requests: Amounts, rows: Rows | slice, caps: Integers) -> None:
+        """Let no more pods count than find a part of a GPU."""
+        for name, milli in requests:
+            columns = self.table.devices.get(name)
+            if columns is not None and milli:
+                np.minimum(caps, pods_that_fit(self.table.free, columns, milli, rows), out=caps)
 
     def _columns(self, requests: Amounts) -> list[tuple[int, int]] | None:
         """Return what one pod takes of which column; None if no node has something of it."""
@@ -184,9 +194,12 @@ class Feasibility:
                 takes_place = False
             if amount > 0:
                 column = resources.get(name)
-                if column is None:
+                if column is not None:
+                    found.append((column, amount))
+                elif is_share(name):
+                    self.table.open_devices(name)
+                else:
                     return None
-                found.append((column, amount))
         if takes_place:
             column = resources.get(PODS)
             if column is None:

@@ -23,7 +23,7 @@ from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import HOSTNAME
 from unisono.engine.model.policy import Placement
-from unisono.engine.model.resources import Amounts
+from unisono.engine.model.resources import gpu_milli, wants_gpus
 from unisono.engine.place.crowd import Crowd, Members
 from unisono.engine.place.demand import Demand
 from unisono.engine.place.domains import candidate_domains
@@ -32,7 +32,8 @@ from unisono.engine.place.fragmentation import Mix
 from unisono.engine.place.misfit import misfit
 from unisono.engine.place.packing import Score, Taken, descend, fill
 from unisono.engine.place.rules import apply_rules, with_caps
-from unisono.engine.place.score import gpu_request, score_for
+from unisono.engine.place.score import score_for
+from unisono.engine.place.sharing import Booked, book, devices_of, give_back
 from unisono.engine.place.slices import place_slices
 from unisono.engine.place.together import Together
 from unisono.engine.state.node_table import Integers, Rows
@@ -58,6 +59,7 @@ class Spot(msgspec.Struct, frozen=True):
 
     demand: str
     nodes: tuple[tuple[NodeName, int], ...]
+    devices: tuple[int, ...] = ()  # of pods that share GPUs, in the order of nodes
 
     @property
     def pods(self) -> int:
@@ -72,21 +74,13 @@ class _Part:
     demand: Demand
     rows: list[Rows] = field(default_factory=list)
     counts: list[Integers] = field(default_factory=list)
+    devices: dict[int, list[int]] = field(default_factory=dict)  # by row, if its pods share GPUs
     scope: tuple[int, int, int] | None = None  # level and slice of positions it must stay within
     is_done: bool = False  # it found no domain, and must not grow anywhere else
 
     @property
     def pods(self) -> int:
         return sum(int(counts.sum()) for counts in self.counts)
-
-
-@dataclass(slots=True, eq=False)
-class _Booking:
-    """Pods that are counted on nodes while the rest of their gang looks for a place."""
-
-    rows: Rows
-    counts: Integers
-    requests: Amounts
 
 
 @dataclass(slots=True)
@@ -97,7 +91,7 @@ class Placer:
     crowd: Crowd
     placement: Placement = field(default_factory=Placement)
     mix: Mix = field(default_factory=Mix)  # typical pods, for scoring by fragmentation
-    _booked: list[_Booking] = field(default_factory=list)
+    _booked: list[Booked] = field(default_factory=list)
     _is_closing: bool = False  # nobody comes after this group who would read what it takes
     _with_rules: bool = False  # pods of this gang, or on nodes, have rules about each other
 
@@ -270,7 +264,7 @@ class Placer:
     def _fill(self, capacity: Capacity, demand: Demand, need: int) -> Taken:
         """Fill holes; a pod without GPUs keeps off nodes with GPUs as long as it can."""
         score = self._score(demand, capacity)
-        if gpu_request(demand)[1]:
+        if wants_gpus(demand.requests):
             return fill(capacity.caps, need, score)
         plain = np.where(self._has_gpus(capacity), 0, capacity.caps)
         off_gpus = int(plain.sum())
@@ -340,11 +334,12 @@ class Placer:
         rows = capacity.view.rows[positions]
         part.rows.append(rows)
         part.counts.append(counts)
+        demand, table = part.demand, self.feasibility.table
+        if table.devices:
+            devices_of(table, demand.requests, rows, counts, part.devices)
         if is_last and self._is_closing:
             return
-        demand, table = part.demand, self.feasibility.table
-        table.take(rows, counts, demand.requests)
-        booking = _Booking(rows, counts, demand.requests)
+        booking = book(table, demand.requests, rows, counts, part.devices)
         if self._with_rules:
             pods_on = dict(zip(table.names(rows), counts.tolist(), strict=True))
             members = Members(
@@ -360,7 +355,7 @@ class Placer:
     def _rollback(self, mark: int) -> None:
         while len(self._booked) > mark:
             booking = self._booked.pop()
-            self.feasibility.table.give_back(booking.rows, booking.counts, booking.requests)
+            give_back(self.feasibility.table, booking)
             self.crowd.leave(booking)
 
     def _spot(self, part: _Part) -> Spot:
@@ -370,7 +365,8 @@ class Placer:
             return Spot(part.demand.name, ())
         if len(part.rows) == 1 and part.rows[0].shape[0] == 1:
             name, pods = self.feasibility.table.names(part.rows[0])[0], part.counts[0].item()
-            return Spot(part.demand.name, ((name, pods),))
+            devices = tuple(part.devices[part.rows[0].item()]) if part.devices else ()
+            return Spot(part.demand.name, ((name, pods),), devices)
         if len(part.rows) == 1:
             rows, counts = part.rows[0], part.counts[0]
         else:
@@ -381,7 +377,8 @@ class Placer:
             starts = np.flatnonzero(np.append(True, rows[1:] != rows[:-1]))
             rows, counts = rows[starts], np.add.reduceat(counts, starts)
         names = self.feasibility.table.names(rows)
-        return Spot(part.demand.name, tuple(zip(names, counts.tolist(), strict=True)))
+        devices = tuple(one for row in rows.tolist() for one in part.devices.get(row, ()))
+        return Spot(part.demand.name, tuple(zip(names, counts.tolist(), strict=True)), devices)
 
 
 def _groups(demands: tuple[Demand, ...]) -> list[tuple[Demand, ...]]:
@@ -399,8 +396,8 @@ def _groups(demands: tuple[Demand, ...]) -> list[tuple[Demand, ...]]:
 
 def _weight(demand: Demand) -> tuple[int, int, str]:
     """Sort key: the hardest to place first."""
-    gpus = gpu_request(demand)[1]
-    return -gpus, -gpus * demand.least, demand.name
+    milli = gpu_milli(demand.requests)
+    return -milli, -milli * demand.least, demand.name
 
 
 def _orders(group: tuple[Demand, ...]) -> Iterator[tuple[Demand, ...]]:

@@ -6,10 +6,11 @@ import numpy as np
 
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import PODS, ResourceName
-from unisono.engine.model.resources import is_gpu
+from unisono.engine.model.resources import is_gpu, is_share
 from unisono.engine.place.demand import Demand, without_taints
 from unisono.engine.place.feasible import Capacity, Feasibility
 from unisono.engine.place.slices import whole_slices
+from unisono.engine.state.devices import pods_that_fit, rooms
 
 
 def misfit(
@@ -65,9 +66,12 @@ def _scarcest(
     if capacity.total:
         return ResourceName(""), 0, 0
     open_ = np.flatnonzero(feasibility.allowed(demand.constraint))
-    for resource, amount in sorted(demand.requests, key=lambda pair: not is_gpu(pair[0])):
+    by_scarcity = sorted(demand.requests, key=lambda p: not (is_gpu(p[0]) or is_share(p[0])))
+    for resource, amount in by_scarcity:
         column = table.column(resource)
         most = int(table.free_of(column)[open_].max(initial=0)) if column is not None else 0
+        if resource in table.devices:
+            most = int(rooms(table.free, table.devices[resource], open_).max(initial=0))
         if amount > most:
             return resource, amount, most
     return ResourceName(""), 0, 0
@@ -109,6 +113,8 @@ def _refusals(
         if amount > 0:
             column = table.column(resource)
             free = table.free_of(column)[closed] if column is not None else np.zeros_like(closed)
+            if resource in table.devices:
+                free = pods_that_fit(table.free, table.devices[resource], amount, closed) * amount
             count(resource, free < amount)
     count("held for others", np.isin(closed, table.held_rows(key)))
     count("rules between pods", np.ones(closed.shape[0], np.bool_))

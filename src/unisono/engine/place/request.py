@@ -8,7 +8,7 @@ from unisono.engine.model.names import FlavorName, ResourceName, namespace_of
 from unisono.engine.model.node import DEFAULT_LEVELS, HOSTNAME, Topology
 from unisono.engine.model.policy import Placement
 from unisono.engine.model.queue import Flavor
-from unisono.engine.model.resources import is_gpu
+from unisono.engine.model.resources import wants_gpus
 from unisono.engine.model.selection import label_map
 from unisono.engine.model.workload import PodSet, Workload
 from unisono.engine.place.crowd import selects_pod
@@ -110,8 +110,7 @@ class Surroundings:
         if wish is not None:
             mode, level, group = wish.mode, wish.level, pod_set.group
         else:
-            has_gpus = any(is_gpu(resource) and amount for resource, amount in requests)
-            mode = self._placement.gpu_mode if has_gpus else "unconstrained"
+            mode = self._placement.gpu_mode if wants_gpus(requests) else "unconstrained"
             together = TOGETHER if mode == "preferred" else ""
             level, group = "", pod_set.group or together
         own = self._own_affinity(workload, pod_set)

@@ -9,7 +9,7 @@ import msgspec
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.selection import Requirement
-from unisono.engine.model.workload import Admission, first_pods
+from unisono.engine.model.workload import Admission, first_pods, joined_pods
 from unisono.engine.order.lines import Waiting
 from unisono.engine.place.demand import Demand
 from unisono.engine.place.fence import Fence
@@ -64,6 +64,10 @@ class Seeker:
             assigned.name: first_pods(assigned.nodes, most.get(assigned.name, 0))
             for assigned in self.kept.pod_sets
         }
+        devices = {
+            assigned.name: assigned.devices[: most.get(assigned.name, 0)]
+            for assigned in self.kept.pod_sets
+        }
         more = tuple(self._beside(demand, there.get(demand.name, ())) for demand in gang.demands)
         wanted = tuple(demand for demand in more if demand.most)
         answer: tuple[Spot, ...] | GangDoesNotFit = ()
@@ -74,10 +78,13 @@ class Seeker:
                 answer = self.floor.place(Gang(key=gang.key, demands=wanted))
         if isinstance(answer, GangDoesNotFit):
             return answer
-        new = {spot.demand: spot.nodes for spot in answer}
+        new = {spot.demand: (spot.nodes, spot.devices) for spot in answer}
         return tuple(
-            Spot(demand.name, _joined(there.get(demand.name, ()), new.get(demand.name, ())))
-            for demand in gang.demands
+            Spot(
+                name,
+                *joined_pods((there.get(name, ()), devices.get(name, ())), new.get(name, ((), ()))),
+            )
+            for name in most
         )
 
     def _beside(self, demand: Demand, there: tuple[tuple[NodeName, int], ...]) -> Demand:
@@ -103,12 +110,3 @@ def _on(demand: Demand, there: tuple[tuple[NodeName, int], ...]) -> Demand:
     affinity = tuple((*term, here) for term in terms)
     constraint = msgspec.structs.replace(demand.constraint, affinity=affinity)
     return msgspec.structs.replace(demand, constraint=constraint)
-
-
-def _joined(
-    one: tuple[tuple[NodeName, int], ...], other: tuple[tuple[NodeName, int], ...]
-) -> tuple[tuple[NodeName, int], ...]:
-    totals = dict(one)
-    for name, count in other:
-        totals[name] = totals.get(name, 0) + count
-    return tuple(totals.items())

@@ -106,7 +106,12 @@ def _least(pod_set: PodSet | None, count: int) -> int:
 
 
 def _first(assigned: PodSetAssignment, count: int) -> PodSetAssignment:
-    return msgspec.structs.replace(assigned, count=count, nodes=first_pods(assigned.nodes, count))
+    return msgspec.structs.replace(
+        assigned,
+        count=count,
+        nodes=first_pods(assigned.nodes, count),
+        devices=assigned.devices[:count],
+    )
 
 
 def _last(assigned: PodSetAssignment, kept: PodSetAssignment) -> PodSetAssignment:
@@ -116,4 +121,5 @@ def _last(assigned: PodSetAssignment, kept: PodSetAssignment) -> PodSetAssignmen
         assigned,
         count=assigned.count - kept.count,
         nodes=tuple((name, count) for name, count in gone if count),
+        devices=assigned.devices[len(kept.devices) :],
     )

@@ -7,7 +7,7 @@ out.
 from __future__ import annotations
 
 from unisono.engine.model.names import PODS, ResourceName, WorkloadKey, namespace_of
-from unisono.engine.model.resources import Amounts
+from unisono.engine.model.resources import Amounts, is_share
 from unisono.engine.model.workload import PodSet, Workload
 
 _ShapeKey = tuple[
@@ -26,6 +26,7 @@ class Shape:
         "most_steps",
         "number",
         "pod_sets",
+        "shares",
         "shrinkable",
         "sociable",
         "users",
@@ -50,6 +51,7 @@ class Shape:
             for resource, amount in wanted:
                 total[resource] = total.get(resource, 0) + amount * least
         self.least_in_total: Amounts = tuple(total.items())
+        self.shares = tuple(resource for resource in total if is_share(resource))
         # An elastic slice takes all it asks for or stays as it is (spec quota §15).
         elastic = replaces is not None
         self.shrinkable = 0 if elastic else sum(self.counts) - sum(self.minimums)

@@ -23,7 +23,7 @@ from unisono.engine.reserve.agenda import Group
 from unisono.engine.reserve.need import Counted, Known
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
-from unisono.engine.state.tenancy import Tenant
+from unisono.engine.state.tenancy import Tenant, give_back, parts_of
 
 _NO_RULES = PreemptionRules()
 COUNTS_KEPT = 1024
@@ -138,4 +138,7 @@ def given_back(free: Integers, table: NodeTable, gone: Iterable[Booked]) -> Inte
         pods = np.concatenate([tenant.counts for tenant in tenants])
         for column, amount in table.columns_of(requests):
             np.add.at(after[column], rows, pods * amount)
+        for tenant in tenants:
+            if (parts := parts_of(table, tenant)) is not None:
+                give_back(table, parts, after)
     return after

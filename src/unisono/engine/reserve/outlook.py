@@ -15,7 +15,7 @@ from unisono.engine.place.feasible import Feasibility
 from unisono.engine.place.gang import Gang, Spot
 from unisono.engine.state.floor import Floor
 from unisono.engine.state.node_table import Integers, Journal, NodeTable
-from unisono.engine.state.tenancy import Tenant
+from unisono.engine.state.tenancy import Tenant, parts_of, take
 
 
 class Outlook:
@@ -56,4 +56,6 @@ def without(free: Integers, tenants: tuple[Tenant, ...], table: NodeTable) -> In
     for tenant in tenants:
         for column, amount in table.columns_of(tenant.requests):
             left[column, tenant.rows] -= tenant.counts * amount
+        if (parts := parts_of(table, tenant)) is not None:
+            take(table, parts, left)
     return left

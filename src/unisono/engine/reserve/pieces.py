@@ -14,18 +14,19 @@ import numpy as np
 
 from unisono.engine.ledger import Booked
 from unisono.engine.model.names import Instant
-from unisono.engine.model.resources import Amounts
+from unisono.engine.model.resources import WHOLE_GPU, Amounts, is_share
 from unisono.engine.place.feasible import Mask
 from unisono.engine.quota.tree import Cell, available
 from unisono.engine.reserve.need import Counted
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
-from unisono.engine.state.tenancy import Tenant
+from unisono.engine.state.tenancy import Tenant, give_back, parts_of, take
 
 MOST_PIECES = 640
 # ... and so many more beyond the last one, further and further apart.
 FAR_PIECES = 96
 
 _NEVER = Instant(1 << 62)
+FULL = -WHOLE_GPU  # what the column of a device says of which nothing is left
 _Columns = tuple[tuple[int, int], ...]
 _Kind = tuple[_Columns, int]  # what a pod takes, and which nodes (by the identity of their mask)
 
@@ -81,6 +82,8 @@ class Pieces:
     def _give_back(self, free: Integers, tenant: Tenant) -> None:
         for column, amount in self._table.columns_of(tenant.requests):
             free[column, tenant.rows] += tenant.counts * amount
+        if (parts := parts_of(self._table, tenant)) is not None:
+            give_back(self._table, parts, free)
 
     def _recount(self) -> None:
         """Sum up what is free on all nodes that can be used, piece by piece."""
@@ -169,6 +172,8 @@ class Pieces:
         for resource, amount in wanted:
             column = self._table.column(resource)
             if amount > 0:
+                if column is None and is_share(resource):
+                    continue  # which depends on the devices
                 if column is None:
                     return []
                 enough &= self.totals[:, column] >= amount
@@ -194,7 +199,12 @@ class Pieces:
             row = low if self._order is None else self._order[low]
             here: Integers = self._free[row].copy()
             return here
-        least: Integers = self._free[self._rows(low, high)].min(axis=0)
+        pieces = self._free[self._rows(low, high)]
+        least: Integers = pieces.min(axis=0)
+        for _, devices in self._table.devices.values():
+            # Shared now and whole later, or the other way round: nobody may count on either.
+            for column in devices:
+                least[column][(least[column] < 0) & (pieces[:, column].max(axis=0) == 0)] = FULL
         return least
 
     def leaves(self, tenants: tuple[Tenant, ...], high: int) -> bool:
@@ -205,7 +215,21 @@ class Pieces:
                 free[column, tenant.rows] -= tenant.counts * amount
                 if (free[column, tenant.rows] < 0).any():
                     return False
+            if not self._leaves_devices(tenant, free):
+                return False
         return True
+
+    def _leaves_devices(self, tenant: Tenant, free: Integers) -> bool:
+        """Say whether devices have room for a tenant, and let it sit there."""
+        parts = parts_of(self._table, tenant)
+        if parts is None:
+            return True
+        whole, devices = self._table.devices[parts.share]
+        take(self._table, parts, free)
+        return bool(
+            (free[whole, tenant.rows] >= 0).all()
+            and (free[list(devices)][:, tenant.rows] >= FULL).all()
+        )
 
     def most_used(self, cell: Cell, low: int, high: int) -> int:
         """Return the most that is used of an account through the pieces [low, high)."""
@@ -232,6 +256,7 @@ class Pieces:
                 taken = tenant.counts * amount
                 here[:, column, :] -= taken
                 self.totals[low:high, column] -= int(taken.sum())
+            self._share(tenant, here, low, high)
             self._free[where] = here
             for kind, (allowed, room) in self._room.items():
                 lost = before[kind] - _caps(here, kind[0])
@@ -240,6 +265,19 @@ class Pieces:
             if cell not in self.usage:
                 self.usage[cell] = np.full(len(self.cuts), cell.usage, np.int64)
             self.usage[cell][low:high] += amount
+
+    def _share(self, tenant: Tenant, here: Integers, low: int, high: int) -> None:
+        """Let a tenant take its parts of devices in every piece: (pieces, columns, its nodes)."""
+        parts = parts_of(self._table, tenant)
+        if parts is None:
+            return
+        whole = self._table.devices[parts.share].whole
+        place_of = {row: place for place, row in enumerate(tenant.rows.tolist())}
+        local = parts._replace(rows=[place_of[row] for row in parts.rows])
+        before = here[:, whole].sum(axis=1)
+        for piece in here:
+            take(self._table, local, piece)
+        self.totals[low:high, whole] -= before - here[:, whole].sum(axis=1)
 
 
 def _caps(free: Integers, columns: _Columns) -> Integers:

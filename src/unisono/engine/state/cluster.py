@@ -133,6 +133,8 @@ class ClusterState:
         shape = self.shapes.take(workload)
         if shape.pod_sets is not workload.pod_sets:  # equal pod sets are kept once
             workload = msgspec.structs.replace(workload, pod_sets=shape.pod_sets)
+        if shape.shares and self.floor.open_devices(shape.shares):
+            self.agenda.shake()
         alone = self.floor.table.is_held_for(workload.key)
         term = self.reserved.class_of(workload)
         waiting = self.waiting[workload.key] = Waiting(workload, shape, alone=alone, term=term)

@@ -7,7 +7,7 @@ nodes are needed.
 from __future__ import annotations
 
 from unisono.engine.model.explanation import GangDoesNotFit
-from unisono.engine.model.names import Instant, NodeName, namespace_of
+from unisono.engine.model.names import Instant, NodeName, ResourceName, namespace_of
 from unisono.engine.model.node import NodePod
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import label_map
@@ -109,6 +109,13 @@ class Floor:
         for tenant in running.tenants:
             self.tenancy.occupy(tenant)
 
+    def open_devices(self, shares: tuple[ResourceName, ...]) -> bool:
+        """Get ready for pods that share GPUs; say whether that is new."""
+        new = [share for share in shares if share not in self.table.devices]
+        for share in new:
+            self.table.open_devices(share)
+        return bool(new)
+
     def learn(self, workload: Workload) -> None:
         """Remember what kind of pods were admitted, if scoring asks for it."""
         if self._config.policy.placement.scoring == "fgd":
@@ -176,6 +183,7 @@ def tenants_of(workload: Workload, admission: Admission) -> tuple[Tenant, ...]:
         tenants.append(
             Tenant(
                 nodes=assigned.nodes,
+                devices=assigned.devices,
                 requests=requests,
                 namespace=namespace,
                 labels=label_map(pod_set.labels),
@@ -189,6 +197,7 @@ def tenants_of(workload: Workload, admission: Admission) -> tuple[Tenant, ...]:
 def _tenant_of_pod(pod: NodePod) -> Tenant:
     return Tenant(
         nodes=((pod.node, 1),),
+        devices=() if pod.device is None else (pod.device,),
         requests=pod.requests,
         namespace=namespace_of(pod.key),
         labels=label_map(pod.labels),

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from unisono.engine.model.names import PODS, NodeName, ResourceName
 from unisono.engine.model.node import HOSTNAME, Node
-from unisono.engine.model.resources import Amounts, is_gpu
+from unisono.engine.model.resources import Amounts, is_gpu, is_share, shared_gpu
 from unisono.engine.model.selection import Taint
+from unisono.engine.state.devices import DeviceColumns
 
 Integers = NDArray[np.int64]
 Codes = NDArray[np.int32]
@@ -111,6 +112,8 @@ class NodeTable:
         self._taints: tuple[Codes, dict[tuple[Taint, ...], int]] | None = None
         self._held: dict[str, set[int]] = {}
         self._columns_of: dict[Amounts, tuple[tuple[int, int], ...]] = {}
+        # By the resource that counts parts of them; empty as long as nobody asks for a part.
+        self.devices: dict[ResourceName, DeviceColumns] = {}
 
     def __len__(self) -> int:
         """Return how many rows there are, unused ones included."""
@@ -138,6 +141,8 @@ class NodeTable:
             amount = wanted.get(resource, 0)
             self.free[column, row] += amount - self.allocatable[column, row]
             self.allocatable[column, row] = amount
+        for share in self.devices:
+            self.open_devices(share)
         self.usable[row] = node.ready
         self._hold(row, old, node)
         if old is None or _traits(old) != _traits(node):
@@ -217,9 +222,23 @@ class NodeTable:
             if len(self._columns_of) >= REQUESTS_KEPT:
                 self._columns_of.clear()
             wanted = {PODS: 1, **dict(requests)}
+            for share in [name for name in wanted if is_share(name)]:
+                self.open_devices(share)
+                del wanted[share]  # which device it is of is the taker's to say
             known = self._columns_of[requests] = tuple(
                 (self._column(resource), amount) for resource, amount in wanted.items() if amount
             )
+        return known
+
+    def open_devices(self, share: ResourceName, least: int = 0) -> DeviceColumns:
+        """Return the columns of devices that can be shared, as many as the largest node has."""
+        gpu = shared_gpu(share)
+        whole = self._column(gpu)
+        most = max(1, least, int(self.allocatable[whole].max(initial=0)))
+        known = self.devices.get(share)
+        if known is None or len(known.devices) < most:
+            each = tuple(self._column(ResourceName(f"{gpu}#{device}")) for device in range(most))
+            known = self.devices[share] = DeviceColumns(whole, each)
         return known
 
     # --- reading ---------------------------------------------------------------------------------
@@ -237,6 +256,8 @@ class NodeTable:
         """Say whether all nodes that can be used have so much free together."""
         for resource, amount in amounts:
             column = self.resources.get(resource)
+            if column is None and is_share(resource):
+                continue  # which depends on the devices
             if amount > 0 and (column is None or self._total(column) < amount):
                 return False
         return True

@@ -9,13 +9,15 @@ counted again when the node returns.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
-from unisono.engine.model.names import NodeName
+from unisono.engine.model.names import NodeName, ResourceName
 from unisono.engine.model.node import HostPort, Node, PodRule
-from unisono.engine.model.resources import Amounts
+from unisono.engine.model.resources import Amounts, share_in
 from unisono.engine.place.crowd import Crowd, Members
+from unisono.engine.state.devices import fullest_first, rooms, share
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
 
 _Nodes = tuple[tuple[NodeName, int], ...]
@@ -24,6 +26,15 @@ _NOWHERE: Rows = np.zeros(0, np.intp)
 _NOBODY: Integers = np.zeros(0, np.int64)
 # A cycle tries few places at a time.
 LOCATED_KEPT = 512
+
+
+class Shared(NamedTuple):
+    """Parts of devices: of which resource, how large, and the row and device of every pod."""
+
+    share: ResourceName
+    milli: int
+    rows: list[int]
+    devices: list[int]
 
 
 @dataclass(slots=True, eq=False)
@@ -36,8 +47,10 @@ class Tenant:
     labels: dict[str, str] = field(default_factory=dict)
     host_ports: tuple[HostPort, ...] = ()
     anti_affinity: tuple[PodRule, ...] = ()
+    devices: tuple[int, ...] = ()  # of pods that share GPUs, in the order of nodes
     rows: Rows = field(default_factory=lambda: _NOWHERE)
     counts: Integers = field(default_factory=lambda: _NOBODY)
+    shared: Shared | None = None  # the parts of devices that its pods have now
 
 
 class Tenancy:
@@ -46,6 +59,7 @@ class Tenancy:
     def __init__(self, table: NodeTable, crowd: Crowd) -> None:
         self.table = table
         self.crowd = crowd
+        self.sharing = 0  # tenants that have parts of GPUs
         self.moves = 0  # grows when somebody comes or goes, or a node changes
         self._tenants: dict[Tenant, None] = {}
         self._homeless: dict[NodeName, dict[Tenant, None]] = {}
@@ -128,7 +142,61 @@ class Tenancy:
                 if name not in self.table.row_of:
                     self._homeless.setdefault(name, {})[tenant] = None
         self.table.take(tenant.rows, tenant.counts, tenant.requests)
+        if self.table.devices:
+            self._share(tenant)
 
     def _unseat(self, tenant: Tenant) -> None:
         self.table.give_back(tenant.rows, tenant.counts, tenant.requests)
         tenant.rows, tenant.counts = _NOWHERE, _NOBODY
+        if tenant.shared is not None:
+            give_back(self.table, tenant.shared, self.table.free)
+            tenant.shared = None
+            self.sharing -= 1
+
+    def _share(self, tenant: Tenant) -> None:
+        """Let pods take their parts of devices."""
+        tenant.shared = parts_of(self.table, tenant)
+        if tenant.shared is not None:
+            take(self.table, tenant.shared, self.table.free)
+            self.sharing += 1
+
+
+def parts_of(table: NodeTable, tenant: Tenant) -> Shared | None:
+    """Return the parts of devices that a tenant, whose rows are known, has; None without any."""
+    if tenant.shared is not None or not table.devices:
+        return tenant.shared
+    wanted = share_in(tenant.requests)
+    if wanted is None:
+        return None
+    rows = np.repeat(tenant.rows, tenant.counts).tolist()
+    if not tenant.devices:
+        return Shared(*wanted, rows, _anywhere(table, tenant, *wanted))
+    table.open_devices(wanted[0], 1 + max(tenant.devices))
+    before = 0
+    devices: list[int] = []
+    for name, count in tenant.nodes:
+        if name in table.row_of:
+            devices += tenant.devices[before : before + count]
+        before += count
+    return Shared(*wanted, rows, devices)
+
+
+def _anywhere(table: NodeTable, tenant: Tenant, resource: ResourceName, milli: int) -> list[int]:
+    """Choose devices for pods of which nobody says where they are: those of others, mostly."""
+    chosen: list[int] = []
+    room = rooms(table.free, table.devices[resource], tenant.rows).tolist()
+    for free, pods in zip(room, tenant.counts.tolist(), strict=True):
+        found = fullest_first(free, milli, pods)
+        # Too many for the devices that there are: somebody put them there all the same.
+        chosen += [*found, *[0] * (pods - len(found))]
+    return chosen
+
+
+def take(table: NodeTable, parts: Shared, free: Integers) -> None:
+    """Take parts of devices, given what is free."""
+    share(free, table.devices[parts.share], parts.rows, parts.devices, parts.milli)
+
+
+def give_back(table: NodeTable, parts: Shared, free: Integers) -> None:
+    """Undo `take`."""
+    share(free, table.devices[parts.share], parts.rows, parts.devices, -parts.milli)
