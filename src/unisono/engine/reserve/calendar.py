@@ -7,7 +7,8 @@ same is true from now on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 
 from unisono.engine.decisions import Cycle, Starting
 from unisono.engine.ledger import Booked
@@ -15,15 +16,19 @@ from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Date
 from unisono.engine.model.policy import Backfill
-from unisono.engine.nominate import Nominee, affordable, write_admission
+from unisono.engine.model.resources import Amounts
+from unisono.engine.nominate import Nominee, admission_of, affordable, write_admission
 from unisono.engine.order.lines import Waiting
 from unisono.engine.place.seek import Seeker
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.quota.tree import available
+from unisono.engine.reserve import node_room, slot_room
 from unisono.engine.reserve.agenda import Group
-from unisono.engine.reserve.counting import counted, fill_holes
+from unisono.engine.reserve.counting import counted
 from unisono.engine.reserve.need import Counted
-from unisono.engine.reserve.pieces import Pieces
+from unisono.engine.reserve.node_room import NodeRoom
+from unisono.engine.reserve.pieces import End, Pieces
+from unisono.engine.reserve.slot_room import SlotRoom, pools_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.floor import tenants_of
 from unisono.engine.state.queue_book import QueueBook, Running
@@ -38,20 +43,18 @@ NOTHING = Starting((), ())
 class Calendar:
     """Dates for everybody, or for so many."""
 
-    are_on_nodes = True
-
     def __init__(self, state: ClusterState, cycle: Cycle, now: Instant, rules: Backfill) -> None:
         self._state = state
         self._cycle = cycle
         self._ledger = cycle.ledger
         self._now = now
         self._rules = rules
-        self._pieces: Pieces | None = None  # made with the first date
+        self._pieces: Pieces | None = None  # made with the first date, and with it ...
+        self._room: NodeRoom | SlotRoom | None = None
         self.are_known = False
         self._dates: dict[WorkloadKey, Date] = {}
         self._first: Date | None = None  # the one that comes first
-        # Only less is free than a moment ago: the same shape, for as long, is not earlier.
-        self._bounds: dict[tuple[QueueBook, int, str], tuple[int, Instant]] = {}
+        self._bounds: dict[tuple[QueueBook, int, str], Bounds] = {}
         self._started: list[tuple[Instant, int, Booked]] = []  # before the first date
 
     # --- from one pass to the next ---------------------------------------------------------------
@@ -59,6 +62,15 @@ class Calendar:
     def keep(self) -> Calendar | None:
         """Keep all dates, if there are any."""
         return self if self._dates else None
+
+    def fits(self, newcomers: Iterable[tuple[Waiting, Group]]) -> bool:
+        """Say whether those who came since the last pass can be counted like the others."""
+        room = self._room
+        if isinstance(room, SlotRoom):
+            return all(room.knows(counted(self._state, group, one)) for one, group in newcomers)
+        return room is None or all(
+            room.knows(requests) for one, _ in newcomers for requests in _requests(one)
+        )
 
     def take_up(self, cycle: Cycle, now: Instant) -> None:
         """Go on in another pass: only newcomers are looked at, and come after everybody else."""
@@ -95,6 +107,11 @@ class Calendar:
     # --- dates -----------------------------------------------------------------------------------
 
     @property
+    def are_on_nodes(self) -> bool:
+        """Say whether dates have nodes of their own, so that others may have to go elsewhere."""
+        return isinstance(self._room, NodeRoom)
+
+    @property
     def are_given(self) -> bool:
         """Say whether all dates of this pass are given."""
         return self._rules.dates is not None and len(self._dates) >= self._rules.dates
@@ -113,25 +130,27 @@ class Calendar:
 
     def allow(self, nominee: Nominee, end: Instant) -> bool:
         """Let pass who ends before the first date, or finds room beside all dates."""
-        if self._pieces is None:
+        if self._pieces is None or self.is_over_by(end):
             return True
-        if not self.is_over_by(end):
-            high = self._pieces.cut(end)
-            if not self._has_quota(nominee, high):
-                return False
-            if nominee.seeker is not None and not self._move(nominee, nominee.seeker, high):
-                return False
-        return True
+        high = self._pieces.cut(end)
+        if not self._has_quota(nominee, high):
+            return False
+        if nominee.seeker is None:
+            return True
+        if isinstance(self._room, SlotRoom):
+            tenants = tenants_of(nominee.waiting.workload, admission_of(nominee))
+            return self._room.leaves(self._with_rows(tenants), high)
+        return self._move(nominee, nominee.seeker, high)
 
     def allow_offer(self, booked: Booked, end: Instant) -> bool:
         """Let pass who ends before the first date, or stays where all dates leave room."""
-        if self._pieces is None or self.is_over_by(end):
+        if self._pieces is None or self._room is None or self.is_over_by(end):
             return True
         high = self._pieces.cut(end)
         for cell, amount in booked.charges:
             if amount > available(cell) - self._pieces.most_used(cell, 0, high) + cell.usage:
                 return False
-        return self._pieces.leaves(self._with_rows(booked.tenants), high)
+        return self._room.leaves(self._with_rows(booked.tenants), high)
 
     def _has_quota(self, nominee: Nominee, high: int) -> bool:
         mark = self._ledger.mark()
@@ -142,8 +161,8 @@ class Calendar:
 
     def _move(self, nominee: Nominee, seeker: Seeker, high: int) -> bool:
         """Find nodes that stay free for as long as it runs."""
-        assert self._pieces is not None, "there are dates"
-        free = self._pieces.least_free(0, high)
+        assert isinstance(self._room, NodeRoom), "where pods are counted nobody has to move"
+        free = self._room.least_free(0, high)
         answer = self._state.outlook.place(seeker.gang(nominee.assignment), free)
         if isinstance(answer, GangDoesNotFit):
             return False
@@ -157,8 +176,12 @@ class Calendar:
         if self._pieces is None:
             self._started.append((end, -len(self._started), booked))
         else:
-            high = self._pieces.cut(end)
-            self._pieces.book(booked.tenants, booked.charges, 0, high)
+            self._book(booked, 0, self._pieces.cut(end))
+
+    def _book(self, booked: Booked, low: int, high: int) -> None:
+        assert self._pieces is not None and self._room is not None, "there are pieces by now"
+        self._pieces.charge(booked.charges, low, high)
+        self._room.book(booked.tenants, low, high)
 
     # --- later -----------------------------------------------------------------------------------
 
@@ -166,70 +189,82 @@ class Calendar:
         self, waiting: Waiting, group: Group, limit_ms: int, furthest: Instant | None
     ) -> Date | None:
         """Give a workload the first stretch that is long enough."""
-        book = group.book
         if self.are_given:
             return None
-        pieces = self._pieces
-        if pieces is None:
-            pieces = self._pieces = self._make_pieces()
-        alike = (book, waiting.shape.number, waiting.term)
-        bound = self._bounds.get(alike)
-        first = 1  # it was looked at for now already
-        if bound is not None and bound[0] <= limit_ms:
-            first = max(1, pieces.piece_before(bound[1]))
+        if self._pieces is None:
+            self._make_room()
+        pieces, room = self._pieces, self._room
+        assert pieces is not None and room is not None, "there are pieces by now"
+        alike = (group.book, waiting.shape.number, waiting.term)
+        bounds = self._bounds.get(alike)
+        if bounds is None:
+            bounds = self._bounds[alike] = Bounds()
+        # It was looked at for now already.
+        first = max(1, pieces.piece_at(bounds.earliest(limit_ms)))
         known = counted(self._state, group, waiting)
         if known is not None:
-            starts = pieces.starts_counted(known, limit_ms, first)
+            starts = room.starts(known, limit_ms, first)
         else:
+            assert isinstance(room, NodeRoom), "where pods are counted all of them are"
             wanted = waiting.shape.least_in_total if self._state.floor.has_nodes else ()
-            starts = pieces.starts(wanted, limit_ms, first)
+            starts = room.starts_by_total(wanted, limit_ms, first)
         for low in starts[:MOST_TRIED]:
             start = pieces.cuts[low]
             if furthest is not None and start > furthest:
                 break
             end = Instant(start + limit_ms)
-            if known is not None and known.fills_holes:
-                found = self._count(known, start, end)
+            if known is not None:
+                found = self._count(known, room, low, end)
             else:
-                found = self._try(waiting, book, known, start, end)
+                found = self._try(waiting, group.book, start, end)
             if found is not None:
-                self._bounds[alike] = (limit_ms, start)
+                bounds.note(limit_ms, start)
                 return self._promise(waiting, start, end, found)
         return None
 
-    def _count(self, known: Counted, start: Instant, end: Instant) -> Starting | None:
+    def _count(
+        self, known: Counted, room: NodeRoom | SlotRoom, low: int, end: Instant
+    ) -> Starting | None:
         """Look for nodes for a gang that only has to be counted; there is quota."""
         assert self._pieces is not None, "there are pieces by now"
-        low = self._pieces.piece_before(start)
-        high = max(low + 1, self._pieces.piece_before(end))
-        view = self._state.floor.in_order(known.levels)
-        caps = known.capacities(self._pieces.least_free(low, high))[view]
-        taken = fill_holes(caps, known.pods)
-        if taken is None:
-            return None
-        positions, counts = taken
-        tenant = Tenant((), known.requests, rows=view[positions], counts=counts)
-        return Starting(known.cells, (tenant,))
+        if isinstance(room, SlotRoom):
+            return Starting(known.cells, (room.find(known),))
+        high = max(low + 1, self._pieces.piece_at(end))
+        tenant = room.find(known, self._state.floor.in_order(known.levels), low, high)
+        return None if tenant is None else Starting(known.cells, (tenant,))
 
-    def _make_pieces(self) -> Pieces:
-        over = [(end, 0, NOTHING) for end in self._state.reserved.ends(self._now)]
-        ends = sorted(
+    def _make_room(self) -> None:
+        """Look ahead: who ends when, and what comes free then."""
+        state, table = self._state, self._state.floor.table
+        over = [(end, 0, NOTHING) for end in state.reserved.ends(self._now)]
+        ends: list[End] = sorted(
             [*still_there(self._cycle), *self._started, *over], key=lambda entry: entry[0]
         )
-        return Pieces(self._state.floor.table, self._now, ends, self._rules.resolution_ms)
+        resolution = self._rules.resolution_ms
+        groups = [(group.members[0][1], group) for group in state.agenda.groups.values()]
+        pools = pools_of(counted(state, group, waiting) for waiting, group in groups)
+        if pools is not None:
+            most = slot_room.MOST_PIECES
+            self._pieces = Pieces(self._now, ends, resolution_ms=resolution, most=most)
+            self._room = SlotRoom(table, pools, self._pieces, ends)
+            return
+        most = node_room.MOST_PIECES
+        self._pieces = Pieces(self._now, ends, resolution_ms=resolution, most=most)
+        asked = (
+            (requests, counted(state, group, waiting) is not None)
+            for waiting, group in groups
+            for requests in _requests(waiting)
+        )
+        self._room = NodeRoom(table, self._pieces, ends, asked)
 
     def _try(
-        self,
-        waiting: Waiting,
-        book: QueueBook,
-        known: Counted | None,
-        start: Instant,
-        end: Instant,
+        self, waiting: Waiting, book: QueueBook, start: Instant, end: Instant
     ) -> Starting | None:
         """Look for quota and nodes from one instant to another."""
         assert self._pieces is not None, "there are pieces by now"
-        low = self._pieces.piece_before(start)
-        high = max(low + 1, self._pieces.piece_before(end))
+        assert isinstance(self._room, NodeRoom), "where pods are counted nothing has to be tried"
+        low = self._pieces.piece_at(start)
+        high = max(low + 1, self._pieces.piece_at(end))
         mark = self._ledger.mark()
         self._let_time_pass(book, low, high)
         assignment = affordable(self._state, book, waiting, self._ledger, self._now)
@@ -239,9 +274,7 @@ class Calendar:
         charges = assignment.as_charges()
         if not self._state.floor.has_nodes:
             return Starting(charges, ())
-        free = self._pieces.least_free(low, high)
-        if known is not None and not known.fits_on(free):
-            return None
+        free = self._room.least_free(low, high)
         fence = self._state.reserved.fence(waiting.workload, start)
         gang = Seeker(self._state.floor, waiting, fence=fence).gang(assignment)
         answer = self._state.outlook.place(gang, free)
@@ -252,8 +285,8 @@ class Calendar:
 
     def _promise(self, waiting: Waiting, start: Instant, end: Instant, found: Starting) -> Date:
         assert self._pieces is not None, "there are pieces by now"
-        low, high = self._pieces.piece_before(start), self._pieces.cut(end)
-        self._pieces.book(found.tenants, found.charges, low, high)
+        high = self._pieces.cut(end)
+        self._book(found, self._pieces.piece_at(start), high)
         date = Date(workload=waiting.workload.key, start=start, end=end)
         self._dates[date.workload] = date
         if self._first is None or start < self._first.start:
@@ -264,7 +297,7 @@ class Calendar:
         """Book on the ledger the most that is used of each account meanwhile."""
         assert self._pieces is not None, "there are pieces by now"
         root = book.node.root()
-        for cell in [*self._pieces.usage]:
+        for cell in self._pieces.accounts:
             if cell.node.root() is root:
                 more = self._pieces.most_used(cell, low, high) - cell.usage
                 if more:
@@ -274,6 +307,40 @@ class Calendar:
         for tenant in tenants:
             self._state.floor.tenancy.locate(tenant)
         return tenants
+
+
+class Bounds:
+    """From when on workloads of one shape find a place, by how long they run.
+
+    Only less is free than a moment ago: who is alike and runs as long does not start earlier.
+    """
+
+    __slots__ = ("_limits", "_starts")
+
+    def __init__(self) -> None:
+        self._limits: list[int] = []  # both grow
+        self._starts: list[Instant] = []
+
+    def earliest(self, limit_ms: int) -> Instant:
+        """Return the start before which it is not worth looking."""
+        at = bisect_right(self._limits, limit_ms)
+        return self._starts[at - 1] if at else Instant(0)
+
+    def note(self, limit_ms: int, start: Instant) -> None:
+        """Remember the first start of somebody."""
+        low = bisect_right(self._limits, limit_ms)
+        if low and self._starts[low - 1] >= start:
+            return
+        low = low - 1 if low and self._limits[low - 1] == limit_ms else low
+        high = bisect_right(self._starts, start, lo=low)
+        self._limits[low:high] = [limit_ms]
+        self._starts[low:high] = [start]
+
+
+def _requests(waiting: Waiting) -> Iterator[Amounts]:
+    """Yield what each pod of a workload takes of a node."""
+    for pod_set in waiting.shape.pod_sets:
+        yield pod_set.requests if pod_set.node_requests is None else pod_set.node_requests
 
 
 def still_there(cycle: Cycle) -> list[tuple[Instant, int, Running]]:

@@ -316,7 +316,8 @@ def dates_for(state: ClusterState, cycle: Cycle, now: Instant) -> Dates:
     kept = agenda.take_kept(now)
     if agenda.rules.dates == 1:
         return OneDate(state, cycle, now, kept if isinstance(kept, Shadow) else None)
-    if isinstance(kept, Calendar):
+    newcomers = [(waiting, group) for _, waiting, group in agenda.newcomers]
+    if isinstance(kept, Calendar) and kept.fits(newcomers):
         kept.take_up(cycle, now)
         return kept
     return Calendar(state, cycle, now, agenda.rules)

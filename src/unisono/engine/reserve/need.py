@@ -13,6 +13,8 @@ from unisono.engine.place.feasible import Mask
 from unisono.engine.quota.tree import Cell, available
 from unisono.engine.state.node_table import Integers
 
+Columns = tuple[tuple[int, int], ...]  # of the node table, and how much of each
+
 
 @dataclass(slots=True, eq=False)
 class Counted:
@@ -26,7 +28,7 @@ class Counted:
     levels: tuple[str, ...]  # in whose order nodes are
     fills_holes: bool  # nothing tells one node from another but the room on it
     cells: tuple[tuple[Cell, int], ...]  # of quota, for all pods
-    columns: tuple[tuple[int, int], ...]  # of nodes, for one pod
+    columns: Columns  # of nodes, for one pod
     requests: Amounts  # the same by name
     allowed: Mask  # which nodes
 
@@ -59,13 +61,19 @@ class Counted:
     def capacities(self, free: Integers) -> Integers:
         """Return how many pods each node takes, given what is free."""
         rows = self.allowed.shape[0]  # arrays may have room for more nodes than there are
-        (column, amount), *others = self.columns  # every pod takes at least its place
-        caps: Integers = free[column, :rows] // amount
-        for column, amount in others:
-            np.minimum(caps, free[column, :rows] // amount, out=caps)
-        np.maximum(caps, 0, out=caps)
+        caps = capacities(free[:, :rows], self.columns)
         caps *= self.allowed
         return caps
+
+
+def capacities(free: Integers | list[Integers], columns: Columns) -> Integers:
+    """Return how many pods fit, given what is free of each resource."""
+    (column, amount), *others = columns  # every pod takes at least its place
+    caps: Integers = free[column] // amount
+    for column, amount in others:
+        np.minimum(caps, free[column] // amount, out=caps)
+    np.maximum(caps, 0, out=caps)
+    return caps
 
 
 @dataclass(slots=True, frozen=True)

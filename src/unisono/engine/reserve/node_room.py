@@ -1,0 +1,255 @@
+"""Room on nodes: what is free on every one of them, from one cut to the next.
+
+Gangs of different pods share nodes, and what one leaves of a node may be too little for the other.
+So each date has nodes of its own, on which it stays from its beginning to its end.
+
+The array is (pieces, resources, nodes), see `units`. Its rows stay where they are when a cut is
+added in between (a line of the pieces says which row is whose), until there are enough pieces: then
+they are put in order for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unisono.engine.model.resources import Amounts
+from unisono.engine.place.feasible import Mask
+from unisono.engine.place.packing import pack
+from unisono.engine.reserve.need import Columns, Counted, capacities
+from unisono.engine.reserve.pieces import End, Pieces
+from unisono.engine.reserve.units import Units
+from unisono.engine.state.node_table import Integers, NodeTable, Rows
+from unisono.engine.state.tenancy import Tenant
+
+MOST_PIECES = 640
+# How many pods of each kind fit into so much is looked up, as long as the table stays small.
+LARGEST_TABLE = 4096
+
+
+@dataclass(slots=True, frozen=True)
+class _Kind:
+    """Pods of one kind that were asked for."""
+
+    allowed: Mask
+    columns: Columns
+    line: int  # how many of them fit on all nodes together
+
+
+class NodeRoom:
+    """What is free when, node by node."""
+
+    def __init__(
+        self,
+        table: NodeTable,
+        pieces: Pieces,
+        ends: Sequence[End],
+        asked: Iterable[tuple[Amounts, bool]],
+    ) -> None:
+        """Count for pods that ask for so much; True: only numbers say where they may go."""
+        self._table, self._pieces = table, pieces
+        wanted: dict[Amounts, bool] = {}
+        for requests, is_counted in asked:
+            wanted[requests] = wanted.get(requests, True) and is_counted
+        self._units = Units(table, ends, wanted)
+        self._free = self._let_end(ends)
+        if wanted and all(wanted.values()):
+            self._free = self._units.drop_lasting(self._free)
+        self._row_of: int | None = pieces.add_line(np.arange(len(pieces.cuts)))
+        self._kinds: dict[tuple[Columns, int], _Kind] = {}
+        self._look_up: Integers | None = None  # how many pods of each kind fit into an amount
+        self._lines: Rows = np.zeros(0, np.intp)
+        self._totals: dict[int, int] = {}  # of columns: the line for all nodes together
+        pieces.join(self)
+
+    def _let_end(self, ends: Sequence[End]) -> Integers:
+        """Give back what those who run hold, from the cut on at which they have ended."""
+        now = self._units.now()
+        count = len(self._pieces.cuts)
+        free = np.zeros((count, *now.shape), now.dtype)
+        free[0] = now
+        gone = self._pieces.ending(ends)
+        done = 0
+        for piece in range(1, count):
+            here = free[piece]
+            here[:] = free[piece - 1]
+            while done < len(gone) and gone[done][0] <= piece:
+                for tenant in gone[done][1].tenants:
+                    for place, amount in self._units.scaled(tenant.requests):
+                        here[place, tenant.rows] += (tenant.counts * amount).astype(now.dtype)
+                done += 1
+        return free
+
+    def _rows(self, low: int, high: int) -> Rows | slice:
+        if self._row_of is None:
+            return slice(low, high)
+        return self._pieces.line(self._row_of)[low:high]
+
+    # --- cuts ------------------------------------------------------------------------------------
+
+    def split(self, piece: int) -> None:
+        """Cut the piece before in two."""
+        assert self._row_of is not None, "pieces in order are not cut any more"
+        rows = self._pieces.line(self._row_of)
+        last = rows.shape[0] - 1
+        if last >= self._free.shape[0]:
+            self._free = np.concatenate([self._free, np.empty_like(self._free)])
+        self._free[last] = self._free[rows[piece - 1]]
+        rows[piece] = last
+
+    def lengthen(self, pieces: int) -> None:
+        """Add pieces to the end, and put all in order."""
+        assert self._row_of is not None, "this is done once"
+        self._free = self._free[self._pieces.line(self._row_of)]
+        self._row_of = None
+
+    # --- when ------------------------------------------------------------------------------------
+
+    def knows(self, requests: Amounts) -> bool:
+        """Say whether pods that nobody asked for before can be counted, too."""
+        return self._units.know(requests)
+
+    def starts(self, known: Counted, limit_ms: int, first: int) -> list[int]:
+        """Return the pieces from `first` on at which a gang may find its place, and has quota."""
+        room = self._pieces.line(self._kind(known).line)
+        enough = self._pieces.affordable(room >= known.pods, known.cells)
+        return [] if enough is None else self._pieces.long_enough(enough, limit_ms, first)
+
+    def starts_by_total(self, wanted: Amounts, limit_ms: int, first: int) -> list[int]:
+        """Return the pieces from `first` on at which there is enough of everything in total."""
+        enough = np.ones(len(self._pieces.cuts), np.bool_)
+        for resource, amount in wanted:
+            column = self._table.column(resource)
+            if amount > 0:
+                if column is None:
+                    return []
+                if column in self._units.unit_of:
+                    enough &= self._total(column) * self._units.unit_of[column] >= amount
+        return self._pieces.long_enough(enough, limit_ms, first)
+
+    def _total(self, column: int) -> Integers:
+        line = self._totals.get(column)
+        if line is None:
+            place = self._units.place_of[column]
+            free = self._free[self._rows(0, len(self._pieces.cuts)), place]
+            there = self._table.usable.astype(np.int64)
+            line = self._totals[column] = self._pieces.add_line(np.maximum(free, 0) @ there)
+        return self._pieces.line(line)
+
+    def _kind(self, known: Counted) -> _Kind:
+        """Return what is counted for a gang's kind of pods, from its first question on."""
+        name = (known.columns, id(known.allowed))
+        found = self._kinds.get(name)
+        if found is None:
+            columns, count = self._units.scaled(known.requests), known.allowed.shape[0]
+            free = self._free[self._rows(0, len(self._pieces.cuts))]
+            fits = capacities(free.transpose(1, 0, 2)[:, :, :count], columns)
+            line = self._pieces.add_line(fits @ known.allowed.astype(np.int64))
+            found = self._kinds[name] = _Kind(known.allowed, columns, line)
+            self._lines = np.array([kind.line for kind in self._kinds.values()], np.intp)
+            self._look_up = _table_of([*self._kinds.values()], self._free)
+        return found
+
+    # --- where -----------------------------------------------------------------------------------
+
+    def find(self, known: Counted, order: Rows, low: int, high: int) -> Tenant | None:
+        """Find nodes for a gang that has them to itself through the pieces [low, high).
+
+        As few as possible: who sits alone on nodes leaves no holes in time for others.
+        """
+        allowed = known.allowed
+        caps = capacities(self._least(low, high)[:, : allowed.shape[0]], self._kind(known).columns)
+        caps *= allowed
+        if int(caps.sum()) < known.pods:
+            return None
+        positions, counts = pack(caps[order], known.pods)
+        return Tenant((), known.requests, rows=order[positions], counts=counts)
+
+    def _least(self, low: int, high: int) -> Integers:
+        least: Integers = self._free[self._rows(low, high)].min(axis=0)
+        return least
+
+    def least_free(self, low: int, high: int) -> Integers:
+        """Return what stays free on every node through [low, high), as the node table has it.
+
+        What is not counted is as it is now.
+        """
+        free = self._table.free.copy()
+        least = self._least(low, high)
+        for column, place in self._units.place_of.items():
+            free[column] = least[place]
+            free[column] *= self._units.unit_of[column]
+        return free
+
+    def leaves(self, tenants: tuple[Tenant, ...], high: int) -> bool:
+        """Say whether nodes have room for tenants from now on through the pieces below `high`."""
+        free = self._least(0, high)
+        for tenant in tenants:
+            for place, amount in self._units.scaled(tenant.requests):
+                left = free[place, tenant.rows] - tenant.counts * amount
+                if (left < 0).any():
+                    return False
+                free[place, tenant.rows] = left
+        return True
+
+    # --- bookings --------------------------------------------------------------------------------
+
+    def book(self, tenants: tuple[Tenant, ...], low: int, high: int) -> None:
+        """Let somebody sit there through the pieces [low, high)."""
+        for tenant in tenants:
+            rows = self._rows(low, high)
+            pieces = rows if isinstance(rows, slice) else rows[:, None]
+            before = [self._free[pieces, place, tenant.rows] for place in self._places]
+            after = [*before]
+            for place, amount in self._units.scaled(tenant.requests):
+                after[place] = before[place] - (tenant.counts * amount).astype(self._free.dtype)
+                self._free[pieces, place, tenant.rows] = after[place]
+            self._count_less(tenant, before, after, low, high)
+
+    @property
+    def _places(self) -> range:
+        return range(len(self._units.place_of))
+
+    def _count_less(
+        self,
+        tenant: Tenant,
+        before: list[Integers],
+        after: list[Integers],
+        low: int,
+        high: int,
+    ) -> None:
+        """Take off what each kind has lost, given what was free on the tenant's nodes and is."""
+        if self._look_up is not None:  # (pieces, nodes, kinds)
+            lost = self._look_up[before[0]] - self._look_up[after[0]]
+            self._pieces.lower(self._lines, low, high, lost.sum(axis=1).T)
+        else:
+            for kind in self._kinds.values():
+                fewer = capacities(before, kind.columns) - capacities(after, kind.columns)
+                here = kind.allowed[tenant.rows].astype(np.int64)
+                self._pieces.line(kind.line)[low:high] -= fewer @ here
+        taken = dict(self._units.scaled(tenant.requests))
+        for column, line in self._totals.items():
+            amount = taken.get(self._units.place_of[column], 0)
+            self._pieces.line(line)[low:high] -= int(tenant.counts.sum()) * amount
+
+
+def _table_of(kinds: list[_Kind], free: Integers) -> Integers | None:
+    """Return how many pods of each kind fit into 0, 1, 2 … of the one resource that is counted.
+
+    None if there are several, or if some nodes are not for all kinds. Less than nothing counts from
+    the end: nothing fits there either.
+    """
+    if free.shape[1] != 1 or not free.size:
+        return None
+    least, most = int(free.min()), int(free.max())
+    if most - min(least, 0) >= LARGEST_TABLE:
+        return None
+    first = kinds[0].allowed
+    if not all(np.array_equal(kind.allowed, first) for kind in kinds):
+        return None
+    table: Integers = np.zeros((most + 1 - min(least, 0), len(kinds)), free.dtype)
+    for number, kind in enumerate(kinds):
+        table[: most + 1, number] = np.arange(most + 1) // kind.columns[0][1]
+    return table

@@ -1,0 +1,160 @@
+"""Room that is counted: where all pods are alike, how many fit is all there is to know.
+
+If everybody who waits asks for equal pods (or does so in parts of the cluster that share no node),
+each pod takes exactly one slot, whichever node it goes to. So a date needs no nodes of its own:
+when it comes, there are enough of them. Nobody is kept from a stretch of time because the nodes
+that are free at its beginning are not those that are free at its end (spec time §4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unisono.engine.place.feasible import Mask
+from unisono.engine.reserve.need import Columns, Counted, capacities
+from unisono.engine.reserve.pieces import End, Pieces
+from unisono.engine.state.node_table import Integers, NodeTable
+from unisono.engine.state.tenancy import Tenant
+
+# More parts than this are a sign of something else: then nodes are looked at one by one.
+MOST_POOLS = 16
+# One number a piece is cheap: dates are rounded later than where there are nodes to look at.
+MOST_PIECES = 8192
+
+
+@dataclass(slots=True, frozen=True)
+class Pool:
+    """Nodes that take pods of one kind."""
+
+    columns: Columns
+    allowed: Mask
+    row: Integers  # one of them, for who sits on any
+
+
+class Pools:
+    """Parts of the cluster in which all pods are alike."""
+
+    def __init__(self, pools: Sequence[Pool], by_kind: dict[tuple[Columns, int], int]) -> None:
+        self.all = pools
+        self._by_kind = by_kind
+
+    def find(self, known: Counted | None) -> int | None:
+        """Return the part in which a gang's pods go; None if it is none of these."""
+        if known is None:
+            return None
+        found = self._by_kind.get((known.columns, id(known.allowed)))
+        if found is not None and self.all[found].allowed is known.allowed:
+            return found
+        for number, pool in enumerate(self.all):
+            if _is_same(pool, known):
+                return number
+        return None
+
+
+def pools_of(asked: Iterable[Counted | None]) -> Pools | None:
+    """Divide the cluster among those who wait, if no node takes pods of two kinds."""
+    pools: list[Pool] = []
+    by_kind: dict[tuple[Columns, int], int] = {}
+    for known in asked:
+        if known is None:
+            return None
+        kind = (known.columns, id(known.allowed))
+        if kind in by_kind:
+            continue
+        for number, pool in enumerate(pools):
+            if _is_same(pool, known):
+                by_kind[kind] = number
+                break
+            if (pool.allowed & known.allowed).any():
+                return None
+        else:
+            if len(pools) == MOST_POOLS:
+                return None
+            by_kind[kind] = len(pools)
+            row = known.allowed.nonzero()[0][:1]
+            pools.append(Pool(known.columns, known.allowed, row))
+    return Pools(pools, by_kind) if pools else None
+
+
+def _is_same(pool: Pool, known: Counted) -> bool:
+    return pool.columns == known.columns and np.array_equal(pool.allowed, known.allowed)
+
+
+class SlotRoom:
+    """How many pods fit when, in each pool."""
+
+    def __init__(self, table: NodeTable, pools: Pools, pieces: Pieces, ends: Sequence[End]) -> None:
+        self._table, self._pools, self._pieces = table, pools, pieces
+        self._pool_of: Integers = np.full(len(table), -1, np.int64)
+        for number, pool in enumerate(pools.all):
+            self._pool_of[: pool.allowed.shape[0]][pool.allowed] = number
+        self._lines = [pieces.add_line(0) for _ in pools.all]
+        self._let_end(ends)
+
+    def _let_end(self, ends: Sequence[End]) -> None:
+        """Count the slots of now, and those that come free when somebody ends."""
+        free = self._table.free.copy()
+        for pool, line in zip(self._pools.all, self._lines, strict=True):
+            rows = pool.allowed.nonzero()[0]
+            self._pieces.line(line)[:] = capacities(free[:, rows], pool.columns).sum()
+        for piece, booked in self._pieces.ending(ends):
+            for tenant in booked.tenants:
+                self._give_back(free, tenant, piece)
+
+    def _give_back(self, free: Integers, tenant: Tenant, piece: int) -> None:
+        for number in np.unique(self._pool_of[tenant.rows]).tolist():
+            if number < 0:
+                continue
+            here = self._pool_of[tenant.rows] == number
+            rows, counts = tenant.rows[here], tenant.counts[here]
+            columns = self._pools.all[number].columns
+            before = capacities(free[:, rows], columns).sum()
+            for column, amount in self._table.columns_of(tenant.requests):
+                free[column, rows] += counts * amount
+            more = capacities(free[:, rows], columns).sum() - before
+            self._pieces.line(self._lines[number])[piece:] += more
+
+    # --- questions -------------------------------------------------------------------------------
+
+    def knows(self, known: Counted | None) -> bool:
+        """Say whether a gang's pods are of a kind that is counted here."""
+        return self._pools.find(known) is not None
+
+    def starts(self, known: Counted, limit_ms: int, first: int) -> list[int]:
+        """Return the pieces from `first` on at which a gang finds its place, and quota."""
+        enough = self._pieces.affordable(self._slots(known) >= known.pods, known.cells)
+        return [] if enough is None else self._pieces.long_enough(enough, limit_ms, first)
+
+    def find(self, known: Counted) -> Tenant:
+        """Return a gang that sits on nodes of its pool, whichever they will be."""
+        pool = self._pools.all[self._number(known)]
+        return Tenant((), known.requests, rows=pool.row, counts=np.array([known.pods], np.int64))
+
+    def leaves(self, tenants: tuple[Tenant, ...], high: int) -> bool:
+        """Say whether there is room for tenants from now on through the pieces below `high`."""
+        return all(
+            int(self._pieces.line(line)[:high].min()) >= pods
+            for line, pods in self._counted(tenants)
+        )
+
+    def book(self, tenants: tuple[Tenant, ...], low: int, high: int) -> None:
+        """Let somebody sit there through the pieces [low, high)."""
+        for line, pods in self._counted(tenants):
+            self._pieces.line(line)[low:high] -= pods
+
+    def _counted(self, tenants: tuple[Tenant, ...]) -> Iterable[tuple[int, int]]:
+        for tenant in tenants:
+            if tenant.rows.shape[0]:
+                number = int(self._pool_of[tenant.rows[0]])
+                yield self._lines[number], int(tenant.counts.sum())
+
+    def _slots(self, known: Counted) -> Integers:
+        return self._pieces.line(self._lines[self._number(known)])
+
+    def _number(self, known: Counted) -> int:
+        number = self._pools.find(known)
+        assert number is not None, "only gangs of these kinds get dates here"
+        return number

@@ -1,0 +1,119 @@
+"""Which resources of nodes a calendar has to count, and in which units.
+
+Only what somebody who waits asks for, in the largest unit that divides all amounts. And of these
+only what can run short: if every pod asks for so much of one resource (GPUs) that another (cores,
+memory, places for pods) always lasts longer, the other need not be looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from math import gcd
+
+import numpy as np
+
+from unisono.engine.model.resources import Amounts
+from unisono.engine.reserve.need import Columns
+from unisono.engine.reserve.pieces import End
+from unisono.engine.state.node_table import Integers, NodeTable
+
+# Larger numbers could overflow when two of them are multiplied.
+_LARGEST = 1 << 30
+
+
+class Units:
+    """Columns of the node table that are counted, and the unit of each."""
+
+    def __init__(self, table: NodeTable, ends: Sequence[End], asked: Iterable[Amounts]) -> None:
+        self._table = table
+        self._asked = [table.columns_of(requests) for requests in asked]
+        self.unit_of = _units(table, ends, self._asked)
+        self.place_of = {column: place for place, column in enumerate(self.unit_of)}
+        # What lasts longer than which other column, if nobody asks for more of it per unit of that.
+        self._lasting: dict[int, tuple[int, Fraction]] = {}
+        self._known: dict[Amounts, Columns] = {}
+
+    def now(self) -> Integers:
+        """Return what is free on nodes, in the fewest bytes that hold all that can be free."""
+        columns = [*self.unit_of]
+        units = np.array([*self.unit_of.values()], np.int64)[:, None]
+        now = self._table.free[columns] // units
+        there = self._table.allocatable[columns] // units
+        most = int(max(np.abs(now).max(initial=0), there.max(initial=0)))
+        size = "i2" if most < 1 << 14 else "i4" if most < _LARGEST else "i8"
+        small: Integers = now.astype(size)
+        return small
+
+    def scaled(self, requests: Amounts) -> Columns:
+        """Return what a pod takes, by place in the array and in its units."""
+        found = self._known.get(requests)
+        if found is None:
+            found = self._known[requests] = tuple(
+                (self.place_of[column], amount // self.unit_of[column])
+                for column, amount in self._table.columns_of(requests)
+                if column in self.place_of
+            )
+        return found
+
+    def drop_lasting(self, free: Integers) -> Integers:
+        """Leave out what lasts longer than something else, whoever is booked.
+
+        `free` is (pieces, columns, nodes) without any booking. Pods that fit into what is free of
+        one column take at most `most` times as much of the other, and so much of it is free.
+        """
+        if free.itemsize > np.dtype("i4").itemsize:
+            return free
+        for first in [*self.unit_of]:
+            asked_by_all = all(dict(columns).get(first) for columns in self._asked)
+            if first in self._lasting or not asked_by_all:
+                continue
+            for other in [*self.unit_of]:
+                most = max(_ratio(columns, other, first) for columns in self._asked)
+                scaled = most * Fraction(self.unit_of[first], self.unit_of[other])
+                if other == first or max(scaled.as_integer_ratio()) >= _LARGEST:
+                    continue
+                wanted = free[:, self.place_of[first]].astype(np.int64) * scaled.numerator
+                there = free[:, self.place_of[other]].astype(np.int64) * scaled.denominator
+                if (there >= np.maximum(wanted, 0)).all():
+                    self._lasting[other] = first, most
+                    free = np.delete(free, self.place_of.pop(other), axis=1)
+                    del self.unit_of[other]
+                    self.place_of = {column: place for place, column in enumerate(self.unit_of)}
+        self._known.clear()
+        return free
+
+    def know(self, requests: Amounts) -> bool:
+        """Say whether pods that nobody asked for before can be counted, too."""
+        columns = self._table.columns_of(requests)
+        for column, amount in columns:
+            if column in self._lasting:
+                first, most = self._lasting[column]
+                if not dict(columns).get(first) or _ratio(columns, column, first) > most:
+                    return False
+            elif column not in self.unit_of or amount % self.unit_of[column]:
+                return False
+        return True
+
+
+def _ratio(columns: Columns, column: int, first: int) -> Fraction:
+    """Return how much pods take of a column for one of the first."""
+    amounts = dict(columns)
+    return Fraction(amounts.get(column, 0), amounts[first])
+
+
+def _units(table: NodeTable, ends: Sequence[End], asked: list[Columns]) -> dict[int, int]:
+    """Return the columns that are asked for, and the largest unit that divides all amounts."""
+    units: dict[int, int] = {}
+    for columns in asked:
+        for column, amount in columns:
+            units[column] = gcd(units.get(column, 0), amount)
+    for column, unit in units.items():
+        there = np.concatenate([table.free[column], table.allocatable[column]])
+        units[column] = gcd(unit, int(np.gcd.reduce(there, initial=0)))
+    held = {tenant.requests for _, _, booked in ends for tenant in booked.tenants}
+    for requests in held:
+        for column, amount in table.columns_of(requests):
+            if column in units:
+                units[column] = gcd(units[column], amount)
+    return {column: units[column] for column in sorted(units)}
