@@ -15,16 +15,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unisono.engine.model.resources import Amounts
+from unisono.engine.model.resources import WHOLE_GPU, Amounts, is_share
 from unisono.engine.place.feasible import Mask
 from unisono.engine.place.packing import pack
 from unisono.engine.reserve.need import Columns, Counted, capacities
 from unisono.engine.reserve.pieces import End, Pieces
 from unisono.engine.reserve.units import Units
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
-from unisono.engine.state.tenancy import Tenant
+from unisono.engine.state.tenancy import Shared, Tenant, give_back, parts_of, take
 
 MOST_PIECES = 640
+FULL = -WHOLE_GPU  # what the column of a device says of which nothing is left
 # How many pods of each kind fit into so much is looked up, as long as the table stays small.
 LARGEST_TABLE = 4096
 
@@ -79,6 +80,8 @@ class NodeRoom:
                 for tenant in gone[done][1].tenants:
                     for place, amount in self._units.scaled(tenant.requests):
                         here[place, tenant.rows] += (tenant.counts * amount).astype(now.dtype)
+                    if (parts := parts_of(self._table, tenant)) is not None:
+                        give_back(self._table, parts, here)
                 done += 1
         return free
 
@@ -123,6 +126,8 @@ class NodeRoom:
         for resource, amount in wanted:
             column = self._table.column(resource)
             if amount > 0:
+                if column is None and is_share(resource):
+                    continue  # which depends on the devices
                 if column is None:
                     return []
                 if column in self._units.unit_of:
@@ -168,7 +173,12 @@ class NodeRoom:
         return Tenant((), known.requests, rows=order[positions], counts=counts)
 
     def _least(self, low: int, high: int) -> Integers:
-        least: Integers = self._free[self._rows(low, high)].min(axis=0)
+        pieces = self._free[self._rows(low, high)]
+        least: Integers = pieces.min(axis=0)
+        for _, devices in self._table.devices.values():
+            # Shared now and whole later, or the other way round: nobody may count on either.
+            for column in devices:
+                least[column][(least[column] < 0) & (pieces[:, column].max(axis=0) == 0)] = FULL
         return least
 
     def least_free(self, low: int, high: int) -> Integers:
@@ -192,7 +202,21 @@ class NodeRoom:
                 if (left < 0).any():
                     return False
                 free[place, tenant.rows] = left
+            if not self._leaves_devices(tenant, free):
+                return False
         return True
+
+    def _leaves_devices(self, tenant: Tenant, free: Integers) -> bool:
+        """Say whether devices have room for a tenant, and let it sit there."""
+        parts = parts_of(self._table, tenant)
+        if parts is None:
+            return True
+        whole, devices = self._table.devices[parts.share]
+        take(self._table, parts, free)
+        return bool(
+            (free[whole, tenant.rows] >= 0).all()
+            and (free[list(devices)][:, tenant.rows] >= FULL).all()
+        )
 
     # --- bookings --------------------------------------------------------------------------------
 
@@ -205,34 +229,43 @@ class NodeRoom:
             after = [*before]
             for place, amount in self._units.scaled(tenant.requests):
                 after[place] = before[place] - (tenant.counts * amount).astype(self._free.dtype)
-                self._free[pieces, place, tenant.rows] = after[place]
-            self._count_less(tenant, before, after, low, high)
+            if (parts := parts_of(self._table, tenant)) is not None:
+                after = self._share(tenant, parts, after)
+            for place, left in enumerate(after):
+                if left is not before[place]:
+                    self._free[pieces, place, tenant.rows] = left
+            self._count_less(tenant.rows, before, after, low, high)
 
     @property
     def _places(self) -> range:
         return range(len(self._units.place_of))
 
+    def _share(self, tenant: Tenant, parts: Shared, free: list[Integers]) -> list[Integers]:
+        """Let a tenant take its parts of devices in every piece; return what is left."""
+        place_of = {row: place for place, row in enumerate(tenant.rows.tolist())}
+        local = parts._replace(rows=[place_of[row] for row in parts.rows])
+        here = np.stack(free, axis=1)  # (pieces, columns, its nodes)
+        for piece in here:
+            take(self._table, local, piece)
+        return [here[:, place] for place in self._places]
+
     def _count_less(
-        self,
-        tenant: Tenant,
-        before: list[Integers],
-        after: list[Integers],
-        low: int,
-        high: int,
+        self, rows: Rows, before: list[Integers], after: list[Integers], low: int, high: int
     ) -> None:
-        """Take off what each kind has lost, given what was free on the tenant's nodes and is."""
+        """Take off what each kind has lost, given what was free on these nodes and what is."""
         if self._look_up is not None:  # (pieces, nodes, kinds)
             lost = self._look_up[before[0]] - self._look_up[after[0]]
             self._pieces.lower(self._lines, low, high, lost.sum(axis=1).T)
         else:
             for kind in self._kinds.values():
                 fewer = capacities(before, kind.columns) - capacities(after, kind.columns)
-                here = kind.allowed[tenant.rows].astype(np.int64)
-                self._pieces.line(kind.line)[low:high] -= fewer @ here
-        taken = dict(self._units.scaled(tenant.requests))
+                self._pieces.line(kind.line)[low:high] -= fewer @ kind.allowed[rows].astype(
+                    np.int64
+                )
         for column, line in self._totals.items():
-            amount = taken.get(self._units.place_of[column], 0)
-            self._pieces.line(line)[low:high] -= int(tenant.counts.sum()) * amount
+            place = self._units.place_of[column]
+            less = np.maximum(before[place], 0) - np.maximum(after[place], 0)
+            self._pieces.line(line)[low:high] -= less @ self._table.usable[rows].astype(np.int64)
 
 
 def _table_of(kinds: list[_Kind], free: Integers) -> Integers | None:

@@ -17,7 +17,7 @@ from unisono.engine.place.feasible import Mask
 from unisono.engine.reserve.need import Columns, Counted, capacities
 from unisono.engine.reserve.pieces import End, Pieces
 from unisono.engine.state.node_table import Integers, NodeTable
-from unisono.engine.state.tenancy import Tenant
+from unisono.engine.state.tenancy import Tenant, give_back, parts_of
 
 # More parts than this are a sign of something else: then nodes are looked at one by one.
 MOST_POOLS = 16
@@ -105,16 +105,19 @@ class SlotRoom:
                 self._give_back(free, tenant, piece)
 
     def _give_back(self, free: Integers, tenant: Tenant, piece: int) -> None:
-        for number in np.unique(self._pool_of[tenant.rows]).tolist():
-            if number < 0:
-                continue
-            here = self._pool_of[tenant.rows] == number
-            rows, counts = tenant.rows[here], tenant.counts[here]
-            columns = self._pools.all[number].columns
-            before = capacities(free[:, rows], columns).sum()
-            for column, amount in self._table.columns_of(tenant.requests):
-                free[column, rows] += counts * amount
-            more = capacities(free[:, rows], columns).sum() - before
+        pools = self._pool_of[tenant.rows]
+        here = [
+            (number, tenant.rows[pools == number], self._pools.all[number].columns)
+            for number in sorted(set(pools.tolist()))
+            if number >= 0
+        ]
+        before = [capacities(free[:, rows], columns).sum() for _, rows, columns in here]
+        for column, amount in self._table.columns_of(tenant.requests):
+            free[column, tenant.rows] += tenant.counts * amount
+        if (parts := parts_of(self._table, tenant)) is not None:
+            give_back(self._table, parts, free)
+        for (number, rows, columns), had in zip(here, before, strict=True):
+            more = capacities(free[:, rows], columns).sum() - had
             self._pieces.line(self._lines[number])[piece:] += more
 
     # --- questions -------------------------------------------------------------------------------

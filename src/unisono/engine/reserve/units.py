@@ -28,7 +28,9 @@ class Units:
     def __init__(self, table: NodeTable, ends: Sequence[End], asked: Iterable[Amounts]) -> None:
         self._table = table
         self._asked = [table.columns_of(requests) for requests in asked]
-        self.unit_of = _units(table, ends, self._asked)
+        # Parts of GPUs are taken by what the node table has, column by column.
+        self.is_plain = bool(table.devices)
+        self.unit_of = _plain(table) if self.is_plain else _units(table, ends, self._asked)
         self.place_of = {column: place for place, column in enumerate(self.unit_of)}
         # What lasts longer than which other column, if nobody asks for more of it per unit of that.
         self._lasting: dict[int, tuple[int, Fraction]] = {}
@@ -36,6 +38,8 @@ class Units:
 
     def now(self) -> Integers:
         """Return what is free on nodes, in the fewest bytes that hold all that can be free."""
+        if self.is_plain:
+            return self._table.free
         columns = [*self.unit_of]
         units = np.array([*self.unit_of.values()], np.int64)[:, None]
         now = self._table.free[columns] // units
@@ -62,7 +66,7 @@ class Units:
         `free` is (pieces, columns, nodes) without any booking. Pods that fit into what is free of
         one column take at most `most` times as much of the other, and so much of it is free.
         """
-        if free.itemsize > np.dtype("i4").itemsize:
+        if self.is_plain or free.itemsize > np.dtype("i4").itemsize:
             return free
         for first in [*self.unit_of]:
             asked_by_all = all(dict(columns).get(first) for columns in self._asked)
@@ -86,6 +90,8 @@ class Units:
     def know(self, requests: Amounts) -> bool:
         """Say whether pods that nobody asked for before can be counted, too."""
         columns = self._table.columns_of(requests)
+        if bool(self._table.devices) != self.is_plain:
+            return False
         for column, amount in columns:
             if column in self._lasting:
                 first, most = self._lasting[column]
@@ -100,6 +106,11 @@ def _ratio(columns: Columns, column: int, first: int) -> Fraction:
     """Return how much pods take of a column for one of the first."""
     amounts = dict(columns)
     return Fraction(amounts.get(column, 0), amounts[first])
+
+
+def _plain(table: NodeTable) -> dict[int, int]:
+    """Return all columns as they are."""
+    return dict.fromkeys(range(table.free.shape[0]), 1)
 
 
 def _units(table: NodeTable, ends: Sequence[End], asked: list[Columns]) -> dict[int, int]:
