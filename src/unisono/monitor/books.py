@@ -1,0 +1,178 @@
+"""What is known of nodes, pods, workloads and queues, kept up to date by changes.
+
+Whoever follows the cluster tells `heard` of every change, which costs next to nothing; the objects
+are read when somebody wants figures, each only in its newest version. What happened in between is
+not lost: objects carry the times of what became of them, and counts of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeVar
+
+from unisono.kube.mapping import POD, Kind
+from unisono.monitor.records import (
+    Json,
+    NodeRecord,
+    PodRecord,
+    QueueRecord,
+    WorkloadRecord,
+    node_record,
+    pod_record,
+    queue_record,
+    workload_record,
+)
+
+_KUEUE = "kueue.x-k8s.io/v1beta2"
+NODE = Kind("v1", "Node")
+WORKLOAD = Kind(_KUEUE, "Workload")
+CLUSTER_QUEUE = Kind(_KUEUE, "ClusterQueue")
+LOCAL_QUEUE = Kind(_KUEUE, "LocalQueue")
+JOB_SET = Kind("jobset.x-k8s.io/v1alpha2", "JobSet")
+FOLLOWED = (NODE, POD, WORKLOAD, CLUSTER_QUEUE, LOCAL_QUEUE, JOB_SET)
+
+Key = tuple[str, str]
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Step(NamedTuple):
+    """What became of a workload between two readings."""
+
+    before: WorkloadRecord | None
+    after: WorkloadRecord | None
+
+
+class PodStep(NamedTuple):
+    """What became of a pod between two readings; `is_gone` if it is there no more."""
+
+    before: PodRecord | None
+    after: PodRecord
+    is_gone: bool
+
+
+class Books:
+    """Holds a record of every object; somebody calls `settle` before reading."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.nodes: dict[str, NodeRecord] = {}
+        self.pods: dict[Key, PodRecord] = {}
+        self.workloads: dict[Key, WorkloadRecord] = {}
+        self.queues: dict[str, QueueRecord] = {}
+        self.local_queues: dict[Key, str] = {}  # to the name of the ClusterQueue
+        self.restarts: dict[Key, int] = {}  # of whole gangs, by namespace and name of the JobSet
+        self.on_workload: list[Callable[[Step], None]] = []
+        self.on_pod: list[Callable[[PodStep], None]] = []
+        # By uid: one object may follow another of the same name.
+        self._heard: dict[Kind, dict[str, tuple[Json | None, Json | None]]] = {
+            kind: {} for kind in FOLLOWED
+        }
+
+    def heard(self, kind: Kind, old: Json | None, new: Json | None) -> None:
+        """Take note that an object became another."""
+        of_kind = self._heard.get(kind)
+        some = new if new is not None else old
+        if of_kind is not None and some is not None:
+            of_kind[some["metadata"]["uid"]] = (old, new)
+
+    def settle(self) -> None:
+        """Read what was heard of."""
+        for kind, of_kind in self._heard.items():
+            if of_kind:
+                self._heard[kind] = {}
+                for old, new in of_kind.values():
+                    self._read(kind, old, new)
+
+    def _read(self, kind: Kind, old: Json | None, new: Json | None) -> None:
+        metadata = (new if new is not None else old or {})["metadata"]
+        key = metadata.get("namespace", ""), metadata["name"]
+        if kind == POD:
+            self._read_pod(key, old, new)
+        elif kind == WORKLOAD:
+            self._read_workload(key, new)
+        elif kind == NODE:
+            _put(self.nodes, key[1], None if new is None else node_record(new))
+        elif kind == CLUSTER_QUEUE:
+            _put(self.queues, key[1], None if new is None else queue_record(new))
+        elif kind == LOCAL_QUEUE:
+            _put(self.local_queues, key, None if new is None else _cluster_queue(new))
+        else:
+            _put(self.restarts, key, None if new is None else _restarts(new))
+
+    def _read_pod(self, key: Key, old: Json | None, new: Json | None) -> None:
+        before = self.pods.get(key)
+        some = new if new is not None else old
+        assert some is not None
+        after = pod_record(some)
+        if before is not None and before.uid != after.uid:
+            before = None
+        _put(self.pods, key, after if new is not None else None)
+        self._tell_pod(PodStep(before, after, is_gone=new is None))
+
+    def _read_workload(self, key: Key, new: Json | None) -> None:
+        before = self.workloads.get(key)
+        after = workload_record(new) if new is not None else None
+        _put(self.workloads, key, after)
+        if before is not None and after is not None and before.uid != after.uid:
+            before = None
+        for listener in self.on_workload:
+            listener(Step(before, after))
+
+    def _tell_pod(self, step: PodStep) -> None:
+        for listener in self.on_pod:
+            listener(step)
+
+    # ---- looking ---------------------------------------------------------------------------------
+
+    def queue_of(self, workload: WorkloadRecord) -> str:
+        """Return the ClusterQueue that a workload is in or waits for; empty if there is none."""
+        if workload.cluster_queue:
+            return workload.cluster_queue
+        return self.local_queues.get((workload.namespace, workload.local_queue), "")
+
+    def workload_of(self, pod: PodRecord) -> WorkloadRecord | None:
+        """Return the gang of a pod."""
+        return self.workloads.get((pod.namespace, pod.workload)) if pod.workload else None
+
+    def living(self) -> Iterator[PodRecord]:
+        """Yield the pods that hold a node."""
+        return (one for one in self.pods.values() if one.node and not one.is_over)
+
+    def lines(self) -> dict[str, list[WorkloadRecord]]:
+        """Return who waits, by ClusterQueue, in order of priority and age."""
+        found: dict[str, list[WorkloadRecord]] = {}
+        for one in self.workloads.values():
+            if one.is_waiting:
+                found.setdefault(self.queue_of(one), []).append(one)
+        for line in found.values():
+            line.sort(key=lambda one: (-one.priority, one.created, one.uid))
+        return found
+
+    def gpus_in_use(self) -> dict[str, int]:
+        """Return how many GPUs of each node are held by pods."""
+        used: dict[str, int] = {}
+        for pod in self.living():
+            used[pod.node] = used.get(pod.node, 0) + sum(gpus for _, gpus in pod.gpus)
+        return used
+
+
+def fill(books: Books, kind: Kind, objects: Iterable[Json]) -> None:
+    """Tell books of objects that are there already."""
+    for one in objects:
+        books.heard(kind, None, one)
+
+
+def _put(into: dict[K, V], key: K, value: V | None) -> None:
+    if value is None:
+        into.pop(key, None)
+    else:
+        into[key] = value
+
+
+def _cluster_queue(local_queue: Json) -> str:
+    return str((local_queue.get("spec") or {}).get("clusterQueue") or "")
+
+
+def _restarts(job_set: Json) -> int:
+    return int((job_set.get("status") or {}).get("restarts") or 0)

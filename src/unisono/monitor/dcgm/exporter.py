@@ -1,0 +1,211 @@
+"""The page of the simulated exporter: one for all nodes, in dcgm-exporter's classic text.
+
+It is made anew for every scrape, from what the books say and from the faults that were injected.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from unisono.monitor.books import Books
+from unisono.monitor.dcgm.devices import Devices, Floats, Place
+from unisono.monitor.dcgm.faults import Fault, Faults, fault_at
+from unisono.monitor.dcgm.fields import DEV, FIELDS, Field
+from unisono.monitor.dcgm.holders import Device, Holder, Holders
+from unisono.monitor.dcgm.models import model_of
+from unisono.monitor.exposition import escaped
+from unisono.monitor.records import NodeRecord
+
+Extent = Literal["full", "default"]
+
+_DRIVER = "570.172.08"
+_WINDOW_MS = 300_000
+
+
+class Exporter:
+    """Lets the devices live; keeps how they stood at the last frame."""
+
+    def __init__(
+        self,
+        books: Books,
+        faults: Callable[[], Mapping[str, Faults]],
+        *,
+        clock: Callable[[], float],
+        extent: Extent = "full",
+        seed: int = 1,
+    ) -> None:
+        """Show the nodes of these books; `faults` are those of each node."""
+        self._books = books
+        self._faults = faults
+        self._clock = clock
+        self._extent = extent
+        self._seed = seed
+        self._holders = Holders()
+        self._devices = Devices((), seed=seed, now=clock())
+
+    def frame(self) -> Frame:
+        """Return how things are now."""
+        self._books.settle()
+        faults = self._by_device(self._faults())
+        self._renew(faults)
+        holders = self._holders.give_out(self._books.living())
+        now = self._clock()
+        self._devices.move(now, holders, faults)
+        models = {name: one.model for name, one in self._books.nodes.items()}
+        return Frame(copy.copy(self._devices), models, holders, faults, self._extent, now)
+
+    def _by_device(self, faults: Mapping[str, Faults]) -> dict[Device, Fault]:
+        found: dict[Device, Fault] = {}
+        for name, of_node in faults.items():
+            node = self._books.nodes.get(name)
+            for index in range(node.gpus if node is not None else 0):
+                fault = fault_at(of_node, index)
+                if fault is not None:
+                    found[name, index] = fault
+        return found
+
+    def _renew(self, faults: Mapping[Device, Fault]) -> None:
+        """Follow nodes that came and went; a device that fell off the bus has no series."""
+        places = [
+            Place(device, model_of(node.model)._replace(memory_mib=_memory(node)))
+            for node in (self._books.nodes[name] for name in sorted(self._books.nodes))
+            if "amd.com" not in node.resource
+            for index in range(node.gpus)
+            if not _is_gone(faults.get(device := (node.name, index)))
+        ]
+        if places != list(self._devices.places):
+            renewed = Devices(places, seed=self._seed, now=self._devices.now)
+            renewed.carry_over(self._devices)
+            self._devices = renewed
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """All devices at one time; writing it down touches nothing else, so a thread may do it."""
+
+    devices: Devices
+    models: Mapping[str, str]  # of each node
+    holders: Mapping[Device, Holder]
+    faults: Mapping[Device, Fault]
+    extent: Extent
+    now: float
+
+    def text(self) -> str:
+        """Return the page."""
+        labels = [
+            _labels(one.device, uuid, self.models[one.device[0]], self.holders.get(one.device))
+            for one, uuid in zip(self.devices.places, self.devices.uuids, strict=True)
+        ]
+        shown = [one for one in FIELDS if one.is_default or self.extent == "full"]
+        parts = [_field(one, self.devices, labels) for one in shown]
+        parts.extend(self._told(labels))
+        return "".join(parts)
+
+    def _told(self, labels: list[str]) -> Iterator[str]:
+        """Yield what only injected faults can change."""
+        found = [self.faults.get(one.device) or _WELL for one in self.devices.places]
+        for name, kind, text, is_default, value in _INJECTED:
+            if is_default or self.extent == "full":
+                yield _head(name, kind, text)
+                yield from _lines(name, labels, (str(value(one)) for one in found))
+        if self.extent == "full":
+            yield from self._counts(found, labels)
+
+    def _counts(self, found: list[Fault], labels: list[str]) -> Iterator[str]:
+        """Yield the exporter's own counts over the last minutes: only of what happened."""
+        window = f'window_size_in_ms="{_WINDOW_MS}"'
+        name = "DCGM_EXP_XID_ERRORS_COUNT"
+        yield _head(name, "gauge", "Count of XID errors within the window.")
+        for label, fault in zip(labels, found, strict=True):
+            if fault.xid and self.now - fault.at < _WINDOW_MS / 1000:
+                yield f'{name}{{{label},{window},xid="{fault.xid}"}} 1\n'
+        name = "DCGM_EXP_CLOCK_EVENTS_COUNT"
+        yield _head(name, "gauge", "Count of clock events within the window.")
+        for label, throttles in zip(labels, self.devices.throttles.tolist(), strict=True):
+            if throttles:
+                yield f'{name}{{{label},clock_event="hw_thermal",{window}}} 1\n'
+
+
+_WELL = Fault()
+_INJECTED: tuple[tuple[str, str, str, bool, Callable[[Fault], int]], ...] = (
+    (
+        f"{DEV}XID_ERRORS",
+        "gauge",
+        "Value of the last XID error encountered.",
+        True,
+        lambda fault: fault.xid,
+    ),
+    (
+        f"{DEV}UNCORRECTABLE_REMAPPED_ROWS",
+        "counter",
+        "Number of remapped rows for uncorrectable errors.",
+        True,
+        lambda fault: fault.ecc,
+    ),
+    (
+        f"{DEV}ROW_REMAP_FAILURE",
+        "gauge",
+        "Whether remapping of rows has failed.",
+        True,
+        lambda fault: int(fault.row_remap_failed),
+    ),
+    (
+        f"{DEV}ECC_DBE_VOL_TOTAL",
+        "counter",
+        "Total number of double-bit volatile ECC errors.",
+        False,
+        lambda fault: fault.ecc,
+    ),
+)
+
+
+def _is_gone(fault: Fault | None) -> bool:
+    return fault is not None and (fault.fallen_off or fault.silent)
+
+
+def _memory(node: NodeRecord) -> int:
+    return node.memory_mib or model_of(node.model).memory_mib
+
+
+def _field(field: Field, devices: Devices, labels: list[str]) -> str:
+    values = field.values(devices)
+    return _head(field.name, field.type, field.help) + "".join(
+        _lines(field.name, labels, _texts(values, field.digits))
+    )
+
+
+def _texts(values: Floats, digits: int) -> Iterable[str]:
+    if digits:
+        return [f"{one:.{digits}f}" for one in values.tolist()]
+    return map(str, np.rint(values).astype(np.int64).tolist())
+
+
+def _lines(name: str, labels: list[str], values: Iterable[str]) -> Iterator[str]:
+    return (f"{name}{{{label}}} {value}\n" for label, value in zip(labels, values, strict=True))
+
+
+def _head(name: str, kind: str, text: str) -> str:
+    return f"# HELP {name} {text}\n# TYPE {name} {kind}\n"
+
+
+def _labels(device: Device, uuid: str, model: str, holder: Holder | None) -> str:
+    """Write the labels of a device in the exporter's order.
+
+    The name of the node is there three times: newer exporters write `hostname` for `Hostname`, and
+    `kubernetes_node` is what scrape configurations usually make of it.
+    """
+    node, index = device
+    written = (
+        f'gpu="{index}",UUID="{uuid}",pci_bus_id="00000000:{16 + index:02X}:1C.0",'
+        f'device="nvidia{index}",modelName="{escaped(model) or "NVIDIA GPU"}",Hostname="{node}",'
+        f'hostname="{node}",kubernetes_node="{node}",DCGM_FI_DRIVER_VERSION="{_DRIVER}"'
+    )
+    if holder is None:
+        return written
+    pod = holder.pod
+    return f'{written},container="{holder.container}",namespace="{pod.namespace}",pod="{pod.name}"'

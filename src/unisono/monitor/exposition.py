@@ -1,0 +1,96 @@
+"""Figures as Prometheus reads them: families of samples, in the classic and in the open format.
+
+The classic text is what every Prometheus takes; OpenMetrics is answered only to those who ask. They
+differ little: there a counter's family has no `_total` in its name, and the text ends with `# EOF`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal, NamedTuple
+
+CLASSIC = "text/plain; version=0.0.4; charset=utf-8"
+OPEN = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+Type = Literal["gauge", "counter", "histogram"]
+
+
+class Sample(NamedTuple):
+    """One line: its labels, its value, and what is appended to the family's name."""
+
+    labels: Mapping[str, str]
+    value: float
+    suffix: str = ""
+
+
+class Family(NamedTuple):
+    """Samples of one name."""
+
+    name: str
+    type: Type
+    help: str
+    samples: Iterable[Sample]
+
+
+def single(name: str, kind: Type, text: str, value: float) -> Family:
+    """Return a family of one sample without labels."""
+    return Family(name, kind, text, (Sample({}, value),))
+
+
+def classic(families: Iterable[Family]) -> str:
+    """Write families in the classic format."""
+    return "".join(_lines(families, is_open=False))
+
+
+def open_metrics(families: Iterable[Family]) -> str:
+    """Write families as OpenMetrics."""
+    return "".join((*_lines(families, is_open=True), "# EOF\n"))
+
+
+def negotiated(families: Iterable[Family], accept: str) -> tuple[str, str]:
+    """Return the content type and the text that somebody accepts."""
+    if "application/openmetrics-text" in accept:
+        return OPEN, open_metrics(families)
+    return CLASSIC, classic(families)
+
+
+def _lines(families: Iterable[Family], *, is_open: bool) -> Iterator[str]:
+    for family in families:
+        name = family.name
+        about = name.removesuffix("_total") if is_open and family.type == "counter" else name
+        yield f"# HELP {about} {_help(family.help)}\n# TYPE {about} {family.type}\n"
+        for labels, value, suffix in family.samples:
+            yield f"{name}{suffix}{labelled(labels)} {written(value)}\n"
+
+
+def labelled(labels: Mapping[str, str]) -> str:
+    r"""Write labels.
+
+    >>> labelled({"queue": "a", "reason": 'says "no"'})
+    '{queue="a",reason="says \\"no\\""}'
+    """
+    if not labels:
+        return ""
+    return "{" + ",".join(f'{key}="{escaped(value)}"' for key, value in labels.items()) + "}"
+
+
+def escaped(value: str) -> str:
+    """Write a label's value between its quotation marks."""
+    if '"' in value or "\\" in value or "\n" in value:
+        return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+    return value
+
+
+def written(value: float) -> str:
+    """Write a number; whole ones without a point, so that counts look like counts.
+
+    >>> written(3.0), written(0.25), written(float("inf"))
+    ('3', '0.25', '+Inf')
+    """
+    if value != value or value in (float("inf"), float("-inf")):
+        return {float("inf"): "+Inf", float("-inf"): "-Inf"}.get(value, "NaN")
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
+
+
+def _help(text: str) -> str:
+    return text.replace("\\", r"\\").replace("\n", r"\n")

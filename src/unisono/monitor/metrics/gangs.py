@@ -1,0 +1,205 @@
+"""Gangs: who waits and for what, who runs, how long it took.
+
+A series about one workload disappears with the workload's end; what happened is in the counters.
+Only the oldest of those who wait have series of their own, so that a long queue stays cheap.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from unisono.monitor.books import Books, Step
+from unisono.monitor.exposition import Family, Sample
+from unisono.monitor.histogram import WAITS, Histogram
+from unisono.monitor.records import PodRecord, WorkloadRecord
+
+_MOST_WAITING = 500
+_MOST_RUNNING = 10_000
+
+Labels = Mapping[str, str]
+
+
+def families(books: Books, now: float) -> Iterator[Family]:
+    """Yield what there is to say about gangs that are not over."""
+    living = [one for one in books.workloads.values() if not one.finished]
+    waiting = heapq.nsmallest(
+        _MOST_WAITING, (one for one in living if one.is_waiting), key=lambda one: one.created
+    )
+    yield Family(
+        "unisono_gang_pending_seconds",
+        "gauge",
+        "How long a workload has been waiting for its turn, and what it waits for.",
+        [
+            Sample(
+                {**named(one, books), "reason": one.waits_for or "order"},
+                max(0.0, now - max(one.created, one.evicted)),
+            )
+            for one in waiting
+        ],
+    )
+    shown = {one.key for one in waiting}
+    yield Family(
+        "unisono_gang_position",
+        "gauge",
+        "A waiting workload's place in its queue, by priority and age.",
+        [
+            Sample(named(one, books), at)
+            for line in books.lines().values()
+            for at, one in enumerate(line, 1)
+            if one.key in shown
+        ],
+    )
+    admitted = [one for one in living if not one.is_waiting][:_MOST_RUNNING]
+    yield Family("unisono_gang_pods", "gauge", "Pods of a gang by state.", _pods(books, admitted))
+    yield Family(
+        "unisono_workload_running",
+        "gauge",
+        "1 while all pods of a workload are ready.",
+        [Sample({**named(one, books), "kind": one.owner_kind}, 1) for one in admitted if one.ready],
+    )
+    yield Family(
+        "unisono_pod_info",
+        "gauge",
+        "Whose pod it is: joins GPU metrics with workloads, queues and people.",
+        [Sample(_pod_labels(pod, books), 1) for pod in books.living() if pod.gpus],
+    )
+
+
+def named(workload: WorkloadRecord, books: Books) -> Labels:
+    """Return the labels that say which workload is meant."""
+    queue = books.queue_of(workload)
+    return {"namespace": workload.namespace, "workload": workload.name, "queue": queue}
+
+
+def _pods(books: Books, admitted: list[WorkloadRecord]) -> Iterator[Sample]:
+    found: dict[tuple[str, str], list[int]] = {one.key: [0, 0, 0] for one in admitted}
+    for pod in books.pods.values():
+        counts = found.get((pod.namespace, pod.workload))
+        if counts is not None and not pod.is_over:
+            counts[0] += 1
+            counts[1] += bool(pod.node)
+            counts[2] += pod.is_ready
+    for one in admitted:
+        labels = named(one, books)
+        created, bound, ready = found[one.key]
+        states = {"required": one.pods, "created": created, "bound": bound, "ready": ready}
+        for state, count in states.items():
+            yield Sample({**labels, "state": state}, count)
+
+
+def _pod_labels(pod: PodRecord, books: Books) -> Labels:
+    workload = books.workload_of(pod)
+    about = {"namespace": pod.namespace, "pod": pod.name, "node": pod.node}
+    if workload is None:
+        return {**about, "workload": "", "kind": "Pod", "queue": "", "cluster_queue": ""}
+    queue = books.queue_of(workload)
+    return {
+        **about,
+        "workload": workload.name,
+        "kind": workload.owner_kind,
+        "queue": queue,
+        "local_queue": workload.local_queue,
+        "cluster_queue": queue,
+        "user": workload.user,
+        "team": workload.team,
+        "priority_class": workload.priority_class,
+        "rank": pod.rank,
+    }
+
+
+@dataclass(slots=True)
+class _Counter:
+    names: tuple[str, ...]
+    counts: dict[tuple[str, ...], int]
+    most: int
+
+    def add(self, amount: int, *labels: str) -> None:
+        if labels not in self.counts and len(self.counts) >= self.most:
+            # The oldest makes room: its workload is most likely over.
+            del self.counts[next(iter(self.counts))]
+        self.counts[labels] = self.counts.get(labels, 0) + amount
+
+    def samples(self) -> list[Sample]:
+        return [
+            Sample(dict(zip(self.names, labels, strict=True)), count)
+            for labels, count in self.counts.items()
+        ]
+
+
+class History:
+    """Counts what becomes of workloads from a time on."""
+
+    def __init__(self, books: Books, since: float) -> None:
+        """Listen; what happened before `since` was counted by somebody else."""
+        self._books = books
+        self._since = since
+        self._waits = Histogram(("queue", "priority_class", "part"), WAITS)
+        self._preemptions = _Counter(("queue", "reason"), {}, 2_000)
+        self._restarts = _Counter(("namespace", "workload", "queue", "reason"), {}, 2_000)
+        books.on_workload.append(self._follow)
+
+    def _follow(self, step: Step) -> None:
+        before, after = step
+        if after is None:
+            return
+        if self._is_news(before.reserved if before else 0.0, after.reserved):
+            began = max(after.created, after.evicted)
+            self._observe(after, "quota", after.reserved - began)
+        if self._is_news(before.ready if before else 0.0, after.ready):
+            admitted = after.admitted or after.reserved
+            self._observe(after, "capacity", admitted - after.reserved)
+            self._observe(after, "start", after.ready - admitted)
+            self._observe(after, "total", after.ready - max(after.created, after.evicted))
+        self._count_evictions(before, after)
+
+    def _count_evictions(self, before: WorkloadRecord | None, after: WorkloadRecord) -> None:
+        if not self._is_news(0.0, after.evicted):
+            return
+        # On first sight of a workload that was evicted lately, only its last eviction is news.
+        known = dict(before.evictions) if before is not None else None
+        for reason, count in after.evictions:
+            more = count - known.get(reason, 0) if known is not None else 1
+            if more <= 0:
+                continue
+            queue = self._books.queue_of(after)
+            self._restarts.add(more, after.namespace, after.name, queue, reason)
+            if reason == "Preempted":
+                self._preemptions.add(more, queue, after.preemption or "Preempted")
+
+    def _is_news(self, before: float, after: float) -> bool:
+        return after > before and after >= self._since
+
+    def _observe(self, workload: WorkloadRecord, part: str, seconds: float) -> None:
+        queue = self._books.queue_of(workload)
+        self._waits.observe(max(0.0, seconds), queue, workload.priority_class, part)
+
+    def families(self) -> Iterator[Family]:
+        """Yield the counters."""
+        yield Family(
+            "unisono_gang_wait_time_seconds",
+            "histogram",
+            "How long workloads waited: for quota, for capacity, to start, and in all.",
+            self._waits.samples(),
+        )
+        yield Family(
+            "unisono_preemptions_total",
+            "counter",
+            "Workloads that had to make room for others.",
+            self._preemptions.samples(),
+        )
+        yield Family(
+            "unisono_workload_restarts_total",
+            "counter",
+            "How often workloads had to begin again, by reason.",
+            [*self._restarts.samples(), *self._whole_gangs()],
+        )
+
+    def _whole_gangs(self) -> Iterator[Sample]:
+        """Yield restarts of gangs that kept their quota: a JobSet counts them itself."""
+        books = self._books
+        for workload in books.workloads.values():
+            restarts = books.restarts.get((workload.namespace, workload.owner_name), 0)
+            if restarts and not workload.finished:
+                yield Sample({**named(workload, books), "reason": "GangRestarted"}, restarts)

@@ -1,0 +1,77 @@
+"""Nodes: what is free, how broken up it is, what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from unisono.monitor.books import Books
+from unisono.monitor.exposition import Family, Sample, single
+from unisono.monitor.records import NodeRecord
+
+SIZES = (1, 2, 4, 8)
+
+
+class Idle:
+    """Remembers since when nodes have nothing to do."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._since: dict[str, float] = {}
+
+    def of(self, books: Books, now: float) -> Mapping[str, float]:
+        """Return how long each node that has GPUs has been without a pod that uses one."""
+        used = books.gpus_in_use()
+        idle = [one.name for one in books.nodes.values() if one.gpus and not used.get(one.name)]
+        self._since = {name: self._since.get(name, now) for name in idle}
+        return {name: now - at for name, at in self._since.items()}
+
+
+def families(books: Books, idle: Mapping[str, float]) -> Iterator[Family]:
+    """Yield what there is to say about nodes."""
+    nodes = [books.nodes[name] for name in sorted(books.nodes)]
+    yield Family(
+        "unisono_node_idle_seconds",
+        "gauge",
+        "How long a node's GPUs have had nothing to do.",
+        [Sample(_labels(one), idle.get(one.name, 0.0)) for one in nodes if one.gpus],
+    )
+    yield Family(
+        "unisono_node_price_usd_per_hour",
+        "gauge",
+        "What a node costs.",
+        [Sample(_labels(one), one.price) for one in nodes if one.price],
+    )
+    price = sum(one.price for one in nodes)
+    yield single("unisono_hourly_cost_usd", "gauge", "What all nodes cost an hour.", price)
+    yield Family(
+        "unisono_fragmentation_ratio",
+        "gauge",
+        "The part of the free GPUs that gangs of pods of a size cannot use.",
+        _fragmentation(nodes, books.gpus_in_use()),
+    )
+
+
+def _labels(node: NodeRecord) -> Mapping[str, str]:
+    return {"node": node.name, "nodepool": node.pool, "instance_type": node.instance_type}
+
+
+def _fragmentation(nodes: Iterable[NodeRecord], used: Mapping[str, int]) -> Iterator[Sample]:
+    free: dict[str, list[int]] = {}
+    for one in nodes:
+        if one.gpus and one.is_open:
+            left = max(0, one.allocatable - used.get(one.name, 0))
+            free.setdefault(one.model or one.resource, []).append(left)
+    for model, counts in sorted(free.items()):
+        for size in SIZES:
+            yield Sample({"flavor": model, "size": str(size)}, fragmentation(counts, size))
+
+
+def fragmentation(free: Iterable[int], size: int) -> float:
+    """Return the part of free GPUs that pods of a size cannot use; 0 if nothing is free.
+
+    >>> [round(fragmentation([3, 3, 2], size), 2) for size in (1, 2, 4, 8)]
+    [0.0, 0.25, 1.0, 1.0]
+    """
+    free = list(free)
+    total = sum(free)
+    return 1 - sum(one // size * size for one in free) / total if total else 0.0

@@ -1,0 +1,58 @@
+"""The page of figures: everything the books say, gathered for one scrape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from typing import Literal
+
+from unisono.monitor.books import Books
+from unisono.monitor.exposition import Family, Sample
+from unisono.monitor.histogram import Histogram, doubling
+from unisono.monitor.metrics import gangs, kube_state, kueue, nodes, queues
+
+Compat = Literal["kueue", "kube-state"]
+ALL: tuple[Compat, ...] = ("kueue", "kube-state")
+
+_CYCLES = doubling(0.001, 14)
+
+
+class Figures:
+    """Owns the books and the counters beside them."""
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float],
+        version: str,
+        mode: str,
+        compat: Collection[Compat] = (),
+    ) -> None:
+        """Count from now on; `compat` adds the names of other projects."""
+        self.books = Books()
+        self._clock = clock
+        self._about = {"version": version, "mode": mode}
+        self._compat = compat
+        self._idle = nodes.Idle()
+        self._history = gangs.History(self.books, since=clock())
+        self.cycles = Histogram(("phase",), _CYCLES)
+
+    def families(self) -> Iterator[Family]:
+        """Yield everything, as it is now."""
+        now = self._clock()
+        self.books.settle()
+        tally = queues.Tally.of(self.books)
+        yield Family("unisono_build_info", "gauge", "What runs here.", (Sample(self._about, 1),))
+        yield Family(
+            "unisono_cycle_duration_seconds",
+            "histogram",
+            "How long decisions take.",
+            self.cycles.samples(),
+        )
+        yield from queues.families(self.books, tally)
+        yield from gangs.families(self.books, now)
+        yield from self._history.families()
+        yield from nodes.families(self.books, self._idle.of(self.books, now))
+        if "kueue" in self._compat:
+            yield from kueue.families(self.books, tally)
+        if "kube-state" in self._compat:
+            yield from kube_state.families(self.books)

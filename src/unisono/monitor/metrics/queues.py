@@ -1,0 +1,155 @@
+"""Queues: what they may use, what they use, who waits.
+
+`lent` is what others use beyond their own share, laid on those of the same cohort that leave some
+of theirs unused, in proportion to that. `held` is the part of `used` whose pods do not all run yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from unisono.monitor.books import Books
+from unisono.monitor.exposition import Family, Sample
+from unisono.monitor.records import QueueRecord, WorkloadRecord
+
+DEFAULT_SLO_SECONDS = 1800.0
+STATES = ("pending", "inadmissible", "admitted", "running")
+
+Place = tuple[str, str]  # a queue and a flavor
+
+
+@dataclass(slots=True)
+class Tally:
+    """What is used and wanted, by queue and flavor, and workloads by queue and state."""
+
+    used: dict[Place, int] = field(default_factory=dict)
+    held: dict[Place, int] = field(default_factory=dict)
+    pending: dict[str, int] = field(default_factory=dict)  # by queue: no flavor is assigned yet
+    states: dict[Place, int] = field(default_factory=dict)
+
+    @staticmethod
+    def of(books: Books) -> Tally:
+        """Count."""
+        tally = Tally()
+        for workload in books.workloads.values():
+            if not workload.finished:
+                tally._count(workload, books.queue_of(workload))
+        return tally
+
+    def _count(self, workload: WorkloadRecord, queue: str) -> None:
+        _add(self.states, (queue, state_of(workload)), 1)
+        if workload.is_waiting:
+            self.pending[queue] = self.pending.get(queue, 0) + workload.gpus
+            return
+        for one in workload.asked:
+            _add(self.used, (queue, one.flavor), one.gpus)
+            if not workload.ready:
+                _add(self.held, (queue, one.flavor), one.gpus)
+
+
+def state_of(workload: WorkloadRecord) -> str:
+    """Say how far a workload is that is not over."""
+    if workload.is_waiting:
+        return "inadmissible" if workload.waits_for not in ("", "order") else "pending"
+    return "running" if workload.ready else "admitted"
+
+
+def families(books: Books, tally: Tally) -> Iterator[Family]:
+    """Yield what there is to say about queues."""
+    queues = [books.queues[name] for name in sorted(books.queues)]
+    yield Family(
+        "unisono_queue_gpus",
+        "gauge",
+        "GPUs of a queue by flavor and kind.",
+        _gpus(queues, tally),
+    )
+    yield Family(
+        "unisono_queue_workloads",
+        "gauge",
+        "Workloads of a queue by state.",
+        [
+            Sample({"queue": one.name, "state": state}, tally.states.get((one.name, state), 0))
+            for one in queues
+            for state in STATES
+        ],
+    )
+    yield Family(
+        "unisono_queue_wait_slo_seconds",
+        "gauge",
+        "How long a workload of a queue may wait before somebody should look.",
+        [
+            Sample(
+                {"queue": one.name}, DEFAULT_SLO_SECONDS if one.wait_slo is None else one.wait_slo
+            )
+            for one in queues
+        ],
+    )
+    yield Family(
+        "unisono_queue_fair_share",
+        "gauge",
+        "A queue's weight, and its part of all GPUs in use.",
+        _shares(queues, tally),
+    )
+
+
+def _gpus(queues: list[QueueRecord], tally: Tally) -> Iterator[Sample]:
+    lent = _lent(queues, tally.used)
+    for one in queues:
+        for at, quota in enumerate(one.quotas):
+            place = one.name, quota.flavor
+            used = tally.used.get(place, 0)
+            kinds = {
+                "nominal": quota.nominal,
+                "used": used,
+                "borrowed": max(0, used - quota.nominal),
+                "lent": lent.get(place, 0),
+                # Who waits has no flavor yet; it is counted once, with the first.
+                "pending": tally.pending.get(one.name, 0) if at == 0 else 0,
+                "held": tally.held.get(place, 0),
+            }
+            about = {"queue": one.name, "cohort": one.cohort, "flavor": quota.flavor}
+            for kind, value in kinds.items():
+                yield Sample({**about, "kind": kind}, value)
+
+
+def _lent(queues: list[QueueRecord], used: Mapping[Place, int]) -> dict[Place, int]:
+    """Lay what is borrowed in a cohort on those who leave some of their share unused."""
+    borrowed: dict[Place, int] = {}
+    unused: dict[Place, list[tuple[Place, int]]] = {}
+    for one in queues:
+        if not one.cohort:
+            continue
+        for quota in one.quotas:
+            place, pool = (one.name, quota.flavor), (one.cohort, quota.flavor)
+            over = used.get(place, 0) - quota.nominal
+            if over > 0:
+                _add(borrowed, pool, over)
+            elif over < 0:
+                unused.setdefault(pool, []).append((place, -over))
+    found: dict[Place, int] = {}
+    for pool, amount in borrowed.items():
+        spare = unused.get(pool, [])
+        total = sum(left for _, left in spare)
+        left = min(amount, total)
+        for place, part_unused in spare:
+            part = min(left, -(-amount * part_unused // total))
+            found[place] = part
+            left -= part
+    return found
+
+
+def _shares(queues: list[QueueRecord], tally: Tally) -> Iterator[Sample]:
+    by_queue: dict[str, int] = {}
+    for (queue, _), gpus in tally.used.items():
+        by_queue[queue] = by_queue.get(queue, 0) + gpus
+    everything = sum(by_queue.values())
+    for one in queues:
+        usage = by_queue.get(one.name, 0)
+        yield Sample({"queue": one.name, "kind": "usage"}, usage)
+        yield Sample({"queue": one.name, "kind": "share"}, usage / everything if everything else 0)
+        yield Sample({"queue": one.name, "kind": "weight"}, one.weight)
+
+
+def _add(into: dict[Place, int], place: Place, amount: int) -> None:
+    into[place] = into.get(place, 0) + amount
