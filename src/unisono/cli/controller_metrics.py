@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from unisono.cli.probes import Page
+from unisono.cli.probes import Asked, Page
 from unisono.control.driver import Driver
 from unisono.control.live import Live
 from unisono.kube.calls import Counts
 from unisono.kube.candidate import Candidate
+from unisono.monitor.exposition import Family, Sample, negotiated, single
+from unisono.monitor.metrics.page import Figures
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -25,85 +27,80 @@ class Observed:
     candidate: Candidate
     counts: Counts
     driver: Driver | None = None  # only who leads has one
+    figures: Figures | None = None  # only who leads counts
     crashes: int = 0
 
-    def healthz(self) -> Page:
+    def healthz(self, asked: Asked) -> Page:
         """Fail when a cache has not followed the API for so long that a restart is the best."""
         stale = [kind.kind for kind, one in self.live.informers.items() if one.is_stale()]
         if stale:
             return Page(503, f"not heard of for minutes: {', '.join(stale)}\n")
         return Page(200, "ok\n")
 
-    def readyz(self) -> Page:
+    def readyz(self, asked: Asked) -> Page:
         """Be ready when all is read; a standby is as ready as the one who leads."""
         waiting = [kind.kind for kind, one in self.live.informers.items() if not one.has_synced]
         if waiting:
             return Page(503, f"still reading: {', '.join(waiting)}\n")
         return Page(200, "leading\n" if self.candidate.is_leading() else "standing by\n")
 
-    def metrics(self) -> Page:
+    def metrics(self, asked: Asked) -> Page:
         """Return the figures as Prometheus reads them."""
-        return Page(200, "".join(self._lines()))
+        content_type, text = negotiated(self._families(), asked.accept)
+        return Page(200, text, content_type)
 
-    def _lines(self) -> Iterator[str]:
+    def _families(self) -> Iterator[Family]:
         leads = int(self.candidate.is_leading())
-        yield from _family("unisono_leader", "gauge", "1 on the replica that leads.", {"": leads})
+        yield single("unisono_leader", "gauge", "1 on the replica that leads.", leads)
         counts = self.counts
         calls = {
-            '{result="sent"}': counts.calls,
-            '{result="retried"}': counts.retries,
-            '{result="refused"}': counts.refused,
-            '{result="unreachable"}': counts.unreachable,
+            "sent": counts.calls,
+            "retried": counts.retries,
+            "refused": counts.refused,
+            "unreachable": counts.unreachable,
         }
-        yield from _family("unisono_api_requests_total", "counter", "Requests to the API.", calls)
+        yield Family(
+            "unisono_api_requests_total",
+            "counter",
+            "Requests to the API.",
+            [Sample({"result": result}, count) for result, count in calls.items()],
+        )
         informers = self.live.informers.items()
-        yield from _family(
+        yield Family(
             "unisono_cached_objects",
             "gauge",
             "Objects in memory, by kind.",
-            {_labelled(*kind): len(one.store) for kind, one in informers},
+            [Sample(_labels(*kind), len(one.store)) for kind, one in informers],
         )
-        yield from _family(
+        yield Family(
             "unisono_informer_troubles_total",
             "counter",
             "Lists and watches that failed, by kind.",
-            {_labelled(*kind): one.troubles for kind, one in informers},
+            [Sample(_labels(*kind), one.troubles) for kind, one in informers],
         )
-        yield from _family(
-            "unisono_controller_crashes_total",
-            "counter",
-            "Steps that ended in a bug of ours.",
-            {"": self.crashes},
-        )
+        crashes = "Steps that ended in a bug of ours."
+        yield single("unisono_controller_crashes_total", "counter", crashes, self.crashes)
         if self.driver is not None:
             measures = self.driver.queue.measures
-            for name, kind, text, value in (
-                ("unisono_queue_depth", "gauge", "Keys in line.", len(self.driver.queue)),
-                ("unisono_steps_total", "counter", "Steps of controllers.", measures.done),
-                ("unisono_step_retries_total", "counter", "Steps tried again.", measures.retries),
-            ):
-                yield from _family(name, kind, text, {"": value})
-        yield from _process_lines()
+            yield single("unisono_queue_depth", "gauge", "Keys in line.", len(self.driver.queue))
+            yield single("unisono_steps_total", "counter", "Steps of controllers.", measures.done)
+            retries = "Steps tried again."
+            yield single("unisono_step_retries_total", "counter", retries, measures.retries)
+        if self.figures is not None:
+            yield from self.figures.families()
+        yield from process_families()
 
 
-def _process_lines() -> Iterator[str]:
+def process_families() -> Iterator[Family]:
+    """Yield what this process uses."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     seconds = used.ru_utime + used.ru_stime
-    yield from _family("process_cpu_seconds_total", "counter", "CPU time used.", {"": seconds})
+    yield single("process_cpu_seconds_total", "counter", "CPU time used.", seconds)
     statm = Path("/proc/self/statm")
     if statm.exists():
         resident = int(statm.read_text().split()[1]) * _PAGE_BYTES
-        yield from _family(
-            "process_resident_memory_bytes", "gauge", "Memory in use.", {"": resident}
-        )
+        yield single("process_resident_memory_bytes", "gauge", "Memory in use.", resident)
 
 
-def _labelled(api_version: str, kind: str) -> str:
-    group = api_version.rpartition("/")[0]
-    return f'{{group="{group}",kind="{kind}"}}'
-
-
-def _family(name: str, kind: str, text: str, values: Mapping[str, float]) -> Iterator[str]:
-    yield f"# HELP {name} {text}\n# TYPE {name} {kind}\n"
-    for labels, value in values.items():
-        yield f"{name}{labels} {value}\n"
+def _labels(api_version: str, kind: str) -> Mapping[str, str]:
+    return {"group": api_version.rpartition("/")[0], "kind": kind}

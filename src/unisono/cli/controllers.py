@@ -11,6 +11,7 @@ import traceback
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from unisono.apiserver.api import Api
 from unisono.apiserver.bootstrap import SYSTEM
@@ -18,8 +19,9 @@ from unisono.cli.clock import RealClock
 from unisono.cli.ids import chance, new_uid
 from unisono.cli.inprocess import InProcess
 from unisono.control.assembly import INDEXES, KINDS, LANES, embedded
-from unisono.control.driver import Task
+from unisono.control.driver import Driver, Task
 from unisono.control.live import Live
+from unisono.control.view import View
 from unisono.engine.cycle import Decides, plan
 from unisono.kinds.settings import DEFAULTS, Settings
 from unisono.kube.client import Client
@@ -30,6 +32,7 @@ from unisono.kube.mapping import Kind
 from unisono.kube.trouble import NotFound
 from unisono.runner.addresses import Addresses
 from unisono.runner.choice import Manner
+from unisono.runner.gpu_faults import GpuFaults
 from unisono.runner.logs import LogFolder
 from unisono.runner.process.kubelet import Manners
 from unisono.runner.process.runner import ProcessRunner, process_runner
@@ -47,10 +50,17 @@ class Pods:
     speed: float = 1.0  # of simulated ones
 
 
+class AtWork(NamedTuple):
+    """Controllers that run."""
+
+    view: View
+    driver: Driver
+
+
 @contextlib.asynccontextmanager
 async def controlling(
     api: Api, pods: Pods, settings: Settings = DEFAULTS, *, decides: Decides = plan
-) -> AsyncIterator[None]:
+) -> AsyncIterator[AtWork]:
     """Run them while the block lasts."""
     clock = RealClock()
     client = client_over(
@@ -77,10 +87,10 @@ async def controlling(
     )
     # Commands of manifests become processes of ours only where somebody asked for that.
     runner = _process_runner(pods, addresses, clock) if pods.manner == "process" else None
-    kubelets = (kubelet,) if runner is None else (kubelet, runner.kubelet, runner.checkpoints)
+    processes = () if runner is None else (runner.kubelet, runner.checkpoints)
     epoch = await _next_epoch(client)
     assembly = embedded(live.view, settings, epoch=epoch, decides=decides)
-    driver = live.driver((*assembly.controllers, *kubelets), LANES)
+    driver = live.driver((*assembly.controllers, kubelet, GpuFaults(), *processes), LANES)
     if runner is not None:
         name = runner.kubelet.name
         runner.begin(lambda namespace, pod: driver.want(name, Key(namespace, pod)))
@@ -88,7 +98,7 @@ async def controlling(
     async with asyncio.TaskGroup() as tasks:
         work = tasks.create_task(live.run(driver))
         try:
-            yield
+            yield AtWork(live.view, driver)
         finally:
             work.cancel()
             if runner is not None:

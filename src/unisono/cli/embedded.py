@@ -35,7 +35,7 @@ from unisono.apiserver.serve import Certificate, PortTaken, listen, serving
 from unisono.apiserver.storage.database import Database, Unusable
 from unisono.apiserver.storage.store import Store
 from unisono.cli.chosen_policy import Chosen
-from unisono.cli.controllers import Pods, controlling
+from unisono.cli.controllers import AtWork, Pods, controlling
 from unisono.cli.ids import chance, new_uid
 from unisono.cli.instance import Instance, InstanceError
 from unisono.engine.cycle import Decides, plan
@@ -69,6 +69,7 @@ class Running:
 
     api: Api
     url: str
+    at_work: AtWork
 
 
 def seconds_now() -> float:
@@ -128,9 +129,9 @@ async def running(
         async with (
             serving(front, sock, certificate),
             _tidying(api),
-            controlling(api, pods, settings, decides=choices.decides),
+            controlling(api, pods, settings, decides=choices.decides) as at_work,
         ):
-            yield Running(api, url)
+            yield Running(api, url, at_work)
         await store.landed()
     except (Exposed, BadUsers, CannotCertify) as error:
         raise InstanceError(str(error)) from error

@@ -65,6 +65,8 @@ COMMANDS = (
     Command("queues", "unisono.cli.queues", "list queues: who waits, who runs, what is used"),
     Command("workloads", "unisono.cli.workloads", "list what waits and runs, in queue order"),
     Command("nodes", "unisono.cli.nodes", "list nodes and what is used of them"),
+    Command("gpu", "unisono.cli.gpu", "list simulated GPUs; break one, and mend it"),
+    Command("monitor", "unisono.cli.monitor", "print rules and set-ups for Prometheus and Grafana"),
     Command("decide", "unisono.cli.decide", "say what would be admitted, evicted and left waiting"),
     Command("replay", "unisono.cli.replay", "make recorded decisions again, and tell one of them"),
     Command("sim", "unisono.cli.sim", "replay traces in virtual time, compare policies"),

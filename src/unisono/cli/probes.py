@@ -1,4 +1,4 @@
-"""A small HTTP listener for probes and metrics: three pages, GET only, nothing secret.
+"""A small HTTP listener for probes and metrics: a few pages, GET only, nothing secret.
 
 A Kubernetes kubelet and a Prometheus ask short questions on connections of their own, so each
 connection has one answer, and whoever does not ask in time is sent away.
@@ -8,18 +8,33 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from unisono.engine.model.errors import UnisonoError
 
 _MOST_HEADER_BYTES = 8_192
 _PATIENCE_S = 5.0
+# A page of eight thousand devices takes its time; Prometheus itself gives up after ten seconds.
+_PATIENCE_FOR_PAGE_S = 10.0
+_WORTH_PACKING_BYTES = 16_384
+_GZIP = 31  # zlib's way to say it
 _PHRASES = {200: "OK", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
+_PLAIN = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class CannotListen(UnisonoError):
     """The address is taken, or not one of this machine."""
+
+
+class Asked(NamedTuple):
+    """What somebody wants, as far as pages differ by it."""
+
+    method: str
+    path: str
+    accept: str = ""
+    takes_gzip: bool = False
 
 
 class Page(NamedTuple):
@@ -27,9 +42,10 @@ class Page(NamedTuple):
 
     code: int
     text: str
+    content_type: str = _PLAIN
 
 
-Pages = Mapping[str, Callable[[], Page]]
+Pages = Mapping[str, Callable[[Asked], Page | Awaitable[Page]]]
 
 
 @contextlib.asynccontextmanager
@@ -40,8 +56,9 @@ async def probes(host: str, port: int, pages: Pages) -> AsyncIterator[str]:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError, TimeoutError):
             try:
                 async with asyncio.timeout(_PATIENCE_S):
-                    head = await reader.readuntil(b"\r\n\r\n")
-                    writer.write(_answer(head, pages))
+                    asked = _asked(await reader.readuntil(b"\r\n\r\n"))
+                async with asyncio.timeout(_PATIENCE_FOR_PAGE_S):
+                    writer.write(await _answer(asked, pages))
                     await writer.drain()
             except asyncio.LimitOverrunError:
                 pass  # nobody needs headers that long
@@ -58,20 +75,44 @@ async def probes(host: str, port: int, pages: Pages) -> AsyncIterator[str]:
         yield f"http://{f'[{host}]' if ':' in host else host}:{taken}"
 
 
-def _answer(head: bytes, pages: Pages) -> bytes:
-    method, _, rest = head.decode("latin-1").partition(" ")
-    path = rest.partition(" ")[0].partition("?")[0]
-    if method not in ("GET", "HEAD"):
+def _asked(head: bytes) -> Asked:
+    first, *lines = head.decode("latin-1").split("\r\n")
+    method, _, rest = first.partition(" ")
+    headers = {
+        name.strip().lower(): value.strip()
+        for name, _, value in (line.partition(":") for line in lines)
+    }
+    return Asked(
+        method,
+        rest.partition(" ")[0].partition("?")[0],
+        headers.get("accept", ""),
+        "gzip" in headers.get("accept-encoding", ""),
+    )
+
+
+async def _answer(asked: Asked, pages: Pages) -> bytes:
+    page: Page | Awaitable[Page]
+    if asked.method not in ("GET", "HEAD"):
         page = Page(405, "only GET\n")
-    elif path not in pages:
+    elif asked.path not in pages:
         page = Page(404, f"there are {', '.join(pages)}\n")
     else:
-        page = pages[path]()
+        page = pages[asked.path](asked)
+    if not isinstance(page, Page):
+        page = await page
     body = page.text.encode()
+    is_packed = asked.takes_gzip and len(body) >= _WORTH_PACKING_BYTES
+    if is_packed:
+        body = await asyncio.to_thread(_packed, body)
     lines = (
         f"HTTP/1.1 {page.code} {_PHRASES[page.code]}",
-        "Content-Type: text/plain; version=0.0.4; charset=utf-8",
+        f"Content-Type: {page.content_type}",
+        *(("Content-Encoding: gzip",) if is_packed else ()),
         f"Content-Length: {len(body)}",
         "Connection: close",
     )
-    return "\r\n".join((*lines, "", "")).encode() + (b"" if method == "HEAD" else body)
+    return "\r\n".join((*lines, "", "")).encode() + (b"" if asked.method == "HEAD" else body)
+
+
+def _packed(body: bytes) -> bytes:
+    return zlib.compress(body, 1, wbits=_GZIP)

@@ -87,6 +87,14 @@ def parser() -> argparse.ArgumentParser:
         help="record every decision there, for `unisono replay` (bounded: the oldest ones go)",
     )
     found.add_argument(
+        "--metrics-port",
+        type=_metrics_port,
+        default=None,
+        metavar="P",
+        help="where metrics are on this machine, for Prometheus; those of the GPUs one port below; "
+        "or none (default: 9401 and 9400 if they are free, none with --users)",
+    )
+    found.add_argument(
         "--users",
         type=Path,
         default=None,
@@ -112,6 +120,14 @@ def _speed(text: str) -> float:
     if not 0 < speed <= _MOST_SPEED:
         raise argparse.ArgumentTypeError(f"{text} is not between 0 and {_MOST_SPEED}")
     return speed
+
+
+def _metrics_port(text: str) -> int:
+    if text == "none":
+        return 0
+    if not text.isdecimal() or not 2 <= int(text) < 65_536:
+        raise argparse.ArgumentTypeError(f"{text} is not a port, nor none")
+    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -188,6 +204,7 @@ async def _until_stopped(
 ) -> None:
     from unisono.cli.collector import calm_collector
     from unisono.cli.embedded import Choices, running
+    from unisono.cli.monitoring import Timed, monitored
     from unisono.cli.recording import recorder
     from unisono.engine.cycle import plan
 
@@ -195,7 +212,10 @@ async def _until_stopped(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    decides = plan if arguments.record is None else recorder(arguments.record).plan
+    timed = Timed(plan if arguments.record is None else recorder(arguments.record).plan)
+    # With several users, who runs what is not everybody's business.
+    port = 0 if arguments.users is not None else None
+    port = arguments.metrics_port if arguments.metrics_port is not None else port
     choices = Choices(
         port=arguments.port,
         listen=arguments.listen,
@@ -204,18 +224,23 @@ async def _until_stopped(
         speed=arguments.speed,
         is_power_safe=not arguments.fast_commit,
         policy=policy,
-        decides=decides,
+        decides=timed,
     )
-    async with running(instance, choices, nodes) as cluster:
-        port = int(cluster.url.rpartition(":")[2])
-        instance.remember(pid=os.getpid(), url=cluster.url, port=port)
+    async with (
+        running(instance, choices, nodes) as cluster,
+        monitored(cluster, timed, port=port) as pages,
+    ):
+        taken = int(cluster.url.rpartition(":")[2])
+        instance.remember(pid=os.getpid(), url=cluster.url, port=taken, **pages)
         count = cluster.api.store.count("/nodes")
         print(f"api         {cluster.url}")
         print(f"data        {instance.directory}")
         print(f"nodes       {count}")
+        for name, address in pages.items():
+            print(f"{name:<10}  {address}")
         print(f"kubeconfig  export KUBECONFIG={instance.kubeconfig}")
         print("ready", flush=True)
         calm_collector()
         await stop.wait()
         print("stopping", file=sys.stderr)
-    instance.remember(port=port)
+    instance.remember(port=taken)

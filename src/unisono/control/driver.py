@@ -99,6 +99,7 @@ class Driver:
         self._lanes = lanes or {}
         self.queue: WorkQueue[Task] = WorkQueue(lanes=3)
         self.on_outcome: Callable[[Outcome], None] = lambda outcome: None
+        self.on_difference: Callable[[Kind, Difference], None] | None = None
 
     # ---- in ----------------------------------------------------------------------------------
 
@@ -110,6 +111,8 @@ class Driver:
         interested = self._interested.get(kind, ())
         followers = self._followers.get(kind)
         for difference in differences:
+            if self.on_difference is not None:
+                self.on_difference(kind, difference)
             for obj in (difference.old, difference.new):
                 if obj is None:
                     continue

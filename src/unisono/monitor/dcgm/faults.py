@@ -33,10 +33,10 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
     @property
     def problem(self) -> str:
-        """Why the node must not be given pods; empty if that would go too far."""
+        """What a node would report of it; how bad that is, others say."""
         if self.fallen_off:
             return "Xid79"
-        if self.xid in CRITICAL_XIDS:
+        if self.xid:
             return f"Xid{self.xid}"
         if self.ecc:
             return "UncorrectableEcc"
@@ -73,8 +73,9 @@ def fault_at(faults: Faults, index: int) -> Fault | None:
 
 
 def problem_of(faults: Faults) -> tuple[str, str]:
-    """Return the reason and the message of the worst fault of a node; empty if none is bad."""
-    for key, one in sorted(faults.items()):
+    """Return the reason and the message of a node's worst fault; empty if none is reported."""
+    order = sorted(faults.items(), key=lambda item: (item[1].xid not in CRITICAL_XIDS, item[0]))
+    for key, one in order:
         if one.problem:
             which = "every GPU" if key == EVERY else f"GPU {key}"
             return one.problem, f"{which} reports {one.problem}"

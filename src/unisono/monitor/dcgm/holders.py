@@ -36,7 +36,7 @@ class Holders:
             old = self._held.get(node, {})
             kept = {one.uid: old[one.uid] for one in here if one.uid in old}
             taken = {index for indexes in kept.values() for index in indexes}
-            for pod in sorted(here, key=lambda one: (one.bound, one.uid)):
+            for pod in sorted(here, key=lambda one: (one.bound, one.name)):
                 if pod.uid not in kept:
                     indexes = _lowest(taken, sum(gpus for _, gpus in pod.gpus))
                     kept[pod.uid] = indexes

@@ -155,8 +155,9 @@ ALERTS: tuple[Alert, ...] = (
     Alert(
         "GPUMetricsUnattributed",
         "gpu-health",
-        "1 - count(DCGM_FI_DEV_GPU_TEMP * on (namespace, pod) group_left () unisono_pod_info)"
-        " / unisono:gpu_allocated:count > 0.2",
+        # Without a single match `count` is silent, and so would the alert be.
+        "1 - (count(DCGM_FI_DEV_GPU_TEMP * on (namespace, pod) group_left () unisono_pod_info)"
+        " or vector(0)) / unisono:gpu_allocated:count > 0.2",
         "10m",
         "info",
         "GPU metrics do not say whose pod they are of",

@@ -98,7 +98,7 @@ def scrape_config(
 
 
 def alertmanager(webhook: str) -> str:
-    """Return an example of routing: urgent ones at once, hints once a week, causes before effects."""
+    """Return an example of routing: urgent ones at once, hints weekly, effects behind causes."""
     return written(
         {
             "route": {

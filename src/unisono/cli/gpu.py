@@ -1,0 +1,186 @@
+"""`unisono gpu`: the simulated GPUs of an embedded cluster; break one, and mend it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from unisono.cli.listing import Sheet, add_form, show
+from unisono.cli.reach import asked, verb_parser
+from unisono.engine.model.errors import InvalidManifest
+
+if TYPE_CHECKING:
+    from unisono.kube.client import Client
+    from unisono.monitor.dcgm.faults import Fault
+
+Json = dict[str, Any]
+
+EXAMPLES = """\
+examples:
+  unisono gpu
+  unisono gpu inject n2 0 --xid 79
+  unisono gpu inject n2 '*' --hot 40
+  unisono gpu inject n1 3 --memory 0.98
+  unisono gpu heal n2 0
+  unisono gpu heal n2
+"""
+_OURS = "unisono:///"
+_MOST_DEGREES = 100.0
+
+
+def parser() -> argparse.ArgumentParser:
+    """Describe the arguments."""
+    made = verb_parser("List simulated GPUs; break one, and mend it.", EXAMPLES)
+    add_form(made)
+    made.add_argument(
+        "verb", nargs="?", choices=("list", "inject", "heal"), default="list", help="default: list"
+    )
+    made.add_argument("node", nargs="?", metavar="NODE", help="the node that has it")
+    made.add_argument("gpu", nargs="?", metavar="GPU", help="its index, or '*' for all of the node")
+    made.add_argument("--xid", type=int, default=0, metavar="N", help="the driver reports XID N")
+    made.add_argument(
+        "--ecc", type=int, default=0, metavar="N", help="N uncorrectable memory errors"
+    )
+    made.add_argument(
+        "--hot", type=float, default=0.0, metavar="C", help="so many degrees hotter than it should"
+    )
+    made.add_argument(
+        "--slow", type=float, default=1.0, metavar="F", help="only this part of its clock, as 0.6"
+    )
+    made.add_argument(
+        "--memory", type=float, default=0.0, metavar="F", help="this part of its memory is in use"
+    )
+    made.add_argument(
+        "--row-remap-failed", action="store_true", help="it could not remap a broken row"
+    )
+    made.add_argument("--fall-off", action="store_true", help="it falls off the bus: it is gone")
+    made.add_argument("--silent", action="store_true", help="nobody exports its metrics any more")
+    return made
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do it."""
+
+    async def work(client: Client, given: argparse.Namespace) -> int:
+        if given.verb == "list":
+            return await show(client, given, read)
+        return await _change(client, given)
+
+    if arguments.verb != "list" and not arguments.node:
+        raise InvalidManifest("NODE", f"say which: unisono gpu {arguments.verb} NODE GPU")
+    if arguments.verb == "inject" and arguments.gpu is None:
+        raise InvalidManifest("GPU", "say which one of the node: its index, or '*' for all")
+    return asked(arguments, work)
+
+
+async def _change(client: Client, given: argparse.Namespace) -> int:
+    from unisono.control.names import NODE
+    from unisono.monitor.dcgm.faults import ANNOTATION, EVERY, faults_of, text_of
+
+    node = await client.get(NODE, given.node)
+    if not (node["spec"].get("providerID") or _OURS).startswith(_OURS):
+        raise InvalidManifest(
+            "NODE", f"{given.node} is a real node; its GPUs cannot be played with"
+        )
+    count = _count(node)
+    gpu = given.gpu
+    if gpu is not None and gpu != EVERY and not (gpu.isdecimal() and int(gpu) < count):
+        raise InvalidManifest("GPU", f"{given.node} has {count} GPUs, 0 to {count - 1}; not {gpu}")
+    faults = faults_of(node["metadata"].get("annotations"))
+    if given.verb == "heal":
+        faults = {} if gpu in (None, EVERY) else {k: v for k, v in faults.items() if k != gpu}
+        told = "healed"
+    else:
+        faults[gpu] = _fault(given)
+        told = "injected"
+    await client.patch(
+        NODE, given.node, "", {"metadata": {"annotations": {ANNOTATION: text_of(faults)}}}
+    )
+    print(f"node/{given.node} gpu {gpu if gpu is not None else EVERY} {told}")
+    return 0
+
+
+def _fault(given: argparse.Namespace) -> Fault:
+    from msgspec import structs
+
+    from unisono.cli.clock import RealClock
+    from unisono.monitor.dcgm.faults import Fault
+
+    if not 0 < given.slow <= 1:
+        raise InvalidManifest("--slow", f"{given.slow} is not between 0 and 1")
+    if not 0 <= given.memory <= 1:
+        raise InvalidManifest("--memory", f"{given.memory} is not between 0 and 1")
+    if not 0 <= given.hot <= _MOST_DEGREES:
+        raise InvalidManifest("--hot", f"{given.hot} is not between 0 and {_MOST_DEGREES:g}")
+    fault = Fault(
+        xid=given.xid,
+        ecc=given.ecc,
+        hot=given.hot,
+        slow=given.slow,
+        memory=given.memory,
+        row_remap_failed=given.row_remap_failed,
+        fallen_off=given.fall_off,
+        silent=given.silent,
+    )
+    if fault == Fault():
+        raise InvalidManifest("inject", "say what is wrong: --xid, --hot, --memory, --ecc, …")
+    return structs.replace(fault, at=int(RealClock().now()))
+
+
+async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
+    """Return the sheet."""
+    from unisono.control.names import NODE, POD
+    from unisono.monitor.dcgm.faults import fault_at, faults_of
+    from unisono.monitor.dcgm.holders import Holders
+    from unisono.monitor.records import pod_record
+
+    nodes = (await client.list(NODE)).items
+    pods = [pod_record(one) for one in (await client.list(POD)).items]
+    holders = Holders().give_out(one for one in pods if one.node and not one.is_over)
+    found: list[Json] = []
+    for node in sorted(nodes, key=lambda one: str(one["metadata"]["name"])):
+        metadata = node["metadata"]
+        faults = faults_of(metadata.get("annotations"))
+        model = (metadata.get("labels") or {}).get("nvidia.com/gpu.product", "")
+        for index in range(_count(node)):
+            holder = holders.get((metadata["name"], index))
+            pod = f"{holder.pod.namespace}/{holder.pod.name}" if holder is not None else ""
+            fault = fault_at(faults, index)
+            found.append(
+                {
+                    "node": metadata["name"],
+                    "gpu": index,
+                    "model": model,
+                    "pod": pod,
+                    "fault": " ".join(_words(fault)) if fault is not None else "",
+                }
+            )
+    headings = ("NODE", "GPU", "MODEL", "POD", "FAULT")
+    rows = [
+        (one["node"], str(one["gpu"]), one["model"], one["pod"] or "-", one["fault"] or "-")
+        for one in found
+    ]
+    return [Sheet("gpus", headings, rows, found)]
+
+
+def _words(fault: Fault) -> Iterator[str]:
+    if fault.xid:
+        yield f"xid={fault.xid}"
+    if fault.ecc:
+        yield f"ecc={fault.ecc}"
+    if fault.hot:
+        yield f"hot=+{fault.hot:g}"
+    if fault.slow < 1:
+        yield f"slow={fault.slow:g}"
+    if fault.memory:
+        yield f"memory={fault.memory:g}"
+    for name in ("row_remap_failed", "fallen_off", "silent"):
+        if getattr(fault, name):
+            yield name.replace("_", "-")
+
+
+def _count(node: Json) -> int:
+    from unisono.monitor.records import node_record
+
+    return node_record(node).gpus

@@ -1,0 +1,1 @@
+"""Grafana dashboards: made by `tools/dashboards`, shipped as data."""
