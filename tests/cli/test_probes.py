@@ -3,26 +3,44 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import io
 import json
 
 import pytest
 
 from unisono.cli.journal import Journal
-from unisono.cli.probes import CannotListen, Page, probes
+from unisono.cli.probes import Asked, CannotListen, Page, Pages, probes
 
-PAGES = {"/readyz": lambda: Page(503, "still reading\n"), "/healthz": lambda: Page(200, "ok\n")}
+LONG = "unisono_figure 1\n" * 2_000
+
+
+async def later(asked: Asked) -> Page:
+    """Answer after a while."""
+    await asyncio.sleep(0)
+    return Page(200, LONG, f"text/plain; asked={asked.accept}")
+
+
+PAGES: Pages = {
+    "/readyz": lambda asked: Page(503, "still reading\n"),
+    "/healthz": lambda asked: Page(200, "ok\n"),
+    "/metrics": later,
+}
 
 
 def ask(request: str) -> str:
-    async def main() -> str:
+    return ask_for_bytes(request).decode()
+
+
+def ask_for_bytes(request: str) -> bytes:
+    async def main() -> bytes:
         async with probes("127.0.0.1", 0, PAGES) as address:
             port = int(address.rpartition(":")[2])
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(request.encode())
             answer = await reader.read()
             writer.close()
-            return answer.decode()
+            return answer
 
     return asyncio.run(main())
 
@@ -33,7 +51,7 @@ def ask(request: str) -> str:
         ("GET /healthz HTTP/1.1", 200, "ok\n"),
         ("GET /readyz?verbose=1 HTTP/1.1", 503, "still reading\n"),
         ("HEAD /healthz HTTP/1.1", 200, ""),
-        ("GET / HTTP/1.1", 404, "there are /readyz, /healthz\n"),
+        ("GET / HTTP/1.1", 404, "there are /readyz, /healthz, /metrics\n"),
         ("POST /healthz HTTP/1.1", 405, "only GET\n"),
     ],
 )
@@ -41,6 +59,16 @@ def test_questions_are_answered(line: str, code: int, body: str) -> None:
     head, _, found = ask(f"{line}\r\nHost: x\r\n\r\n").partition("\r\n\r\n")
     assert head.startswith(f"HTTP/1.1 {code} ")
     assert found == body
+
+
+def test_a_long_page_is_packed_for_those_who_can_unpack_it() -> None:
+    plain = ask("GET /metrics HTTP/1.1\r\nAccept: text/x\r\n\r\n")
+    assert plain.endswith(f"\r\n\r\n{LONG}")
+    assert "Content-Type: text/plain; asked=text/x\r\n" in plain
+    packed = ask_for_bytes("GET /metrics HTTP/1.1\r\nAccept-Encoding: deflate, gzip\r\n\r\n")
+    head, _, body = packed.partition(b"\r\n\r\n")
+    assert b"Content-Encoding: gzip" in head
+    assert gzip.decompress(body).decode() == LONG
 
 
 def test_endless_headers_are_cut_off() -> None:

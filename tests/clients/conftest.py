@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from unisono.apiserver.times import timestamp
-from unisono.cli.embedded import Choices, running, seconds_now
+from unisono.cli.clock import seconds_now
+from unisono.cli.embedded import Choices, running
 from unisono.cli.instance import Instance
 from unisono.provision.nodes import nodes_of
 from unisono.provision.shapes import parse_shape

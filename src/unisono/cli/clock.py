@@ -32,3 +32,8 @@ class RealClock:
     async def sleep(self, seconds: float) -> None:
         """Come back after a while."""
         await asyncio.sleep(seconds)
+
+
+def seconds_now() -> float:
+    """Return the time in seconds since 1970."""
+    return time.time_ns() / 1e9

@@ -21,6 +21,7 @@ from unisono import __version__
 from unisono.cli.clock import RealClock
 from unisono.cli.collector import calm_collector
 from unisono.cli.controller_metrics import Observed
+from unisono.cli.following import Timed, figures_of
 from unisono.cli.ids import chance, new_uid
 from unisono.cli.journal import Journal
 from unisono.cli.preconditions import (
@@ -180,15 +181,17 @@ class _Replica:
     async def _lead(self, stop: asyncio.Event) -> None:
         lease = self._candidate.election.lease or {}
         epoch = int((lease.get("spec") or {}).get("leaseTransitions") or 0) + 1
+        timed = Timed(self._choices.decides)
         assembly = cluster(
             self._live.view,
             self._choices.settings,
             epoch=epoch,
             operators=self._operators,
-            decides=self._choices.decides,
+            decides=timed,
         )
         driver = self._live.driver(assembly.controllers, LANES)
         self._observed.driver = driver
+        self._observed.figures = figures_of(self._live.view, driver, timed, mode="cluster")
         self._journal.info("leading", epoch=epoch)
         await self._live.work(driver, stop)
         self._journal.info("finished what was begun")

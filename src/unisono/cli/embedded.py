@@ -7,7 +7,6 @@ import contextlib
 import json
 import secrets
 import socket
-import time
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +34,7 @@ from unisono.apiserver.serve import Certificate, PortTaken, listen, serving
 from unisono.apiserver.storage.database import Database, Unusable
 from unisono.apiserver.storage.store import Store
 from unisono.cli.chosen_policy import Chosen
+from unisono.cli.clock import seconds_now
 from unisono.cli.controllers import AtWork, Pods, controlling
 from unisono.cli.ids import chance, new_uid
 from unisono.cli.instance import Instance, InstanceError
@@ -70,11 +70,6 @@ class Running:
     api: Api
     url: str
     at_work: AtWork
-
-
-def seconds_now() -> float:
-    """Return the time in seconds since 1970."""
-    return time.time_ns() / 1e9
 
 
 @contextlib.asynccontextmanager

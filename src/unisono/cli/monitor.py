@@ -27,8 +27,8 @@ examples:
 def parser() -> argparse.ArgumentParser:
     """Describe the arguments."""
     made = argparse.ArgumentParser(
-        description="Print what Prometheus, Alertmanager and Grafana need to watch a cluster: rules, "
-        "a configuration that scrapes, an example of routing, dashboards.",
+        description="Print what Prometheus, Alertmanager and Grafana need to watch a cluster: "
+        "rules, a configuration that scrapes, an example of routing, dashboards.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

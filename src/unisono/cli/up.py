@@ -153,7 +153,7 @@ def _nodes(chosen: str | None, *, is_first: bool) -> Iterator[dict[str, Any]]:
     One by one, because a thousand manifests that are stored need not be held as well.
     """
     from unisono.apiserver.times import timestamp
-    from unisono.cli.embedded import seconds_now
+    from unisono.cli.clock import seconds_now
     from unisono.provision.nodes import nodes_of
     from unisono.provision.shapes import BadShape, parse_shape
 
@@ -204,7 +204,8 @@ async def _until_stopped(
 ) -> None:
     from unisono.cli.collector import calm_collector
     from unisono.cli.embedded import Choices, running
-    from unisono.cli.monitoring import Timed, monitored
+    from unisono.cli.following import Timed
+    from unisono.cli.monitoring import monitored
     from unisono.cli.recording import recorder
     from unisono.engine.cycle import plan
 

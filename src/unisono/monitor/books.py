@@ -31,6 +31,9 @@ LOCAL_QUEUE = Kind(_KUEUE, "LocalQueue")
 JOB_SET = Kind("jobset.x-k8s.io/v1alpha2", "JobSet")
 FOLLOWED = (NODE, POD, WORKLOAD, CLUSTER_QUEUE, LOCAL_QUEUE, JOB_SET)
 
+# So many objects are kept as they are at most: perhaps nobody ever asks for figures.
+_MOST_HEARD = 512
+
 Key = tuple[str, str]
 K = TypeVar("K")
 V = TypeVar("V")
@@ -73,8 +76,11 @@ class Books:
         """Take note that an object became another."""
         of_kind = self._heard.get(kind)
         some = new if new is not None else old
-        if of_kind is not None and some is not None:
-            of_kind[some["metadata"]["uid"]] = (old, new)
+        if of_kind is None or some is None:
+            return
+        of_kind[some["metadata"]["uid"]] = (old, new)
+        if len(of_kind) >= _MOST_HEARD:
+            self.settle()
 
     def settle(self) -> None:
         """Read what was heard of."""

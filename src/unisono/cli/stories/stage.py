@@ -20,8 +20,8 @@ from unisono.apiserver.api import Api
 from unisono.apiserver.bootstrap import SYSTEM
 from unisono.apiserver.request import Request
 from unisono.apiserver.times import timestamp
-from unisono.cli.clock import RealClock
-from unisono.cli.embedded import Choices, running, seconds_now
+from unisono.cli.clock import RealClock, seconds_now
+from unisono.cli.embedded import Choices, running
 from unisono.cli.ids import chance, new_uid
 from unisono.cli.inprocess import InProcess
 from unisono.cli.instance import Instance

@@ -1,0 +1,119 @@
+"""Rules and dashboards: whole, parseable, and what the guides print is unchanged."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import promql_parser
+import pytest
+import yaml
+
+from tools.dashboards.__main__ import FOLDER
+from tools.dashboards.boards import BOARDS
+from tools.dashboards.build import json_of
+from unisono.monitor.dashboards.files import config_maps, dashboards, provisioned
+from unisono.monitor.rules.alerts import ALERTS
+from unisono.monitor.rules.files import alertmanager, prometheus_rule, rule_file, scrape_config
+from unisono.monitor.rules.recording import RECORDINGS
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def plain(expression: str) -> str:
+    """Fill in what Grafana would."""
+    for name, value in (("$__rate_interval", "1m"), ("$__range", "1h")):
+        expression = expression.replace(name, value)
+    return re.sub(r"\$\w+", ".*", expression)
+
+
+def expressions(board: dict[str, Any]) -> Iterator[str]:
+    """Yield every expression of a dashboard."""
+    for panel in board["panels"]:
+        for target in panel.get("targets") or ():
+            yield target["expr"]
+
+
+@pytest.mark.parametrize("name", sorted(dashboards()))
+def test_a_dashboard_is_sound(name: str) -> None:
+    board = dashboards()[name]
+    panels = board["panels"]
+    assert board["uid"] == f"unisono-{name.removesuffix('.json')}"
+    assert len({one["id"] for one in panels}) == len(panels)
+    taken: set[tuple[int, int]] = set()
+    for one in panels:
+        place = one["gridPos"]
+        assert place["x"] + place["w"] <= 24
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert not cells & taken, one["title"]
+        taken |= cells
+        if one["type"] != "row":
+            assert one["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+    declared = {one["name"] for one in board["templating"]["list"]}
+    for expression in expressions(board):
+        promql_parser.parse(plain(expression))
+        used = {one for one in re.findall(r"\$(\w+)", expression) if not one.startswith("__")}
+        assert used <= declared, expression
+
+
+def test_the_dashboards_are_those_that_the_tool_makes() -> None:
+    made = {f"{one.uid.removeprefix('unisono-')}.json": json_of(one) for one in BOARDS}
+    there = {one.name: one.read_text(encoding="utf-8") for one in FOLDER.glob("*.json")}
+    assert made == there, "run: python -m tools.dashboards"
+
+
+def test_the_panels_of_the_guides_are_there() -> None:
+    fleet = {one["title"]: one for one in dashboards()["fleet.json"]["panels"]}
+    use = fleet["GPU Utilization by Node"]["targets"][0]
+    assert use["expr"] == 'DCGM_FI_DEV_GPU_UTIL{gpu=~"$gpu"}'
+    assert use["legendFormat"] == "{{kubernetes_node}} - GPU {{gpu}}"
+    memory = fleet["GPU Memory Usage"]["targets"][0]["expr"]
+    assert memory.startswith('DCGM_FI_DEV_FB_USED{gpu=~"$gpu"} / DCGM_FI_DEV_FB_TOTAL * 100 or ')
+    allocation = fleet["Cluster GPU Allocation"]["targets"][0]["expr"]
+    assert allocation == (
+        'sum(kube_pod_container_resource_limits{resource="nvidia_com_gpu"})'
+        ' / sum(kube_node_status_allocatable{resource="nvidia_com_gpu"}) * 100'
+    )
+
+
+@pytest.mark.parametrize("rule", [*RECORDINGS, *ALERTS], ids=lambda rule: rule.name)
+def test_an_expression_is_promql(rule: Any) -> None:
+    promql_parser.parse(rule.expression)
+
+
+def test_the_alerts_of_the_guides_keep_name_threshold_time_and_severity() -> None:
+    found = {one.name: (one.expression, one.lasting, one.severity) for one in ALERTS[:3]}
+    assert found["GPUHighTemperature"] == ("DCGM_FI_DEV_GPU_TEMP > 85", "5m", "warning")
+    assert found["GPUUnderutilized"] == ("DCGM_FI_DEV_GPU_UTIL < 20", "30m", "info")
+    exhausted = found["GPUMemoryExhausted"]
+    assert exhausted[0].startswith("DCGM_FI_DEV_FB_USED / DCGM_FI_DEV_FB_TOTAL > 0.95 or ")
+    assert exhausted[1:] == ("5m", "critical")
+
+
+def test_every_alert_is_explained() -> None:
+    page = (ROOT / "docs/reference/alerts.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## (\w+)$", page, re.MULTILINE)
+    assert headings == [one.name for one in ALERTS]
+
+
+def test_files_are_yaml_of_the_right_shape() -> None:
+    groups = yaml.safe_load(rule_file("https://example.com/alerts"))["groups"]
+    names = [rule.get("alert") for group in groups for rule in group["rules"] if "alert" in rule]
+    assert sorted(names) == sorted(one.name for one in ALERTS)
+    first = groups[1]["rules"][0]
+    assert first["annotations"]["runbook"] == "https://example.com/alerts#gpuhightemperature"
+    rule = yaml.safe_load(prometheus_rule("ns", "kps"))
+    assert rule["metadata"]["labels"]["release"] == "kps"
+    scraped = yaml.safe_load(scrape_config(metrics=["a:1"], gpus=["b:2"], rules="r.yaml"))
+    assert scraped["scrape_configs"][1]["honor_labels"] is True
+    assert yaml.safe_load(alertmanager("http://x/"))["receivers"][0]["name"] == "team"
+    maps = list(yaml.safe_load_all(config_maps("ns")))
+    assert all(json.loads(next(iter(one["data"].values()))) for one in maps)
+    assert "provisioning-dashboards.yaml" in provisioned()

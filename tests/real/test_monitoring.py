@@ -1,0 +1,199 @@
+"""A real Prometheus looks at an embedded cluster: rules, alerts, dashboards."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.monitor.test_rules import expressions, plain
+from tests.real.prometheus import Prometheus, eventually, needs_prometheus, promtool, running
+from unisono.monitor.dashboards.files import dashboards
+from unisono.monitor.rules.files import alertmanager, rule_file
+
+pytestmark = pytest.mark.real
+
+HERE = Path(__file__).resolve().parent
+UNIT_TESTS = HERE.parent / "monitor/promtool/alerts.yaml"
+
+# As GPU guides print it.
+GUIDE = """
+groups:
+  - name: gpu-alerts
+    rules:
+      - alert: GPUHighTemperature
+        expr: DCGM_FI_DEV_GPU_TEMP > 85
+        for: 5m
+        labels:
+          severity: warning
+        annotations:
+          summary: "GPU temperature > 85°C"
+
+      - alert: GPUMemoryExhausted
+        expr: DCGM_FI_DEV_FB_USED / DCGM_FI_DEV_FB_TOTAL > 0.95
+        for: 5m
+        labels:
+          severity: critical
+
+      - alert: GPUUnderutilized
+        expr: DCGM_FI_DEV_GPU_UTIL < 20
+        for: 30m
+        labels:
+          severity: info
+        annotations:
+          summary: "GPU underutilized - consider right-sizing"
+"""
+
+CLUSTER = """
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: l40s}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: cq}
+spec:
+  namespaceSelector: {}
+  resourceGroups:
+    - coveredResources: ["nvidia.com/gpu"]
+      flavors:
+        - name: l40s
+          resources: [{name: nvidia.com/gpu, nominalQuota: 8}]
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: q, namespace: default}
+spec: {clusterQueue: cq}
+"""
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: NAME, namespace: default, labels: {kueue.x-k8s.io/queue-name: q}}
+spec:
+  parallelism: 2
+  completions: 2
+  template:
+    metadata: {annotations: {unisono.dev/duration: 1h}}
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: x, resources: {limits: {nvidia.com/gpu: 3}}}]
+"""
+# Panels that have nothing to say about a cluster where nothing of the kind has happened yet.
+QUIET = re.compile(r"unisono_preemptions_total|unisono_workload_restarts_total")
+
+
+def unisono(*arguments: str, folder: Path, text: str = "") -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "unisono", *arguments],
+        env={**os.environ, "UNISONO_DATA_DIR": str(folder / "data")},
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Return a folder with a cluster that runs: one gang trains, another waits."""
+    needs_prometheus()
+    folder = tmp_path_factory.mktemp("monitoring")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "unisono", "up", "--nodes", "2xg6e.48xlarge"],
+        env={**os.environ, "UNISONO_DATA_DIR": str(folder / "data")},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert any(line.startswith("ready") for line in process.stdout)
+        objects = "---".join((CLUSTER, JOB.replace("NAME", "j1"), JOB.replace("NAME", "j2")))
+        unisono("apply", "-f", "-", folder=folder, text=objects)
+        yield folder
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+@pytest.fixture(scope="module")
+def prometheus(folder: Path) -> Iterator[Prometheus]:
+    """Return one that scrapes it every second, with the guide's rules and ours, quickened."""
+    into = folder / "prometheus"
+    unisono("monitor", "scrape-config", "--out", str(into), folder=folder)
+    rules = (into / "unisono-rules.yaml").read_text(encoding="utf-8")
+    (into / "unisono-rules.yaml").write_text(quick(rules), encoding="utf-8")
+    (into / "guide.yaml").write_text(GUIDE, encoding="utf-8")
+    promtool("check", "rules", "guide.yaml", folder=into)
+    (into / "guide.yaml").write_text(quick(GUIDE), encoding="utf-8")
+    config = yaml.safe_load((into / "prometheus.yml").read_text(encoding="utf-8"))
+    config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+    config["rule_files"].append("guide.yaml")
+    (into / "prometheus.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    promtool("check", "config", "prometheus.yml", folder=into)
+    with running(into / "prometheus.yml") as made:
+        yield made
+
+
+def quick(rules: str) -> str:
+    """Let alerts fire after two seconds, and rules be evaluated every second."""
+    return re.sub(r"(for|interval): (?!0s)\w+", r"\1: 2s", rules)
+
+
+def test_rules_are_checked_and_unit_tested(tmp_path: Path) -> None:
+    """Scenarios 1 to 6, 8, 9, 19 and 23."""
+    needs_prometheus()
+    (tmp_path / "rules.yaml").write_text(rule_file(), encoding="utf-8")
+    shutil.copy(UNIT_TESTS, tmp_path / "alerts.yaml")
+    promtool("check", "rules", "rules.yaml", folder=tmp_path)
+    promtool("test", "rules", "alerts.yaml", folder=tmp_path)
+
+
+def test_the_routing_is_one_that_alertmanager_takes(tmp_path: Path) -> None:
+    if shutil.which("amtool") is None:
+        pytest.skip("amtool is not installed (Debian: prometheus-alertmanager)")
+    (tmp_path / "alertmanager.yml").write_text(
+        alertmanager("http://127.0.0.1:1/"), encoding="utf-8"
+    )
+    command = ["amtool", "check-config", str(tmp_path / "alertmanager.yml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_dashboard_has_data(prometheus: Prometheus) -> None:
+    eventually(lambda: bool(prometheus.query("unisono:gpu_busy:by_workload > 0.5")))
+    eventually(lambda: bool(prometheus.query("unisono_gang_pending_seconds > 0")))
+    wanted = [
+        (name, expression)
+        for name, board in dashboards().items()
+        for expression in expressions(board)
+        if not QUIET.search(expression)
+    ]
+
+    def empty() -> list[tuple[str, str]]:
+        return [one for one in wanted if not prometheus.query(plain(one[1]))]
+
+    eventually(lambda: not empty() or bool(print(empty())))
+
+
+def test_injected_conditions_fire_the_guides_alerts(folder: Path, prometheus: Prometheus) -> None:
+    nodes = ("g6e-48xlarge-1", "g6e-48xlarge-2")
+    unisono("gpu", "inject", nodes[0], "0", "--memory", "0.98", folder=folder)
+    unisono("gpu", "inject", nodes[1], "1", "--hot", "100", folder=folder)
+    guide = {"GPUHighTemperature", "GPUMemoryExhausted", "GPUUnderutilized"}
+    eventually(lambda: guide <= prometheus.firing(), 120.0)
+    unisono("gpu", "inject", nodes[1], "0", "--xid", "79", folder=folder)
+    eventually(lambda: "GPUXidCritical" in prometheus.firing())
+    listed = unisono("gpu", folder=folder)
+    assert re.search(rf"{nodes[1]} +0 .* xid=79", listed)
+    eventually(lambda: "Quarantine" in unisono("nodes", folder=folder))
+    unisono("gpu", "heal", nodes[1], folder=folder)
+    eventually(lambda: "GPUXidCritical" not in prometheus.firing())

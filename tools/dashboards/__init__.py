@@ -1,0 +1,1 @@
+"""Makes the Grafana dashboards of `unisono.monitor.dashboards` (`python -m tools.dashboards`)."""
