@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.real import binaries
@@ -56,6 +56,7 @@ class ControlPlane:
     kubeconfig: Path
     etcd_url: str
     has_controllers: bool
+    servers: Servers | None = None  # the processes, for whoever wants to kill one
 
 
 @contextmanager
@@ -83,93 +84,122 @@ def running(
         and os.access(programs / "kube-controller-manager", os.X_OK),
     )
     _write_kubeconfig(plane)
-    with ExitStack() as stack:
-        etcd = stack.enter_context(
-            _process(
-                programs / "etcd",
-                directory,
-                f"--data-dir={directory / 'etcd'}",
-                f"--listen-client-urls={etcd_url}",
-                f"--advertise-client-urls={etcd_url}",
-                f"--listen-peer-urls=http://127.0.0.1:{peer_port}",
-                "--unsafe-no-fsync",  # nothing here outlives the test run
-                "--log-level=warn",
-            )
-        )
-        _wait_until_ready(etcd, directory / "etcd.log", etcd_url, "/readyz", context=None)
-        api = stack.enter_context(
-            _process(
-                programs / "kube-apiserver",
-                directory,
-                f"--etcd-servers={etcd_url}",
-                "--bind-address=127.0.0.1",
-                "--advertise-address=127.0.0.1",
-                f"--secure-port={secure_port}",
-                f"--tls-cert-file={directory / 'server.crt'}",
-                f"--tls-private-key-file={directory / 'server.key'}",
-                f"--client-ca-file={directory / 'ca.crt'}",
-                f"--token-auth-file={directory / 'tokens.csv'}",
-                "--service-account-issuer=https://kubernetes.default.svc",
-                f"--service-account-key-file={directory / 'service-account.key'}",
-                f"--service-account-signing-key-file={directory / 'service-account.key'}",
-                "--service-cluster-ip-range=10.0.0.0/16",  # tests create thousands of services
-                "--authorization-mode=RBAC",
-                "--anonymous-auth=false",
-                "--endpoint-reconciler-type=none",
-                # No controller makes service accounts here, and pods must not wait for one.
-                "--disable-admission-plugins=ServiceAccount",
-                # Else old versions are answered from memory long after etcd forgot them, and no
-                # test could see how a list of a forgotten version is refused.
-                "--feature-gates=ListFromCacheSnapshot=false",
-            )
-        )
-        context = ssl.create_default_context(cafile=str(plane.ca_file))
-        _wait_until_ready(api, directory / "kube-apiserver.log", url, "/readyz", context=context)
+    with Servers(plane, directory, programs) as servers:
+        servers.start("etcd", *_etcd_flags(plane, directory, peer_port))
+        servers.start("kube-apiserver", *_api_flags(plane, directory, secure_port))
         if plane.has_controllers:
-            stack.enter_context(
-                _process(
-                    programs / "kube-controller-manager",
-                    directory,
-                    f"--kubeconfig={plane.kubeconfig}",
-                    f"--controllers={','.join(controllers)}",
-                    f"--service-account-private-key-file={directory / 'service-account.key'}",
-                    f"--root-ca-file={plane.ca_file}",
-                    "--leader-elect=false",
-                    "--secure-port=0",
-                    "--kube-api-qps=300",
-                    "--kube-api-burst=500",
-                )
+            servers.start(
+                "kube-controller-manager",
+                f"--kubeconfig={plane.kubeconfig}",
+                f"--controllers={','.join(controllers)}",
+                f"--service-account-private-key-file={directory / 'service-account.key'}",
+                f"--root-ca-file={plane.ca_file}",
+                "--leader-elect=false",
+                "--secure-port=0",
+                "--kube-api-qps=300",
+                "--kube-api-burst=500",
             )
         if has_scheduler:
-            stack.enter_context(
-                _process(
-                    programs / "kube-scheduler",
-                    directory,
-                    f"--kubeconfig={plane.kubeconfig}",
-                    "--leader-elect=false",
-                    "--secure-port=0",
-                )
+            servers.start(
+                "kube-scheduler",
+                f"--kubeconfig={plane.kubeconfig}",
+                "--leader-elect=false",
+                "--secure-port=0",
             )
-        yield plane
+        yield replace(plane, servers=servers)
 
 
-@contextmanager
-def _process(program: Path, directory: Path, *flags: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program with its log in the directory; it ends with the block, or with this process."""
-    tether = [sys.executable, "-S", str(Path(__file__).with_name("tether.py")), str(os.getpid())]
-    with (directory / f"{program.name}.log").open("wb") as log:
-        process = subprocess.Popen(
-            [*tether, str(program), *flags],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            cwd=directory,
-        )
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGKILL)  # nothing here is worth an orderly end
+def _etcd_flags(plane: ControlPlane, directory: Path, peer_port: int) -> list[str]:
+    return [
+        f"--data-dir={directory / 'etcd'}",
+        f"--listen-client-urls={plane.etcd_url}",
+        f"--advertise-client-urls={plane.etcd_url}",
+        f"--listen-peer-urls=http://127.0.0.1:{peer_port}",
+        "--unsafe-no-fsync",  # nothing here outlives the test run
+        "--log-level=warn",
+    ]
+
+
+def _api_flags(plane: ControlPlane, directory: Path, secure_port: int) -> list[str]:
+    return [
+        f"--etcd-servers={plane.etcd_url}",
+        "--bind-address=127.0.0.1",
+        "--advertise-address=127.0.0.1",
+        f"--secure-port={secure_port}",
+        f"--tls-cert-file={directory / 'server.crt'}",
+        f"--tls-private-key-file={directory / 'server.key'}",
+        f"--client-ca-file={directory / 'ca.crt'}",
+        f"--token-auth-file={directory / 'tokens.csv'}",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={directory / 'service-account.key'}",
+        f"--service-account-signing-key-file={directory / 'service-account.key'}",
+        "--service-cluster-ip-range=10.0.0.0/16",  # tests create thousands of services
+        "--authorization-mode=RBAC",
+        "--anonymous-auth=false",
+        "--endpoint-reconciler-type=none",
+        # No controller makes service accounts here, and pods must not wait for one.
+        "--disable-admission-plugins=ServiceAccount",
+        # Else old versions are answered from memory long after etcd forgot them, and no
+        # test could see how a list of a forgotten version is refused.
+        "--feature-gates=ListFromCacheSnapshot=false",
+    ]
+
+
+class Servers:
+    """The processes of one control plane; they end with the block, or with this process."""
+
+    def __init__(self, plane: ControlPlane, directory: Path, programs: Path) -> None:
+        """Prepare; nothing runs yet."""
+        self._plane = plane
+        self._directory = directory
+        self._programs = programs
+        self._flags: dict[str, tuple[str, ...]] = {}
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> Servers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in reversed(self._processes):
+            self.kill(name)
+
+    def start(self, name: str, *flags: str) -> None:
+        """Run a program with its log in the directory, and wait until it answers."""
+        self._flags[name] = flags
+        program = self._programs / name
+        starter = str(Path(__file__).with_name("tether.py"))
+        tether = [sys.executable, "-S", starter, str(os.getpid())]
+        with self._log(name).open("ab") as log:
+            self._processes[name] = subprocess.Popen(
+                [*tether, str(program), *flags],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self._directory,
+            )
+        self._until_ready(name)
+
+    def kill(self, name: str) -> None:
+        """End one at once: nothing here is worth an orderly end."""
+        process = self._processes[name]
+        process.send_signal(signal.SIGKILL)
         process.wait(timeout=_SECONDS_TO_STOP)
+
+    def again(self, name: str) -> None:
+        """Start one again that was killed, on the same port with the same files."""
+        self.start(name, *self._flags[name])
+
+    def _until_ready(self, name: str) -> None:
+        plane, log = self._plane, self._log(name)
+        process = self._processes[name]
+        if name == "etcd":
+            _wait_until_ready(process, log, plane.etcd_url, "/readyz", context=None)
+        elif name == "kube-apiserver":
+            context = ssl.create_default_context(cafile=str(plane.ca_file))
+            _wait_until_ready(process, log, plane.url, "/readyz", context=context)
+
+    def _log(self, name: str) -> Path:
+        return self._directory / f"{name}.log"
 
 
 def _wait_until_ready(
