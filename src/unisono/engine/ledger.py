@@ -41,16 +41,19 @@ class Booked(Protocol):
 class Ledger:
     """An undo log over the quota tree and the nodes."""
 
-    __slots__ = ("_before", "_log", "_seats", "_tenancy")
+    __slots__ = ("_before", "_log", "_seats", "_tenancy", "later")
 
     def __init__(self, tenancy: Tenancy | None = None) -> None:
         self._log: list[tuple[Cell, int]] = []
         self._seats: list[tuple[Tenant, bool]] = []  # True: it came, False: it went
         self._tenancy = tenancy
+        self.later: list[Tenant] = []  # who comes, too: seated when somebody looks at nodes
         self._before = 0  # the version of the nodes before the first of them moved
 
     def mark(self) -> Mark:
         """Return a place to roll back to."""
+        if self.later:
+            self.settle()
         return Mark(len(self._log), len(self._seats))
 
     def add(self, charges: Iterable[tuple[Cell, int]]) -> None:
@@ -81,6 +84,16 @@ class Ledger:
         """Let pods sit on nodes."""
         self._move(tenant, comes=True)
 
+    def seat_later(self, tenant: Tenant) -> None:
+        """Let pods sit on nodes that have room for them; not before somebody looks there."""
+        self.later.append(tenant)
+
+    def settle(self) -> None:
+        """Seat everybody who is still to be seated; whoever looks at nodes calls this first."""
+        later, self.later = self.later, []
+        for tenant in later:
+            self._move(tenant, comes=True, fits=True)
+
     def unseat(self, tenant: Tenant) -> None:
         """Take pods off nodes."""
         self._move(tenant, comes=False)
@@ -88,10 +101,12 @@ class Ledger:
     @property
     def moved(self) -> int:
         """Return a number that grows when somebody comes to, or leaves, a node."""
-        return len(self._seats)
+        return len(self._seats) + len(self.later)
 
     def rollback(self, mark: Mark = Mark()) -> None:  # noqa: B008  # a mark is a plain tuple
         """Undo everything since the mark."""
+        if self.later:  # a mark has everybody seated: these came after it
+            self.later.clear()
         while len(self._log) > mark.bookings:
             cell, amount = self._log.pop()
             charge(cell, -amount)
@@ -104,6 +119,7 @@ class Ledger:
 
     def lift(self) -> Lifted:
         """Take everything off, to look at the picture as it is; `put_back` makes it good."""
+        self.settle()
         lifted = Lifted(tuple(self._log), tuple(self._seats))
         self.rollback()
         return lifted
@@ -114,15 +130,15 @@ class Ledger:
         for tenant, came in lifted.seats:
             self._move(tenant, comes=came)
 
-    def _move(self, tenant: Tenant, *, comes: bool) -> None:
+    def _move(self, tenant: Tenant, *, comes: bool, fits: bool = False) -> None:
         if not self._seats and self._tenancy is not None:
             self._before = self._tenancy.table.usage.version
-        self._sit(tenant, comes=comes)
+        self._sit(tenant, comes=comes, fits=fits)
         self._seats.append((tenant, comes))
 
-    def _sit(self, tenant: Tenant, *, comes: bool) -> None:
+    def _sit(self, tenant: Tenant, *, comes: bool, fits: bool = False) -> None:
         assert self._tenancy is not None, "only a ledger with nodes has tenants"
         if comes:
-            self._tenancy.occupy(tenant)
+            self._tenancy.occupy(tenant, fits=fits)
         else:
             self._tenancy.vacate(tenant)

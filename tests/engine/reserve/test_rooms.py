@@ -16,6 +16,7 @@ from unisono.engine.reserve.calendar import Bounds
 from unisono.engine.reserve.need import Counted, capacities
 from unisono.engine.reserve.node_room import NodeRoom
 from unisono.engine.reserve.pieces import End, Pieces
+from unisono.engine.reserve.pod_room import PodRoom
 from unisono.engine.reserve.slot_room import SlotRoom, pools_of
 from unisono.engine.reserve.units import Units
 from unisono.engine.state.node_table import Integers, NodeTable
@@ -39,6 +40,7 @@ def _sits(table: NodeTable, requests: Amounts, pods: dict[int, int]) -> Tenant:
 
 
 def _asks(table: NodeTable, requests: Amounts, pods: int, allowed: Mask | None = None) -> Counted:
+    everywhere = np.ones(len(table), np.bool_) if allowed is None else allowed
     return Counted(
         pods=pods,
         named=pods,
@@ -50,7 +52,8 @@ def _asks(table: NodeTable, requests: Amounts, pods: int, allowed: Mask | None =
         cells=(),
         columns=table.columns_of(requests),
         requests=requests,
-        allowed=np.ones(len(table), np.bool_) if allowed is None else allowed,
+        allowed=everywhere,
+        room=PodRoom(table, requests, everywhere, table.in_name_order()),
     )
 
 

@@ -12,11 +12,10 @@ from unisono.engine.model.names import PODS, NodeName, ResourceName
 from unisono.engine.model.node import HOSTNAME
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import Taint
+from unisono.engine.state.journal import JOURNAL_KEPT, Journal
 from unisono.engine.state.node_table import (
     ABSENT,
     JOINED_SHARE,
-    JOURNAL_KEPT,
-    Journal,
     NodeTable,
     natural,
 )

@@ -16,15 +16,19 @@ from typing import Protocol
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import Instant, QueueName, WorkloadKey
 from unisono.engine.model.policy import Backfill
+from unisono.engine.model.resources import Amounts
 from unisono.engine.model.workload import Workload
 from unisono.engine.order.lines import Kind, Waiting, kind_of
+from unisono.engine.place.demand import Constraint
 from unisono.engine.reserve.need import Counted
+from unisono.engine.reserve.pod_room import PodRoom
 from unisono.engine.state.doors import Door
 from unisono.engine.state.queue_book import QueueBook, Running
 
 # Place in turn: (-priority, time, uid, number of entry); smaller goes first.
 Place = tuple[int, Instant, str, int]
 Member = tuple[Place, Waiting]
+RoomKey = tuple[Constraint, Amounts, tuple[str, ...]]
 
 
 class Kept(Protocol):
@@ -70,6 +74,7 @@ class Agenda:
         "is_shaken",
         "kept",
         "newcomers",
+        "rooms",
         "rules",
         "verdicts",
     )
@@ -82,6 +87,8 @@ class Agenda:
         self.newcomers: list[tuple[Place, Waiting, Group]] = []
         self.is_shaken = True  # more happened than newcomers
         self.kept: Kept | None = None  # dates, as the last pass left them
+        # For pods of one kind (constraint, request, order of nodes), and for which nodes.
+        self.rooms: dict[RoomKey, tuple[tuple[int, int], PodRoom]] = {}
         self._draft: tuple[int, Kept | None] | None = None
         self._places: dict[WorkloadKey, Place] = {}
         self._number = 0

@@ -25,7 +25,7 @@ from unisono.engine.quota.assign import Verdict
 from unisono.engine.reserve.agenda import Group, Place, limit_of
 from unisono.engine.reserve.counting import counted
 from unisono.engine.reserve.dates import Dates, dates_for
-from unisono.engine.reserve.quick import admit, offer
+from unisono.engine.reserve.quick import admit, may_offer, offer
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.stops import stops_due
 
@@ -192,22 +192,7 @@ class _Pass:
         limit = limit_of(waiting.workload, self.rules)
         blockers = self._refused.get(group)
         if blockers is None:
-            end = Instant(self.now + limit)
-            late = self._late.get(group)
-            known = counted(self.state, group, waiting)
-            if known is not None and not known.has_quota():
-                blockers = self._refused[group] = known.shortages(group.book.spec.name)
-            elif late is not None and limit >= late and not self.dates.is_over_by(end):
-                blockers = self.dates.in_the_way(limit)
-            elif known is not None and (made := offer(self.cycle, waiting, group, known)):
-                if self.dates.allow_offer(made[1], end):
-                    admit(self.cycle, waiting, known, made)
-                    self.dates.note_start(end, made[1])
-                    return
-                blockers = self._elsewhere(waiting, group, end, limit)
-            else:
-                nominee = self._nominate(waiting, group)
-                blockers = self._decide(nominee, group, end, limit)
+            blockers = self._try(waiting, group, limit)
             if blockers is None:
                 return
         given = self.dates.keep()
@@ -223,6 +208,29 @@ class _Pass:
             )
             blockers = (planned, *blockers)
         self._wait(waiting, group, blockers)
+
+    def _try(self, waiting: Waiting, group: Group, limit: int) -> tuple[Blocker, ...] | None:
+        """Let it start if it may; otherwise say what is in its way."""
+        end, cycle, dates = Instant(self.now + limit), self.cycle, self.dates
+        known = counted(self.state, group, waiting)
+        if known is not None and not known.has_quota():
+            refused = self._refused[group] = known.shortages(group.book.spec.name)
+            return refused
+        late = self._late.get(group)
+        if late is not None and limit >= late and not dates.is_over_by(end):
+            return dates.in_the_way(limit)
+        if known is not None and may_offer(cycle, group, known):
+            may_start = dates.foresee(known, end)
+            if may_start is False:
+                return self._elsewhere(waiting, group, end, limit)
+            made = offer(cycle, waiting, group, known)
+            if made is not None:
+                if not may_start and not dates.allow_offer(made[1], end):
+                    return self._elsewhere(waiting, group, end, limit)
+                admit(cycle, waiting, known, made, later=dates.settles)
+                dates.note_start(end, made[1])
+                return None
+        return self._decide(self._nominate(waiting, group), group, end, limit)
 
     def _nominate(self, waiting: Waiting, group: Group) -> Nominee:
         """Judge one workload as things are by now; those who leave already leave only once."""

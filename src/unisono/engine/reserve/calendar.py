@@ -43,6 +43,8 @@ NOTHING = Starting((), ())
 class Calendar:
     """Dates for everybody, or for so many."""
 
+    settles = False
+
     def __init__(self, state: ClusterState, cycle: Cycle, now: Instant, rules: Backfill) -> None:
         self._state = state
         self._cycle = cycle
@@ -141,6 +143,10 @@ class Calendar:
             tenants = tenants_of(nominee.waiting.workload, admission_of(nominee))
             return self._room.leaves(self._with_rows(tenants), high)
         return self._move(nominee, nominee.seeker, high)
+
+    def foresee(self, known: Counted, end: Instant) -> bool | None:
+        """Dates are on nodes: which it gets decides."""
+        return None
 
     def allow_offer(self, booked: Booked, end: Instant) -> bool:
         """Let pass who ends before the first date, or stays where all dates leave room."""

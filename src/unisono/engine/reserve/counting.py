@@ -16,22 +16,24 @@ from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import Amounts
 from unisono.engine.nominate import menu_of
 from unisono.engine.order.lines import Waiting
-from unisono.engine.place.demand import constraint_for
+from unisono.engine.place.demand import Constraint, constraint_for
 from unisono.engine.place.packing import fill
 from unisono.engine.quota.tree import Cell, potential
 from unisono.engine.reserve.agenda import Group
 from unisono.engine.reserve.need import Counted, Known
+from unisono.engine.reserve.pod_room import PodRoom
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
 from unisono.engine.state.tenancy import Tenant, give_back, parts_of
 
 _NO_RULES = PreemptionRules()
 COUNTS_KEPT = 1024
+ROOMS_KEPT = 256
 
 
 def counted(state: ClusterState, group: Group, waiting: Waiting) -> Counted | None:
     """Return what a group's gangs need, if counting is enough for them."""
-    if state.reserved.concern(waiting.workload, state.now):
+    if state.config.policy.reservations and state.reserved.concern(waiting.workload, state.now):
         return None  # which nodes there are is a question of when
     table = state.floor.table
     stamp = (state.config.edition, table.layout, table.traits.version)
@@ -87,6 +89,7 @@ def _count(state: ClusterState, group: Group, waiting: Waiting) -> Counted | Non
     constraint = constraint_for(pod_set, flavors)
     placement = state.policy.placement
     rules = state.policy.pods_ready
+    levels = floor.surroundings().default_levels()
     return Counted(
         pods=shape.counts[0],
         named=pod_set.count,
@@ -99,7 +102,7 @@ def _count(state: ClusterState, group: Group, waiting: Waiting) -> Counted | Non
             )
         ),
         pod_set=pod_set.name,
-        levels=floor.surroundings().default_levels(),
+        levels=levels,
         fills_holes=(
             not table.gpu_columns()
             and placement.scoring in ("leftover", "none")
@@ -111,7 +114,23 @@ def _count(state: ClusterState, group: Group, waiting: Waiting) -> Counted | Non
         columns=table.columns_of(requests),
         requests=requests,
         allowed=floor.allowed(constraint),
+        room=_room(state, constraint, requests, levels),
     )
+
+
+def _room(
+    state: ClusterState, constraint: Constraint, requests: Amounts, levels: tuple[str, ...]
+) -> PodRoom:
+    """Return the room for such pods; gangs of any size share it."""
+    rooms, floor = state.agenda.rooms, state.floor
+    stamp = (floor.table.layout, floor.table.traits.version)
+    known = rooms.get((constraint, requests, levels))
+    if known is None or known[0] != stamp:
+        if len(rooms) >= ROOMS_KEPT:
+            rooms.clear()
+        made = PodRoom(floor.table, requests, floor.allowed(constraint), floor.in_order(levels))
+        known = rooms[constraint, requests, levels] = (stamp, made)
+    return known[1]
 
 
 def fill_holes(caps: Integers, pods: int) -> tuple[Rows, Integers] | None:

@@ -62,6 +62,11 @@ class Dates(Protocol):
         """Say whether nobody else gets a date in this pass."""
         ...
 
+    @property
+    def settles(self) -> bool:
+        """Say whether it sees to it itself that who starts is seated before it looks at nodes."""
+        ...
+
     def is_over_by(self, end: Instant) -> bool:
         """Say whether somebody who ends then is gone before the first date."""
         ...
@@ -72,6 +77,10 @@ class Dates(Protocol):
 
     def allow(self, nominee: Nominee, end: Instant) -> bool:
         """Say whether a nominee that fits may start; it may have to go to other nodes."""
+        ...
+
+    def foresee(self, known: Counted, end: Instant) -> bool | None:
+        """Say the same of somebody who is counted; None: that depends on the nodes it gets."""
         ...
 
     def allow_offer(self, booked: Booked, end: Instant) -> bool:
@@ -93,6 +102,7 @@ class OneDate:
     """A date for the first that has to wait."""
 
     are_on_nodes = False
+    settles = True
 
     @property
     def given(self) -> Sequence[Date]:
@@ -118,7 +128,7 @@ class OneDate:
         self._ledger = cycle.ledger
         self._now = now
         self._started: list[tuple[Instant, int, Booked]] = []  # in this pass
-        self._next: Shadow | None = None  # the shadow once the nominee that was allowed starts
+        self._left: Integers | None = None  # on nodes at the date, once who was allowed starts
 
     @property
     def are_given(self) -> bool:
@@ -136,28 +146,34 @@ class OneDate:
 
     def allow(self, nominee: Nominee, end: Instant) -> bool:
         """Let pass who ends before the date, or who leaves enough for it."""
-        self._next = self.shadow
-        if self.shadow is None or end <= self.shadow.start:
+        if self.is_over_by(end):
             return True
         tenants: tuple[Tenant, ...] = ()
         if nominee.spots:
             tenants = tenants_of(nominee.waiting.workload, admission_of(nominee))
-        return self._leaves_room(Starting(nominee.assignment.as_charges(), tenants), self.shadow)
+        return self.allow_offer(Starting(nominee.assignment.as_charges(), tenants), end)
+
+    def foresee(self, known: Counted, end: Instant) -> bool | None:
+        """Let pass who ends before the date, or is few enough."""
+        shadow = self.shadow
+        if shadow is None or end <= shadow.start:
+            return True
+        room = shadow.room
+        for cell, amount in known.cells:
+            if cell in room and room[cell] < amount:
+                return False
+        if shadow.spare is None or shadow.counted is None:
+            return None
+        return shadow.spare >= known.pods if shadow.counted.room is known.room else None
 
     def allow_offer(self, booked: Booked, end: Instant) -> bool:
         """Let pass who ends before the date, or who leaves enough for it."""
-        self._next = self.shadow
-        if self.shadow is None or end <= self.shadow.start:
+        shadow = self.shadow
+        self._left = None
+        if shadow is None or end <= shadow.start:
             return True
-        return self._leaves_room(booked, self.shadow)
-
-    def _leaves_room(self, booked: Booked, shadow: Shadow) -> bool:
-        """Say whether whoever has the date still fits while somebody else runs."""
-        room = dict(shadow.room)
-        for cell, amount in booked.charges:
-            if cell in room:
-                room[cell] -= amount
-        if any(left < 0 for left in room.values()):
+        room = shadow.room
+        if any(cell in room and room[cell] < amount for cell, amount in booked.charges):
             return False
         if shadow.counted is None and not self._leaves_quota(booked, shadow):
             return False
@@ -165,16 +181,23 @@ class OneDate:
             return True
         for tenant in booked.tenants:
             self._state.floor.tenancy.locate(tenant)
-        free = without(shadow.free, booked.tenants, self._state.floor.table)
+        self._left = without(self._free_at(shadow), booked.tenants, self._state.floor.table)
         if shadow.counted is not None:
-            fits = shadow.counted.fits_on(free)
-        else:
-            assert shadow.gang is not None, "one of them says whether it fits"
-            answer = self._state.outlook.place(shadow.gang, free)
-            fits = not isinstance(answer, GangDoesNotFit)
-        if fits:
-            self._next = shadow.with_less(free, tuple(room.items()))
-        return fits
+            return shadow.counted.fits_on(self._left)
+        assert shadow.gang is not None, "one of them says whether it fits"
+        answer = self._state.outlook.place(shadow.gang, self._left)
+        return not isinstance(answer, GangDoesNotFit)
+
+    def _free_at(self, shadow: Shadow) -> Integers:
+        """Return what is free on nodes at the date."""
+        if shadow.free is None:
+            self._ledger.settle()
+            table, tenancy = self._state.floor.table, self._state.floor.tenancy
+            for booked in shadow.gone:
+                for tenant in booked.tenants:
+                    tenancy.locate(tenant)  # who started since was taken off the ledger again
+            shadow.free = given_back(table.free, table, shadow.gone)
+        return shadow.free
 
     def _leaves_quota(self, booked: Booked, shadow: Shadow) -> bool:
         """Say whether both fit into their quota once the others have ended."""
@@ -189,12 +212,25 @@ class OneDate:
 
     def note_start(self, end: Instant, booked: Booked) -> None:
         """Keep what is left for the date, and who ends when."""
-        shadow = self._next
+        shadow, left, self._left = self.shadow, self._left, None
         if shadow is None:
             self._started.append((end, -len(self._started), booked))
-        elif end <= shadow.start:
-            shadow = shadow.with_gone(booked)
-        self.shadow = shadow
+            return
+        if end <= shadow.start:
+            shadow.gone.append(booked)
+            return
+        for cell, amount in booked.charges:
+            if cell in shadow.room:
+                shadow.room[cell] -= amount
+        if shadow.spare is not None and shadow.counted is not None:
+            alike = all(tenant.requests == shadow.counted.requests for tenant in booked.tenants)
+            shadow.spare -= sum(tenant.pods for tenant in booked.tenants)
+            if not alike:
+                shadow.spare = None
+        if shadow.free is not None:
+            if left is None:
+                left = without(shadow.free, booked.tenants, self._state.floor.table)
+            shadow.free = left
 
     def give(
         self, waiting: Waiting, group: Group, limit_ms: int, furthest: Instant | None
@@ -233,48 +269,55 @@ class OneDate:
             )
             if not nominee.targets and nominee.assignment.verdict is Verdict.FIT:
                 end_ms = Instant(at + limit_ms)
-                found = self._shadow(nominee, at, end_ms, tuple(gone))
+                found = self._shadow(nominee, at, end_ms, gone)
                 break
         ledger.rollback(mark)
         return found
 
-    def _ends(self) -> list[tuple[Instant, int, Booked]]:
+    def _ends(self) -> Sequence[tuple[Instant, int, Booked]]:
         """Return who ends when, those who start in this pass too, and reservations."""
-        ends: list[tuple[Instant, int, Booked]] = [*still_there(self._cycle), *self._started]
-        over = self._state.reserved.ends(self._now)
+        there = still_there(self._cycle)
+        over = self._state.reserved.ends(self._now) if self._state.policy.reservations else []
+        if not self._started and not over:
+            return there
+        ends: list[tuple[Instant, int, Booked]] = [*there, *self._started]
         ends += [(end, 0, NOTHING) for end in over]
-        if self._started or over:
-            ends.sort(key=_end)
+        ends.sort(key=_end)
         return ends
 
     def _count_to(self, waiting: Waiting, known: Counted, limit_ms: int) -> Shadow | None:
         """Let one after the other end until there is quota, then until there are nodes."""
         short = {cell: amount - available(cell) for cell, amount in known.cells}
-        ends, table = self._ends(), self._state.floor.table
+        ends, room = self._ends(), known.room
+        spare = room.total(self._ledger) - known.pods
+        counts_pods = room.is_exact  # as long as all who end gave as much as they took
         soon = Instant(self._now + 1)
         for index, (end, _, booked) in enumerate(ends):
             for cell, amount in booked.charges:
                 if cell in short:
                     short[cell] -= amount
+            for tenant in booked.tenants:
+                spare += tenant.pods
+                counts_pods = counts_pods and tenant.requests == known.requests
             at = max(end, soon)
             if index + 1 < len(ends) and ends[index + 1][0] <= at:
                 continue  # they end together
-            if any(missing > 0 for missing in short.values()):
+            if max(short.values()) > 0 or (counts_pods and spare < 0):
                 continue
-            gone = tuple(entry[2] for entry in ends[: index + 1])
-            free = given_back(table.free, table, gone)
-            if known.fits_on(free):
-                return Shadow(
-                    whom=waiting.workload.key,
-                    start=at,
-                    end=Instant(at + limit_ms),
-                    gone=gone,
-                    charges=known.cells,
-                    room=tuple((cell, -missing) for cell, missing in short.items()),
-                    gang=None,
-                    counted=known,
-                    free=free,
-                )
+            shadow = Shadow(
+                whom=waiting.workload.key,
+                start=at,
+                end=Instant(at + limit_ms),
+                gone=[entry[2] for entry in ends[: index + 1]],
+                charges=known.cells,
+                room={cell: -missing for cell, missing in short.items()},
+                gang=None,
+                counted=known,
+                spare=spare if counts_pods else None,
+                free=None,
+            )
+            if counts_pods or known.fits_on(self._free_at(shadow)):
+                return shadow
         return None
 
     def _has_enough(self, waiting: Waiting) -> bool:
@@ -283,9 +326,7 @@ class OneDate:
             return True
         return self._state.floor.table.has_in_total(waiting.shape.least_in_total)
 
-    def _shadow(
-        self, nominee: Nominee, start: Instant, end: Instant, gone: tuple[Booked, ...]
-    ) -> Shadow:
+    def _shadow(self, nominee: Nominee, start: Instant, end: Instant, gone: list[Booked]) -> Shadow:
         state = self._state
         gang = None
         free: Integers = state.floor.table.free
@@ -298,9 +339,10 @@ class OneDate:
             end=end,
             gone=gone,
             charges=nominee.assignment.as_charges(),
-            room=(),
+            room={},
             gang=gang,
             counted=None,
+            spare=None,
             free=free,
         )
 

@@ -11,6 +11,7 @@ from unisono.engine.model.names import FlavorName, QueueName, ResourceName
 from unisono.engine.model.resources import Amounts
 from unisono.engine.place.feasible import Mask
 from unisono.engine.quota.tree import Cell, available
+from unisono.engine.reserve.pod_room import PodRoom
 from unisono.engine.state.node_table import Integers
 
 Columns = tuple[tuple[int, int], ...]  # of the node table, and how much of each
@@ -31,10 +32,14 @@ class Counted:
     columns: Columns  # of nodes, for one pod
     requests: Amounts  # the same by name
     allowed: Mask  # which nodes
+    room: PodRoom  # for such pods, on these nodes
 
     def has_quota(self) -> bool:
         """Say whether there is enough in every account."""
-        return all(amount <= available(cell) for cell, amount in self.cells)
+        for cell, amount in self.cells:  # noqa: SIM110  # asked of everybody who waits
+            if amount > available(cell):
+                return False
+        return True
 
     def shortages(self, queue: QueueName) -> tuple[Blocker, ...]:
         """Return which accounts have too little."""

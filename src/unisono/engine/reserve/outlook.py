@@ -14,7 +14,8 @@ from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.place.feasible import Feasibility
 from unisono.engine.place.gang import Gang, Spot
 from unisono.engine.state.floor import Floor
-from unisono.engine.state.node_table import Integers, Journal, NodeTable
+from unisono.engine.state.journal import Journal
+from unisono.engine.state.node_table import Integers, NodeTable
 from unisono.engine.state.tenancy import Tenant, parts_of, take
 
 

@@ -13,7 +13,6 @@ from unisono.engine.model.plan import Admit
 from unisono.engine.model.workload import Admission, PodSetAssignment
 from unisono.engine.order.lines import Waiting
 from unisono.engine.reserve.agenda import Group
-from unisono.engine.reserve.counting import fill_holes
 from unisono.engine.reserve.need import Counted
 from unisono.engine.state.floor import tenants_of
 
@@ -21,40 +20,47 @@ from unisono.engine.state.floor import tenants_of
 Offer = tuple[Admission, Starting]
 
 
-def offer(cycle: Cycle, waiting: Waiting, group: Group, known: Counted) -> Offer | None:
-    """Say where a gang would go; None if that needs more than counting, or does not work."""
+def may_offer(cycle: Cycle, group: Group, known: Counted) -> bool:
+    """Say whether counting is all that is needed to let a gang start, and whether it fits."""
     if not known.pods or not known.fills_holes or group.book.spec.checks:
-        return None
+        return False
     if cycle.claims or cycle.leaving:
+        return False
+    return known.room.total(cycle.ledger) >= known.pods
+
+
+def offer(cycle: Cycle, waiting: Waiting, group: Group, known: Counted) -> Offer | None:
+    """Say where a gang would go that may be offered a place."""
+    chosen = known.room.choose(known.pods, cycle.ledger)
+    if chosen is None:
         return None
-    table, workload = cycle.state.floor.table, waiting.workload
-    view = cycle.state.floor.in_order(known.levels)
-    caps = known.capacities(table.free)[view]
-    taken = fill_holes(caps, known.pods)
-    if taken is None:
-        return None
-    positions, counts = taken
-    names = table.names(view[positions])
+    rows, counts = chosen
+    floor = cycle.state.floor
+    nodes = tuple(zip(floor.table.names(rows), counts.tolist(), strict=True))
+    floor.tenancy.remember(nodes, rows, counts, known.pods)
     admission = Admission(
         queue=group.book.spec.name,
         pod_sets=(
             PodSetAssignment(
-                name=known.pod_set,
-                count=known.named,
-                flavors=known.flavors,
-                nodes=tuple(zip(names, counts.tolist(), strict=True)),
+                name=known.pod_set, count=known.named, flavors=known.flavors, nodes=nodes
             ),
         ),
     )
-    return admission, Starting(known.cells, tenants_of(workload, admission))
+    tenants = tenants_of(waiting.workload, admission)
+    for tenant in tenants:
+        floor.tenancy.locate(tenant)
+    return admission, Starting(known.cells, tenants)
 
 
-def admit(cycle: Cycle, waiting: Waiting, known: Counted, made: Offer) -> None:
-    """Book an offer and write it into the plan."""
+def admit(cycle: Cycle, waiting: Waiting, known: Counted, made: Offer, *, later: bool) -> None:
+    """Book an offer and write it into the plan; `later`: seat it when somebody looks at nodes."""
     admission, starting = made
     cycle.ledger.add(starting.charges)
     for tenant in starting.tenants:
-        cycle.ledger.seat(tenant)
+        if later:
+            cycle.ledger.seat_later(tenant)
+        else:
+            cycle.ledger.seat(tenant)
     cycle.starting.append(starting)
     cycle.admissions.append(
         Admit(

@@ -7,29 +7,32 @@ place (spec time §3 and §4).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from unisono.engine.ledger import Booked, Charges
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Date
 from unisono.engine.place.gang import Gang
+from unisono.engine.quota.tree import Cell
 from unisono.engine.reserve.need import Counted
 from unisono.engine.state.node_table import Integers
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True, eq=False)
 class Shadow:
     """One workload's date."""
 
     whom: WorkloadKey
     start: Instant
     end: Instant
-    gone: tuple[Booked, ...]  # who will have ended by then
+    gone: list[Booked]  # who will have ended by then
     charges: Charges
-    room: Charges  # what is left of its accounts then, if counting is enough for it
+    room: dict[Cell, int]  # what is left of its accounts then, if counting is enough for it
     gang: Gang | None  # None: there are no nodes
     counted: Counted | None  # set: counting is enough to know whether it fits
-    free: Integers  # on nodes at that instant, before it starts itself
+    # Pods like its own that may stay beyond the date; None: that depends on where they sit.
+    spare: int | None
+    free: Integers | None  # on nodes at that instant, before it starts; None: nobody asked yet
 
     @property
     def last(self) -> WorkloadKey:
@@ -48,11 +51,3 @@ class Shadow:
     def date(self) -> Date:
         """The date as a plan names it."""
         return Date(workload=self.whom, start=self.start, end=self.end)
-
-    def with_gone(self, booked: Booked) -> Shadow:
-        """Return the shadow when somebody starts who will have ended by then."""
-        return replace(self, gone=(*self.gone, booked))
-
-    def with_less(self, free: Integers, room: Charges) -> Shadow:
-        """Return the shadow when somebody takes what would have been free."""
-        return replace(self, free=free, room=room)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections import deque
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,20 +18,16 @@ from unisono.engine.model.names import PODS, NodeName, ResourceName
 from unisono.engine.model.node import HOSTNAME, Node
 from unisono.engine.model.resources import Amounts, is_gpu, is_share, shared_gpu
 from unisono.engine.model.selection import Taint
+from unisono.engine.state import journal
 from unisono.engine.state.devices import DeviceColumns
+from unisono.engine.state.journal import Columns, Journal, Move
 
-Integers = NDArray[np.int64]
+Integers = journal.Integers
+Rows = journal.Rows
 Codes = NDArray[np.int32]
-Rows = NDArray[np.intp]
 
 # Kubernetes' default, for nodes whose manifest does not say how many pods they take.
 DEFAULT_PODS = 110
-# A reader that is further behind than this rereads everything; keeping more would only cost memory.
-JOURNAL_KEPT = 16384
-MANY_ROWS = 512
-# Who tries something and puts it back leaves a note, so that nobody looks again for that. Each use
-# follows a few of them; what is forgotten is only looked at once more.
-PUT_BACK_KEPT = 1024
 # Requests whose columns are remembered; looking them up again costs a microsecond.
 REQUESTS_KEPT = 1024
 # Above this share of new nodes sorting all names is cheaper than finding each its place.
@@ -42,53 +37,6 @@ _DIGITS = re.compile(r"([0-9]+)")
 # A cordoned node repels pods like a taint, so that a toleration can overrule it.
 _UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable")
 ABSENT = 0  # the code of "this node does not have the label"
-
-
-class Journal:
-    """Which rows changed, for readers that come back now and then."""
-
-    __slots__ = ("_chunks", "_kept", "_same", "version")
-
-    def __init__(self) -> None:
-        self.version = 0
-        self._chunks: deque[Rows] = deque()
-        self._kept = 0
-        self._same: dict[int, int] = {}  # versions after which all was put back, and until when
-
-    def put_back(self, version: int) -> None:
-        """Say that everything is again as it was at an earlier version, to the last bit."""
-        if version != self.version:
-            if len(self._same) >= PUT_BACK_KEPT:
-                self._same.clear()
-            self._same[version] = self.version
-
-    def note(self, rows: Rows) -> None:
-        """Write down that rows changed."""
-        self._chunks.append(rows)
-        self._kept += rows.shape[0]
-        self.version += rows.shape[0]
-        while self._kept - self._chunks[0].shape[0] > JOURNAL_KEPT:
-            self._kept -= self._chunks.popleft().shape[0]
-
-    def since(self, version: int) -> Rows | None:
-        """Return the rows that changed after `version`; None means: reread everything."""
-        while version in self._same:
-            version = self._same[version]
-        behind = self.version - version
-        if behind > self._kept:
-            return None
-        # Who takes rows gives back the very same ones, so that most chunks are there twice.
-        found: dict[int, Rows] = {}
-        for chunk in reversed(self._chunks):
-            if behind <= 0:
-                break
-            part = chunk[-behind:] if behind < chunk.shape[0] else chunk
-            found[id(part)] = part
-            behind -= chunk.shape[0]
-        if not found:
-            return np.zeros(0, np.intp)
-        parts = [*found.values()]
-        return _distinct(np.concatenate(parts)) if len(parts) > 1 else parts[0]
 
 
 class NodeTable:
@@ -111,7 +59,7 @@ class NodeTable:
         self._labels: dict[str, tuple[Codes, dict[str, int]]] = {}
         self._taints: tuple[Codes, dict[tuple[Taint, ...], int]] | None = None
         self._held: dict[str, set[int]] = {}
-        self._columns_of: dict[Amounts, tuple[tuple[int, int], ...]] = {}
+        self._columns_of: dict[Amounts, Columns] = {}
         # By the resource that counts parts of them; empty as long as nobody asks for a part.
         self.devices: dict[ResourceName, DeviceColumns] = {}
 
@@ -193,29 +141,47 @@ class NodeTable:
 
     # --- usage -----------------------------------------------------------------------------------
 
-    def take(self, rows: Rows, counts: Integers, requests: Amounts) -> None:
-        """Count pods on rows: `counts[i]` pods of the same request on `rows[i]`."""
-        self._add(rows, -counts, requests)
+    def take(self, rows: Rows, counts: Integers, requests: Amounts, *, fits: bool = False) -> None:
+        """Count pods on rows: `counts[i]` pods of the same request on `rows[i]`.
+
+        `fits` says that they have room there, so that nobody has to look.
+        """
+        count = rows.shape[0]
+        if not count:
+            return
+        columns, free = self.columns_of(requests), self.free
+        if count == 1:  # for one number NumPy is the long way round
+            row, pods = rows.item(), counts.item()
+            for column, amount in columns:
+                free[column, row] -= pods * amount
+        else:
+            pods = int(counts.sum())
+            for column, amount in columns:
+                here = free[column]
+                here[rows] -= counts if amount == 1 else counts * amount
+        if fits or all(int(free[column][rows].min()) >= 0 for column, _ in columns):
+            self.usage.note(rows, Move(columns, counts, -pods))
+        else:
+            self.usage.note(rows)
 
     def give_back(self, rows: Rows, counts: Integers, requests: Amounts) -> None:
         """Undo `take`."""
-        self._add(rows, counts, requests)
-
-    def _add(self, rows: Rows, counts: Integers, requests: Amounts) -> None:
-        if not rows.shape[0]:
+        count = rows.shape[0]
+        if not count:
             return
-        columns = self.columns_of(requests)
-        if rows.shape[0] == 1:  # for one number NumPy is the long way round
-            row, pods, free = rows.item(), counts.item(), self.free
+        columns, free = self.columns_of(requests), self.free
+        if count == 1:
+            row, pods = rows.item(), counts.item()
             for column, amount in columns:
                 free[column, row] += pods * amount
         else:
+            pods = int(counts.sum())
             for column, amount in columns:
-                free = self.free[column]
-                free[rows] += counts if amount == 1 else counts * amount
-        self.usage.note(rows)
+                here = free[column]
+                here[rows] += counts if amount == 1 else counts * amount
+        self.usage.note(rows, Move(columns, counts, pods))
 
-    def columns_of(self, requests: Amounts) -> tuple[tuple[int, int], ...]:
+    def columns_of(self, requests: Amounts) -> Columns:
         """Return what one pod takes of which column; columns are added for what is new."""
         known = self._columns_of.get(requests)
         if known is None:
@@ -362,22 +328,6 @@ class NodeTable:
 
 def _traits(node: Node) -> tuple[object, ...]:
     return node.labels, node.taints, node.unschedulable
-
-
-def _distinct(rows: Rows) -> Rows:
-    """Return rows (at least one; they are ours) once each, in order.
-
-    Marking beats sorting as soon as there are many.
-    """
-    if rows.shape[0] < MANY_ROWS:  # what np.unique does, without its many questions
-        rows.sort()
-        first = np.empty(rows.shape[0], np.bool_)
-        first[0] = True
-        np.not_equal(rows[1:], rows[:-1], out=first[1:])
-        return rows[first]
-    marked = np.zeros(int(rows.max()) + 1, np.bool_)
-    marked[rows] = True
-    return np.flatnonzero(marked)
 
 
 Natural = tuple[tuple[tuple[int, int | str], ...], str]

@@ -21,7 +21,7 @@ from unisono.engine.state.devices import fullest_first, rooms, share
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
 
 _Nodes = tuple[tuple[NodeName, int], ...]
-_Located = tuple[_Nodes, Rows, Integers]
+_Located = tuple[_Nodes, Rows, Integers, int]
 _NOWHERE: Rows = np.zeros(0, np.intp)
 _NOBODY: Integers = np.zeros(0, np.int64)
 # A cycle tries few places at a time.
@@ -51,6 +51,7 @@ class Tenant:
     rows: Rows = field(default_factory=lambda: _NOWHERE)
     counts: Integers = field(default_factory=lambda: _NOBODY)
     shared: Shared | None = None  # the parts of devices that its pods have now
+    pods: int = 0  # on those rows
 
 
 class Tenancy:
@@ -67,11 +68,11 @@ class Tenancy:
         self._located: dict[int, _Located] = {}
         self._layout = -1
 
-    def occupy(self, tenant: Tenant) -> None:
-        """Let pods sit on their nodes."""
+    def occupy(self, tenant: Tenant, *, fits: bool = False) -> None:
+        """Let pods sit on their nodes; `fits` says that there is room for them."""
         self.moves += 1
         self._tenants[tenant] = None
-        self._seat(tenant)
+        self._seat(tenant, fits=fits)
         if tenant.labels or tenant.host_ports or tenant.anti_affinity:  # else nobody asks
             members = Members(
                 tenant.namespace,
@@ -88,7 +89,7 @@ class Tenancy:
         del self._tenants[tenant]
         self._unseat(tenant)
         self.crowd.leave(tenant)
-        for name, _ in tenant.nodes:
+        for name, _ in tenant.nodes if self._homeless else ():
             waiting = self._homeless.get(name)
             if waiting is not None:
                 waiting.pop(tenant, None)
@@ -121,27 +122,31 @@ class Tenancy:
         known = self._located.get(id(tenant.nodes))
         if known is None or self._layout != self.table.layout:
             known = self._look_up(tenant.nodes)
-        _, tenant.rows, tenant.counts = known
+        _, tenant.rows, tenant.counts, tenant.pods = known
 
-    def _look_up(self, nodes: _Nodes) -> _Located:
-        """Find the rows of nodes, and remember them: they are asked for several times in a row."""
+    def remember(self, nodes: _Nodes, rows: Rows, counts: Integers, pods: int) -> _Located:
+        """Remember the rows of nodes: they are asked for several times in a row."""
         if self._layout != self.table.layout or len(self._located) >= LOCATED_KEPT:
             self._layout = self.table.layout
             self._located.clear()
+        known = self._located[id(nodes)] = (nodes, rows, counts, pods)
+        return known
+
+    def _look_up(self, nodes: _Nodes) -> _Located:
+        """Find the rows of nodes."""
         row_of = self.table.row_of
         there = [(row_of[name], count) for name, count in nodes if name in row_of]
         rows = np.array([row for row, _ in there], np.intp)
         counts = np.array([count for _, count in there], np.int64)
-        known = self._located[id(nodes)] = (nodes, rows, counts)
-        return known
+        return self.remember(nodes, rows, counts, sum(count for _, count in there))
 
-    def _seat(self, tenant: Tenant) -> None:
+    def _seat(self, tenant: Tenant, *, fits: bool = False) -> None:
         self.locate(tenant)
         if tenant.rows.shape[0] < len(tenant.nodes):
             for name, _ in tenant.nodes:
                 if name not in self.table.row_of:
                     self._homeless.setdefault(name, {})[tenant] = None
-        self.table.take(tenant.rows, tenant.counts, tenant.requests)
+        self.table.take(tenant.rows, tenant.counts, tenant.requests, fits=fits)
         if self.table.devices:
             self._share(tenant)
 

@@ -1,0 +1,148 @@
+"""Room for one kind of pod: how many fit, on all nodes together and on each, kept by bookings.
+
+Pods of the very same request take from a node's room exactly their number, and give back as much:
+
+    min over resources of floor((free - n * request) / request) = the same before, minus n
+
+so that where nothing else comes and goes (and nobody sits where there is no room) a number and a
+few rows are all that has to change. Otherwise nodes are counted again when somebody asks.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unisono.engine.ledger import Ledger
+from unisono.engine.model.resources import Amounts
+from unisono.engine.place.feasible import Mask
+from unisono.engine.place.packing import fill
+from unisono.engine.state.journal import Columns, Integers, Rows
+from unisono.engine.state.node_table import NodeTable
+
+Chosen = tuple[Rows, Integers]  # rows of the node table, and how many pods go there
+
+
+class PodRoom:
+    """How many pods of one request fit on nodes."""
+
+    __slots__ = (
+        "_caps",
+        "_caps_seen",
+        "_is_even",
+        "_is_exact",
+        "_position_of",
+        "_rows",
+        "_seen",
+        "_table",
+        "_total",
+        "allowed",
+        "columns",
+        "requests",
+    )
+
+    def __init__(self, table: NodeTable, requests: Amounts, allowed: Mask, rows: Rows) -> None:
+        """`rows` are those of nodes, in the order in which they are chosen."""
+        self.requests = requests
+        self.columns: Columns = table.columns_of(requests)
+        self.allowed = allowed
+        self._table = table
+        self._rows = rows
+        count = allowed.shape[0]
+        self._position_of: Rows | None = None  # None: positions are rows
+        if not np.array_equal(rows, np.arange(count)):
+            self._position_of = np.full(count, -1, np.intp)
+            self._position_of[rows] = np.arange(rows.shape[0])
+        # No node ever takes more than one: then the first ones that are free are as good as any.
+        self._is_even = int(self._fitting(table.allocatable).max(initial=0)) <= 1
+        self._is_exact = False
+        self._seen = self._caps_seen = -1
+        self._total = 0
+        self._caps: Integers = np.zeros(0, np.int64)
+
+    def total(self, ledger: Ledger) -> int:
+        """Return how many pods fit on all nodes together, with what is on the ledger."""
+        if self._seen != self._table.usage.version:
+            self._catch_up()
+        total = self._total
+        for tenant in ledger.later:
+            if tenant.requests != self.requests or not self._is_exact:
+                ledger.settle()
+                self._catch_up()
+                return self._total
+            total -= tenant.pods
+        return total
+
+    @property
+    def is_exact(self) -> bool:
+        """Say whether pods of the same request, and only they, take exactly their number of it."""
+        return self._is_exact
+
+    def choose(self, pods: int, ledger: Ledger) -> Chosen | None:
+        """Fill holes, as the placer does for pods that no score tells apart; in order of nodes."""
+        ledger.settle()
+        caps = self._up_to_date()
+        if self._is_even:  # no hole is smaller than another
+            places = caps.nonzero()[0][:pods]
+            if places.shape[0] < pods:
+                return None
+            return self._rows[places], np.ones(pods, np.int64)
+        if int(caps.sum()) < pods:
+            return None
+        if caps.shape[0] == 1:  # there is nothing to choose
+            return self._rows, np.array((pods,), np.int64)
+        places, counts = fill(caps, pods)
+        order = places.argsort()
+        return self._rows[places[order]], counts[order]
+
+    def _catch_up(self) -> None:
+        """Take in what happened to nodes since the total was last asked for."""
+        usage = self._table.usage
+        moves = usage.moves_since(self._seen, self.columns) if self._is_exact else None
+        if moves is None:
+            self._count()
+        else:
+            for _, move in moves:
+                self._total += move.pods
+            self._seen = usage.version
+
+    def _up_to_date(self) -> Integers:
+        """Return how many pods fit where, by position."""
+        usage = self._table.usage
+        if self._caps_seen == usage.version:
+            return self._caps
+        moves = usage.moves_since(self._caps_seen, self.columns) if self._is_exact else None
+        if moves is None:
+            self._count()
+            return self._caps
+        position_of, caps = self._position_of, self._caps
+        for rows, move in moves:
+            places = rows if position_of is None else position_of[rows]
+            if move.pods < 0:
+                caps[places] -= move.counts
+            else:
+                caps[places] += move.counts
+        self._caps_seen = usage.version
+        return caps
+
+    def _count(self) -> None:
+        """Count all nodes."""
+        table = self._table
+        by_row = self._fitting(table.free)
+        self._is_exact = int(by_row.min(initial=0)) >= 0 and int(
+            np.count_nonzero(self.allowed)
+        ) == len(table.row_of)
+        if not self._is_exact:
+            np.maximum(by_row, 0, out=by_row)
+            by_row *= self.allowed
+        self._caps = by_row if self._position_of is None else by_row[self._rows]
+        self._total = int(by_row.sum())
+        self._seen = self._caps_seen = table.usage.version
+
+    def _fitting(self, amounts: Integers) -> Integers:
+        """Return how many pods so much is enough for, by row."""
+        rows = self.allowed.shape[0]  # arrays may have room for more nodes than there are
+        (column, amount), *others = self.columns  # every pod takes at least its place
+        fitting: Integers = amounts[column, :rows] // amount
+        for column, amount in others:
+            np.minimum(fitting, amounts[column, :rows] // amount, out=fitting)
+        return fitting

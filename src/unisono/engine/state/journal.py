@@ -1,0 +1,117 @@
+"""Which rows of a table changed, for readers that come back now and then.
+
+A reader remembers the version that it saw. What changed since is a list of rows; if nothing but
+pods of one request came and went, it is also how many: room for that request changed by just that.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+Rows = NDArray[np.intp]
+# A reader that is further behind than this rereads everything; keeping more would only cost memory.
+JOURNAL_KEPT = 16384
+MANY_ROWS = 512
+# Who tries something and puts it back leaves a note, so that nobody looks again for that. Each use
+# follows a few of them; what is forgotten is only looked at once more.
+PUT_BACK_KEPT = 1024
+# What one pod takes of which column.
+Columns = tuple[tuple[int, int], ...]
+# Who is further behind than so many bookings counts nodes again: that costs about as much.
+MOVES_FOLLOWED = 16
+
+
+class Move(NamedTuple):
+    """Pods of one request that left rows, or came to rows that had room for them."""
+
+    columns: Columns
+    counts: Integers  # by row
+    pods: int  # all of them; negative: they took room
+
+
+class Journal:
+    """Which rows changed, for readers that come back now and then."""
+
+    __slots__ = ("_chunks", "_kept", "_moves", "_same", "version")
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._chunks: deque[Rows] = deque()
+        self._moves: deque[Move | None] = deque()  # beside each chunk: what changed there, if known
+        self._kept = 0
+        self._same: dict[int, int] = {}  # versions after which all was put back, and until when
+
+    def put_back(self, version: int) -> None:
+        """Say that everything is again as it was at an earlier version, to the last bit."""
+        if version != self.version:
+            if len(self._same) >= PUT_BACK_KEPT:
+                self._same.clear()
+            self._same[version] = self.version
+
+    def note(self, rows: Rows, move: Move | None = None) -> None:
+        """Write down that rows changed, and by what if that is all that did."""
+        count = rows.shape[0]
+        self._chunks.append(rows)
+        self._moves.append(move)
+        self._kept += count
+        self.version += count
+        if self._kept > JOURNAL_KEPT:
+            while self._kept - self._chunks[0].shape[0] > JOURNAL_KEPT:
+                self._kept -= self._chunks.popleft().shape[0]
+                self._moves.popleft()
+
+    def moves_since(self, version: int, columns: Columns) -> list[tuple[Rows, Move]] | None:
+        """Return what moved after `version`, if it was nothing but pods of one request."""
+        while version in self._same:
+            version = self._same[version]
+        behind = self.version - version
+        found: list[tuple[Rows, Move]] = []
+        for rows, move in zip(reversed(self._chunks), reversed(self._moves), strict=True):
+            if behind <= 0:
+                break
+            if move is None or move.columns != columns or len(found) >= MOVES_FOLLOWED:
+                return None
+            found.append((rows, move))
+            behind -= rows.shape[0]
+        return None if behind else found
+
+    def since(self, version: int) -> Rows | None:
+        """Return the rows that changed after `version`; None means: reread everything."""
+        while version in self._same:
+            version = self._same[version]
+        behind = self.version - version
+        if behind > self._kept:
+            return None
+        # Who takes rows gives back the very same ones, so that most chunks are there twice.
+        found: dict[int, Rows] = {}
+        for chunk in reversed(self._chunks):
+            if behind <= 0:
+                break
+            part = chunk[-behind:] if behind < chunk.shape[0] else chunk
+            found[id(part)] = part
+            behind -= chunk.shape[0]
+        if not found:
+            return np.zeros(0, np.intp)
+        parts = [*found.values()]
+        return _distinct(np.concatenate(parts)) if len(parts) > 1 else parts[0]
+
+
+def _distinct(rows: Rows) -> Rows:
+    """Return rows (at least one; they are ours) once each, in order.
+
+    Marking beats sorting as soon as there are many.
+    """
+    if rows.shape[0] < MANY_ROWS:  # what np.unique does, without its many questions
+        rows.sort()
+        first = np.empty(rows.shape[0], np.bool_)
+        first[0] = True
+        np.not_equal(rows[1:], rows[:-1], out=first[1:])
+        return rows[first]
+    marked = np.zeros(int(rows.max()) + 1, np.bool_)
+    marked[rows] = True
+    return np.flatnonzero(marked)

@@ -1,0 +1,111 @@
+"""Room for one kind of pod, kept by bookings, is what counting all nodes again would find."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from unisono.engine.ledger import Ledger
+from unisono.engine.model.names import PODS, NodeName
+from unisono.engine.model.node import Node
+from unisono.engine.model.resources import Amounts, amounts
+from unisono.engine.place.crowd import Crowd
+from unisono.engine.reserve.counting import fill_holes
+from unisono.engine.reserve.pod_room import PodRoom
+from unisono.engine.state.node_table import NodeTable
+from unisono.engine.state.tenancy import Tenancy, Tenant
+
+ONE = amounts({"cpu": 1000})
+TWO = amounts({"cpu": 2000, "memory": 3})
+
+
+def _floor(seed: int, sizes: tuple[int, ...]) -> Tenancy:
+    chance, table = random.Random(seed), NodeTable()
+    for number in range(6):
+        has = amounts({"cpu": chance.choice(sizes), "memory": 10})
+        table.put(Node(name=NodeName(f"n{number}"), allocatable=has))
+    return Tenancy(table, Crowd())
+
+
+def _plainly(table: NodeTable, requests: Amounts, closed: int | None) -> list[int]:
+    """Count pods node by node."""
+    found = []
+    for row in range(len(table)):
+        room = [
+            int(table.free[table.resources[name], row]) // amount
+            for name, amount in ((PODS, 1), *requests)
+        ]
+        found.append(0 if row == closed else max(0, min(room)))
+    return found
+
+
+def _some(chance: random.Random, requests: Amounts) -> Tenant:
+    names = chance.sample(range(6), chance.randint(1, 3))
+    nodes = tuple((NodeName(f"n{name}"), chance.randint(1, 2)) for name in sorted(names))
+    return Tenant(nodes=nodes, requests=requests)
+
+
+def _has_room(tenancy: Tenancy, tenant: Tenant) -> bool:
+    caps = _plainly(tenancy.table, tenant.requests, None)
+    return all(caps[tenancy.table.row_of[name]] >= count for name, count in tenant.nodes)
+
+
+@pytest.mark.parametrize("closed", [None, 3])
+@pytest.mark.parametrize("sizes", [(1000,), (2000, 5000)])
+@pytest.mark.parametrize("kinds", [(ONE,), (ONE, TWO)])
+def test_room_follows_bookings(
+    kinds: tuple[Amounts, ...], sizes: tuple[int, ...], closed: int | None
+) -> None:
+    for seed in range(12):
+        chance, tenancy = random.Random(seed), _floor(seed, sizes)
+        table, there = tenancy.table, list[Tenant]()
+        allowed = np.ones(6, np.bool_)
+        if closed is not None:
+            allowed[closed] = False
+        rows = np.array(chance.sample(range(6), 6), np.intp)
+        rooms = {kind: PodRoom(table, kind, allowed, rows) for kind in kinds}
+        for _ in range(60):
+            if there and chance.random() < 0.45:
+                tenancy.vacate(there.pop(chance.randrange(len(there))))
+            else:
+                tenant = _some(chance, chance.choice(kinds))
+                if _has_room(tenancy, tenant) or chance.random() < 0.2:  # others may overdo it
+                    tenancy.occupy(tenant)
+                    there.append(tenant)
+            for kind, room in rooms.items():
+                ledger = Ledger(tenancy)
+                caps = _plainly(table, kind, closed)
+                assert room.total(ledger) == sum(caps)
+                pods = chance.randint(1, 4)
+                chosen = room.choose(pods, ledger)
+                wanted = fill_holes(np.array(caps)[rows], pods)
+                if chosen is None or wanted is None:
+                    assert chosen is wanted is None
+                    continue
+                assert chosen[0].tolist() == rows[wanted[0]].tolist()
+                assert chosen[1].tolist() == wanted[1].tolist()
+
+
+def test_who_is_seated_later_counts_at_once_and_is_seated_for_whoever_looks_at_nodes() -> None:
+    tenancy = _floor(0, (4000,))
+    table = tenancy.table
+    rows = table.in_name_order()
+    room = PodRoom(table, ONE, np.ones(6, np.bool_), rows)
+    other = PodRoom(table, TWO, np.ones(6, np.bool_), rows)
+    ledger = Ledger(tenancy)
+    assert (room.total(ledger), other.total(ledger)) == (24, 12)
+    tenant = Tenant(nodes=((NodeName("n1"), 3),), requests=ONE)
+    tenancy.locate(tenant)
+    ledger.seat_later(tenant)
+    assert room.total(ledger) == 21
+    assert table.usage.version == 6, "nobody has looked at nodes yet"
+    assert other.total(ledger) == 10
+    assert int(table.free[table.resources[ONE[0][0]], 1]) == 1000
+    chosen = room.choose(2, ledger)
+    assert chosen is not None
+    assert [list(part) for part in chosen] == [[0, 1], [1, 1]]
+    ledger.rollback()
+    assert room.total(ledger) == 24
+    assert not ledger.later
