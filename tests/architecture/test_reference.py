@@ -16,7 +16,7 @@ import pytest
 
 from unisono.engine.explain import reason_of, remedy, sentence, stage_of
 from unisono.engine.model import explanation as facts
-from unisono.engine.model import policy, reservation
+from unisono.engine.model import market, policy, reservation
 from unisono.engine.model.explanation import Blocker, Explanation, Reason, Stage
 from unisono.engine.model.names import (
     FlavorName,
@@ -82,6 +82,29 @@ EXAMPLES: tuple[Blocker, ...] = (
         best_node_has=2,
         refusals=(("nvidia.com/gpu", 4),),
         tried_preemption=True,
+    ),
+    facts.CannotBuy(
+        code="StockOut",
+        pod_set="main",
+        pods=8,
+        each=((_GPU, 8),),
+        pools=(
+            facts.PoolRefusal(
+                pool="gpu",
+                code="StockOut",
+                detail="p5.48xlarge on-demand us-east-1a out of stock (asked 8)",
+            ),
+        ),
+        alternatives=(
+            market.Alternative(
+                machines=(("p5en.48xlarge", 8),),
+                zone="us-east-1a",
+                capacity_type="on-demand",
+                price_micro=506_368_000,
+                lacks="out of stock",
+            ),
+        ),
+        retry_at=Instant(_NOON + 180_000),
     ),
     facts.WaitingForVictims(victims=(_WORKLOAD,)),
     facts.WaitingForVictims(victims=(), shrinking=(_WORKLOAD,)),
@@ -263,6 +286,7 @@ def _settings() -> list[tuple[str, str]]:
         policy.PodsReady,
         policy.Placement,
         policy.Backfill,
+        policy.Provisioning,
         reservation.Reservation,
     )
     return [(cls.__name__, field) for cls in sections for field in cls.__struct_fields__]
@@ -305,7 +329,7 @@ def test_every_page_is_in_the_index(page: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("page", ["quota", "placement", "turns", "time"])
+@pytest.mark.parametrize("page", ["quota", "placement", "turns", "time", "provisioning"])
 def test_citations_of_the_semantics_lead_somewhere(page: str) -> None:
     text = (ROOT / "docs" / "semantics" / f"{page}.md").read_text(encoding="utf-8")
     sections = set(re.findall(r"^## (\d+)\. ", text, re.MULTILINE))
@@ -323,7 +347,12 @@ def test_only_pages_that_exist_are_cited() -> None:
 
 @pytest.mark.parametrize(
     ("page", "area", "section", "count"),
-    [("quota", "quota", 19, 80), ("placement", "gang", 14, 30), ("turns", "turns", 9, 9)],
+    [
+        ("quota", "quota", 19, 80),
+        ("placement", "gang", 14, 30),
+        ("turns", "turns", 9, 9),
+        ("provisioning", "provisioning", 6, 32),
+    ],
 )
 def test_the_semantics_tell_every_scenario(page: str, area: str, section: int, count: int) -> None:
     text = (ROOT / "docs" / "semantics" / f"{page}.md").read_text(encoding="utf-8")

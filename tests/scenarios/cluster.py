@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tests.scenarios import nodes, values
+from tests.scenarios.markets import Stalls
 from tests.scenarios.reading import Part
 from tests.scenarios.words import DEFAULT_NAMESPACE, key_of, labels
-from unisono.engine.model.names import LocalQueueKey, NodeName
+from unisono.engine.model.names import Instant, LocalQueueKey, NodeName
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.queue import ClusterQueue, Flavor, LocalQueue, ResourceGroup
 from unisono.engine.model.snapshot import AdmissionCheck, Namespace
@@ -31,12 +32,16 @@ class Cluster:
         self._words: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
         self._queues: dict[str, ClusterQueue] = {}
         self._every: dict[str, dict[str, Any]] = {}  # by kind: what all of them start with
+        self.stalls = Stalls()
         self._topology = ""  # of flavors that nobody describes
         self.configure(part)
 
     def configure(self, part: Part) -> None:
         """Create or edit objects."""
-        given = part.fields("every_queue", "every_node", "levels", "checks", *_KINDS)
+        given = part.fields(
+            "every_queue", "every_node", "levels", "checks", "region", "stock", "pools", *_KINDS
+        )
+        self._open_market(given)
         for every, kind in (("every_queue", "queues"), ("every_node", "nodes")):
             if every in given:
                 self._every[kind] = given[every].value
@@ -53,6 +58,23 @@ class Cluster:
                     tell(self, name, Part(words, body.path))
         for name in given["checks"].names() if "checks" in given else []:
             self.state.apply(changes.CheckSet(AdmissionCheck(name)))
+
+    def _open_market(self, given: Mapping[str, Part]) -> None:
+        if "region" in given:
+            self.stalls.region = given["region"].text()
+        if "stock" in given:
+            self.stalls.set_stock(given["stock"])
+        for name, body in given["pools"].entries() if "pools" in given else ():
+            words = self._words["pools"].setdefault(name, {})
+            words.update(body.value or {})
+            self.stalls.set_pool(name, Part(words, body.path))
+        if {"region", "stock", "pools"} & given.keys():
+            self.state.apply(changes.MarketSet(self.stalls.market()))
+
+    def refuse(self, part: Part, now: Instant) -> None:
+        """Let offers be out of stock, as far as anybody has tried."""
+        self.stalls.refuse(part, now)
+        self.state.apply(changes.MarketSet(self.stalls.market()))
 
     def lose(self, part: Part) -> None:
         """Take nodes away, with whatever sits on them."""

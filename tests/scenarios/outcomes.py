@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from tests.scenarios import markets
 from tests.scenarios.nodes import LEVELS
 from tests.scenarios.reading import Part
 from tests.scenarios.words import RESOURCES, key_of, resource
@@ -126,6 +127,17 @@ def _check_admitted(wanted: Part, key: WorkloadKey, found: _Found) -> None:
         _same(given["checks"], given["checks"].one_of("passed", "pending"), passed)
     if "replaces" in given:
         _same(given["replaces"], key_of(given["replaces"].text()), admit.replaces)
+
+
+def _check_buys(wanted: Part, key: WorkloadKey, found: _Found) -> None:
+    admit = found.admissions.get(key)
+    if admit is None or admit.purchase is None:
+        raise mismatch(wanted, f"expected a purchase, but {found.describe(key)}")
+    new = {lot.node for lot in admit.purchase.lots}
+    used = {name for one in admit.admission.pod_sets for name, _ in one.nodes}
+    problem = markets.compare(wanted, admit.purchase, len(used - new))
+    if problem:
+        raise mismatch(wanted, problem)
 
 
 def check_admission(wanted: Part, admission: Admission) -> None:
@@ -269,6 +281,7 @@ def _check_stopped(wanted: Part, key: WorkloadKey, found: _Found) -> None:
 
 _CHECKS: Mapping[str, Callable[[Part, WorkloadKey, _Found], None]] = {
     "admitted": _check_admitted,
+    "buys": _check_buys,
     "waits": _check_waits,
     "evicts": _check_evicts,
     "shrinks": _check_shrinks,

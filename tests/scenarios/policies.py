@@ -13,6 +13,7 @@ from unisono.engine.model.policy import (
     Placement,
     PodsReady,
     Policy,
+    Provisioning,
 )
 
 
@@ -27,6 +28,7 @@ def policy(part: Part) -> Policy:
         "strict",
         "placement",
         "backfill",
+        "provisioning",
     )
     found: dict[str, Any] = {}
     if "fair_sharing" in given:
@@ -42,10 +44,24 @@ def policy(part: Part) -> Policy:
         found["backfill"] = _backfill(given["backfill"])
     if "placement" in given:
         found["placement"] = _placement(given["placement"])
+    if "provisioning" in given:
+        found["provisioning"] = _provisioning(given["provisioning"])
     for switch in ("anti_thrash", "strict"):
         if switch in given:
             found[switch] = given[switch].flag()
     return Policy(**found)
+
+
+def _provisioning(part: Part) -> Provisioning:
+    given = part.fields("preference", "most_per_hour", "most_at_once")
+    found: dict[str, Any] = {}
+    if "preference" in given:
+        found["preference"] = given["preference"].text()
+    if "most_per_hour" in given:
+        found["most_per_hour_micro"] = given["most_per_hour"].whole() * 1_000_000
+    if "most_at_once" in given:
+        found["most_at_once"] = given["most_at_once"].whole()
+    return Provisioning(**found)
 
 
 def _fair_sharing(part: Part) -> FairSharing | None:

@@ -188,6 +188,9 @@ class Story:
     def _pods_gone(self, part: Part) -> None:
         self.cluster.forget_pods(part)
 
+    def _refused(self, part: Part) -> None:
+        self.cluster.refuse(part, self.clock)
+
     # --- time ------------------------------------------------------------------------------------
 
     def _time(self, part: Part) -> None:
@@ -362,6 +365,7 @@ _VERBS: Mapping[str, Callable[[Story, Part], None]] = {
     "join": Story._join,
     "lose": Story._lose,
     "gone": Story._pods_gone,
+    "refused": Story._refused,
     "time": Story._time,
     "leave": Story._leave,
     "give_up": Story._give_up,

@@ -29,6 +29,7 @@ AREAS = {
     "gang": Area("placement.md", range(1, 31)),
     "turns": Area("turns.md", range(1, 10)),
     "time": Area("time.md", range(1, 6)),
+    "provisioning": Area("provisioning.md", range(1, 33)),
 }
 
 _OUT_OF_REACH = "out-of-reach.yaml"

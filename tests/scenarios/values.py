@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from tests.scenarios import nodes
+from tests.scenarios.markets import buying
 from tests.scenarios.reading import Part
 from tests.scenarios.words import (
     DEFAULT_NAMESPACE,
@@ -20,6 +21,7 @@ from tests.scenarios.words import (
     resource,
     taint,
 )
+from unisono.engine.model.market import Buying
 from unisono.engine.model.names import (
     PODS,
     CohortName,
@@ -59,7 +61,18 @@ _QUEUE_FIELDS = (
 _TOLERATION = re.compile(r"(?P<key>[^=:]+)(=(?P<value>[^:]*))?(:(?P<effect>\w+))?")
 _POD_FIELDS = ("pods", "min", "selector", "tolerates", "nodes", *nodes.PLACE_FIELDS)
 _WORKLOAD_FIELDS = (
-    *("queue", "local", "namespace", "prio", "at", "sets", "together", "replaces", "copies"),
+    *(
+        "queue",
+        "local",
+        "namespace",
+        "prio",
+        "at",
+        "sets",
+        "together",
+        "replaces",
+        "copies",
+        "buying",
+    ),
     "shrinks",
 )
 _LIMIT_FIELDS = ("max_execution", "turn", "limit", "begin", "deadline", "array")
@@ -261,6 +274,7 @@ def workload(name: str, part: Part, *, created_at: Instant) -> Workload:
         deadline=Instant(given["deadline"].milliseconds()) if "deadline" in given else None,
         array=array,
         array_limit=array_limit,
+        buying=buying(given["buying"]) if "buying" in given else Buying(),
     )
 
 

@@ -25,6 +25,7 @@ from unisono.engine.rehearsal import MOST_CYCLES, one_cycle, rehearse
 from unisono.engine.state.views import restore
 from unisono.kinds.notes import Finding
 from unisono.kinds.world import World, read_world
+from unisono.provision.market import with_market
 
 EPILOG = """\
 examples:
@@ -90,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def decide(world: World, now: Instant, *, until_stable: bool, decides: Decides = plan) -> Decision:
     """Rehearse one cycle, or all until nothing changes, on what the manifests describe."""
-    state = restore(world.snapshot)
+    state = restore(with_market(world.snapshot, world.pools))
     calm_collector()
     if until_stable:
         plans = rehearse(state, now, decides=decides)

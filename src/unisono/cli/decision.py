@@ -9,6 +9,7 @@ import msgspec
 
 from unisono.engine.explain import at, message_of, reason_of, stage_of
 from unisono.engine.model.explanation import Expected, Explanation, Planned
+from unisono.engine.model.market import MICRO, Purchase
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Admit, Plan, evictions, shrinks
 from unisono.engine.model.workload import Admission
@@ -86,6 +87,18 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
     end: str  # by its own limit
 
 
+class NodeClaims(msgspec.Struct, frozen=True, kw_only=True, rename={"whom": "for"}):
+    """Machines that are bought for a workload: alike, and so many."""
+
+    pool: str
+    type: str
+    zone: str
+    capacityType: str  # noqa: N815  # as the contract writes it
+    count: int
+    pricePerHour: float  # noqa: N815  # of all of them
+    whom: str
+
+
 class Decision(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The whole answer."""
 
@@ -96,7 +109,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     pending: list[Pending]
     warnings: list[Warned]
     reservations: list[Reservation] = []
-    node_claims: list[dict[str, object]] = []
+    node_claims: list[NodeClaims] = []
 
 
 def decision(
@@ -134,11 +147,38 @@ def decision(
             for date in made.dates
             if date.workload in state.waiting
         ],
+        node_claims=[
+            claims
+            for made in plans
+            for admit in made.admissions
+            if admit.purchase is not None
+            for claims in _claims(admit.purchase)
+        ],
         warnings=[
             Warned(file=w.file, document=w.document, path=w.path, message=w.message)
             for w in warnings
         ],
     )
+
+
+def _claims(purchase: Purchase) -> list[NodeClaims]:
+    """Count machines that are alike."""
+    counts: dict[tuple[str, str, str, str], list[int]] = {}
+    for lot in purchase.lots:
+        alike = (lot.pool, lot.machine, lot.zone, lot.capacity_type)
+        counts.setdefault(alike, []).append(lot.price_micro)
+    return [
+        NodeClaims(
+            pool=pool,
+            type=machine,
+            zone=zone,
+            capacityType=sold,
+            count=len(prices),
+            pricePerHour=sum(prices) / MICRO,
+            whom=purchase.workload,
+        )
+        for (pool, machine, zone, sold), prices in counts.items()
+    ]
 
 
 def _acts(made: Plan) -> bool:

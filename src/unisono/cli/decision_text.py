@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from unisono.cli.decision import Admitted, Decision, Evicted, Pending, PodSetDecision, Shrunk
+from unisono.cli.decision import (
+    Admitted,
+    Decision,
+    Evicted,
+    NodeClaims,
+    Pending,
+    PodSetDecision,
+    Shrunk,
+)
 from unisono.cli.tables import paragraph, table
 
 NODES_SHOWN = 8  # of one pod set, before a line gets too long to read
@@ -13,7 +21,8 @@ NODES_SHOWN = 8  # of one pod set, before a line gets too long to read
 def render(decision: Decision) -> str:
     """Return the whole decision as text."""
     parts = [_warnings(decision), _evicted(decision.evicted), _shrunk(decision.shrunk)]
-    parts += [_admitted(decision.admitted), _pending(decision.pending)]
+    parts += [_admitted(decision.admitted), _bought(decision.node_claims)]
+    parts.append(_pending(decision.pending))
     changed = decision.admitted or decision.evicted or decision.shrunk
     if not changed and not decision.pending:
         parts.append("Nothing waits and nothing has to change.")
@@ -49,6 +58,25 @@ def _admitted(admitted: list[Admitted]) -> str:
     if placed:
         text += "\n\nPlaced:\n" + table(["WORKLOAD", "POD SET", "NODES"], placed)
     return text
+
+
+def _bought(claims: list[NodeClaims]) -> str:
+    """Say what is bought first, and what it costs."""
+    if not claims:
+        return ""
+    headings = ["WORKLOAD", "POOL", "MACHINES", "ZONE", "SOLD AS", "US$/H"]
+    rows = [
+        [
+            one.whom,
+            one.pool,
+            f"{one.count} × {one.type}",
+            one.zone,
+            one.capacityType,
+            f"{one.pricePerHour:.4f}".rstrip("0").rstrip("."),
+        ]
+        for one in claims
+    ]
+    return "Bought before it starts:\n" + table(headings, rows)
 
 
 def _nodes(nodes: dict[str, int]) -> str:

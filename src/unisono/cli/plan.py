@@ -63,6 +63,7 @@ def _offline(arguments: argparse.Namespace) -> int:
     from unisono.engine.model.errors import InvalidManifest
     from unisono.engine.state.views import restore
     from unisono.kinds.world import read_world
+    from unisono.provision.market import with_market
 
     now = clock.now() if arguments.now is None else instant(arguments.now)
     names = [*arguments.filename, *([arguments.policy] if arguments.policy else [])]
@@ -71,7 +72,7 @@ def _offline(arguments: argparse.Namespace) -> int:
         raise InvalidManifest("", "\n".join(problem.line() for problem in world.problems))
     for warning in world.warnings:
         print(f"unisono: warning: {warning.line()}", file=sys.stderr)
-    rows = rehearsed_rows(restore(world.snapshot), now)
+    rows = rehearsed_rows(restore(with_market(world.snapshot, world.pools)), now)
     place = "" if arguments.everywhere else arguments.namespace
     _print([row for row in rows if place in ("", row["namespace"])], arguments, now / 1000)
     return 0

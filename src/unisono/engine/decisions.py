@@ -26,6 +26,7 @@ from unisono.engine.model.resources import Usage
 from unisono.engine.model.workload import Admission
 from unisono.engine.nominate import Nominee, admission_of, counts_of, facts_of, nominate
 from unisono.engine.preempt.naming import named, waiting_for_victims
+from unisono.engine.provision.shopping import Shopping
 from unisono.engine.quota.assign import Verdict, resized
 from unisono.engine.quota.tree import Cell, Node, available
 from unisono.engine.state.cluster import ClusterState
@@ -69,10 +70,12 @@ class Cycle:
     leaving: list[Tenant] = field(default_factory=list)  # pods of victims, still on their nodes
     touched: list[Node] = field(default_factory=list)  # queues that lost usage to the last decision
     starting: list[Starting] = field(default_factory=list)  # what each admission books
+    shopping: Shopping | None = None  # what can be bought, after what this cycle bought already
     is_last: bool = False  # nobody is decided after it: what it takes need not be booked
 
     def decide(self, nominee: Nominee) -> None:
         """Admit the nominee, make others leave for it, or let it wait."""
+        self.find_machines(nominee)
         verdict = nominee.assignment.verdict
         if verdict is Verdict.NO_FIT:
             self._wait_for_quota(nominee)
@@ -88,6 +91,14 @@ class Cycle:
             self._await(nominee)
         else:
             self._admit(nominee)
+
+    def find_machines(self, nominee: Nominee) -> None:
+        """Let a nominee that has quota and no place have machines bought, if that is possible."""
+        if not nominee.affordable or self.state.config.market is None:
+            return
+        if self.shopping is None:
+            self.shopping = Shopping(self.state, self.ledger, self.now)
+        self.shopping.serve(nominee, self.leaving)
 
     def _wait_for_quota(self, nominee: Nominee) -> None:
         """Nothing fits, not even with victims: step aside, or block a StrictFIFO queue."""
@@ -188,7 +199,7 @@ class Cycle:
         if not (
             self._fits(nominee.charges)
             and self._fits_already(nominee)
-            and self._find_place_already(nominee)
+            and (nominee.purchase is not None or self._find_place_already(nominee))
         ):
             self.ledger.rollback(mark)
             self._skip(nominee)
@@ -207,8 +218,11 @@ class Cycle:
                 borrow_level=nominee.level,
                 checks_pass=_checks_pass(nominee),
                 replaces=workload.replaces if nominee.replaced is not None else None,
+                purchase=nominee.purchase,
             )
         )
+        if nominee.purchase is not None and self.shopping is not None:
+            self.shopping.shop.take(nominee.purchase)
         if workload.replaces is not None:
             self.victims[workload.replaces] = None  # it ends here: nobody else may count on it
 

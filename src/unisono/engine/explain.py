@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from unisono.engine.config_words import inactive_sentence
 from unisono.engine.dependency_words import dependency_sentence
 from unisono.engine.limit_words import held_sentence, limit_outlook, limit_sentence
 from unisono.engine.model import explanation as facts
 from unisono.engine.model.explanation import Blocker, Explanation, Reason, Stage
 from unisono.engine.model.names import CPU, Instant, ResourceName
 from unisono.engine.model.resources import is_share
+from unisono.engine.purchase_words import buying_remedy, cannot_sentence
 
 # What to do if all nodes refuse a pod for one of these reasons.
 _SHUT = {
@@ -56,6 +58,8 @@ def _classify(blocker: Blocker) -> tuple[Stage, Reason]:  # one line a fact
             return "flavor", "NoMatchingFlavor"
         case facts.GangDoesNotFit() | facts.Reserved():
             return "placement", "TopologyPlacementFailed"
+        case facts.CannotBuy():
+            return "provision", "TopologyPlacementFailed"
         case facts.WaitingForVictims():
             return "preemption", "WaitingForPreemptedWorkloads"
         case facts.WaitingForPods():
@@ -118,6 +122,8 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
             return _flavor_mismatch(fact)
         case facts.GangDoesNotFit() as fact:
             return _gang_does_not_fit(fact)
+        case facts.CannotBuy() as fact:
+            return cannot_sentence(fact, _amount)
         case facts.WaitingForVictims(victims=victims, shrinking=shrinking):
             parts = [
                 f"{_workloads(len(who))} to {what}: {', '.join(who)}"
@@ -147,7 +153,7 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
         case facts.QueueMissing(local_queue=local, queue=queue):
             return f"LocalQueue {local} points to ClusterQueue {queue}, which does not exist"
         case facts.QueueInactive() as fact:
-            return _queue_inactive(fact)
+            return inactive_sentence(fact)
         case facts.QueueStopped(queue=queue, local=local, drain=drain):
             kind, policy = ("LocalQueue" if local else "ClusterQueue"), "HoldAndDrain"
             return f"{kind} {queue} is stopped (stopPolicy {policy if drain else 'Hold'})"
@@ -228,6 +234,8 @@ def remedy(blocker: Blocker) -> str | None:  # one line a fact
             return "create what is missing, or take it out of the queue"
         case facts.GangDoesNotFit() as fact:
             return _more_room(fact)
+        case facts.CannotBuy() as fact:
+            return buying_remedy(fact)
         case facts.WouldDelay(start=start):
             return f"a shorter time limit, so that it ends before {at(start)}"
         case facts.Reserved(start=start):
@@ -416,18 +424,6 @@ def _flavor_mismatch(fact: facts.FlavorMismatch) -> str:
             return f"pod set {fact.pod_set} asks for no topology, which flavor {fact.flavor} wants"
         case "not-allowed":
             return f"pod set {fact.pod_set} has to stay on its flavors, and not take {fact.flavor}"
-
-
-def _queue_inactive(fact: facts.QueueInactive) -> str:
-    what = {
-        "Terminating": "it is being deleted",
-        "FlavorNotFound": f"ResourceFlavor {fact.detail} does not exist",
-        "AdmissionCheckNotFound": f"AdmissionCheck {fact.detail} does not exist",
-        "AdmissionCheckInactive": f"AdmissionCheck {fact.detail} is not active",
-        "TopologyNotFound": f"Topology {fact.detail} does not exist",
-        "CohortCycle": f"cohort {fact.detail} is its own ancestor",
-    }
-    return f"ClusterQueue {fact.queue} is inactive: {what[fact.why]}"
 
 
 def _amount(amount: int, resource: ResourceName) -> str:

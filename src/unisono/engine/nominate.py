@@ -10,13 +10,14 @@ With `minCount`, fewer pods are considered only when the full count finds neithe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from unisono.engine.awaiting import Patience, patience
 from unisono.engine.ledger import Ledger
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, PreemptionBackoff
+from unisono.engine.model.market import Purchase
 from unisono.engine.model.names import FlavorName, Instant, QueueName, ResourceName, WorkloadKey
 from unisono.engine.model.workload import Admission, PodSetAssignment
 from unisono.engine.order.lines import Waiting
@@ -52,6 +53,8 @@ class Nominee:
     spots: tuple[Spot, ...] = ()
     lacks_nodes: bool = False  # there was quota, but no place
     is_patient: bool = False  # its place is free once pods of others have left that are going
+    affordable: list[Assignment] = field(default_factory=list)  # with quota, and without a place
+    purchase: Purchase | None = None  # machines that have to come for it first
 
     @property
     def node(self) -> Node:
@@ -158,6 +161,7 @@ def nominate(
         spots=best.spots,
         lacks_nodes=best.lacks_nodes,
         is_patient=best.is_patient,
+        affordable=best.affordable,
     )
 
 
@@ -206,6 +210,7 @@ class _Outcome:
     spots: tuple[Spot, ...] = ()
     lacks_nodes: bool = False
     is_patient: bool = False
+    affordable: list[Assignment] = field(default_factory=list)
 
     @property
     def works(self) -> bool:
@@ -323,6 +328,7 @@ class _Judge:
 
     def _without_place(self, assignments: list[Assignment], misfits: list[Blocker]) -> _Outcome:
         """There is quota but no place: others may leave for that, if the rules let them."""
+        affordable = [replace(one) for one in assignments if one.verdict is Verdict.FIT]
         for assignment in assignments if self.search.has_rules else ():
             if (
                 assignment.verdict is Verdict.FIT
@@ -331,7 +337,7 @@ class _Judge:
             targets = self.search.victims_for(assignment)
             if targets:
                 assignment.verdict = min(assignment.verdict, Verdict.PREEMPT)
-                return _Outcome(assignment, targets)
+                return _Outcome(assignment, targets, affordable=affordable)
         assignment = assignments[0]
         if self.search.has_rules and self.seeker is not None and self.seeker.last_no is not None:
             # The last answer was given with everybody gone who might have to leave.
@@ -339,7 +345,7 @@ class _Judge:
         assignment.verdict = Verdict.NO_FIT
         assignment.blockers = misfits
         assignment.shortages = None
-        return _Outcome(assignment, lacks_nodes=True)
+        return _Outcome(assignment, lacks_nodes=True, affordable=affordable)
 
     def _assign(self, counts: tuple[int, ...], banned: frozenset[Banned]) -> Assignment:
         return assign(

@@ -65,9 +65,7 @@ def check_metadata(metadata: ObjectMeta, *, namespaced: bool) -> Iterator[Proble
         yield from _about("metadata.name", wrong_with_subdomain(metadata.name))
     elif not metadata.generate_name:
         yield Problem("metadata.name", "is required")
-    if metadata.namespace and not namespaced:
-        yield Problem("metadata.namespace", "must be empty: objects of this kind have no namespace")
-    elif metadata.namespace:
+    if metadata.namespace and namespaced:
         yield from _about("metadata.namespace", wrong_with_dns_label(metadata.namespace))
     for key, value in metadata.labels.items():
         yield from _about(f"metadata.labels[{key}]", wrong_with_label(key, value))

@@ -169,6 +169,9 @@ def _entry(document: Document, index: int, kind: Kind, notes: Notes) -> Entry | 
     if kind.is_named and metadata is not None:
         for problem in check_metadata(metadata, namespaced=kind.namespaced):
             notes.problem(problem.path, problem.message)
+        if metadata.namespace and not kind.namespaced:  # clients drop it, too
+            message = "is ignored: objects of this kind have no namespace"
+            notes.warn("NamespaceIgnored", "metadata.namespace", message)
     if manifest is not None and kind.check is not None:
         kind.check(decoded, notes)
     if notes.problems:
@@ -180,6 +183,9 @@ def _entry(document: Document, index: int, kind: Kind, notes: Notes) -> Entry | 
 def _named(manifest: Any, kind: Kind, index: int) -> Any:
     """Make up a name where the API server would; the place of the document makes it unique."""
     metadata: ObjectMeta = manifest.metadata
+    if metadata.namespace and not kind.namespaced:
+        metadata = msgspec.structs.replace(metadata, namespace="")
+        manifest = msgspec.structs.replace(manifest, metadata=metadata)
     if metadata.name or not kind.is_named:
         return manifest
     named = msgspec.structs.replace(metadata, name=f"{metadata.generate_name}{index:05d}")

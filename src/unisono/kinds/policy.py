@@ -10,6 +10,7 @@
     placement: {scoring, levels, …}                (ours only: spec placement §8.13)
     backfill: {dates, window, …}                   (ours only: spec time §3)
     reservations: [{name, start, …}]               (ours only: spec time §8)
+    provisioning: {packing, spot, …}               (ours only: spec provisioning §5.19)
     compat: {strict: true}                         (ours only: Kueue's behaviour everywhere)
 
 Sections of a Configuration that only concern how Kueue itself runs are accepted and have no
@@ -29,6 +30,7 @@ from unisono.engine.model.node import HOSTNAME
 from unisono.kinds.decode import Schema
 from unisono.kinds.meta import ObjectMeta, wrong_with_label_key
 from unisono.kinds.notes import Notes
+from unisono.kinds.provisioning_policy import Provisioning, check_provisioning
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.registry import Kind
 from unisono.kinds.reservations import Reservation, check_reservations
@@ -192,6 +194,7 @@ class Policy(Schema, frozen=True, kw_only=True):
     placement: Placement = Placement()
     backfill: Backfill | None = None
     reservations: tuple[Reservation, ...] = ()
+    provisioning: Provisioning | None = None
     compat: Compat = Compat()
 
 
@@ -262,6 +265,8 @@ def _check(document: Configuration | Policy, notes: Notes) -> None:
         if document.backfill is not None:
             _check_backfill(document.backfill, notes)
         check_reservations(document.reservations, notes)
+        if document.provisioning is not None:
+            check_provisioning(document.provisioning, notes)
 
 
 def _check_backfill(section: Backfill, notes: Notes) -> None:

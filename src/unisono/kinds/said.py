@@ -8,10 +8,12 @@ from __future__ import annotations
 import msgspec
 
 from unisono.engine.model.dependency import Dependency
+from unisono.engine.model.market import Buying
 from unisono.engine.model.names import Instant
 from unisono.engine.model.turns import Turn
 from unisono.engine.model.workload import Workload
 from unisono.kinds.arrays import array_of
+from unisono.kinds.buying import buying_of
 from unisono.kinds.dependencies import dependencies_of
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes
@@ -28,6 +30,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     array_limit: int
     depends: tuple[Dependency, ...]
     depends_on_any: bool
+    buying: Buying
 
     def of(self, workload: Workload) -> Workload:
         """Return the workload with all of it."""
@@ -42,6 +45,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
             array_limit=self.array_limit,
             depends=self.depends,
             depends_on_any=self.depends_on_any,
+            buying=self.buying,
         )
 
 
@@ -65,4 +69,5 @@ def read_said(
         array_limit=array_limit,
         depends=depends,
         depends_on_any=on_any,
+        buying=buying_of(annotations, notes),
     )

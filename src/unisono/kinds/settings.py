@@ -24,6 +24,12 @@ from unisono.kinds.policy import (
     Resources,
     WaitForPodsReady,
 )
+from unisono.kinds.provisioning_policy import (
+    BuyingTimes,
+    Provisioning,
+    buying_times,
+    provisioning_of,
+)
 from unisono.kinds.reservations import reservations_of
 from unisono.kinds.resource_rules import NO_RULES, ResourceRules, Transformation
 from unisono.kinds.scheduling_policy import SchedulingPolicy
@@ -39,6 +45,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     policy: engine.Policy = engine.Policy()
     rules: ResourceRules = NO_RULES
+    buying: BuyingTimes = BuyingTimes()  # how long purchases of machines may take
     manages_unqueued: bool = False  # also jobs without a queue name are held back
     managed_namespaces: engine_selection.LabelSelector = engine_selection.LabelSelector(
         (engine_selection.Requirement(NAMESPACE_LABEL, "NotIn", _UNMANAGED),)
@@ -67,8 +74,10 @@ def settings_of(
             placement=_placement(policy.placement),
             backfill=None if policy.backfill is None else _backfill(policy.backfill),
             reservations=reservations_of(policy.reservations),
+            provisioning=provisioning_of(policy.provisioning or Provisioning()),
         )
-        settings = msgspec.structs.replace(settings, policy=changed)
+        times = buying_times(policy.provisioning or Provisioning())
+        settings = msgspec.structs.replace(settings, policy=changed, buying=times)
     if scheduling is not None:
         with_turns = msgspec.structs.replace(settings.policy, turns=turns_of(scheduling))
         settings = msgspec.structs.replace(settings, policy=with_turns)

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from unisono.engine.model.market import Pool
 from unisono.engine.model.names import Instant, LocalQueueKey, WorkloadKey
 from unisono.engine.model.node import Node, Topology
 from unisono.engine.model.snapshot import Namespace, Snapshot
@@ -25,6 +26,7 @@ from unisono.kinds.core.selection import labels_of
 from unisono.kinds.cross_checks import check_cycles, check_pools, check_references
 from unisono.kinds.documents import Document, Documents, read_documents
 from unisono.kinds.doors import UNLIMITED, Doors
+from unisono.kinds.karpenter import pool_of
 from unisono.kinds.known import KNOWN
 from unisono.kinds.kueue.flavors import check_of, flavor_of
 from unisono.kinds.kueue.queue_rules import cohort_of, local_queue_of, queue_of
@@ -59,6 +61,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Finding, ...] = ()
     warnings: tuple[Finding, ...] = ()
     unmanaged: tuple[WorkloadKey, ...] = ()  # jobs that run without us
+    pools: tuple[Pool, ...] = ()  # from which machines may be bought
 
 
 def read_world(
@@ -82,6 +85,7 @@ def read_world(
         problems=_in_order(files, read, objects, "problems"),
         warnings=_in_order(files, read, objects, "warnings"),
         unmanaged=unmanaged,
+        pools=tuple(pool_of(entry.manifest) for entry in objects.entries("NodePool")),
     )
 
 

@@ -86,6 +86,16 @@ def region_of(zone: str) -> str:
     return zone
 
 
+def zones_of(region: str) -> tuple[str, ...]:
+    """Return the zones of a region; of one that we do not know, itself."""
+    return _catalogue().defaults.region_zones.get(region) or (region,)
+
+
+def home_region() -> str:
+    """Return where machines are bought if nobody says."""
+    return _HOME_REGION
+
+
 def default_zone(machine: MachineType) -> str:
     """Return where a machine stands if nobody says: at home, else in a region that sells it."""
     zones = _catalogue().defaults.region_zones

@@ -46,7 +46,7 @@ def _node(group: NodeGroup, name: str, place: int, now: str) -> dict[str, Any]:
         "topology.k8s.aws/network-node-layer-2": f"nn-2-{place // _FAN_OUT**2}",
         "topology.k8s.aws/network-node-layer-3": f"nn-3-{place // _FAN_OUT}",
         "karpenter.sh/capacity-type": "on-demand",
-        **(_machine_labels(machine) if machine else _plain_labels(group)),
+        **(machine_labels(machine) if machine else _plain_labels(group)),
         **group.labels,
     }
     annotations = {}
@@ -59,7 +59,7 @@ def _node(group: NodeGroup, name: str, place: int, now: str) -> dict[str, Any]:
         "metadata": {"name": name, "labels": labels, "annotations": annotations},
         "spec": {"providerID": f"unisono:///{group.zone}/{name}"},
         "status": {
-            "capacity": _capacity(machine, allocatable),
+            "capacity": allocatable if machine is None else capacity_of(machine),
             "allocatable": allocatable,
             "conditions": _conditions(now),
             "addresses": [
@@ -82,8 +82,12 @@ def _node(group: NodeGroup, name: str, place: int, now: str) -> dict[str, Any]:
     }
 
 
-def _machine_labels(machine: MachineType) -> dict[str, str]:
-    labels = {"node.kubernetes.io/instance-type": machine.name}
+def machine_labels(machine: MachineType) -> dict[str, str]:
+    """Return the labels that every node of a type has."""
+    labels = {
+        "node.kubernetes.io/instance-type": machine.name,
+        "kubernetes.io/arch": machine.arch,
+    }
     device = machine.accelerator
     if machine.provider == "aws":
         family, _, size = machine.name.partition(".")
@@ -119,10 +123,10 @@ def _plain_labels(group: NodeGroup) -> dict[str, str]:
     return {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.count": gpus} if gpus != "0" else {}
 
 
-def _capacity(machine: MachineType | None, allocatable: dict[str, str]) -> dict[str, str]:
-    if machine is None:
-        return allocatable
-    return {**allocatable, "cpu": str(machine.vcpu), "memory": f"{machine.memory_mi_b}Mi"}
+def capacity_of(machine: MachineType) -> dict[str, str]:
+    """Return what a machine has, before its agents take their share."""
+    own = {"cpu": str(machine.vcpu), "memory": f"{machine.memory_mi_b}Mi"}
+    return {**machine.allocatable, **own}
 
 
 def _address(place: int) -> str:

@@ -9,6 +9,7 @@ from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.jobs.adapter import PodSetOfJob
 from unisono.control.view import View
+from unisono.kinds.buying import BUYING
 from unisono.kinds.kueue.workload_rules import CAN_SHRINK
 from unisono.kinds.times import ACTIVE_DEADLINE, ON_JOBS, active_seconds
 from unisono.kinds.turns import turn_words
@@ -26,6 +27,7 @@ _CARRIED_ANNOTATIONS = (
     "unisono.dev/checkpoint-dir",
     "unisono.dev/recovery-timeout",
     *ON_JOBS,
+    *BUYING,
 )
 
 

@@ -17,6 +17,7 @@ remembering a number that was already computed. An empty answer means that nothi
 | `neighbours`  | are ports, (anti-)affinity and spread between pods kept?                   |
 | `reservations`| do pods keep off nodes that are reserved for others?                        |
 | `closeness`   | are pods in one domain that have to be?                                    |
+| `purchases`   | is what is bought for sale, and within the limits of its pool?             |
 | `preemption`  | may it make others leave, is each victim needed, was the quota borrowed?   |
 | `victims`     | may this victim be made to leave, for the reason given?                    |
 | `dates`       | can every date be kept if everybody ends at their limit?                   |
@@ -43,6 +44,7 @@ from unisono.engine.audit.identity import check_identity
 from unisono.engine.audit.limits import check_limits
 from unisono.engine.audit.nodes import check_nodes
 from unisono.engine.audit.preemption import check_preemptions
+from unisono.engine.audit.purchases import add_bought, check_purchases
 from unisono.engine.audit.quota import check_quota
 from unisono.engine.audit.reservations import check_reservations
 from unisono.engine.audit.standing import Standing
@@ -64,6 +66,8 @@ def audit(
     one is then not counted again.
     """
     world = World(snapshot, standing)
+    known = frozenset(world.nodes) if any(one.purchase for one in plan.admissions) else frozenset()
+    add_bought(world, snapshot.market, plan)
     return (
         *check_identity(world, plan),
         *check_candidates(world, plan),
@@ -73,6 +77,7 @@ def audit(
         *check_quota(world, plan),
         *check_limits(world, plan),
         *check_nodes(world, plan),
+        *check_purchases(snapshot.market, known, plan),
         *check_reservations(world, plan),
         *check_preemptions(world, plan),
         *check_dates(world, plan),

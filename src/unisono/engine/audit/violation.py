@@ -43,6 +43,7 @@ Rule = Literal[
     "reserved",  # pods, or a date, on nodes that are reserved for others meanwhile
     "neighbours",  # ports, affinity, anti-affinity or spread between pods
     "topology",  # pods or slices that must be close to each other are not
+    "purchase",  # machines that are not for sale, above a limit, or for nobody
     # preemption
     "no-victims",  # a preemption that makes nobody leave
     "preemption-short",  # the victims leave and the preemptor still cannot start

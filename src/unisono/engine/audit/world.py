@@ -36,6 +36,7 @@ class World:
         self.checks = {check.name: check for check in snapshot.checks}
         self.topologies = {topology.name: topology.levels for topology in snapshot.topologies}
         self.pods = snapshot.pods
+        self._sells = snapshot.market is not None and bool(snapshot.market.pools)
         self.results = {result.job: result for result in snapshot.results}
         self.waiting = {workload.key: workload for workload in snapshot.waiting}
         standing = standing if standing is not None else Standing()
@@ -49,7 +50,7 @@ class World:
     @property
     def has_nodes(self) -> bool:
         """Say whether placement is part of the decision; without nodes quota alone decides."""
-        return bool(self.nodes) or self.policy.placement.needs_nodes
+        return bool(self.nodes) or self._sells or self.policy.placement.needs_nodes
 
     def held(self, holding: Holding) -> Charge:
         """Return what a workload is charged for now."""

@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from unisono.engine.model.dependency import DependencyKind
+from unisono.engine.model.market import Alternative
 from unisono.engine.model.names import (
     FlavorName,
     Instant,
@@ -319,6 +320,26 @@ class LimitReached(_Fact, frozen=True, kw_only=True):
     until: Instant | None = None  # when use has faded enough by itself
 
 
+class PoolRefusal(msgspec.Struct, frozen=True, kw_only=True):
+    """Why one pool of machines has nothing: the first thing that stood in the way."""
+
+    pool: str
+    code: str
+    detail: str = ""
+
+
+class CannotBuy(_Fact, frozen=True, kw_only=True):
+    """There is quota, no node is free, and machines for all of it cannot be bought either."""
+
+    code: str  # of the pool that came furthest (spec provisioning §5.14)
+    pod_set: str
+    pods: int
+    each: tuple[tuple[ResourceName, int], ...] = ()  # what one pod asks for
+    pools: tuple[PoolRefusal, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()  # what would do, and its price
+    retry_at: Instant | None = None  # when something may be in stock again
+
+
 Blocker = (
     QuotaExhausted
     | ExceedsMaximum
@@ -352,6 +373,7 @@ Blocker = (
     | Held
     | NotEntitled
     | LimitReached
+    | CannotBuy
 )
 
 

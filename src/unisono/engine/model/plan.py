@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from unisono.engine.model.explanation import Explanation
+from unisono.engine.model.market import Purchase
 from unisono.engine.model.names import Instant, QueueName, WorkloadKey
 from unisono.engine.model.resources import Usage
 from unisono.engine.model.workload import Admission
@@ -51,6 +52,8 @@ class Admit(msgspec.Struct, frozen=True, kw_only=True):
     # False while admission checks of its queue have to agree first.
     checks_pass: bool = True
     replaces: WorkloadKey | None = None  # the elastic slice that ends with this admission
+    # Machines that have to come before it starts; some of its nodes are these.
+    purchase: Purchase | None = None
 
 
 class Victim(msgspec.Struct, frozen=True, kw_only=True):

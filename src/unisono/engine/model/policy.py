@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from unisono.engine.model.market import Packing
 from unisono.engine.model.names import ResourceName
 from unisono.engine.model.reservation import Reservation
 from unisono.engine.model.turns import Turns
@@ -73,6 +74,28 @@ class Backfill(msgspec.Struct, frozen=True, kw_only=True):
     default_limit_ms: int = 365 * 24 * 3600 * 1000
 
 
+class Provisioning(msgspec.Struct, frozen=True, kw_only=True):
+    """How machines are bought (spec provisioning §5.19); a workload may differ."""
+
+    # All machines of a gang in one zone, and of one model of GPU.
+    same_zone: bool = True
+    same_model: bool = True
+    packing: Packing = "Balanced"
+    single_packing: Packing = "MinCost"  # of workloads of one pod
+    slack_milli: int = 250  # Balanced may cost so much more than the cheapest, in thousandths
+    # Whether gangs may be put on machines that can be taken away.
+    spot: Literal["opt-in", "allow", "never"] = "opt-in"
+    interruptions_milli: int = 50  # of one spot machine in an hour, in thousandths
+    restart_ms: int = 30 * 60 * 1000  # work that one interruption costs a gang
+    # What all bought machines together may cost an hour, in millionths of a dollar; None: no bound.
+    most_per_hour_micro: int | None = None
+    most_at_once: int = 4  # purchases under way in one pool
+    # Whether others have to leave before machines are bought, after, or not at all.
+    preference: Literal["reclaim-then-provision", "provision-then-preempt", "provision-only"] = (
+        "reclaim-then-provision"
+    )
+
+
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Every switch that changes a decision."""
 
@@ -86,6 +109,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     backfill: Backfill | None = None
     # Nodes that are kept for some, or for nobody, for a while (spec time §8).
     reservations: tuple[Reservation, ...] = ()
+    provisioning: Provisioning = Provisioning()
     # What to do with a requested resource that no group of the queue covers.
     undeclared: Literal["Block", "Ignore"] = "Block"
     # The two rules that end preemption loops (spec quota §18.2). Kueue has neither.

@@ -10,6 +10,7 @@ import msgspec
 
 from unisono.engine.model.dependency import Result
 from unisono.engine.model.explanation import Explanation
+from unisono.engine.model.market import Market
 from unisono.engine.model.names import Instant, QueueName, WorkloadKey
 from unisono.engine.model.node import Node, NodePod, Topology
 from unisono.engine.model.plan import Wait
@@ -66,5 +67,6 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     # What accounts, users and QOS used so far, and since when those who need leave to age do so.
     usage: tuple[UsageRecord, ...] = ()
     accruing: tuple[tuple[WorkloadKey, Instant], ...] = ()
+    market: Market | None = None  # what can be bought; None: nothing
     # What became of jobs, for those who depend on them; the newest last.
     results: tuple[Result, ...] = ()

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from unisono.engine.model.dependency import Dependency
+from unisono.engine.model.market import Buying
 from unisono.engine.model.names import (
     FlavorName,
     Instant,
@@ -117,6 +118,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     array_limit: int = 0
     # namespace/name of the job that it stands for, by which others refer to it; empty: its key.
     job: str = ""
+    buying: Buying = Buying()  # its wishes about machines that are bought for it
     depends: tuple[Dependency, ...] = ()  # on all of them, or on any (spec time §11)
     depends_on_any: bool = False
 

@@ -252,6 +252,7 @@ class _Pass:
         self, nominee: Nominee, group: Group, end: Instant, limit: int
     ) -> tuple[Blocker, ...] | None:
         """Start it or make others leave for it; otherwise say what is in its way."""
+        self.cycle.find_machines(nominee)
         if nominee.targets:
             self.cycle.decide(nominee)
             return None

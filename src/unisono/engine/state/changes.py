@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from unisono.engine.model.dependency import Result
+from unisono.engine.model.market import Market
 from unisono.engine.model.names import (
     CohortName,
     FlavorName,
@@ -117,6 +118,12 @@ class PodGone(_Change, frozen=True):
     key: str
 
 
+class MarketSet(_Change, frozen=True):
+    """What can be bought, as it is now; None: nothing."""
+
+    market: Market | None
+
+
 class PolicySet(_Change, frozen=True):
     policy: Policy
 
@@ -161,6 +168,7 @@ Change = (
     | TimePassed
     | UsageSet
     | ResultSet
+    | MarketSet
     | LocalQueueSet
     | LocalQueueGone
     | Configured

@@ -30,7 +30,7 @@ from unisono.engine.state import changes, turns
 from unisono.engine.state.arrays import ArrayBook
 from unisono.engine.state.clock import pass_time
 from unisono.engine.state.config import Config
-from unisono.engine.state.configuring import configure, set_local_queue
+from unisono.engine.state.configuring import configure, open_market, set_local_queue
 from unisono.engine.state.dependencies import DependencyBook
 from unisono.engine.state.doors import Door
 from unisono.engine.state.floor import Floor
@@ -108,6 +108,8 @@ class ClusterState:
                 self.rota.nodes_changed()
                 if isinstance(change, changes.NodeSet) and change.node.held_for:
                     self._stand_alone(WorkloadKey(change.node.held_for))
+            case changes.MarketSet(market):
+                open_market(self, market)
             case changes.ResultSet(result):
                 self.dependencies.finish(result)
             case changes.UsageSet(record):

@@ -15,6 +15,7 @@ from unisono.engine.model.explanation import (
     QueueMissing,
     QueueStopped,
 )
+from unisono.engine.model.market import Market
 from unisono.engine.model.names import (
     CohortName,
     FlavorName,
@@ -43,6 +44,7 @@ class Config:
     namespaces: dict[str, Labels] = field(default_factory=dict)
     checks: dict[str, bool] = field(default_factory=dict)  # name -> active
     topologies: dict[str, Topology] = field(default_factory=dict)
+    market: Market | None = None  # what can be bought; None: nothing
     edition: int = 0  # grows with every change of a shared object
 
     def set_shared(self, change: changes.Shared) -> None:

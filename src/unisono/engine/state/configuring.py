@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from unisono.engine.model.market import Market
 from unisono.engine.model.names import QueueName
 from unisono.engine.model.queue import LocalQueue
 from unisono.engine.state import changes, turns
+from unisono.engine.state.timers import NODES
 
 if TYPE_CHECKING:
     from unisono.engine.state.cluster import ClusterState
@@ -47,6 +49,19 @@ def configure(state: ClusterState, change: changes.Configured) -> None:
         case _:
             config.set_shared(change)
             state.everything_stale = True
+
+
+def open_market(state: ClusterState, market: Market | None) -> None:
+    """Take in what can be bought; who lacks nodes may find some now, or when stock is back."""
+    if market == state.config.market:
+        return
+    state.config.market = market
+    for outage in market.outages if market is not None else ():
+        for due in (outage.fewer_from, outage.until):
+            if due > state.now:
+                state.timers.remind(due, NODES)
+    state.agenda.shake()
+    state.rota.nodes_changed()
 
 
 def _close_queue(state: ClusterState, name: QueueName) -> None:

@@ -14,6 +14,7 @@ from unisono.engine.model.names import WorkloadKey
 from unisono.engine.model.plan import Admit, Plan, Wait, evictions, shrinks
 from unisono.engine.model.workload import Holding
 from unisono.engine.order.lines import kind_of
+from unisono.engine.provision.booking import with_purchase
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import QueueBook, TreeBook
 from unisono.engine.state.wakes import Sleeper
@@ -63,13 +64,15 @@ def _start(state: ClusterState, admit: Admit, plan: Plan) -> None:
         workload=waiting.workload,
         admission=admit.admission,
         reserved_at=plan.now,
-        admitted=admit.checks_pass,
+        admitted=admit.checks_pass and admit.purchase is None,
         ready=state.policy.pods_ready is None,
     )
     charges = tuple((book.node.cell(account), amount) for account, amount in admit.charges)
     state.start_holding(waiting, holding, charges)
     if state.shapes.sociable:  # somebody waits for company on a node, or for evenness
         state.rota.nodes_changed()
+    if admit.purchase is not None and state.config.market is not None:
+        state.config.market = with_purchase(state.config.market, admit.purchase)
     state.floor.learn(waiting.workload)
     key = waiting.workload.queue
     state.recent.penalise(book.spec, key, state.doors[key], plan.now)

@@ -9,12 +9,13 @@ from __future__ import annotations
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import Instant, NodeName, ResourceName, namespace_of
 from unisono.engine.model.node import NodePod
+from unisono.engine.model.policy import Provisioning
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import label_map
 from unisono.engine.model.workload import Admission, Workload
 from unisono.engine.place.answers import Answers
 from unisono.engine.place.crowd import Crowd
-from unisono.engine.place.demand import Constraint
+from unisono.engine.place.demand import Constraint, Demand
 from unisono.engine.place.feasible import FEW_NODES, Feasibility, Mask
 from unisono.engine.place.fragmentation import Mix
 from unisono.engine.place.gang import Gang, Placer, Spot
@@ -49,7 +50,19 @@ class Floor:
     @property
     def has_nodes(self) -> bool:
         """Say whether placement is part of the decision."""
-        return bool(self.table.row_of) or self._config.policy.placement.needs_nodes
+        market = self._config.market
+        sells = market is not None and bool(market.pools)
+        return bool(self.table.row_of) or sells or self._config.policy.placement.needs_nodes
+
+    @property
+    def provisioning(self) -> Provisioning:
+        """How machines are bought."""
+        return self._config.policy.provisioning
+
+    def rows_with_room(self, demand: Demand) -> Rows:
+        """Return the rows of nodes that would take at least one pod of a demand."""
+        found = self._feasibility.capacity(demand.constraint, demand.requests, ())
+        return found.view.rows[found.caps > 0]
 
     def apply(self, change: changes.NodeChange) -> None:
         """Take in a change of nodes, or of pods that are not ours."""

@@ -88,6 +88,7 @@ def _configuration(state: ClusterState, nodes: Iterable[Node] | None = None) -> 
         ),
         checks=tuple(AdmissionCheck(name, config.checks[name]) for name in sorted(config.checks)),
         topologies=tuple(config.topologies[name] for name in sorted(config.topologies)),
+        market=config.market,
         nodes=tuple(floor_nodes(state) if nodes is None else nodes),
         pods=tuple(state.floor.pods[key][0] for key in sorted(state.floor.pods)),
     )
@@ -169,6 +170,7 @@ def as_changes(recorded: Snapshot) -> Iterator[changes.Change]:
     yield from map(changes.CheckSet, recorded.checks)
     yield from map(changes.TopologySet, recorded.topologies)
     yield from map(changes.NamespaceSet, recorded.namespaces)
+    yield changes.MarketSet(recorded.market)
     yield from map(changes.NodeSet, recorded.nodes)
     yield from map(changes.PodOnNode, recorded.pods)
     yield from map(changes.CohortSet, recorded.cohorts)

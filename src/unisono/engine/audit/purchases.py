@@ -1,0 +1,145 @@
+"""Is what a plan buys for sale, allowed by its pool, large enough, and within every limit?
+
+Machines that do not exist yet become nodes of the picture first, so that labels, taints and room
+are judged by the same questions as on any node. Spec provisioning §5.3 and §5.9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unisono.engine.audit.violation import Violation
+from unisono.engine.audit.world import World
+from unisono.engine.model.market import (
+    CAPACITY_TYPE,
+    NODE_POOL,
+    NODES,
+    REGION,
+    ZONE,
+    Lot,
+    Market,
+    Offer,
+    Purchase,
+)
+from unisono.engine.model.names import NodeName
+from unisono.engine.model.node import Node
+from unisono.engine.model.plan import Admit, Plan
+from unisono.engine.model.resources import amounts
+
+Offered = tuple[str, str, str]
+
+
+def add_bought(world: World, market: Market | None, plan: Plan) -> None:
+    """Let the machines of a plan be nodes, as they will be."""
+    bought = [admit.purchase for admit in plan.admissions if admit.purchase is not None]
+    if bought and market is not None:
+        world.nodes = {**world.nodes, **dict(_nodes(market, bought))}
+
+
+def _nodes(market: Market, bought: list[Purchase]) -> Iterator[tuple[NodeName, Node]]:
+    machines = {machine.name: machine for machine in market.machines}
+    pools = {pool.name: pool for pool in market.pools}
+    regions = {offer.zone: offer.region for offer in market.offers}
+    overhead = dict(market.overhead)
+    for purchase in bought:
+        for lot in purchase.lots:
+            machine, pool = machines.get(lot.machine), pools.get(lot.pool)
+            if machine is None or pool is None:
+                continue
+            labels = {
+                **dict(machine.labels),
+                **dict(pool.labels),
+                NODE_POOL: pool.name,
+                ZONE: lot.zone,
+                REGION: regions.get(lot.zone, ""),
+                CAPACITY_TYPE: lot.capacity_type,
+            }
+            has = {name: there - overhead.get(name, 0) for name, there in machine.allocatable}
+            yield (
+                lot.node,
+                Node(
+                    name=lot.node,
+                    labels=tuple(sorted(labels.items())),
+                    taints=pool.taints,
+                    allocatable=amounts(has),
+                    held_for=purchase.workload,
+                ),
+            )
+
+
+def check_purchases(
+    market: Market | None, known: frozenset[NodeName], plan: Plan
+) -> Iterator[Violation]:
+    """Check everything that a plan buys; `known` are the nodes that are there already."""
+    bought = [admit for admit in plan.admissions if admit.purchase is not None]
+    if not bought:
+        return
+    if market is None:
+        yield _broken(bought[0], "nothing is for sale")
+        return
+    offers: dict[Offered, Offer] = {
+        (one.machine, one.zone, one.capacity_type): one for one in market.offers
+    }
+    names: set[NodeName] = set(known)
+    taken: dict[Offered, int] = {}
+    added: dict[str, dict[str, int]] = {}
+    for admit in bought:
+        assert admit.purchase is not None, "only those that buy were collected"
+        if not admit.purchase.lots:
+            yield _broken(admit, "a purchase of nothing")
+        for lot in admit.purchase.lots:
+            yield from _check_lot(admit, lot, offers, names)
+            names.add(lot.node)
+            where: Offered = (lot.machine, lot.zone, lot.capacity_type)
+            taken[where] = taken.get(where, 0) + 1
+            _add(added, market, lot)
+        yield from _check_seats(admit, admit.purchase)
+    for sold, count in taken.items():
+        stock = offers[sold].stock if sold in offers else None
+        if stock is not None and count > stock:
+            yield _broken(bought[-1], f"{count} × {sold} of {stock} that there are")
+    for pool in market.pools:
+        used = dict(pool.used)
+        for name, limit in pool.limits if pool.name in added else ():
+            total = used.get(name, 0) + added[pool.name].get(name, 0)
+            if total > limit and added[pool.name].get(name, 0):
+                yield _broken(bought[-1], f"pool {pool.name}: {name} {total} > {limit}")
+
+
+def _broken(admit: Admit, message: str) -> Violation:
+    return Violation(rule="purchase", workload=admit.workload, message=message)
+
+
+def _check_lot(
+    admit: Admit, lot: Lot, offers: dict[Offered, Offer], names: set[NodeName]
+) -> Iterator[Violation]:
+    offer = offers.get((lot.machine, lot.zone, lot.capacity_type))
+    if offer is None:
+        yield _broken(admit, f"{lot.machine} {lot.capacity_type} is not sold in {lot.zone}")
+    elif offer.price_micro != lot.price_micro:
+        yield _broken(admit, f"{lot.machine} costs {offer.price_micro}, not {lot.price_micro}")
+    if lot.node in names:
+        yield _broken(admit, f"there is a node {lot.node} already")
+    if not any(pods for _, pods in lot.pods):
+        yield _broken(admit, f"{lot.node} is bought for nobody")
+
+
+def _check_seats(admit: Admit, purchase: Purchase) -> Iterator[Violation]:
+    """Who a machine is bought for is who sits on it."""
+    seats: dict[NodeName, dict[str, int]] = {}
+    for assigned in admit.admission.pod_sets:
+        for name, pods in assigned.nodes:
+            seats.setdefault(name, {})[assigned.name] = pods
+    for lot in purchase.lots:
+        if seats.get(lot.node) != dict(lot.pods):
+            message = f"{lot.node} is bought for {dict(lot.pods)}, and has {seats.get(lot.node)}"
+            yield _broken(admit, message)
+
+
+def _add(added: dict[str, dict[str, int]], market: Market, lot: Lot) -> None:
+    mine = added.setdefault(lot.pool, {})
+    mine[NODES] = mine.get(NODES, 0) + 1
+    for machine in market.machines:
+        if machine.name == lot.machine:
+            for name, amount in machine.capacity:
+                mine[name] = mine.get(name, 0) + amount

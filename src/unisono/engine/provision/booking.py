@@ -1,0 +1,48 @@
+"""What a purchase makes of the market before its machines exist."""
+
+from __future__ import annotations
+
+import msgspec
+
+from unisono.engine.model.market import NODES, Market, Offer, Purchase
+from unisono.engine.model.resources import amounts
+
+
+def with_purchase(market: Market, purchase: Purchase) -> Market:
+    """Return the market once a purchase counts: in limits, in what is spent, in what is under way.
+
+    Stock that is known shrinks, too.
+    """
+    machines = {machine.name: machine for machine in market.machines}
+    used: dict[str, dict[str, int]] = {pool.name: dict(pool.used) for pool in market.pools}
+    taken: dict[tuple[str, str, str], int] = {}
+    for lot in purchase.lots:
+        mine = used.setdefault(lot.pool, {})
+        mine[NODES] = mine.get(NODES, 0) + 1
+        for name, amount in machines[lot.machine].capacity if lot.machine in machines else ():
+            mine[name] = mine.get(name, 0) + amount
+        offer = (lot.machine, lot.zone, lot.capacity_type)
+        taken[offer] = taken.get(offer, 0) + 1
+    pools = tuple(
+        msgspec.structs.replace(pool, used=amounts(used[pool.name])) for pool in market.pools
+    )
+    offers = tuple(
+        msgspec.structs.replace(one, stock=max(0, one.stock - taken.get(_place(one), 0)))
+        if one.stock is not None
+        else one
+        for one in market.offers
+    )
+    busy = dict(market.under_way)
+    for pool in {lot.pool for lot in purchase.lots}:
+        busy[pool] = busy.get(pool, 0) + 1
+    return msgspec.structs.replace(
+        market,
+        pools=pools,
+        offers=offers,
+        under_way=tuple(sorted(busy.items())),
+        spent_micro=market.spent_micro + purchase.price_micro,
+    )
+
+
+def _place(offer: Offer) -> tuple[str, str, str]:
+    return offer.machine, offer.zone, offer.capacity_type

@@ -1,0 +1,257 @@
+"""Which wares each pod set could use, and per pool how far the best of them came.
+
+The filters stand in the order in which a person would ask: does the pool take such pods, does it
+have such machines, are they large enough, may it be spot, is one in stock, is the pool's limit
+high enough. What stops the ware that came furthest is the reason of its pool.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from unisono.engine.model.market import CAPACITY_TYPE, NODES, Pool
+from unisono.engine.model.names import Instant
+from unisono.engine.place.demand import Demand
+from unisono.engine.provision.fitting import (
+    Room,
+    label_in_the_way,
+    room_of,
+    slots_in,
+    taint_in_the_way,
+    topology_in_the_way,
+)
+from unisono.engine.provision.order import Order
+from unisono.engine.provision.shelf import Refusal, Shelf, Ware
+
+# How far a ware came, and so which reason of a pool is told.
+_STEPS = (
+    "NotReady",
+    "TopologyUnsatisfiable",
+    "NoCompatibleNodePool",
+    "RequirementsUnsatisfiable",
+    "NoInstanceFits",
+    "SpotOptInRequired",
+    "BlockEnds",
+    "PoolBusy",
+    "LimitExceeded",
+    "StockOut",
+)
+# A block of capacity is drained so long before its end.
+BLOCK_MARGIN_MS = 40 * 60 * 1000
+NO_END = 1 << 40
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """A ware that holds pods of a demand."""
+
+    ware: Ware
+    slots: int
+    stock: int
+
+
+@dataclass(slots=True)
+class Candidates:
+    """What each pod set could have, worked out once."""
+
+    order: Order
+    shelf: Shelf
+    demands: tuple[Demand, ...]
+    is_wishful: bool = False  # as if everything were in stock and allowed
+    _known: dict[str, list[Candidate]] = field(default_factory=dict)
+    _among: dict[tuple[str, str, str], list[Candidate]] = field(default_factory=dict)
+    _why: dict[str, dict[str, Refusal]] = field(default_factory=dict)
+    _retry: list[Instant] = field(default_factory=list)
+    _rooms: dict[str, Room] = field(default_factory=dict)
+
+    def of(self, demand: Demand) -> list[Candidate]:
+        """Return what a pod set could have."""
+        found = self._known.get(demand.name)
+        if found is None:
+            why: dict[str, Refusal] = dict(self.shelf.refused)
+            found = self._known[demand.name] = self._find(demand, why)
+            self._why[demand.name] = why
+        return found
+
+    def among(self, demand: Demand, zone: str, model: str) -> list[Candidate]:
+        """Return what a pod set could have in a zone, of a model; empty: of any."""
+        key = (demand.name, zone, model)
+        found = self._among.get(key)
+        if found is None:
+            found = self._among[key] = [
+                one
+                for one in self.of(demand)
+                if zone in ("", one.ware.offer.zone) and model in ("", one.ware.machine.model)
+            ]
+        return found
+
+    def room(self, ware: Ware) -> Room:
+        """Return what a new machine has for pods."""
+        room = self._rooms.get(ware.machine.name)
+        if room is None:
+            room = self._rooms[ware.machine.name] = room_of(ware, self.shelf.market.overhead)
+        return room
+
+    def zones(self) -> list[str]:
+        """Return where somebody could buy, or has free nodes."""
+        sold = {one.ware.offer.zone for demand in self.demands for one in self.of(demand)}
+        return sorted(sold | {node.zone for node in self.order.free})
+
+    def models(self, demand: Demand, zone: str) -> list[str]:
+        """Return the models that a pod set could have in a zone."""
+        sold = {
+            one.ware.machine.model for one in self.of(demand) if zone in ("", one.ware.offer.zone)
+        }
+        there = {
+            node.model
+            for node in self.order.free
+            if zone in ("", node.zone) and demand.name in node.takes
+        }
+        return sorted((sold | there) - {""})
+
+    def retry_at(self) -> Instant | None:
+        """Return when something may be in stock again that is not now."""
+        return min(self._retry, default=None)
+
+    def reasons(
+        self, demands: tuple[Demand, ...]
+    ) -> tuple[str, str, tuple[tuple[str, Refusal], ...]]:
+        """Return who has no place, why, and what each pool said."""
+        for demand in demands:
+            if not self.of(demand):
+                return self._reason(demand)
+        return self._reason(demands[0])
+
+    def _reason(self, demand: Demand) -> tuple[str, str, tuple[tuple[str, Refusal], ...]]:
+        self.of(demand)
+        why = dict(self._why[demand.name])
+        for one in self.of(demand):  # each would do, but not enough of them
+            _note(why, one.ware.pool, self._shortage(one))
+        pools = tuple(sorted(why.items()))
+        if not pools:
+            return demand.name, "NoCompatibleNodePool", ()
+        furthest = max(pools, key=lambda pair: _STEPS.index(pair[1].code))
+        return demand.name, furthest[1].code, pools
+
+    def _shortage(self, one: Candidate) -> Refusal:
+        """Say why there are too few of something that would do."""
+        if one.stock < NO_END:
+            text, offer = f"{one.stock} × {one.ware.machine.name} is all there is", one.ware.offer
+            if self._headroom(one.ware) <= one.stock:
+                return Refusal("LimitExceeded", self._over(one.ware, one.stock + 1))
+            return Refusal("StockOut", f"{text} {offer.capacity_type} in {offer.zone}")
+        return Refusal("StockOut", "no zone has enough for all of them")
+
+    def _find(self, demand: Demand, why: dict[str, Refusal]) -> list[Candidate]:
+        wide = topology_in_the_way(demand)
+        if wide is not None:
+            for pool in self.shelf.market.pools:
+                _note(why, pool, wide)
+            return []
+        found: list[Candidate] = []
+        slots: dict[str, int] = {}
+        shut: dict[str, Refusal | None] = {}
+        for ware in self.shelf.wares:
+            name = ware.pool.name
+            if name not in shut:
+                shut[name] = taint_in_the_way(ware.pool.taints, demand.constraint)
+            refusal = shut[name] or label_in_the_way(ware, demand.constraint)
+            if refusal is None:
+                count = slots.get(ware.machine.name)
+                if count is None:
+                    count = slots[ware.machine.name] = slots_in(self.room(ware), demand)
+                refusal, stock = self._allowed(ware, demand, count)
+                if refusal is None:
+                    found.append(Candidate(ware, count, stock))
+                    continue
+            _note(why, ware.pool, refusal)
+        return found
+
+    def _allowed(self, ware: Ware, demand: Demand, slots: int) -> tuple[Refusal | None, int]:
+        """Apply the filters that labels and taints are not."""
+        if slots < 1:
+            return Refusal("NoInstanceFits", "no machine type is large enough for one pod"), 0
+        stock = NO_END if ware.offer.stock is None else ware.offer.stock
+        if self.is_wishful:
+            return None, NO_END
+        if not self._spot_is_fine(ware, demand):
+            text = "its machines are spot; say unisono.dev/allow-spot to use them for a gang"
+            return Refusal("SpotOptInRequired", text), 0
+        if self._ends_too_soon(ware):
+            return Refusal("BlockEnds", "the block of capacity ends before the gang would"), 0
+        busy = dict(self.shelf.market.under_way).get(ware.pool.name, 0)
+        if busy >= self.order.policy.most_at_once:
+            return Refusal("PoolBusy", f"{busy} purchases are under way in it"), 0
+        headroom = self._headroom(ware)
+        if headroom < 1:
+            return Refusal("LimitExceeded", self._over(ware, 1)), 0
+        left, refusal = self._in_stock(ware)
+        return refusal, min(stock, headroom, left)
+
+    def _spot_is_fine(self, ware: Ware, demand: Demand) -> bool:
+        if ware.offer.capacity_type != "spot" or not self.order.is_gang:
+            return True
+        policy = self.order.policy
+        if policy.spot == "never":
+            return False
+        asked = (CAPACITY_TYPE, "spot") in demand.constraint.selector
+        return bool(
+            asked or self.order.wish.spot or policy.spot == "allow" or ware.pool.allows_gang_spot
+        )
+
+    def _ends_too_soon(self, ware: Ware) -> bool:
+        ends = ware.offer.ends_at
+        if ends is None or self.order.wish.accepts_block_end:
+            return False
+        return self.order.ends_at is None or self.order.ends_at > ends - BLOCK_MARGIN_MS
+
+    def _in_stock(self, ware: Ware) -> tuple[int, Refusal | None]:
+        offer = ware.offer
+        outage = self.shelf.outages.get((offer.capacity_type, offer.machine, offer.zone))
+        if outage is None or outage.until <= self.order.now:
+            return NO_END, None
+        self._retry.append(outage.until)
+        if outage.fewer_from <= self.order.now and outage.count > 1:
+            return outage.count - 1, None
+        if outage.count > 1:
+            self._retry.append(outage.fewer_from)
+        text = f"{offer.machine} {offer.capacity_type} {offer.zone} out of stock"
+        return 0, Refusal("StockOut", f"{text} (asked {outage.count})")
+
+    def _headroom(self, ware: Ware) -> int:
+        """Return how many machines of a type the limits of its pool still allow."""
+        return headroom(ware, {})
+
+    def _over(self, ware: Ware, count: int) -> str:
+        """Say by which limit a pool refuses machines."""
+        used, capacity = dict(ware.pool.used), dict(ware.machine.capacity)
+        for name, limit in ware.pool.limits:
+            each = 1 if name == NODES else capacity.get(name, 0)
+            total = used.get(name, 0) + count * each
+            if each and total > limit:
+                return f"{name} {_plain(total, name)} > {_plain(limit, name)}"
+        return "the limits of the pool"
+
+
+def headroom(ware: Ware, planned: dict[str, dict[str, int]]) -> int:
+    """Return how many machines of a type its pool may still have, beside those that are planned."""
+    capacity, used = dict(ware.machine.capacity), dict(ware.pool.used)
+    mine = planned.get(ware.pool.name, {})
+    most = NO_END
+    for name, limit in ware.pool.limits:
+        each = 1 if name == NODES else capacity.get(name, 0)
+        if each:
+            left = limit - used.get(name, 0) - mine.get(name, 0)
+            most = min(most, max(0, left // each))
+    return most
+
+
+def _note(why: dict[str, Refusal], pool: Pool, refusal: Refusal) -> None:
+    """Keep the reason of the ware that came furthest; of equals, the first."""
+    known = why.get(pool.name)
+    if known is None or _STEPS.index(refusal.code) > _STEPS.index(known.code):
+        why[pool.name] = refusal
+
+
+def _plain(amount: int, resource: str) -> str:
+    return str(amount // 1000) if resource == "cpu" else str(amount)

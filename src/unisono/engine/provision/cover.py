@@ -1,0 +1,182 @@
+"""The cheapest machines that hold so many equal pods (spec provisioning §5.3).
+
+A table says for every number of machines and every number of pods what the cheapest choice costs;
+kinds of machines join it one after the other, in bundles of 1, 2, 4, … so that stock is a bound
+like any other. One table answers every packing policy:
+
+    MinCost       the cheapest column
+    FewestNodes   the first row that can hold everybody
+    Balanced      the first row that costs at most a quarter more than the cheapest one
+
+Above `EXACT_SLOTS` pods the bulk goes to the machine whose place is cheapest (largest, for the
+other policies), and only the rest is searched: the result is at most one machine's price above the
+optimum. How long it takes depends on the kinds of machines, not on the number of pods.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unisono.engine.model.market import Packing
+
+# Pods that are searched exactly. With eight of them on a machine that is 16 machines, beyond
+# what any mixture of sizes could gain.
+EXACT_SLOTS = 128
+_NEVER = 2**60
+_Table = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Machines that are alike: how many pods one holds, what it costs, how many there are."""
+
+    slots: int
+    price: int
+    stock: int
+
+
+Counts = tuple[int, ...]  # of each kind
+
+
+@lru_cache(maxsize=1024)  # zones mostly sell alike: one search serves them all
+def cover(pods: int, kinds: tuple[Kind, ...], packing: Packing, slack_milli: int) -> Counts | None:
+    """Return how many machines of each kind hold `pods`; None if there are not enough."""
+    if sum(kind.slots * kind.stock for kind in kinds) < pods:
+        return None
+    counts = [0] * len(kinds)
+    if len({kind.slots for kind in kinds}) == 1:  # the usual case of a gang: nothing to mix
+        _take_cheapest(pods, kinds, counts)
+        return tuple(counts)
+    left = pods
+    while left > EXACT_SLOTS:
+        index = _bulk(kinds, counts, packing, slack_milli)
+        kind = kinds[index]
+        room = kind.stock - counts[index]
+        taken = min(room, -(-(left - EXACT_SLOTS) // kind.slots))
+        counts[index] += taken
+        left -= taken * kind.slots
+    rest = tuple(
+        Kind(kind.slots, kind.price, kind.stock - taken)
+        for kind, taken in zip(kinds, counts, strict=True)
+    )
+    if left > 0:
+        for index, taken in enumerate(_search(left, rest, packing, slack_milli)):
+            counts[index] += taken
+    return tuple(counts)
+
+
+def cost_of(counts: Counts, kinds: tuple[Kind, ...]) -> int:
+    """Return what machines cost together."""
+    return sum(count * kind.price for count, kind in zip(counts, kinds, strict=True))
+
+
+def least_cost(pods: int, kinds: tuple[Kind, ...]) -> int:
+    """Return a price that no choice can be below."""
+    if not kinds:
+        return _NEVER
+    return min(-(-pods * kind.price // kind.slots) for kind in kinds)
+
+
+def _take_cheapest(pods: int, kinds: tuple[Kind, ...], counts: list[int]) -> None:
+    needed = -(-pods // kinds[0].slots)
+    for index in sorted(range(len(kinds)), key=lambda i: (kinds[i].price, i)):
+        taken = min(needed, kinds[index].stock)
+        counts[index] = taken
+        needed -= taken
+
+
+def _bulk(kinds: tuple[Kind, ...], counts: list[int], packing: Packing, slack_milli: int) -> int:
+    """Choose the kind that most pods go to."""
+    there = [i for i, kind in enumerate(kinds) if counts[i] < kind.stock]
+    cheapest = min(there, key=lambda i: (kinds[i].price / kinds[i].slots, i))
+    if packing == "MinCost":
+        return cheapest
+    if packing == "Balanced":
+        limit = kinds[cheapest].price * (1000 + slack_milli) / kinds[cheapest].slots
+        there = [i for i in there if kinds[i].price * 1000 / kinds[i].slots <= limit]
+    return max(there, key=lambda i: (kinds[i].slots, -kinds[i].price, -i))
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A bundle that joined the table: where taking it was better, and what the rest was then."""
+
+    kind: int
+    bundle: int
+    better: NDArray[np.bool_]
+    rest_of_all: NDArray[np.intp]  # by machines: how many pods the others hold if all have a place
+
+
+def _search(pods: int, kinds: tuple[Kind, ...], packing: Packing, slack_milli: int) -> list[int]:
+    """Fill the table and read the best choice from it."""
+    slots = min(kind.slots for kind in kinds if kind.stock)
+    most = min(-(-pods // slots), sum(kind.stock for kind in kinds))
+    table = np.full((most + 1, pods + 1), _NEVER, np.int64)
+    table[0, 0] = 0
+    steps: list[_Step] = []
+    for index, kind in enumerate(kinds):
+        for bundle in _bundles(min(kind.stock, most, -(-pods // kind.slots))):
+            table, step = _joined(table, index, bundle, kind)
+            steps.append(step)
+    row = _row(table[:, pods], packing, slack_milli)
+    return _read(steps, kinds, row, pods)
+
+
+def _bundles(stock: int) -> list[int]:
+    """Return bundles of which any number up to the stock can be made.
+
+    >>> _bundles(6)
+    [1, 2, 3]
+    """
+    found, size = [], 1
+    while stock > 0:
+        found.append(min(size, stock))
+        stock -= found[-1]
+        size *= 2
+    return found
+
+
+def _joined(table: _Table, index: int, bundle: int, kind: Kind) -> tuple[_Table, _Step]:
+    """Return the table when a bundle may be taken, too.
+
+    The last column is "everybody": places beyond the need are not counted.
+    """
+    rows, last = table.shape[0], table.shape[1] - 1
+    shifted = np.full_like(table, _NEVER)
+    reach = min(bundle * kind.slots, last)
+    enough = table[: rows - bundle, last - reach :]  # these need no more than the bundle
+    rest = np.zeros(rows, np.intp)
+    rest[bundle:] = last - reach + enough.argmin(axis=1)
+    shifted[bundle:, reach:last] = table[: rows - bundle, : last - reach]
+    shifted[bundle:, last] = enough.min(axis=1)
+    shifted += bundle * kind.price
+    better = shifted < table
+    return np.where(better, shifted, table), _Step(index, bundle, better, rest)
+
+
+def _row(costs: _Table, packing: Packing, slack_milli: int) -> int:
+    """Choose how many machines to have."""
+    if packing == "FewestNodes":
+        return int(np.argmax(costs < _NEVER))
+    cheapest = int(np.argmin(costs))
+    if packing == "MinCost":
+        return cheapest
+    bound = int(costs[cheapest]) * (1000 + slack_milli) // 1000
+    return int(np.argmax(costs <= bound))
+
+
+def _read(steps: list[_Step], kinds: tuple[Kind, ...], row: int, pods: int) -> list[int]:
+    """Walk back through the bundles that were taken."""
+    counts = [0] * len(kinds)
+    column = pods
+    for step in reversed(steps):
+        if step.better[row, column]:
+            counts[step.kind] += step.bundle
+            reach = step.bundle * kinds[step.kind].slots
+            column = int(step.rest_of_all[row]) if column == pods else column - reach
+            row -= step.bundle
+    return counts

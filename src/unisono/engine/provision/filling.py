@@ -1,0 +1,250 @@
+"""Seating a gang's pod sets one after the other: on what is there, then on what is bought.
+
+The largest first; each uses the room that is left on free nodes and on machines already chosen, and
+the rest is covered at the lowest price. Either everybody has a place in the end, or nothing counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unisono.engine.model.market import NODES, CapacityType, Packing
+from unisono.engine.model.node import HOSTNAME
+from unisono.engine.place.demand import Demand
+from unisono.engine.provision.candidates import Candidate, Candidates, headroom
+from unisono.engine.provision.cover import Counts, Kind, cover
+from unisono.engine.provision.fitting import label_in_the_way, slots_in, taint_in_the_way
+from unisono.engine.provision.limited import cover_within
+from unisono.engine.provision.order import Box, Filled, Order, has_gpus
+
+# So many kinds of machines are combined; the rest are dearer and no larger than others.
+MOST_KINDS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Where, how and what to buy; empty: wherever, whatever."""
+
+    zone: str
+    sold: tuple[CapacityType, ...]
+    model: str
+    weight: int  # pools of at least this weight
+
+    def usable(self, candidates: Candidates, demand: Demand) -> list[Candidate]:
+        """Return what of a pod set's candidates may be bought."""
+        model = self.model if has_gpus(demand) else ""
+        return [
+            one
+            for one in candidates.among(demand, self.zone, model)
+            if one.ware.offer.capacity_type in self.sold and one.ware.pool.weight >= self.weight
+        ]
+
+
+def at_least(order: Order, candidates: Candidates, demand: Demand, attempt: Attempt) -> int:
+    """Return a price that no way to seat a pod set in an attempt can be below."""
+    if order.free:
+        return 0
+    usable = attempt.usable(candidates, demand)
+    pods = demand.needed
+    return min(
+        (one.ware.offer.price_micro * pods // min(one.slots, pods) for one in usable), default=0
+    )
+
+
+def fill(
+    order: Order, candidates: Candidates, demands: tuple[Demand, ...], attempt: Attempt
+) -> Filled | None:
+    """Seat everybody in one way; None if somebody is left over."""
+    free = [
+        Box(room=node.room, node=node) for node in order.free if attempt.zone in ("", node.zone)
+    ]
+    boxes = sorted(free, key=_name)
+    for demand in demands:
+        if _is_on_one(demand):
+            boxes, left = _on_one(demand, boxes, attempt)
+        else:
+            boxes, left = _on_what_is_there(demand, boxes, attempt)
+        if left:
+            more = _buy(order, candidates, demand, left, boxes, attempt)
+            if more is None:
+                return None
+            boxes += more
+    return Filled([box for box in boxes if box.pods], attempt.zone, attempt.model, 0)
+
+
+def _name(box: Box) -> str:
+    return box.node.name if box.node is not None else ""
+
+
+def _is_on_one(demand: Demand) -> bool:
+    """Say whether all pods have to be on one machine."""
+    return demand.mode == "required" and demand.level in ("", HOSTNAME)
+
+
+def _may_sit(demand: Demand, box: Box, attempt: Attempt) -> bool:
+    if box.node is not None:
+        minds = has_gpus(demand) and attempt.model
+        return demand.name in box.node.takes and (not minds or box.node.model == attempt.model)
+    assert box.ware is not None, "a box is a node or a ware"
+    constraint = demand.constraint
+    return (
+        taint_in_the_way(box.ware.pool.taints, constraint) is None
+        and label_in_the_way(box.ware, constraint) is None
+    )
+
+
+def _on_what_is_there(demand: Demand, boxes: list[Box], attempt: Attempt) -> tuple[list[Box], int]:
+    """Use room on chosen machines, the tightest first, then on free nodes; say who is left."""
+    left = demand.needed
+    done: list[Box] = []
+    open_: list[Box] = []
+    for box in boxes:
+        (open_ if _may_sit(demand, box, attempt) else done).append(box)
+
+    def tightest(box: Box) -> tuple[bool, int, str]:
+        # Nodes that hold many first: then fewer machines are needed beside them.
+        slots = slots_in(box.room, demand)
+        return box.node is not None, slots if box.node is None else -slots, _name(box)
+
+    for box in sorted(open_, key=tightest):
+        made, seated = box.seat(demand, left)
+        done += made
+        left -= seated
+    return done, left
+
+
+def _on_one(demand: Demand, boxes: list[Box], attempt: Attempt) -> tuple[list[Box], int]:
+    """Seat all pods on one machine that is there, or none of them."""
+    for index, box in enumerate(boxes):
+        if _may_sit(demand, box, attempt) and slots_in(box.room, demand) >= demand.needed:
+            made, _ = box.seat(demand, demand.needed)
+            return [*boxes[:index], *made, *boxes[index + 1 :]], 0
+    return boxes, demand.needed
+
+
+def _buy(
+    order: Order,
+    candidates: Candidates,
+    demand: Demand,
+    pods: int,
+    boxes: list[Box],
+    attempt: Attempt,
+) -> list[Box] | None:
+    """Choose machines for pods; None if there are not enough."""
+    minds = has_gpus(demand)
+    usable = attempt.usable(candidates, demand)
+    if _is_on_one(demand):
+        usable = [one for one in usable if one.slots >= pods]
+    packing, slack = order.packing(demand), order.policy.slack_milli
+    bare = [one for one in usable if not one.ware.machine.model]
+    if bare and not minds:  # accelerators are not for those who do not need them
+        made = _chosen(candidates, demand, pods, boxes, bare, packing, slack)
+        if made is not None:
+            return made
+    return _chosen(candidates, demand, pods, boxes, usable, packing, slack)
+
+
+def _chosen(
+    candidates: Candidates,
+    demand: Demand,
+    pods: int,
+    boxes: list[Box],
+    usable: list[Candidate],
+    packing: Packing,
+    slack: int,
+) -> list[Box] | None:
+    planned = _planned(boxes)
+    usable = _worthwhile(usable, pods, planned)
+    if not usable:
+        return None
+    kinds = tuple(
+        Kind(min(one.slots, pods), one.ware.offer.price_micro, _stock(one, pods, planned, boxes))
+        for one in usable
+    )
+    counts = cover(pods, kinds, packing, slack)
+    if counts is None or _breaks_limits(counts, usable, planned):
+        counts = cover_within(pods, kinds, [one.ware for one in usable], planned)
+    if counts is None:
+        return None
+    made: list[Box] = []
+    left = pods
+    for index in sorted(range(len(usable)), key=lambda i: (-kinds[i].slots, i)):
+        if counts[index]:
+            ware = usable[index].ware
+            box = Box(room=dict(candidates.room(ware)), count=counts[index], ware=ware)
+            parts, seated = box.seat(demand, left)
+            made += parts
+            left -= seated
+    assert left == 0, "the machines were chosen to hold everybody"
+    return made
+
+
+def _stock(one: Candidate, pods: int, planned: dict[str, dict[str, int]], boxes: list[Box]) -> int:
+    """Return how many of a ware may still be taken for so many pods."""
+    taken = sum(box.count for box in boxes if box.ware is one.ware)
+    needed = -(-pods // one.slots)
+    return max(0, min(needed, one.stock - taken, headroom(one.ware, planned)))
+
+
+def _worthwhile(
+    usable: list[Candidate], pods: int, planned: dict[str, dict[str, int]]
+) -> list[Candidate]:
+    """Leave out what is dearer and no larger than something of which there is enough."""
+    ordered = sorted(
+        usable,
+        key=lambda one: (
+            one.ware.offer.price_micro,
+            -min(one.slots, pods),
+            -one.ware.pool.weight,
+            one.ware.offer.zone,
+            one.ware.machine.name,
+            one.ware.pool.name,
+        ),
+    )
+    kept: list[Candidate] = []
+    largest = 0  # among the cheaper ones of which there is enough
+    for one in ordered:
+        slots = min(one.slots, pods)
+        if slots <= largest:
+            continue
+        kept.append(one)
+        if _stock(one, pods, planned, []) * slots >= pods:
+            largest = slots
+    return kept[:MOST_KINDS] if len(kept) <= MOST_KINDS else _few(kept, pods)
+
+
+def _few(kept: list[Candidate], pods: int) -> list[Candidate]:
+    """Keep those whose places are cheapest, and the largest."""
+    by_place = sorted(
+        range(len(kept)),
+        key=lambda i: (kept[i].ware.offer.price_micro / min(kept[i].slots, pods), i),
+    )
+    chosen = sorted({*by_place[: MOST_KINDS - 1], len(kept) - 1})
+    return [kept[i] for i in chosen]
+
+
+def _planned(boxes: list[Box]) -> dict[str, dict[str, int]]:
+    """Return what chosen machines add to their pools."""
+    planned: dict[str, dict[str, int]] = {}
+    for box in boxes:
+        if box.ware is not None:
+            mine = planned.setdefault(box.ware.pool.name, {})
+            mine[NODES] = mine.get(NODES, 0) + box.count
+            for name, amount in box.ware.machine.capacity:
+                mine[name] = mine.get(name, 0) + amount * box.count
+    return planned
+
+
+def _breaks_limits(
+    counts: Counts, usable: list[Candidate], planned: dict[str, dict[str, int]]
+) -> bool:
+    """Say whether a pool would have more than it may, with all of the machines together."""
+    totals = {name: dict(mine) for name, mine in planned.items()}
+    for count, one in zip(counts, usable, strict=True):
+        if count and headroom(one.ware, totals) < count:
+            return True
+        mine = totals.setdefault(one.ware.pool.name, {})
+        mine[NODES] = mine.get(NODES, 0) + count
+        for name, amount in one.ware.machine.capacity:
+            mine[name] = mine.get(name, 0) + amount * count
+    return False

@@ -1,0 +1,148 @@
+"""What is asked of the planner, and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from unisono.engine.model.market import Alternative, Buying, CapacityType, Packing
+from unisono.engine.model.names import Instant, NodeName
+from unisono.engine.model.policy import Provisioning
+from unisono.engine.model.resources import is_gpu
+from unisono.engine.place.demand import Demand
+from unisono.engine.provision.fitting import Room, slots_in, take
+from unisono.engine.provision.shelf import Refusal, Ware
+
+AS_THE_POLICY_SAYS = Buying()
+FIRM: tuple[CapacityType, ...] = ("reserved", "on-demand")
+
+
+@dataclass(frozen=True, slots=True)
+class FreeNode:
+    """A node that is there, and has some room for somebody of the gang."""
+
+    name: NodeName
+    zone: str
+    model: str
+    room: Room
+    takes: frozenset[str]  # the demands whose rules let them go there
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Machines are wanted for these pods."""
+
+    demands: tuple[Demand, ...]
+    now: Instant
+    policy: Provisioning
+    wish: Buying = AS_THE_POLICY_SAYS
+    free: tuple[FreeNode, ...] = ()
+    ends_at: Instant | None = None  # when it would be over at the latest, if it says so
+
+    @property
+    def pods(self) -> int:
+        """How many pods have to start together."""
+        return sum(demand.needed for demand in self.demands)
+
+    @property
+    def is_gang(self) -> bool:
+        """Whether pods wait for each other."""
+        return self.pods > 1
+
+    def packing(self, demand: Demand) -> Packing:
+        """Say how pods share machines: those of a gang with GPUs talk to each other."""
+        talks = self.is_gang and has_gpus(demand)
+        return self.wish.packing or (self.policy.packing if talks else self.policy.single_packing)
+
+    @property
+    def wants_one_zone(self) -> bool:
+        """Whether all of its machines have to be in one zone."""
+        if self.wish.scope:
+            return self.wish.scope != "any"
+        if any(demand.mode == "required" and demand.level for demand in self.demands):
+            return True
+        return self.is_gang and self.policy.same_zone and any(map(has_gpus, self.demands))
+
+
+def has_gpus(demand: Demand) -> bool:
+    """Say whether a demand's pods need accelerators."""
+    return any(amount and is_accelerator(name) for name, amount in demand.requests)
+
+
+def is_accelerator(resource: str) -> bool:
+    """Say whether a resource is a GPU or the like.
+
+    >>> is_accelerator("nvidia.com/gpu"), is_accelerator("aws.amazon.com/neuron")
+    (True, True)
+    """
+    return is_gpu(resource) or resource.startswith("aws.amazon.com/neuron")
+
+
+@dataclass(slots=True)
+class Box:
+    """Machines that are filled alike: one that is there, or several to be bought."""
+
+    room: Room  # of each
+    count: int = 1
+    ware: Ware | None = None
+    node: FreeNode | None = None
+    pods: dict[str, int] = field(default_factory=dict)  # on each
+
+    def seat(self, demand: Demand, most: int) -> tuple[list[Box], int]:
+        """Let as many pods sit there as fit; return the machines after that, and how many sit."""
+        slots = slots_in(self.room, demand)
+        if slots < 1 or most < 1:
+            return [self], 0
+        full = min(self.count, most // slots)
+        rest = min(most - full * slots, slots) if full < self.count else 0
+        parts = [(full, slots), (1 if rest else 0, rest), (self.count - full - bool(rest), 0)]
+        made = [self._part(count, demand, pods) for count, pods in parts if count]
+        return made, full * slots + rest
+
+    def _part(self, count: int, demand: Demand, pods: int) -> Box:
+        room, seated = dict(self.room), dict(self.pods)
+        if pods:
+            take(room, demand, pods)
+            seated[demand.name] = seated.get(demand.name, 0) + pods
+        return Box(room, count, self.ware, self.node, seated)
+
+
+@dataclass(slots=True)
+class Filled:
+    """A complete way to have everybody seated."""
+
+    boxes: list[Box]
+    zone: str
+    model: str
+    effective: int  # what it costs an hour, the risk of interruptions included
+
+    @property
+    def bought(self) -> list[Box]:
+        """The machines to buy."""
+        return [box for box in self.boxes if box.ware is not None]
+
+    @property
+    def price(self) -> int:
+        """What they cost an hour."""
+        return sum(
+            box.count * box.ware.offer.price_micro for box in self.boxes if box.ware is not None
+        )
+
+    def key(self) -> tuple[object, ...]:
+        """Order ways: cheaper, fewer machines, fewer types, heavier pools, then names."""
+        wares = [box.ware for box in self.boxes if box.ware is not None]
+        machines = sum(box.count for box in self.bought)
+        types = sorted({ware.machine.name for ware in wares})
+        weight = -max((ware.pool.weight for ware in wares), default=0)
+        pools = sorted({ware.pool.name for ware in wares})
+        return self.effective, machines, len(types), weight, self.zone, types, pools
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Nothing complete can be bought; per pool, the first thing that stood in the way."""
+
+    code: str
+    demand: str  # the pod set that had no place
+    pools: tuple[tuple[str, Refusal], ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
+    retry_at: Instant | None = None  # when something may be in stock again

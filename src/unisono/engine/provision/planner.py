@@ -1,0 +1,197 @@
+"""Which machines to buy for a gang: the cheapest complete set, or the reason why there is none.
+
+    tiers of pools by weight ─▶ zone ─▶ how it is sold ─▶ model of GPU ─▶ `fill`, set by set
+
+The first tier in which everybody gets a place wins; within it the lowest price, the risk of
+interruptions included. Every step is deterministic. Spec provisioning §5.3 and §5.4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from unisono.engine.model.market import Alternative, CapacityType, Market
+from unisono.engine.model.names import CPU, Instant
+from unisono.engine.place.demand import Demand
+from unisono.engine.provision.candidates import Candidates
+from unisono.engine.provision.filling import Attempt, at_least, fill
+from unisono.engine.provision.order import (
+    FIRM,
+    Filled,
+    Order,
+    Refused,
+    has_gpus,
+    is_accelerator,
+)
+from unisono.engine.provision.shelf import Shelf
+
+# Other ways to do it that are named beside the chosen one.
+MOST_ALTERNATIVES = 3
+_HOUR_MS = 3_600_000
+ANYWHERE = ""
+
+
+def choose(order: Order, shelf: Shelf) -> Filled | Refused:
+    """Return the cheapest complete way, or why there is none."""
+    return _Search(order, shelf).best()
+
+
+def alternatives_to(order: Order, shelf: Shelf, chosen: Filled) -> tuple[Alternative, ...]:
+    """Return other complete ways with their prices, the cheapest first."""
+    search = _Search(order, shelf)
+    for weight in search.weights:
+        search.try_tier(weight)
+    return _told(search.found, besides=chosen)
+
+
+@dataclass(slots=True)
+class _Search:
+    order: Order
+    shelf: Shelf
+    found: list[Filled] = field(default_factory=list)
+    weights: list[int] = field(init=False)
+    candidates: Candidates = field(init=False)
+    demands: tuple[Demand, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.weights = sorted({ware.pool.weight for ware in self.shelf.wares}, reverse=True)
+        self.demands = tuple(sorted(self.order.demands, key=_size))
+        self.candidates = Candidates(self.order, self.shelf, self.demands)
+
+    def best(self) -> Filled | Refused:
+        """Try tier after tier."""
+        for weight in self.weights:
+            self.try_tier(weight, only_best=True)
+            if self.found:
+                return self._within_budget(min(self.found, key=lambda one: one.key()))
+        return self._refused()
+
+    def try_tier(self, weight: int, *, only_best: bool = False) -> None:
+        """Try every zone, every way to buy and every model, with pools of at least this weight.
+
+        Of those who look for the best alone, what cannot become cheaper is left out.
+        """
+        order, lead = self.order, self.demands[0]
+        attempts = [
+            Attempt(zone, sold, model, weight)
+            for sold in self._ways_to_buy()
+            for zone in self._zones()
+            for model in self._models(zone)
+        ]
+        bounds = [at_least(order, self.candidates, lead, attempt) for attempt in attempts]
+        best: int | None = None
+        for number in sorted(range(len(attempts)), key=lambda one: (bounds[one], one)):
+            if only_best and best is not None and bounds[number] > best:
+                break
+            filled = fill(order, self.candidates, self.demands, attempts[number])
+            if filled is not None:
+                filled.effective = self._effective(filled)
+                best = filled.effective if best is None else min(best, filled.effective)
+                self.found.append(filled)
+
+    def _zones(self) -> list[str]:
+        if not self.order.wants_one_zone:
+            return [ANYWHERE]
+        return self.candidates.zones()
+
+    def _ways_to_buy(self) -> list[tuple[CapacityType, ...]]:
+        """Return which kinds of capacity may be bought together."""
+        if not self.order.is_gang:
+            return [("reserved", "spot", "on-demand")]
+        if self.order.policy.spot == "never":
+            return [FIRM]
+        if self.order.wish.spot == "mixed":
+            return [FIRM, ("spot",), ("reserved", "on-demand", "spot")]
+        return [FIRM, ("spot",)]  # who did not opt in has no spot candidates
+
+    def _models(self, zone: str) -> list[str]:
+        """Return the models that the leading pod set could have; one of them for all machines."""
+        lead = self.demands[0]
+        if not has_gpus(lead) or self.order.wish.mixed_models or not self.order.policy.same_model:
+            return [ANYWHERE]
+        return self.candidates.models(lead, zone)
+
+    def _effective(self, filled: Filled) -> int:
+        """Add what interruptions are expected to cost (spec provisioning §5.4)."""
+        rate = 0  # of interruptions of any of its machines in an hour, in thousandths
+        for box in filled.bought:
+            if box.ware is not None and box.ware.offer.capacity_type == "spot":
+                own = box.ware.pool.interruptions_milli
+                rate += box.count * (self.order.policy.interruptions_milli if own is None else own)
+        if not rate or not self.order.is_gang:
+            return filled.price
+        own_loss = self.order.wish.restart_ms
+        lost = self.order.policy.restart_ms if own_loss is None else own_loss
+        return filled.price + filled.price * rate * lost // (1000 * _HOUR_MS)
+
+    def _within_budget(self, best: Filled) -> Filled | Refused:
+        most = self.order.policy.most_per_hour_micro
+        spent = self.shelf.market.spent_micro
+        if most is None or spent + best.price <= most:
+            return best
+        told = _told(self.found, lacks=f"above the limit of ${most / 1e6:.2f} an hour")
+        return Refused("BudgetExceeded", self.demands[0].name, alternatives=told)
+
+    def _refused(self) -> Refused:
+        demand, code, pools = self.candidates.reasons(self.demands)
+        wishful = _Search(self.order, Shelf(_without_bounds(self.shelf.market)))
+        wishful.candidates.is_wishful = True
+        for weight in wishful.weights:
+            wishful.try_tier(weight)
+        lacks = {"StockOut": "out of stock", "LimitExceeded": "above the limit of the pool"}
+        told = _told(wishful.found, lacks=lacks.get(code, "not allowed"))
+        return Refused(code, demand, pools, told, self.candidates.retry_at())
+
+
+def _without_bounds(market: Market) -> Market:
+    """Return a market in which everything is in stock, and no pool has a limit."""
+    pools = tuple(msgspec.structs.replace(pool, limits=()) for pool in market.pools)
+    return msgspec.structs.replace(market, pools=pools, outages=())
+
+
+def _size(demand: Demand) -> tuple[int, int, str]:
+    """Order pod sets: the most accelerators first, then the most cores."""
+    devices = sum(amount for name, amount in demand.requests if is_accelerator(name))
+    cores = sum(amount for name, amount in demand.requests if name == CPU)
+    return -devices, -cores, demand.name
+
+
+def _told(
+    found: list[Filled], *, besides: Filled | None = None, lacks: str = ""
+) -> tuple[Alternative, ...]:
+    """Return the cheapest ways, each choice of machines once."""
+    seen = {_machines(besides)} if besides is not None else set()
+    told: list[Alternative] = []
+    for filled in sorted(found, key=lambda one: one.key()):
+        machines = _machines(filled)
+        if machines in seen or not filled.bought or len(told) == MOST_ALTERNATIVES:
+            continue
+        seen.add(machines)
+        first = next(box.ware for box in filled.bought if box.ware is not None)
+        told.append(
+            Alternative(
+                machines=machines[0],
+                zone=first.offer.zone,
+                capacity_type=first.offer.capacity_type,
+                price_micro=filled.price,
+                lacks=lacks,
+            )
+        )
+    return tuple(told)
+
+
+def _machines(filled: Filled) -> tuple[tuple[tuple[str, int], ...], str]:
+    counts: dict[str, int] = {}
+    kinds: set[str] = set()
+    for box in filled.bought:
+        if box.ware is not None:
+            counts[box.ware.machine.name] = counts.get(box.ware.machine.name, 0) + box.count
+            kinds.add(box.ware.offer.capacity_type)
+    return tuple(sorted(counts.items())), "+".join(sorted(kinds))
+
+
+def ready_by(shelf: Shelf, now: Instant) -> Instant:
+    """Return when machines bought now are ready, mostly."""
+    return Instant(now + shelf.market.soon_ms)

@@ -1,0 +1,176 @@
+"""From a gang that has quota and no place to machines that are bought for it.
+
+What is bought has names at once, so that an admission on machines that do not exist yet is an
+admission like any other: quota and free nodes are taken from this moment on, and nothing starts
+before the last machine is there. Spec provisioning §5.2.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from unisono.engine.model.explanation import CannotBuy, PoolRefusal
+from unisono.engine.model.market import ZONE, Lot, Purchase
+from unisono.engine.model.names import Instant, NodeName
+from unisono.engine.model.workload import Workload
+from unisono.engine.place.demand import Demand
+from unisono.engine.place.gang import Gang, Spot
+from unisono.engine.provision.booking import with_purchase
+from unisono.engine.provision.order import Filled, FreeNode, Order, Refused
+from unisono.engine.provision.planner import alternatives_to, choose, ready_by
+from unisono.engine.provision.shelf import Shelf
+from unisono.engine.state.floor import Floor
+from unisono.engine.state.node_table import NodeTable
+
+MODEL_LABEL = "nvidia.com/gpu.product"
+# Free nodes that are looked at for one gang; it did not fit on them, so there are not many.
+MOST_FREE = 4096
+_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # as Kubernetes names things: no words by chance
+_SUFFIX = 8
+_Named = tuple[Lot | None, tuple[NodeName, dict[str, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bought:
+    """Machines for a gang, and where each of its pods goes."""
+
+    purchase: Purchase
+    spots: tuple[Spot, ...]
+
+
+@dataclass(slots=True)
+class Shop:
+    """Everything that a purchase is decided on, as one cycle sees it."""
+
+    floor: Floor
+    shelf: Shelf
+    now: Instant
+    version: int
+
+    def buy(self, workload: Workload, gang: Gang) -> Bought | CannotBuy:
+        """Choose machines for a gang, all or none."""
+        demands = _needed(gang)
+        policy = self.floor.provisioning
+        order = Order(
+            demands=demands,
+            now=self.now,
+            policy=policy,
+            wish=workload.buying,
+            free=tuple(self._free_nodes(gang.key, demands)),
+            ends_at=self._end_of(workload),
+        )
+        answer = choose(order, self.shelf)
+        if isinstance(answer, Refused):
+            return _cannot(answer, demands)
+        named = list(self._named(workload, answer))
+        purchase = Purchase(
+            workload=workload.key,
+            lots=tuple(lot for lot, _ in named if lot is not None),
+            ready_by=ready_by(self.shelf, self.now),
+            alternatives=alternatives_to(order, self.shelf, answer),
+        )
+        spots = tuple(
+            Spot(
+                demand.name,
+                tuple(_seats(named, demand)),
+            )
+            for demand in demands
+        )
+        return Bought(purchase, spots)
+
+    def take(self, purchase: Purchase) -> None:
+        """Let what was bought count for whoever buys next."""
+        self.shelf = Shelf(with_purchase(self.shelf.market, purchase))
+
+    def _end_of(self, workload: Workload) -> Instant | None:
+        limit = workload.longest_ms
+        return None if limit is None else Instant(self.now + self.shelf.market.soon_ms + limit)
+
+    def _free_nodes(self, key: str, demands: tuple[Demand, ...]) -> Iterator[FreeNode]:
+        takes: dict[int, set[str]] = {}
+        for demand in demands:
+            for row in self.floor.rows_with_room(demand)[:MOST_FREE]:
+                takes.setdefault(int(row), set()).add(demand.name)
+        table = self.floor.table
+        for row in sorted(takes):
+            node = table.nodes[row]
+            if node is not None and node.held_for in ("", key):
+                labels = dict(node.labels)
+                yield FreeNode(
+                    name=node.name,
+                    zone=labels.get(ZONE, ""),
+                    model=labels.get(MODEL_LABEL, ""),
+                    room=_free(table, row),
+                    takes=frozenset(takes[row]),
+                )
+
+    def _named(self, workload: Workload, filled: Filled) -> Iterator[_Named]:
+        """Give every machine its name: what it is bought for, when, and its number."""
+        number = 0
+        for box in filled.boxes:
+            if box.node is not None:
+                yield None, (box.node.name, box.pods)
+                continue
+            assert box.ware is not None, "a box is a node or a ware"
+            for _ in range(box.count):
+                number += 1
+                why = f"{workload.key}|{workload.uid}|{self.now}|{self.version}|{number}"
+                lot = Lot(
+                    node=NodeName(f"{box.ware.pool.name}-{_digest(why)}"),
+                    pool=box.ware.pool.name,
+                    machine=box.ware.machine.name,
+                    zone=box.ware.offer.zone,
+                    capacity_type=box.ware.offer.capacity_type,
+                    price_micro=box.ware.offer.price_micro,
+                    pods=tuple(sorted(box.pods.items())),
+                )
+                yield lot, (lot.node, box.pods)
+
+
+def _seats(named: list[_Named], demand: Demand) -> Iterator[tuple[NodeName, int]]:
+    for _, (node, pods) in named:
+        if pods.get(demand.name):
+            yield node, pods[demand.name]
+
+
+def _needed(gang: Gang) -> tuple[Demand, ...]:
+    """Return what has to start together; those above the minimum come when there is room."""
+    least = sum(demand.needed for demand in gang.demands)
+    whole = least < (gang.min_total or 0) or not least
+    return tuple(
+        msgspec.structs.replace(demand, least=demand.most) if whole else demand
+        for demand in gang.demands
+        if whole or demand.needed
+    )
+
+
+def _free(table: NodeTable, row: int) -> dict[str, int]:
+    return {str(name): int(table.free[column][row]) for name, column in table.resources.items()}
+
+
+def _digest(text: str) -> str:
+    number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:12], "big")
+    letters = []
+    for _ in range(_SUFFIX):
+        number, index = divmod(number, len(_LETTERS))
+        letters.append(_LETTERS[index])
+    return "".join(letters)
+
+
+def _cannot(refused: Refused, demands: tuple[Demand, ...]) -> CannotBuy:
+    demand = next(one for one in demands if one.name == refused.demand)
+    return CannotBuy(
+        code=refused.code,
+        pod_set=demand.name,
+        pods=demand.needed,
+        each=tuple((name, amount) for name, amount in demand.requests if amount),
+        pools=tuple(
+            PoolRefusal(pool=name, code=why.code, detail=why.detail) for name, why in refused.pools
+        ),
+        alternatives=refused.alternatives,
+        retry_at=refused.retry_at,
+    )

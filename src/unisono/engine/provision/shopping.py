@@ -1,0 +1,75 @@
+"""Shopping within a cycle: who has quota and no place may have machines bought.
+
+Asked at the moment of decision, not at nomination: then what others of the same cycle have bought,
+or have taken of the free nodes, counts already. Spec provisioning §5.2 and §5.16.
+"""
+
+from __future__ import annotations
+
+from unisono.engine.ledger import Ledger
+from unisono.engine.model.explanation import Blocker, CannotBuy
+from unisono.engine.model.names import Instant
+from unisono.engine.nominate import Nominee, counts_of
+from unisono.engine.provision.purchase import Bought, Shop
+from unisono.engine.provision.shelf import Shelf
+from unisono.engine.quota.assign import Assignment, Verdict, resized
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.tenancy import Tenant
+
+
+class Shopping:
+    """What one cycle can buy."""
+
+    def __init__(self, state: ClusterState, ledger: Ledger, now: Instant) -> None:
+        """Look at the market as it is before this cycle bought anything."""
+        market = state.config.market
+        assert market is not None, "without a market nobody buys"
+        self._ledger = ledger
+        self._preference = state.policy.provisioning.preference
+        self.shop = Shop(state.floor, Shelf(market), now, state.version)
+
+    def serve(self, nominee: Nominee, leaving: list[Tenant]) -> None:
+        """Make a nominee fit by machines that are bought for it, or note why not.
+
+        Nodes that are counted as free because somebody is leaving them are not free yet.
+        """
+        if nominee.targets and self._preference == "reclaim-then-provision":
+            return
+        if nominee.is_patient or nominee.seeker is None or nominee.replaced is not None:
+            return
+        if nominee.purchase is not None:
+            return
+        mark = self._ledger.mark()
+        for tenant in leaving:
+            self._ledger.seat(tenant)
+        refusals: list[Blocker] = []
+        for assignment in nominee.affordable:
+            answer = self.shop.buy(nominee.waiting.workload, nominee.seeker.gang(assignment))
+            if isinstance(answer, CannotBuy):
+                refusals.append(answer)
+            elif answer.purchase.lots:
+                _take(nominee, assignment, answer)
+                break
+        self._ledger.rollback(mark)
+        if nominee.purchase is None:
+            _refuse(nominee, refusals, may_preempt=self._preference != "provision-only")
+
+
+def _take(nominee: Nominee, assignment: Assignment, bought: Bought) -> None:
+    counts = counts_of(bought.spots, nominee.waiting.shape)
+    if counts != assignment.counts:  # an elastic set begins with what it needs
+        assignment = resized(assignment, nominee.menu, counts)
+    nominee.assignment = assignment
+    nominee.spots = bought.spots
+    nominee.targets = []
+    nominee.purchase = bought.purchase
+
+
+def _refuse(nominee: Nominee, refusals: list[Blocker], *, may_preempt: bool) -> None:
+    if nominee.targets and may_preempt:
+        return
+    nominee.targets = []
+    nominee.assignment.verdict = Verdict.NO_FIT
+    blockers = nominee.assignment.blockers
+    others = [one for one in blockers if not isinstance(one, CannotBuy)]
+    nominee.assignment.blockers = [*refusals, *others]
