@@ -69,10 +69,8 @@ def test_an_over_long_name_is_named_with_its_length() -> None:
     ]
 
 
-def test_cluster_wide_objects_have_no_namespace() -> None:
-    ((path, message),) = faults({"name": "a", "namespace": "b"}, namespaced=False)
-    assert path == "metadata.namespace"
-    assert "no namespace" in message
+def test_a_stray_namespace_on_a_cluster_wide_object_is_no_fault() -> None:
+    assert faults({"name": "a", "namespace": "b"}, namespaced=False) == []
 
 
 def test_bad_labels_and_annotations_are_found_by_key() -> None:

@@ -79,8 +79,8 @@ def test_what_is_refused(head: str, body: str, path: str) -> None:
     assert [found for found, _ in problems(head + body)] == [path]
 
 
-def test_what_has_no_effect_yet_is_unknown() -> None:
-    assert problems(POLICY + "provisioning: {}") == [("provisioning", "unknown field")]
+def test_what_does_not_exist_is_unknown() -> None:
+    assert problems(POLICY + "purchases: {}") == [("purchases", "unknown field")]
 
 
 def test_what_is_ours_is_unknown_to_kueue() -> None:

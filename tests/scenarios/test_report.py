@@ -55,7 +55,10 @@ def test_each_number_has_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_an_area_must_exist(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["quotas"]) == 2
-    assert capsys.readouterr().err == "no area quotas; there are quota, gang, turns, time\n"
+    assert (
+        capsys.readouterr().err
+        == "no area quotas; there are quota, gang, turns, time, provisioning\n"
+    )
 
 
 def test_name_and_number_agree(tmp_path: Path) -> None:
