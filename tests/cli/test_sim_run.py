@@ -44,7 +44,11 @@ def test_what_is_saved_can_be_shown_again(
     assert main([*argv, str(tmp_path / "kept"), "--audit"]) == 0
     first = json.loads(capsys.readouterr().out)
     assert main(["sim", "show", str(tmp_path / "kept" / "easy.npz"), "-o", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["policies"] == first["policies"] == ["easy"]
+    again = json.loads(capsys.readouterr().out)
+    assert [one["policy"] for one in again["policies"]] == ["easy"]
+    assert again == first
+    assert (again["trace"], again["jobs"], again["nodes"]) == ("small", 3, 4)
+    assert again["policies"][0]["meanWaitSeconds"] == pytest.approx(3)
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ FIGURES = (
     Figure("queue_mean", "queue length, mean", number, LOWER),
     Figure("queue_largest", "queue length, largest", number, LOWER),
     Figure("decisions", "decisions", number, NEITHER),
-    Figure("policy_cpu", "CPU of the policy", duration, LOWER),
+    Figure("policy_cpu", "CPU of the simulation", duration, LOWER),
     Figure("speed", "simulated s per s", number, HIGHER),
 )
 

@@ -25,6 +25,7 @@ from unisono.engine.state.filing import carry_out
 from unisono.engine.state.views import explanation
 from unisono.sim.clusters import capacity_of, node_sizes
 from unisono.sim.outcome import Depth, Effort, Outcome, Spans, Stretches, make_outcome
+from unisono.sim.sampling import FragmentSampler
 from unisono.sim.setup import Rules, entitlements, key_of, make_state, row_of, workload_maker
 from unisono.sim.trace import Trace
 
@@ -74,6 +75,7 @@ def simulate(
     checked: bool = False,
     seed: int = 0,
     clock: Callable[[], float] | None = None,
+    cpu_clock: Callable[[], float] | None = None,
     progress: Progress | None = None,
     complain: Callable[[str], None] | None = None,
     decides: Decides = plan,
@@ -81,13 +83,19 @@ def simulate(
     """Replay a trace under a policy; `checked` asks the auditor about every plan."""
     run = _Run(trace, nodes, rules, restarts or Restarts(), spans=spans, checked=checked)
     run.decides = decides
-    began = clock() if clock is not None else 0.0
+    clocks = [one or _no_time for one in (clock, cpu_clock)]
+    began = [one() for one in clocks]
     run.go(progress)
-    spent = clock() - began if clock is not None else 0.0
+    wall_s, cpu_s = (one() - first for one, first in zip(clocks, began, strict=True))
     never = run.why_never()
     if never and complain is not None:
         complain(never)
-    return run.outcome(seed, spent)
+    effort = Effort(decisions=run.decisions, passes=run.passes, wall_s=wall_s, cpu_s=cpu_s)
+    return run.outcome(seed, effort)
+
+
+def _no_time() -> float:
+    return 0.0
 
 
 class _Run:
@@ -122,7 +130,7 @@ class _Run:
         self._checked = checked
         self._spans = spans
         self._row_of_node = {node.name: row for row, node in enumerate(nodes)}
-        self._make = workload_maker(trace, nodes)
+        self._make = workload_maker(trace, nodes, self.state.policy.turns)
         self._run_s: list[float] = trace.run.tolist()
         self._job_cpu: list[int] = trace.job_cpu.tolist()
         self._job_gpu: list[int] = trace.job_gpu_milli.tolist()
@@ -133,6 +141,8 @@ class _Run:
         self._ends: list[tuple[float, int, int]] = []  # time, attempt, row
         self._used_cpu = 0
         self._used_gpu = 0
+        has_gpus = capacity_of(nodes).gpu_milli > 0
+        self._sampler = FragmentSampler(trace, nodes) if has_gpus else None
 
     def go(self, progress: Progress | None) -> None:
         """Let everything happen."""
@@ -184,6 +194,8 @@ class _Run:
         log.running.append(len(self._since))
         log.cpu.append(self._used_cpu)
         log.gpu_milli.append(self._used_gpu)
+        if self._sampler is not None:
+            self._sampler.look(self.state, now)
 
     def _start(self, admit: Admit, now: float) -> None:
         row = row_of(admit.workload)
@@ -244,7 +256,7 @@ class _Run:
         why = f": {message_of(found)}" if found is not None else ""
         return f"{left.shape[0]:,} jobs never started; job {self.trace.name_of(first)}{why}"
 
-    def outcome(self, seed: int, spent: float) -> Outcome:
+    def outcome(self, seed: int, effort: Effort) -> Outcome:
         """Return everything as columns."""
         log = self.log
         spans = None
@@ -283,5 +295,6 @@ class _Run:
             entitlement=entitlements(self.trace),
             seed=seed,
             spans=spans,
-            effort=Effort(decisions=self.decisions, passes=self.passes, wall_s=spent),
+            fragments=self._sampler.found() if self._sampler is not None else None,
+            effort=effort,
         )

@@ -38,11 +38,13 @@ from unisono.engine.model.queue import (
 )
 from unisono.engine.model.resources import Amounts, amounts, is_gpu
 from unisono.engine.model.selection import LabelSelector, Requirement
-from unisono.engine.model.snapshot import Namespace
+from unisono.engine.model.snapshot import Namespace, Snapshot
+from unisono.engine.model.turns import Turns, Weights
 from unisono.engine.model.workload import PodSet, Workload
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 from unisono.sim.clusters import GPU, MIB, MODEL
+from unisono.sim.layout import set_up, turns_of, with_accounts
 from unisono.sim.trace import FloatArray, Trace
 
 NAMESPACE = "sim"
@@ -61,11 +63,14 @@ class Rules(msgspec.Struct, frozen=True):
     strict: bool = False  # nobody overtakes
     apart: bool = False  # a ClusterQueue for every queue of the trace
     preemption: PreemptionRules = PreemptionRules()
+    layout: Snapshot | None = None  # queues that somebody wrote down, instead of these
 
 
 def _policies() -> dict[str, Rules]:
     easy, all_dates = Backfill(dates=1), Backfill()
     fair = Policy(fair_sharing=FairSharing())
+    # What each user had lately counts most; whoever waits long enough gets there all the same.
+    turns = Turns(weights=Weights(fair_share=10_000, age=1_000))
     known = (
         Rules("fifo", "first come, first served; nobody overtakes", strict=True),
         Rules("best-effort", "whoever fits starts; nobody has a date"),
@@ -89,6 +94,19 @@ def _policies() -> dict[str, Rules]:
             Policy(backfill=msgspec.structs.replace(easy, shortest_first=True)),
         ),
         Rules("conservative", "everybody who waits has a date", Policy(backfill=all_dates)),
+        Rules(
+            "multifactor", "fair share of users and age say whose turn it is", Policy(turns=turns)
+        ),
+        Rules(
+            "multifactor+easy",
+            "the same, and the first that waits has a date",
+            Policy(turns=turns, backfill=easy),
+        ),
+        Rules(
+            "multifactor+conservative",
+            "the same, and everybody who waits has a date",
+            Policy(turns=turns, backfill=all_dates),
+        ),
     )
     return {rules.name: rules for rules in known}
 
@@ -106,11 +124,29 @@ def entitlements(trace: Trace) -> FloatArray:
 
 def make_state(nodes: tuple[Node, ...], rules: Rules, trace: Trace) -> ClusterState:
     """Return a cluster on which nothing runs."""
-    state = ClusterState(rules.policy)
-    state.apply(changes.FlavorSet(Flavor(name=_FLAVOR)))
+    state = ClusterState(policy_for(rules, trace))
     state.apply(changes.NamespaceSet(Namespace(NAMESPACE)))
     for node in nodes:
         state.apply(changes.NodeSet(node))
+    if rules.layout is not None:
+        set_up(state, rules.layout, rules.name, trace, _doors(trace))
+    else:
+        _lay_out(state, nodes, rules, trace)
+    state.refresh()
+    return state
+
+
+def policy_for(rules: Rules, trace: Trace) -> Policy:
+    """Return what the engine is told, with accounts for those who bring jobs."""
+    turns = rules.policy.turns
+    if turns is None:
+        return rules.policy
+    return msgspec.structs.replace(rules.policy, turns=with_accounts(turns, trace, _doors(trace)))
+
+
+def _lay_out(state: ClusterState, nodes: tuple[Node, ...], rules: Rules, trace: Trace) -> None:
+    """Divide the cluster among the queues of the trace, or give it to all of them together."""
+    state.apply(changes.FlavorSet(Flavor(name=_FLAVOR)))
     whole = _whole(nodes, trace)
     if rules.apart:
         state.apply(changes.CohortSet(Cohort(name=_COHORT)))
@@ -122,8 +158,10 @@ def make_state(nodes: tuple[Node, ...], rules: Rules, trace: Trace) -> ClusterSt
     for number in range(len(trace.queues)):
         owner = QueueName(f"q{number if rules.apart else 0}")
         state.apply(changes.LocalQueueSet(LocalQueue(key=local_queue(number), queue=owner)))
-    state.refresh()
-    return state
+
+
+def _doors(trace: Trace) -> list[LocalQueueKey]:
+    return [local_queue(number) for number in range(len(trace.queues))]
 
 
 def local_queue(number: int) -> LocalQueueKey:
@@ -162,7 +200,9 @@ def _cluster_queue(
     )
 
 
-def workload_maker(trace: Trace, nodes: tuple[Node, ...]) -> Callable[[int], Workload]:
+def workload_maker(
+    trace: Trace, nodes: tuple[Node, ...], turns: Turns | None = None
+) -> Callable[[int], Workload]:
     """Return what makes the workload of a row; rows that ask for the same share their pod sets.
 
     What no node of the cluster lists (CPUs of `64x{gpu=8}`) is not asked for: nobody described it.
@@ -188,6 +228,7 @@ def workload_maker(trace: Trace, nodes: tuple[Node, ...]) -> Callable[[int], Wor
     priority = trace.priority.tolist()
     queue = [local_queue(number) for number in range(len(trace.queues))]
     queues = [queue[number] for number in trace.queue.tolist()]
+    whose = turns_of(trace, turns)
 
     def make(row: int) -> Workload:
         return Workload(
@@ -198,6 +239,7 @@ def workload_maker(trace: Trace, nodes: tuple[Node, ...]) -> Callable[[int], Wor
             priority=priority[row],
             created_at=Instant(submit[row]),
             time_limit_ms=limit[row],
+            turn=whose[row],
         )
 
     return make

@@ -1,6 +1,8 @@
 """`unisono sim VERB`: what a cluster would do, in virtual time.
 
 replay     `sim run`: traces through the engine, under one or several policies
+compare    `sim compare`: policies of one's own, over several seeds
+policies   which policies: by name, or by file
 trace      `sim trace`: what a trace holds, and traces to files
 source     options that say which trace to take
 cluster    where to simulate: shapes, inventories, manifests
@@ -11,14 +13,15 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from unisono.cli.sim import replay, show, trace
+from unisono.cli.sim import compare, replay, show, trace
 from unisono.kinds.overriding import override
 
-VERBS = (replay, trace, show)
+VERBS = (replay, compare, trace, show)
 
 EPILOG = """\
 examples:
   unisono sim --trace KTH-SP2.swf.gz --policy fifo,easy,conservative --html out.html
+  unisono sim compare now.yaml proposed.yaml --trace may.jsonl --nodes nodes.yaml
   unisono sim trace KTH-SP2.swf.gz
   unisono sim trace gpu:jobs=10000,load=0.9 --cluster 1000x{gpu=8}
   unisono sim trace jobs.csv --map submit=submit_time,run=duration,gpus=gpu_request

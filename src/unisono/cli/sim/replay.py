@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unisono.cli.sim.policies import POLICY_WORDS, policies_of
 from unisono.cli.sim.show import add_showing, show
 from unisono.cli.sim.source import TRACES, add_reading, trace_of, traces_of
 
@@ -22,6 +23,7 @@ HELP = "replay a trace under policies, side by side"
 DESCRIPTION = f"""\
 Replay a trace in virtual time through the engine that also decides live: quota, nodes and all.
 
+{POLICY_WORDS}
 {TRACES}
 Without --nodes a trace that says how many processors it ran on gets as many nodes of one CPU.
 
@@ -36,6 +38,17 @@ MOST_DRAWN = 60_000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
+    parser.add_argument(
+        "--policy",
+        default="easy",
+        metavar="POLICY,…",
+        help="which policies, the first being what others are compared with; list: show them",
+    )
+    add_replaying(parser, seeds=1)
+
+
+def add_replaying(parser: argparse.ArgumentParser, *, seeds: int) -> None:
+    """Add what every verb that replays a trace has in common."""
     parser.add_argument("--trace", metavar="TRACE", help="what to replay")
     parser.add_argument(
         "--nodes",
@@ -46,18 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a shape (4xg6e.48xlarge, 100x{cpu=1}), an inventory (CSV) or Node manifests",
     )
     parser.add_argument(
-        "--policy",
-        default="easy",
-        metavar="NAME,…",
-        help="which policies, the first being what others are compared with; list: show them",
-    )
-    parser.add_argument(
         "--seeds",
         type=int,
-        default=1,
+        default=seeds,
         metavar="N",
         help="replay N traces and say which differences are more than luck: a generator's with N "
-        "seeds, a file's with arrivals moved by up to 30 s",
+        f"seeds, a file's with arrivals moved by up to 30 s (default: {seeds})",
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="only the first jobs of the trace")
     parser.add_argument("--perfect", action="store_true", help="requests are the true run times")
@@ -90,17 +97,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Replay and compare."""
-    from unisono.engine.model.errors import InvalidManifest
-    from unisono.sim.setup import POLICIES
-
     if arguments.policy == "list":
         from unisono.cli.tables import table
+        from unisono.sim.setup import POLICIES
 
         print(table(["POLICY", "WHAT IT DOES"], [[r.name, r.about] for r in POLICIES.values()]))
         return 0
+    names = [name.strip() for name in arguments.policy.split(",") if name.strip()]
+    return replay(policies_of(names), arguments)
+
+
+def replay(chosen: list[Rules], arguments: argparse.Namespace) -> int:
+    """Replay the trace under every policy, and show what came of it."""
+    from unisono.engine.model.errors import InvalidManifest
+
     if not arguments.trace:
-        raise InvalidManifest("--trace", "is missing; `unisono sim run --help` shows examples")
-    chosen = _policies(arguments.policy, POLICIES)
+        raise InvalidManifest("--trace", "is missing; `unisono sim --help` shows examples")
     if arguments.fill:
         message = "is for `unisono sim trace`: jobs that never end would leave nothing to replay"
         raise InvalidManifest("--fill", message)
@@ -118,17 +130,6 @@ def run(arguments: argparse.Namespace) -> int:
         _save(outcomes, Path(arguments.save))
     show(outcomes, arguments)
     return 0
-
-
-def _policies(text: str, known: dict[str, Rules]) -> list[Rules]:
-    from unisono.engine.model.errors import InvalidManifest
-
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    for name in names:
-        if name not in known:
-            message = f'there is no policy "{name}"; there are {", ".join(known)}'
-            raise InvalidManifest("--policy", message)
-    return [known[name] for name in dict.fromkeys(names)]
 
 
 def _traces(arguments: argparse.Namespace) -> list[tuple[int, Trace]]:
@@ -179,7 +180,7 @@ def _replay(
     *,
     is_one: bool,
 ) -> Outcome:
-    from unisono.cli.clock import cpu_seconds
+    from unisono.cli.clock import RealClock, cpu_seconds
     from unisono.engine.cycle import plan
     from unisono.sim.loop import Restarts, simulate
 
@@ -197,7 +198,8 @@ def _replay(
         spans=bool(arguments.html or arguments.save) and int(trace.pods.sum()) <= MOST_DRAWN,
         checked=arguments.audit,
         seed=seed,
-        clock=cpu_seconds,
+        clock=RealClock().monotonic,
+        cpu_clock=cpu_seconds,
         progress=_progress(rules.name),
         complain=lambda text: print(f"{rules.name}: {text}", file=sys.stderr),
         decides=decides,

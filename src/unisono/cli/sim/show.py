@@ -51,7 +51,10 @@ def show(outcomes: Sequence[Outcome], arguments: argparse.Namespace) -> None:
     if arguments.output == "json":
         import msgspec
 
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
+        from unisono.sim.report import report
+
+        told = msgspec.json.encode(report(outcomes, found))
+        sys.stdout.buffer.write(msgspec.json.format(told) + b"\n")
     else:
         print(table_of(found))
 

@@ -1,0 +1,78 @@
+"""How fragmented GPUs are while a simulation runs: looked at now and then."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unisono.engine.model.names import CPU
+from unisono.engine.model.node import Node
+from unisono.engine.model.resources import is_gpu, share_of
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.devices import rooms
+from unisono.engine.state.node_table import Rows
+from unisono.sim.clusters import MODEL
+from unisono.sim.fragments import fragmentation, typical_pods
+from unisono.sim.outcome import Fragments
+from unisono.sim.trace import WHOLE_GPU, IntArray, Trace
+
+# A mean over time does not get better with more of them, and each costs nodes times shapes.
+MOST_SAMPLES = 256
+_PLENTY = np.iinfo(np.int64).max
+
+
+class FragmentSampler:
+    """Looks at the nodes after every so many-th pass."""
+
+    def __init__(self, trace: Trace, nodes: tuple[Node, ...]) -> None:
+        self._shapes = typical_pods(trace)
+        self._models = {str(node.name): dict(node.labels).get(MODEL, "") for node in nodes}
+        # Every job comes and goes, and both make a pass.
+        self._every = max(1, 2 * len(trace) // MOST_SAMPLES)
+        self._passes = 0
+        self._time: list[float] = []
+        self._fragmented: list[float] = []
+        self._idle: list[float] = []
+
+    def look(self, state: ClusterState, now: float) -> None:
+        """Look, if it is time to."""
+        self._passes += 1
+        if self._passes % self._every != 1 and self._every > 1:
+            return
+        table = state.floor.table
+        rows = np.array([*table.row_of.values()], np.intp)
+        cpu = table.column(CPU)
+        free = _gpu_free(state, rows)
+        found = fragmentation(
+            self._shapes,
+            cpu_free=np.full(len(rows), _PLENTY) if cpu is None else table.free[cpu, rows],
+            gpu_free=free,
+            models=[self._models[str(name)] for name in table.row_of],
+        )
+        self._time.append(now)
+        self._fragmented.append(float(found.sum()))
+        self._idle.append(float(free.sum()))
+
+    def found(self) -> Fragments:
+        """Return what was seen."""
+        return Fragments(
+            time=np.array(self._time),
+            fragmented=np.array(self._fragmented),
+            idle=np.array(self._idle),
+        )
+
+
+def _gpu_free(state: ClusterState, rows: Rows) -> IntArray:
+    """Return what is free on every device, in thousandths: a row a node, a column a device."""
+    table = state.floor.table
+    parts = []
+    for resource, column in table.resources.items():
+        if not is_gpu(resource):
+            continue
+        shared = table.devices.get(share_of(resource))
+        if shared is not None:
+            parts.append(rooms(table.free, shared, rows))
+        else:
+            most = int(table.allocatable[column].max(initial=0))
+            whole = table.free[column, rows][:, None]
+            parts.append(np.where(np.arange(most) < whole, WHOLE_GPU, 0))
+    return np.concatenate(parts, axis=1) if parts else np.zeros((len(rows), 0), np.int64)
