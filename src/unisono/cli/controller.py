@@ -49,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "--listen",
-        type=_address,
+        type=address,
         default=("127.0.0.1", 0),
         metavar="HOST:PORT",
         help="serve /healthz, /readyz and /metrics there (default: 127.0.0.1 and any free port)",
@@ -131,7 +131,8 @@ def _settings(path: Path | None) -> Settings:
     return DEFAULTS if path is None else policy_of(str(path)).settings
 
 
-def _address(text: str) -> tuple[str, int]:
+def address(text: str) -> tuple[str, int]:
+    """Read HOST:PORT."""
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > _LAST_PORT:
         raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT")

@@ -61,7 +61,7 @@ def asked(arguments: argparse.Namespace, work: Work) -> int:
     import asyncio
 
     with in_plain_words():
-        access = _access(arguments)
+        access = access_of(arguments)
         return asyncio.run(_connected(access, arguments, work))
 
 
@@ -82,7 +82,8 @@ async def _connected(access: Access, arguments: argparse.Namespace, work: Work) 
         return await work(client.variant(most_tries=1), arguments)
 
 
-def _access(arguments: argparse.Namespace) -> Access:
+def access_of(arguments: argparse.Namespace) -> Access:
+    """Return which cluster is meant; see above."""
     from unisono.kube.config import find_access
 
     if arguments.kubeconfig is not None:

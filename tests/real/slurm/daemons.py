@@ -76,7 +76,7 @@ class Shape:
     cpus: int = 32
     memory_mib: int = 262_144
     gpus: int = 8
-    prefix: str = "g"
+    prefix: str = "g-"
     partitions: Sequence[str] = (PARTITION,)
     lines: Sequence[str] = ()
     scheduler: str = _SCHEDULER

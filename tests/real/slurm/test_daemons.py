@@ -26,7 +26,7 @@ def test_a_gang_runs_on_four_nodes_with_its_gpus(slurm: Slurm) -> None:
     number = slurm.submit("-N4", "--gres=gpu:8", script="srun sleep 1")
     slurm.until("the gang", number, "RUNNING")
     shown = slurm("scontrol", "-d", "show", "job", str(number))
-    assert "Nodes=g[1-4]" in shown
+    assert "Nodes=g-[1-4]" in shown
     assert "GRES=gpu:a100:8(IDX:0-7)" in shown
     assert slurm.until("the gang", number, "COMPLETED", "FAILED") == "COMPLETED"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from types import ModuleType
 
-from unisono.cli.slurm import importing
+from unisono.cli.slurm import bridging, importing, installing
 
 # Modules with NAME, HELP, DESCRIPTION, add_arguments and run.
-VERBS: tuple[ModuleType, ...] = (importing,)
+VERBS: tuple[ModuleType, ...] = (importing, bridging, installing)
 
 EPILOG = """\
 examples:

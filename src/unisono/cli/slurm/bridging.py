@@ -1,0 +1,149 @@
+"""`unisono slurm bridge`: one ledger for a real Slurm and a Kubernetes cluster."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unisono.cli.slurm.sides import add_sides, programs_of, settings_of
+
+if TYPE_CHECKING:  # loading them takes longer than answering --help
+    from unisono.cli.clock import RealClock
+    from unisono.cli.journal import Journal
+    from unisono.kube.config import Access
+
+SOCKET = Path("/run/unisono/slurm.sock")
+
+NAME = "bridge"
+HELP = "reserve whole gangs in Kubernetes before a real Slurm starts them"
+DESCRIPTION = """\
+Reserve the nodes of every Slurm job in Kubernetes, as a whole gang, before Slurm starts it, and
+give them back when it ends. Run it beside slurmctld, as SlurmUser or root; `unisono slurm install`
+writes what Slurm needs for that.
+
+examples:
+  unisono slurm bridge --kubeconfig ~/.kube/config
+  unisono slurm bridge --data-dir /tmp/try --listen 127.0.0.1:9321 --log text
+  unisono slurm bridge --placeholders --features        Slurm orders jobs by itself (stage, check)
+"""
+
+
+def add_arguments(one: argparse.ArgumentParser) -> None:
+    """Describe the arguments."""
+    from unisono.cli.controller import address
+
+    add_sides(one)
+    one.add_argument(
+        "--socket",
+        type=Path,
+        default=SOCKET,
+        metavar="PATH",
+        help=f"where Slurm's hooks ask (default: {SOCKET})",
+    )
+    one.add_argument(
+        "--bind-timeout",
+        type=float,
+        default=60.0,
+        metavar="S",
+        help="a job that has nodes must have its pods within so many seconds (default: 60)",
+    )
+    one.add_argument(
+        "--start-timeout",
+        type=float,
+        default=60.0,
+        metavar="S",
+        help="a released job must have its nodes within so many seconds (default: 60)",
+    )
+    one.add_argument(
+        "--check-timeout",
+        type=float,
+        default=10.0,
+        metavar="S",
+        help="how long PrologSlurmctld waits for nodes that Slurm chose by itself (default: 10)",
+    )
+    one.add_argument(
+        "--no-node-sync",
+        action="store_true",
+        help="do not drain and resume nodes of Slurm as Kubernetes' come and go",
+    )
+    one.add_argument(
+        "--features", action="store_true", help="keep a feature gpu_avail:N on every node of Slurm"
+    )
+    one.add_argument(
+        "--placeholders",
+        action="store_true",
+        help="occupy GPUs in Slurm that pods of others have (when Slurm orders jobs itself)",
+    )
+    one.add_argument(
+        "--listen",
+        type=address,
+        default=("127.0.0.1", 0),
+        metavar="HOST:PORT",
+        help="serve /healthz and /metrics there (default: 127.0.0.1 and any free port)",
+    )
+    one.add_argument("--log", choices=("json", "text"), default="json", help="how to log")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run until told to stop."""
+    from unisono.cli.clock import RealClock
+    from unisono.cli.journal import Journal
+    from unisono.cli.reach import access_of, in_plain_words
+
+    with in_plain_words():
+        clock = RealClock()
+        journal = Journal(sys.stderr, clock.now, arguments.log)
+        asyncio.run(_bridge(arguments, access_of(arguments), clock, journal))
+    return 0
+
+
+class _Stopped(Exception):
+    """We were told to end."""
+
+
+async def _bridge(
+    arguments: argparse.Namespace, access: Access, clock: RealClock, journal: Journal
+) -> None:
+    from unisono.cli.ids import chance, new_uid
+    from unisono.cli.probes import Page, probes
+    from unisono.cli.slurm.figures import lines_of
+    from unisono.kube.clock import guarded
+    from unisono.kube.connect import connected
+    from unisono.slurm.bridge.daemon import Bridge, Choices
+    from unisono.slurm.bridge.decide import Terms
+
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    programs = programs_of(arguments)
+    choices = Choices(
+        settings=await settings_of(arguments, programs),
+        socket=arguments.socket,
+        terms=Terms(bind_s=arguments.bind_timeout, start_s=arguments.start_timeout),
+        check_s=arguments.check_timeout,
+        syncs_nodes=not arguments.no_node_sync,
+        has_features=arguments.features,
+        has_placeholders=arguments.placeholders,
+    )
+    async with connected(access, clock=clock, chance=chance(), ids=new_uid) as client:
+        bridge = Bridge(programs, client, choices, clock=clock, chance=chance(), tell=journal.info)
+        pages = {
+            "/healthz": lambda: Page(200, "ok\n"),
+            "/metrics": lambda: Page(200, "".join(lines_of(bridge.figures))),
+        }
+        host, port = arguments.listen
+        async with probes(host, port, pages) as address:
+            journal.info("starting", cluster=choices.settings.cluster, address=address)
+            with contextlib.suppress(_Stopped):
+                await guarded(_end_on(stop), bridge.run())
+    journal.info("stopped")
+
+
+async def _end_on(stop: asyncio.Event) -> None:
+    await stop.wait()
+    raise _Stopped

@@ -1,0 +1,78 @@
+"""Options that say which Slurm and which cluster are meant, and both of them, looked at once."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # loading the client takes longer than answering --help
+    from unisono.kube.client import Client
+    from unisono.slurm.belief import Belief
+    from unisono.slurm.bridge.gang import Settings
+    from unisono.slurm.bridge.truth import Truth
+    from unisono.slurm.programs import Programs
+
+
+def add_sides(one: argparse.ArgumentParser) -> None:
+    """Describe the options."""
+    one.add_argument(
+        "--conf", type=Path, metavar="FILE", help="slurm.conf (default: SLURM_CONF, else Slurm's)"
+    )
+    one.add_argument(
+        "--cluster", default="", metavar="NAME", help="the name of the Slurm (default: it is asked)"
+    )
+    one.add_argument(
+        "-n", "--namespace", default="slurm", metavar="NS", help="of gangs (default: slurm)"
+    )
+    one.add_argument(
+        "--gpu",
+        default="nvidia.com/gpu",
+        metavar="RESOURCE",
+        help="what Kubernetes calls Slurm's gres/gpu (default: nvidia.com/gpu)",
+    )
+    one.add_argument("--data-dir", type=Path, metavar="DIR", help="the instance of `unisono up`")
+    one.add_argument("--kubeconfig", type=Path, metavar="FILE", help="another cluster")
+    one.add_argument("--context", default="", metavar="NAME", help="which one in the kubeconfig")
+
+
+def programs_of(arguments: argparse.Namespace) -> Programs:
+    """Return the programs of the Slurm that is meant."""
+    from unisono.slurm.programs import Programs
+
+    return Programs(arguments.conf)
+
+
+async def settings_of(arguments: argparse.Namespace, programs: Programs) -> Settings:
+    """Return how gangs are made there."""
+    from unisono.slurm.belief import cluster_name
+    from unisono.slurm.bridge.gang import Settings
+
+    return Settings(
+        cluster=arguments.cluster or await cluster_name(programs),
+        namespace=arguments.namespace,
+        gpu=arguments.gpu,
+    )
+
+
+async def both(
+    client: Client, arguments: argparse.Namespace, programs: Programs
+) -> tuple[Belief, Truth, Settings]:
+    """Look at both sides, once."""
+    from unisono.kube.mapping import POD
+    from unisono.slurm.belief import Belief, read_jobs, read_nodes
+    from unisono.slurm.bridge.apply import JOB, WORKLOAD
+    from unisono.slurm.bridge.daemon import NODE
+    from unisono.slurm.bridge.truth import truth_of
+
+    settings = await settings_of(arguments, programs)
+    belief = Belief(await read_jobs(programs), await read_nodes(programs))
+    truth = truth_of(
+        jobs=(await client.list(JOB, settings.namespace)).items,
+        workloads=(await client.list(WORKLOAD, settings.namespace)).items,
+        pods=(await client.list(POD)).items,
+        nodes=(await client.list(NODE)).items,
+        gpu=settings.gpu,
+        cluster=settings.cluster,
+    )
+    return belief, truth, settings

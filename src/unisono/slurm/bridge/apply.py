@@ -1,0 +1,223 @@
+"""Does what was decided: one call of Slurm or of the Kubernetes API after the other.
+
+Every action may be repeated, and may find that it was done before. Order matters where two writes
+are needed: a job is pinned before it is released, and a gang is let go only after Slurm has left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from unisono.kube.client import Client
+from unisono.kube.mapping import POD, Kind
+from unisono.kube.trouble import AlreadyExists, Conflict, NotFound
+from unisono.slurm.belief import Belief, SlurmJob
+from unisono.slurm.bridge import actions, gang
+from unisono.slurm.bridge.gang import Settings, gang_of, pin_of
+from unisono.slurm.bridge.marks import GATE, PINNED, PLACEHOLDER, Mark, read_mark
+from unisono.slurm.bridge.nodes import PLACEHOLDER_NAME
+from unisono.slurm.bridge.truth import Gang
+from unisono.slurm.programs import Programs
+
+Json = dict[str, Any]
+
+JOB = Kind("batch/v1", "Job")
+WORKLOAD = Kind("kueue.x-k8s.io/v1beta2", "Workload")
+LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue")
+
+
+class Hands:
+    """What carries actions out."""
+
+    def __init__(
+        self,
+        programs: Programs,
+        client: Client,
+        settings: Settings,
+        clock: Callable[[], float],
+        saw: Callable[[Json], None] = lambda obj: None,
+        hosts: Callable[[], Mapping[str, str]] = dict,
+    ) -> None:
+        """Act on a Slurm and on a cluster.
+
+        `saw` hears of every object that was written; `hosts` knows what Kubernetes calls the nodes
+        that Slurm calls differently.
+        """
+        self._hosts = hosts
+        self._saw = saw
+        self._slurm = programs
+        self._client = client
+        self._settings = settings
+        self._clock = clock
+
+    async def do(self, action: actions.Action, belief: Belief) -> None:
+        """Carry one action out."""
+        match action:
+            case actions.MakeGang(job, only, tries):
+                await self._make(job, belief, only, tries)
+            case actions.DropGang(dropped, _):
+                await self._drop(dropped)
+            case actions.Park(parked, until, _):
+                await self._park(parked, until)
+            case actions.Unpark(parked):
+                await self._activate(parked, is_active=True)
+            case actions.Start(job, reserved):
+                await self._start(job, reserved)
+            case actions.StartNow(job):
+                await self._update(job.key, "StartTime=now")
+            case actions.HoldBack(job, why):
+                await self._update(job.key, "Priority=0", _comment(job, GATE, why))
+            case actions.TakeBack(job, why):
+                await self._take_back(job, why)
+            case actions.Cancel(job, why):
+                await self._update(job.key, _comment(job, GATE, why))
+                await self._slurm("scancel", job.key)
+            case actions.Tell(job, why):
+                await self._update(job.key, _comment(job, GATE, why))
+            case actions.FreePod(pod):
+                await self._free(pod.name, pod.namespace, pod.uid)
+            case actions.Drain(node, why):
+                await self._slurm(
+                    "scontrol", "update", f"NodeName={node}", "State=DRAIN", f"Reason={why}"
+                )
+            case actions.Resume(node):
+                await self._slurm("scontrol", "update", f"NodeName={node}", "State=RESUME")
+            case actions.Label(node, features):
+                listed = ",".join(features)
+                both = (f"AvailableFeatures={listed}", f"ActiveFeatures={listed}")
+                await self._slurm("scontrol", "update", f"NodeName={node}", *both)
+            case actions.Occupy(node, gpus):
+                await self._occupy(node, gpus)
+            case actions.Vacate(job):
+                await self._slurm("scancel", job.key)
+
+    # ---- Slurm -------------------------------------------------------------------------------
+
+    async def _update(self, key: str, *fields: str) -> None:
+        await self._slurm("scontrol", "update", f"JobId={key}", *fields)
+
+    async def _start(self, job: SlurmJob, reserved: Gang) -> None:
+        """Pin and release; when that was is written first, so that somebody can take it back."""
+        annotations = {gang.RELEASED_AT: f"{self._clock():.3f}"}
+        await self._annotate(reserved, annotations)
+        want = {"want": ",".join(job.required)} if job.required and not job.restarts else {}
+        fields = [*pin_of(job, reserved.nodes), _comment(job, PINNED, "", **want)]
+        if job.restarts:
+            fields.append("StartTime=now")  # else Slurm waits until its credentials are old
+        await self._update(job.key, *fields)
+        await self._slurm("scontrol", "release", job.key)
+
+    async def own(self, job: SlurmJob, reserved: Gang) -> None:
+        """Mark a job that Slurm started by itself, and that has its reservation now."""
+        await self._annotate(reserved, {gang.RELEASED_AT: f"{self._clock():.3f}"})
+        await self._update(job.key, _comment(job, PINNED, ""))
+
+    async def pin(self, job: SlurmJob, reserved: Gang) -> None:
+        """Pin a job that Slurm itself will start."""
+        await self._annotate(reserved, {gang.RELEASED_AT: f"{self._clock():.3f}"})
+        await self._update(job.key, *pin_of(job, reserved.nodes), _comment(job, PINNED, ""))
+
+    async def _take_back(self, job: SlurmJob, why: str) -> None:
+        await self._update(job.key, _comment(job, GATE, why))
+        if job.can_requeue:
+            await self._slurm("scontrol", "requeuehold", job.key)
+        else:
+            await self._slurm("scancel", job.key)
+
+    async def _occupy(self, node: str, gpus: int) -> None:
+        """Submit a job that stands for pods of others; the gate lets it through by its name."""
+        said = await self._slurm(
+            "sbatch",
+            "--parsable",
+            f"--job-name={PLACEHOLDER_NAME}",
+            f"--nodelist={node}",
+            "--nodes=1",
+            "--ntasks=1",
+            "--mem=1",
+            f"--gres=gpu:{gpus}",
+            "--time=UNLIMITED",
+            "--no-requeue",
+            "--output=/dev/null",
+            stdin="#!/bin/sh\nexec sleep infinity\n",
+        )
+        number = said.strip().partition(";")[0]
+        mark = Mark(PLACEHOLDER, text=f"{gpus} GPUs of {node} are used by pods")
+        await self._update(number, f"AdminComment={mark.written()}")
+
+    # ---- Kubernetes --------------------------------------------------------------------------
+
+    async def _make(self, job: SlurmJob, belief: Belief, only: tuple[str, ...], tries: int) -> None:
+        queue = await self.queue_for(job)
+        made = gang_of(
+            job,
+            belief.nodes,
+            self._settings,
+            queue=gang.UNLIMITED if only else queue,
+            only=only or None,
+            hosts=self._hosts(),
+            tries=tries,
+        )
+        try:
+            self._saw(await self._client.create(made))
+        except AlreadyExists:
+            return  # made before a crash, or by a hook at the same time
+
+    async def queue_for(self, job: SlurmJob) -> str:
+        """Return the queue called like the partition, else `default`, else one without limits."""
+        for name in (job.partition.partition(",")[0].lower().replace("_", "-"), "default"):
+            try:
+                if name:
+                    await self._client.get(LOCAL_QUEUE, name, self._settings.namespace)
+                    return name
+            except NotFound:
+                continue
+        return gang.UNLIMITED
+
+    async def _drop(self, dropped: Gang) -> None:
+        namespace = self._settings.namespace
+        try:
+            if not dropped.is_deleted:
+                await self._client.delete(JOB, dropped.name, namespace, uid=dropped.uid)
+            changes = {"metadata": {"finalizers": None, "uid": dropped.uid}}
+            self._saw(await self._client.patch(JOB, dropped.name, namespace, changes))
+        except (NotFound, Conflict):
+            return  # gone, or another of its name: the next look tells
+
+    async def _park(self, parked: Gang, until: float) -> None:
+        annotations = {
+            gang.TRIES: str(parked.tries + 1),
+            gang.RETRY_AT: f"{until:.3f}",
+            gang.RELEASED_AT: None,
+        }
+        await self._annotate(parked, annotations)
+        await self._activate(parked, is_active=False)
+
+    async def _activate(self, one: Gang, *, is_active: bool) -> None:
+        if not one.workload:
+            return
+        try:
+            changes = {"spec": {"active": is_active}}
+            namespace = self._settings.namespace
+            self._saw(await self._client.patch(WORKLOAD, one.workload, namespace, changes))
+        except NotFound:
+            return
+
+    async def _annotate(
+        self, one: Gang, annotations: dict[str, str] | dict[str, str | None]
+    ) -> None:
+        changes = {"metadata": {"annotations": annotations}}
+        self._saw(await self._client.patch(JOB, one.name, self._settings.namespace, changes))
+
+    async def _free(self, name: str, namespace: str, uid: str) -> None:
+        try:
+            await self._client.delete(POD, name, namespace, uid=uid, grace_s=0)
+        except (NotFound, Conflict):
+            return
+
+
+def _comment(job: SlurmJob, stand: str, why: str, **words: str) -> str:
+    """Return the field that changes a job's mark; its words are kept."""
+    mark = read_mark(job.comment)
+    kept = {**mark.words, **words}
+    return f"AdminComment={Mark(stand, kept, why).written()}"

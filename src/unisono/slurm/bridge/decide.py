@@ -1,0 +1,229 @@
+"""What is to be done about a Slurm job and its gang: a pure table from both states to actions.
+
+    the job in Slurm        its gang               what is done
+    held by the gate        none                   a gang is made: it queues in Kubernetes
+                            waits                  the job says why
+                            whole                  pinned to the gang's nodes and released
+    pending, pinned         whole, the same nodes  nothing; after `start_s` it is held back, the
+                                                   gang parked, and tried again later
+                            anything else          held back
+    has nodes               whole, the same nodes  nothing: it runs
+                            preempted              requeued and held
+                            not whole in time      requeued and held: the deadlock's end
+                            deleted by somebody    cancelled
+                            none                   a gang is made for the nodes it has
+    over, or forgotten      any                    the gang goes
+
+Nothing is kept between two looks but what Slurm and Kubernetes keep, the job's mark and the gang's
+annotations, and since when a job has nodes without a whole gang (`Patience`), which whoever comes
+next counts anew. So the bridge may die between any two actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+
+import msgspec
+
+from unisono.slurm.belief import PENDING, Belief, SlurmJob
+from unisono.slurm.bridge.actions import (
+    Action,
+    Cancel,
+    DropGang,
+    FreePod,
+    HoldBack,
+    MakeGang,
+    Park,
+    Start,
+    StartNow,
+    TakeBack,
+    Tell,
+    Unpark,
+)
+from unisono.slurm.bridge.gang import shape_of
+from unisono.slurm.bridge.marks import GATE, HOLD, PINNED, PLACEHOLDER, Mark, read_mark
+from unisono.slurm.bridge.truth import Gang, Truth
+
+# While Slurm cleans up after a job it is pending already, and its nodes are not free yet.
+_CLEANING = "Cleaning"
+_BEGIN_TIME = "BeginTime"
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """How long the bridge waits for what."""
+
+    bind_s: float = 60.0  # a job that has nodes must have a whole gang by then
+    start_s: float = 60.0  # a job that was released must have nodes by then
+    first_retry_s: float = 5.0
+    longest_retry_s: float = 300.0
+    tasks_ahead: int = 16  # tasks of one array that ask for a reservation at a time
+
+
+def retry_after(tries: int, terms: Terms) -> float:
+    """Return how long a gang is parked after so many tries: twice as long each time, bounded.
+
+    >>> [retry_after(tries, Terms()) for tries in (0, 1, 2, 20)]
+    [5.0, 10.0, 20.0, 300.0]
+    """
+    return min(terms.longest_retry_s, terms.first_retry_s * 2.0 ** min(tries, 30))
+
+
+class Patience:
+    """Since when jobs have nodes without a whole gang."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._since: dict[str, float] = {}
+
+    def waited(self, key: str, now: float) -> float:
+        """Return how long ago this was first seen."""
+        return now - self._since.setdefault(key, now)
+
+    def forget(self, key: str) -> None:
+        """All is well with it."""
+        self._since.pop(key, None)
+
+    def keep(self, keys: Container[str]) -> None:
+        """Forget all others."""
+        self._since = {key: at for key, at in self._since.items() if key in keys}
+
+
+def decide(
+    belief: Belief, truth: Truth, terms: Terms, patience: Patience, now: float
+) -> Iterator[Action]:
+    """Yield what is to be done now, jobs in the order in which Slurm lists them."""
+    patience.keep(belief.jobs)
+    for job in _in_turn(belief, truth, terms):
+        gang = truth.gangs.get(job.key)
+        mark = read_mark(job.comment)
+        if mark.stand == PLACEHOLDER:
+            continue
+        if job.state == PENDING:
+            yield from _pending(job, gang, mark, terms, now)
+        elif job.is_holding:
+            yield from _holding(job, gang, mark, terms, patience, now)
+        elif gang is not None:
+            yield DropGang(gang, f"its job is over ({job.state})")
+    for key, gang in truth.gangs.items():
+        if key not in belief.jobs:
+            yield DropGang(gang, "Slurm does not know its job")
+    yield from _free(belief, truth)
+
+
+def _in_turn(belief: Belief, truth: Truth, terms: Terms) -> Iterator[SlurmJob]:
+    """Yield all jobs, but of every array only as many waiting tasks as may soon start."""
+    ahead: dict[int, int] = {}
+    for job in belief.jobs.values():
+        if job.array and not job.is_over and not job.is_held:
+            ahead[job.array] = ahead.get(job.array, 0) + 1
+    for job in belief.jobs.values():
+        if not job.array or not job.is_held:
+            yield job
+            continue
+        most = min(job.most_at_once or terms.tasks_ahead, terms.tasks_ahead)
+        if job.key in truth.gangs or ahead.get(job.array, 0) < most:
+            ahead[job.array] = ahead.get(job.array, 0) + 1
+            yield job
+
+
+# ---- jobs that wait ----------------------------------------------------------------------------
+
+
+def _pending(
+    job: SlurmJob, gang: Gang | None, mark: Mark, terms: Terms, now: float
+) -> Iterator[Action]:
+    if job.reason == _CLEANING:
+        return
+    if job.is_held:
+        if mark.stand in (GATE, PINNED):
+            yield from _gated(job, gang, mark, now)
+        elif gang is not None:
+            yield DropGang(gang, "its job is held by its user or an administrator")
+    elif mark.stand == PINNED:
+        yield from _released(job, gang, terms, now)
+    elif mark.stand in (GATE, HOLD):
+        # Somebody got past the gate (job_submit.lua was away); it may not start like that.
+        yield HoldBack(job, "it was released without a reservation")
+
+
+def _gated(job: SlurmJob, gang: Gang | None, mark: Mark, now: float) -> Iterator[Action]:
+    """Get a reservation for a job that waits at the gate, and start it once there is one."""
+    if job.dependency or (job.eligible > now and job.restarts == 0):
+        if gang is not None:
+            yield DropGang(gang, "its job may not begin yet")
+        return
+    if gang is None:
+        yield MakeGang(job)
+    elif gang.is_deleted:
+        yield Cancel(job, "its gang was deleted")
+    elif gang.shape != shape_of(job) and not gang.released_at:
+        yield DropGang(gang, "its job asks for something else now")
+    elif not gang.is_active:
+        if now >= gang.retry_at:
+            yield Unpark(gang)
+    elif gang.is_whole:
+        yield Start(job, gang)
+    elif gang.why and gang.why != mark.text:
+        yield Tell(job, gang.why)
+
+
+def _released(job: SlurmJob, gang: Gang | None, terms: Terms, now: float) -> Iterator[Action]:
+    """Watch over a job that Slurm was told to start."""
+    if gang is None:
+        yield HoldBack(job, "its reservation is gone")
+    elif gang.is_deleted:
+        yield Cancel(job, "its gang was deleted")
+    elif not gang.is_whole:
+        yield HoldBack(job, "its reservation is not whole any more")
+    elif set(job.required) != set(gang.nodes):
+        yield HoldBack(job, "its reservation has moved to other nodes")
+    elif now - gang.released_at > terms.start_s:
+        why = f"Slurm did not start it within {terms.start_s:g} s ({job.reason})"
+        yield HoldBack(job, why)
+        yield Park(gang, now + retry_after(gang.tries, terms), why)
+    elif job.reason == _BEGIN_TIME and job.restarts:
+        yield StartNow(job)
+
+
+# ---- jobs that have nodes ----------------------------------------------------------------------
+
+
+def _holding(
+    job: SlurmJob, gang: Gang | None, mark: Mark, terms: Terms, patience: Patience, now: float
+) -> Iterator[Action]:
+    if job.state == "COMPLETING":
+        return
+    if gang is None:
+        yield MakeGang(job, only=job.on)
+        return
+    if gang.is_deleted:
+        yield Cancel(job, "its gang was deleted")
+        return
+    if gang.is_whole and set(gang.nodes) == set(job.on):
+        patience.forget(job.key)
+        return
+    if not mark.stand and job.state != "CONFIGURING":
+        return  # it ran before there was a bridge: the doctor speaks of it, but nobody ends it
+    waited = patience.waited(job.key, now)
+    if gang.is_evicted and gang.released_at:
+        yield TakeBack(job, "its reservation was taken by somebody with a higher claim")
+    elif gang.is_whole:
+        yield TakeBack(job, f"its reservation is on {','.join(gang.nodes)} now")
+    elif waited > terms.bind_s:
+        there = f"{len(gang.nodes)} of {gang.wanted} pods have a node"
+        why = f"it holds nodes in Slurm, but {there} after {terms.bind_s:g} s"
+        yield TakeBack(job, f"{why}; {gang.why}" if gang.why else why, is_deadlock=True)
+        yield Park(gang, now + retry_after(gang.tries, terms), why)
+
+
+# ---- pods that were told to leave --------------------------------------------------------------
+
+
+def _free(belief: Belief, truth: Truth) -> Iterator[Action]:
+    """Let pods go whose node Slurm has left; until then they keep others away from it."""
+    for pod in truth.pods:
+        if pod.is_bridged and pod.leaves:
+            job = belief.jobs.get(pod.job)
+            is_there = job is not None and (job.is_holding or job.reason == _CLEANING)
+            if not (is_there and job is not None and (pod.node in job.on or not job.on)):
+                yield FreePod(pod)

@@ -1,0 +1,112 @@
+"""What Slurm's hooks ask the bridge, over a socket beside slurmctld: one line in, one line out.
+
+| hook | asks | yes means |
+| --- | --- | --- |
+| `prolog` | may this job start on these nodes? (PrologSlurmctld: it is in CF) | it starts |
+| `stage` | has this job its reservation? (burst buffer stage-in: it waits) | it may start |
+| `epilog` | nothing: a job has ended | |
+| `submitted` | nothing: there is a new job | |
+
+Whoever asks and hears nothing takes that for a no.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from unisono.engine.model.errors import UnisonoError
+
+_MOST_BYTES = 65_536
+# How long somebody who has connected may take to ask.
+_PATIENCE_S = 5.0
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What a hook asks."""
+
+    hook: Literal["prolog", "stage", "epilog", "submitted"]
+    job: int = 0
+    array: int = 0
+    task: int | None = None
+    nodes: str = ""  # a host list
+
+    @property
+    def key(self) -> str:
+        """How the bridge calls the job."""
+        return (
+            f"{self.array}_{self.task}" if self.array and self.task is not None else str(self.job)
+        )
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What it hears."""
+
+    ok: bool
+    text: str = ""
+
+
+class CannotListen(UnisonoError):
+    """The socket is taken by another bridge, or its directory is missing."""
+
+
+Responds = Callable[[Question], Awaitable[Answer]]
+_decode = msgspec.json.Decoder(Question).decode
+
+
+@contextlib.asynccontextmanager
+async def listening(path: Path, respond: Responds) -> AsyncIterator[None]:
+    """Answer hooks while the block lasts; only our own user may ask."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError, TimeoutError):
+            try:
+                async with asyncio.timeout(_PATIENCE_S):
+                    line = await reader.readuntil(b"\n")
+                writer.write(msgspec.json.encode(await _answer(line, respond)) + b"\n")
+                await writer.drain()
+            except asyncio.LimitOverrunError:
+                pass  # no hook says that much
+            finally:
+                writer.close()
+
+    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    mask = os.umask(0o177)
+    try:
+        server = await asyncio.start_unix_server(answer, path, limit=_MOST_BYTES)
+    except OSError as error:
+        raise CannotListen(f"cannot listen at {path}: {error.strerror or error}") from error
+    finally:
+        os.umask(mask)
+    async with server:
+        yield
+    path.unlink(missing_ok=True)
+
+
+async def _answer(line: bytes, respond: Responds) -> Answer:
+    try:
+        question = _decode(line)
+    except msgspec.DecodeError as error:
+        return Answer(ok=False, text=f"not understood: {error}")
+    return await respond(question)
+
+
+async def ask(path: Path, question: Question, timeout_s: float) -> Answer:
+    """Ask as a hook does; nobody there is a no."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            reader, writer = await asyncio.open_unix_connection(path)
+            try:
+                writer.write(msgspec.json.encode(question) + b"\n")
+                return msgspec.json.decode(await reader.readline(), type=Answer)
+            finally:
+                writer.close()
+    except (OSError, TimeoutError, msgspec.DecodeError) as error:
+        return Answer(ok=False, text=f"the bridge does not answer: {error}")

@@ -1,0 +1,177 @@
+"""Where Slurm's belief and Kubernetes' truth part, each case with a name, numbers and a way out.
+
+| class | means |
+| --- | --- |
+| `over-belief` (M1) | Slurm believes more GPUs free on a node than Kubernetes has |
+| `phantom` (M2) | a job has nodes in Slurm, but not all of its pods have one |
+| `orphan` (M3) | pods of a job that Slurm does not run |
+| `state` (M4) | one of them would use a node, the other would not |
+| `double` (M5) | jobs together have more GPUs of a node than there are |
+| `deadlock` | a phantom that cannot be placed keeps others waiting who could run |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from unisono.slurm.belief import PENDING, Belief, SlurmJob
+from unisono.slurm.bridge.nodes import REASON, trouble_of
+from unisono.slurm.bridge.truth import Pod, Truth
+
+Sort = Literal["over-belief", "phantom", "orphan", "state", "double", "deadlock"]
+SORTS: tuple[Sort, ...] = ("over-belief", "phantom", "orphan", "state", "double", "deadlock")
+# Words of Slurm for a job that could run if nodes were free.
+_FOR_NODES = ("Resources", "Priority", "Nodes required", "ReqNodeNotAvail")
+
+
+class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that the two do not agree on."""
+
+    sort: Sort
+    node: str = ""
+    jobs: tuple[str, ...] = ()  # the first one is to blame
+    pods: tuple[str, ...] = ()  # as namespace/name
+    slurm: int = 0  # what Slurm counts
+    kubernetes: int = 0  # what Kubernetes counts
+    text: str = ""
+
+
+def mismatches(belief: Belief, truth: Truth, *, bind_s: float, now: float) -> list[Mismatch]:
+    """Compare both, worst first."""
+    phantoms = list(_phantoms(belief, truth, bind_s, now))
+    return [
+        *_deadlocks(belief, truth, phantoms),
+        *phantoms,
+        *_doubles(belief),
+        *_over_belief(belief, truth),
+        *_states(belief, truth),
+        *_orphans(belief, truth),
+    ]
+
+
+def pods_of(job: SlurmJob, truth: Truth) -> list[Pod]:
+    """Return the pods that stand for a job and stay."""
+    keys = {job.key, str(job.number)}
+    return [one for one in truth.pods if one.job in keys and not one.leaves and not one.is_ended]
+
+
+def _phantoms(belief: Belief, truth: Truth, bind_s: float, now: float) -> Iterator[Mismatch]:
+    for job in belief.jobs.values():
+        if job.state not in ("CONFIGURING", "RUNNING") or now - job.started <= bind_s:
+            continue
+        pods = pods_of(job, truth)
+        bound = {one.node for one in pods if one.node}
+        on = {name for name in job.on if name in truth.nodes}
+        if not pods and job.key not in truth.gangs and job.state == "RUNNING":
+            continue  # a job that runs beside Kubernetes, without any pods
+        if len(bound) < job.nodes or (on and not bound <= on):
+            yield Mismatch(
+                sort="phantom",
+                jobs=(job.key,),
+                node=",".join(job.on),
+                pods=tuple(f"{one.namespace}/{one.name}" for one in pods),
+                slurm=job.nodes,
+                kubernetes=len(bound & on if on else bound),
+                text=f"job {job.key} has had {job.nodes} nodes in Slurm for "
+                f"{now - job.started:.0f} s ({job.state}), but {len(bound)} of its pods have one",
+            )
+
+
+def _deadlocks(belief: Belief, truth: Truth, phantoms: list[Mismatch]) -> Iterator[Mismatch]:
+    """Name jobs that wait for nodes which a phantom holds although Kubernetes does not use them."""
+    for one in phantoms:
+        culprit = belief.jobs[one.jobs[0]]
+        if not all(truth.nodes[name].is_open for name in culprit.on if name in truth.nodes):
+            continue  # a lost node, not a quarrel
+        waiting = [
+            job.key
+            for job in belief.jobs.values()
+            if job.state == PENDING
+            and job.reason.startswith(_FOR_NODES)
+            and _wants_any(job, culprit, belief)
+        ]
+        if waiting:
+            yield Mismatch(
+                sort="deadlock",
+                node=",".join(culprit.on),
+                jobs=(culprit.key, *waiting),
+                pods=one.pods,
+                slurm=sum(held.gpus for held in culprit.held),
+                kubernetes=0,
+                text=f"job {culprit.key} holds {','.join(culprit.on)} in Slurm while its pods "
+                f"cannot start in Kubernetes; {', '.join(waiting)} wait for it, for ever",
+            )
+
+
+def _wants_any(job: SlurmJob, culprit: SlurmJob, belief: Belief) -> bool:
+    partitions = set(job.partition.split(","))
+    return any(belief.nodes[name].partitions & partitions for name in culprit.on)
+
+
+def _over_belief(belief: Belief, truth: Truth) -> Iterator[Mismatch]:
+    for name, node in sorted(belief.nodes.items()):
+        real = truth.nodes.get(name)
+        if real is None or not node.takes_jobs:
+            continue
+        free = node.gpus - node.gpus_used
+        if free > max(0, real.gpus_free):
+            yield Mismatch(
+                sort="over-belief",
+                node=name,
+                slurm=free,
+                kubernetes=real.gpus_free,
+                text=f"Slurm believes {free} GPUs free on {name}, Kubernetes has {real.gpus_free}",
+            )
+
+
+def _states(belief: Belief, truth: Truth) -> Iterator[Mismatch]:
+    for name, node in sorted(belief.nodes.items()):
+        trouble = trouble_of(truth.nodes.get(name))
+        if trouble and node.takes_jobs:
+            yield Mismatch(
+                sort="state", node=name, text=f"Slurm would use {name}, which is {trouble}"
+            )
+        elif not trouble and node.is_drained and node.reason.startswith(REASON):
+            yield Mismatch(
+                sort="state",
+                node=name,
+                text=f"{name} is drained in Slurm ({node.reason}) and fine in Kubernetes",
+            )
+
+
+def _doubles(belief: Belief) -> Iterator[Mismatch]:
+    for name, node in sorted(belief.nodes.items()):
+        on = [job for job in belief.jobs.values() if name in job.on]
+        used = sum(held.gpus for job in on for held in job.held if held.node == name)
+        if used > node.gpus:
+            newest = sorted(on, key=lambda job: (-job.started, -job.number))
+            yield Mismatch(
+                sort="double",
+                node=name,
+                jobs=tuple(job.key for job in newest),
+                slurm=used,
+                kubernetes=node.gpus,
+                text=f"jobs have {used} GPUs of the {node.gpus} on {name}",
+            )
+
+
+def _orphans(belief: Belief, truth: Truth) -> Iterator[Mismatch]:
+    by_number = {str(job.number): job for job in belief.jobs.values()}
+    lost: dict[str, list[Pod]] = {}
+    for pod in truth.pods:
+        job = belief.jobs.get(pod.job) or by_number.get(pod.job)
+        if pod.job and not pod.is_ended and (job is None or job.is_over):
+            lost.setdefault(pod.job, []).append(pod)
+    for key, pods in sorted(lost.items()):
+        known = belief.jobs.get(key) or by_number.get(key)
+        state = f"is over ({known.state})" if known is not None else "is unknown to Slurm"
+        yield Mismatch(
+            sort="orphan",
+            jobs=(key,),
+            pods=tuple(f"{one.namespace}/{one.name}" for one in pods),
+            kubernetes=len(pods),
+            text=f"{len(pods)} pods stand for job {key}, which {state}",
+        )

@@ -1,0 +1,90 @@
+"""Which nodes of Slurm to drain, resume, label and occupy, so that it believes what is true.
+
+Whoever drained a node is told by the reason: ours begin with `unisono:`, and only those are ever
+taken off. A node that an administrator drained is left alone, whatever Kubernetes says of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unisono.slurm.belief import Belief, SlurmJob, SlurmNode
+from unisono.slurm.bridge.actions import Action, Drain, Label, Occupy, Resume, Vacate
+from unisono.slurm.bridge.marks import PLACEHOLDER, read_mark
+from unisono.slurm.bridge.truth import KubeNode, Truth
+
+REASON = "unisono: "
+FEATURE = "gpu_avail:"
+PLACEHOLDER_NAME = "unisono-placeholder"
+
+
+def sync(
+    belief: Belief, truth: Truth, *, has_features: bool, has_placeholders: bool
+) -> Iterator[Action]:
+    """Yield what makes Slurm's nodes as Kubernetes' are."""
+    for name, node in sorted(belief.nodes.items()):
+        real = truth.nodes.get(name)
+        yield from _state(node, real)
+        if has_features and real is not None:
+            wanted = features_of(node, real)
+            if wanted != node.features:
+                yield Label(name, wanted)
+    if has_placeholders:
+        yield from _placeholders(belief, truth)
+
+
+def _state(node: SlurmNode, real: KubeNode | None) -> Iterator[Action]:
+    trouble = trouble_of(real)
+    if trouble and not node.is_drained:
+        yield Drain(node.name, f"{REASON}{trouble}")
+    elif not trouble and node.is_drained and node.reason.startswith(REASON):
+        yield Resume(node.name)
+
+
+def trouble_of(real: KubeNode | None) -> str:
+    """Return why nothing can start on a node of Kubernetes; empty if something can."""
+    if real is None:
+        return "Kubernetes has no such node"
+    if not real.is_ready:
+        return "not ready in Kubernetes"
+    return "cordoned in Kubernetes" if real.is_cordoned else ""
+
+
+def features_of(node: SlurmNode, real: KubeNode) -> tuple[str, ...]:
+    """Return a node's features with the number of free GPUs among them."""
+    others = tuple(one for one in node.features if not one.startswith(FEATURE))
+    return (*others, f"{FEATURE}{max(0, real.gpus_free)}") if real.gpus else others
+
+
+def foreign_gpus(truth: Truth) -> dict[str, int]:
+    """Return how many GPUs pods that stand for no Slurm job have, by node."""
+    found: dict[str, int] = {}
+    for pod in truth.pods:
+        if pod.gpus and pod.node in truth.nodes and not pod.is_ended and not pod.job:
+            found[pod.node] = found.get(pod.node, 0) + pod.gpus
+    return found
+
+
+def placeholders(belief: Belief) -> dict[str, list[SlurmJob]]:
+    """Return our own jobs that stand for pods of others, by node."""
+    found: dict[str, list[SlurmJob]] = {}
+    for job in belief.jobs.values():
+        if read_mark(job.comment).stand == PLACEHOLDER and not job.is_over:
+            for name in job.on or job.required:
+                found.setdefault(name, []).append(job)
+    return found
+
+
+def _placeholders(belief: Belief, truth: Truth) -> Iterator[Action]:
+    """Have exactly as many GPUs of every node occupied in Slurm as pods of others have."""
+    foreign, standing = foreign_gpus(truth), placeholders(belief)
+    for name in sorted({*foreign, *standing} & set(belief.nodes)):
+        wanted = min(foreign.get(name, 0), belief.nodes[name].gpus)
+        has = 0
+        for job in standing.get(name, []):
+            if has + job.gpus_per_node > wanted:
+                yield Vacate(job)
+            else:
+                has += job.gpus_per_node
+        if wanted > has:
+            yield Occupy(name, wanted - has)
