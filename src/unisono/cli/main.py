@@ -73,7 +73,7 @@ COMMANDS = (
     Command("crds", "unisono.cli.crds", "print our kinds as CustomResourceDefinitions"),
     Command("controller", "unisono.cli.controller", "run our controllers on a real cluster"),
     Command("install", "unisono.cli.install", "install them there; or print, or check"),
-    Command("slurm", "unisono.cli.slurm", "take over a Slurm's configuration"),
+    Command("slurm", "unisono.cli.slurm", "take over a Slurm, or work beside one"),
     Command("demo", "unisono.cli.demo", "tell a story about quota and preemption on examples"),
 )
 

@@ -194,7 +194,10 @@ def _jobs(each: Json) -> Iterator[SlurmJob]:
 
 
 def _job(each: Json, key: str, number: int, array: int) -> SlurmJob:
+    required = expand(_text(each.get("required_nodes")))
     nodes = max(1, _whole(each.get("node_count")))
+    if required and not _whole(each.get("max_nodes")):
+        nodes = len(required)  # Slurm's own guess counts one more
     per_node, gpu_type = _gpus(_text(each.get("tres_per_node")))
     per_job, type_of_job = _gpus(_text(each.get("tres_per_job")))
     per_task, type_of_task = _gpus(_text(each.get("tres_per_task")))
@@ -222,7 +225,7 @@ def _job(each: Json, key: str, number: int, array: int) -> SlurmJob:
         gpus_per_task=per_task,
         gpu_type=gpu_type or type_of_job or type_of_task,
         exclusive="none" in {word.lower() for word in _words(each.get("shared"))},
-        required=tuple(expand(_text(each.get("required_nodes")))),
+        required=tuple(required),
         excluded=tuple(expand(_text(each.get("excluded_nodes")))),
         features=_text(each.get("features")),
         dependency=_text(each.get("dependency")),

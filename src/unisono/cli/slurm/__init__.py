@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 from types import ModuleType
 
-from unisono.cli.slurm import bridging, importing, installing
+from unisono.cli.slurm import bridging, doctor, importing, installing, watching
 
 # Modules with NAME, HELP, DESCRIPTION, add_arguments and run.
-VERBS: tuple[ModuleType, ...] = (importing, bridging, installing)
+VERBS: tuple[ModuleType, ...] = (importing, bridging, installing, doctor, watching)
 
 EPILOG = """\
 examples:
   unisono slurm import slurm.conf --assoc hpc.cfg --qos qos.txt > hpc.yaml
   unisono decide -f hpc.yaml -f jobs.yaml
+  unisono slurm install && unisono slurm bridge
+  unisono slurm doctor --fix
 
 `unisono slurm VERB --help` says more about a verb.
 """

@@ -14,7 +14,7 @@ from unisono.kube.mapping import POD, Kind
 from unisono.kube.trouble import AlreadyExists, Conflict, NotFound
 from unisono.slurm.belief import Belief, SlurmJob
 from unisono.slurm.bridge import actions, gang
-from unisono.slurm.bridge.gang import Settings, gang_of, pin_of
+from unisono.slurm.bridge.gang import Settings, gang_of, pin_of, wanted_of
 from unisono.slurm.bridge.marks import GATE, PINNED, PLACEHOLDER, Mark, read_mark
 from unisono.slurm.bridge.nodes import PLACEHOLDER_NAME
 from unisono.slurm.bridge.truth import Gang
@@ -101,8 +101,7 @@ class Hands:
         """Pin and release; when that was is written first, so that somebody can take it back."""
         annotations = {gang.RELEASED_AT: f"{self._clock():.3f}"}
         await self._annotate(reserved, annotations)
-        want = {"want": ",".join(job.required)} if job.required and not job.restarts else {}
-        fields = [*pin_of(job, reserved.nodes), _comment(job, PINNED, "", **want)]
+        fields = [*pin_of(job, reserved.nodes), _pinned(job)]
         if job.restarts:
             fields.append("StartTime=now")  # else Slurm waits until its credentials are old
         await self._update(job.key, *fields)
@@ -111,12 +110,12 @@ class Hands:
     async def own(self, job: SlurmJob, reserved: Gang) -> None:
         """Mark a job that Slurm started by itself, and that has its reservation now."""
         await self._annotate(reserved, {gang.RELEASED_AT: f"{self._clock():.3f}"})
-        await self._update(job.key, _comment(job, PINNED, ""))
+        await self._update(job.key, _pinned(job))
 
     async def pin(self, job: SlurmJob, reserved: Gang) -> None:
         """Pin a job that Slurm itself will start."""
         await self._annotate(reserved, {gang.RELEASED_AT: f"{self._clock():.3f}"})
-        await self._update(job.key, *pin_of(job, reserved.nodes), _comment(job, PINNED, ""))
+        await self._update(job.key, *pin_of(job, reserved.nodes), _pinned(job))
 
     async def _take_back(self, job: SlurmJob, why: str) -> None:
         await self._update(job.key, _comment(job, GATE, why))
@@ -214,6 +213,11 @@ class Hands:
             await self._client.delete(POD, name, namespace, uid=uid, grace_s=0)
         except (NotFound, Conflict):
             return
+
+
+def _pinned(job: SlurmJob) -> str:
+    """Return the field that marks a job as pinned, and remembers which nodes its user named."""
+    return _comment(job, PINNED, "", want=",".join(wanted_of(job)))
 
 
 def _comment(job: SlurmJob, stand: str, why: str, **words: str) -> str:

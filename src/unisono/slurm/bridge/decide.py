@@ -40,7 +40,7 @@ from unisono.slurm.bridge.actions import (
     Tell,
     Unpark,
 )
-from unisono.slurm.bridge.gang import shape_of
+from unisono.slurm.bridge.gang import shape_of, wanted_of
 from unisono.slurm.bridge.marks import GATE, HOLD, PINNED, PLACEHOLDER, Mark, read_mark
 from unisono.slurm.bridge.truth import Gang, Truth
 
@@ -152,7 +152,12 @@ def _gated(job: SlurmJob, gang: Gang | None, mark: Mark, now: float) -> Iterator
         if gang is not None:
             yield DropGang(gang, "its job may not begin yet")
         return
-    if gang is None:
+    wanted = len(wanted_of(job))
+    if gang is None and 0 < wanted < job.nodes:
+        why = f"it names {wanted} of its {job.nodes} nodes; name all of them or none"
+        if mark.text != why:
+            yield Tell(job, why)
+    elif gang is None:
         yield MakeGang(job)
     elif gang.is_deleted:
         yield Cancel(job, "its gang was deleted")
@@ -177,12 +182,12 @@ def _released(job: SlurmJob, gang: Gang | None, terms: Terms, now: float) -> Ite
         yield HoldBack(job, "its reservation is not whole any more")
     elif set(job.required) != set(gang.nodes):
         yield HoldBack(job, "its reservation has moved to other nodes")
-    elif now - gang.released_at > terms.start_s:
+    elif job.reason == _BEGIN_TIME and job.restarts:
+        yield StartNow(job)
+    elif now - max(gang.released_at, job.submitted) > terms.start_s:  # a requeue submits it anew
         why = f"Slurm did not start it within {terms.start_s:g} s ({job.reason})"
         yield HoldBack(job, why)
         yield Park(gang, now + retry_after(gang.tries, terms), why)
-    elif job.reason == _BEGIN_TIME and job.restarts:
-        yield StartNow(job)
 
 
 # ---- jobs that have nodes ----------------------------------------------------------------------
@@ -201,6 +206,8 @@ def _holding(
         return
     if gang.is_whole and set(gang.nodes) == set(job.on):
         patience.forget(job.key)
+        if mark.stand and (more := _unreserved(job, gang)):
+            yield TakeBack(job, f"it has {more} that nobody reserved")
         return
     if not mark.stand and job.state != "CONFIGURING":
         return  # it ran before there was a bridge: the doctor speaks of it, but nobody ends it
@@ -214,6 +221,18 @@ def _holding(
         why = f"it holds nodes in Slurm, but {there} after {terms.bind_s:g} s"
         yield TakeBack(job, f"{why}; {gang.why}" if gang.why else why, is_deadlock=True)
         yield Park(gang, now + retry_after(gang.tries, terms), why)
+
+
+def _unreserved(job: SlurmJob, gang: Gang) -> str:
+    """Return what a job has on a node beyond what its pod there asked for."""
+    asked = {one.node: one for one in gang.pods if not one.leaves and not one.is_ended}
+    for held in job.held:
+        pod = asked[held.node]
+        if held.gpus > pod.gpus:
+            return f"{held.gpus - pod.gpus} GPUs on {held.node}"
+        if held.cpus * 1000 > pod.cpu_milli:
+            return f"{held.cpus - pod.cpu_milli // 1000} cores on {held.node}"
+    return ""
 
 
 # ---- pods that were told to leave --------------------------------------------------------------

@@ -22,7 +22,6 @@ JOB = f"{PREFIX}bridged-job"  # label: the key of the Slurm job
 CLUSTER = f"{PREFIX}bridged-cluster"  # label: which Slurm
 NAME = f"{PREFIX}bridged-name"  # annotation: the job's name, whatever is in it
 SHAPE = f"{PREFIX}bridged-shape"  # annotation: what was asked for when it was made
-WANTED = f"{PREFIX}bridged-nodes-wanted"  # annotation: nodes that the user named (-w)
 TRIES = f"{PREFIX}bridged-tries"  # annotation: how often it was taken back
 RETRY_AT = f"{PREFIX}bridged-retry-at"  # annotation: not before this second
 RELEASED_AT = f"{PREFIX}bridged-released-at"  # annotation: when Slurm was told to start it
@@ -173,6 +172,14 @@ def gang_of(
     }
 
 
+def wanted_of(job: SlurmJob) -> tuple[str, ...]:
+    """Return the nodes that the user named; once we have pinned a job, its mark remembers them."""
+    words = read_mark(job.comment).words
+    if "want" in words:
+        return tuple(filter(None, words["want"].split(",")))
+    return job.required
+
+
 def _annotations(job: SlurmJob, tries: int) -> dict[str, str]:
     mark = read_mark(job.comment)
     said = {
@@ -185,8 +192,7 @@ def _annotations(job: SlurmJob, tries: int) -> dict[str, str]:
         "time-limit": str(job.limit_minutes) if job.limit_minutes is not None else "",
     }
     kept = {f"{PREFIX}{word}": text for word, text in said.items() if text}
-    wanted = mark.words.get("want", ",".join(job.required))
-    return {**kept, NAME: job.name, SHAPE: shape_of(job), WANTED: wanted, TRIES: str(tries)}
+    return {**kept, NAME: job.name, SHAPE: shape_of(job), TRIES: str(tries)}
 
 
 def _container(each: Each, settings: Settings) -> Json:
@@ -209,8 +215,7 @@ def _affinity(
     only: Iterable[str] | None,
     hosts: Mapping[str, str],
 ) -> Json:
-    wanted = read_mark(job.comment).words.get("want", ",".join(job.required))
-    names = set(only) if only is not None else set(filter(None, wanted.split(",")))
+    names = set(only) if only is not None else set(wanted_of(job))
     fits = {name for name, one in nodes.items() if _may_hold(job, one)}
     if names:
         fits &= names

@@ -24,7 +24,7 @@ def sync(
     """Yield what makes Slurm's nodes as Kubernetes' are."""
     for name, node in sorted(belief.nodes.items()):
         real = truth.nodes.get(name)
-        yield from _state(node, real)
+        yield from state_of(node, real)
         if has_features and real is not None:
             wanted = features_of(node, real)
             if wanted != node.features:
@@ -33,7 +33,8 @@ def sync(
         yield from _placeholders(belief, truth)
 
 
-def _state(node: SlurmNode, real: KubeNode | None) -> Iterator[Action]:
+def state_of(node: SlurmNode, real: KubeNode | None) -> Iterator[Action]:
+    """Yield what makes a node take jobs if, and only if, Kubernetes would use it."""
     trouble = trouble_of(real)
     if trouble and not node.is_drained:
         yield Drain(node.name, f"{REASON}{trouble}")

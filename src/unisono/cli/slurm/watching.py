@@ -1,0 +1,129 @@
+"""`unisono slurm watch`: the queue, the pods and the nodes of both sides, on one screen."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from unisono.cli.slurm.sides import add_sides, both, programs_of
+from unisono.cli.tables import table
+
+if TYPE_CHECKING:
+    from unisono.kube.client import Client
+    from unisono.slurm.belief import Belief, SlurmJob
+    from unisono.slurm.bridge.truth import Truth
+
+NAME = "watch"
+HELP = "show queue, pods and nodes of both sides on one screen"
+DESCRIPTION = """\
+Show Slurm's queue, the pods of its jobs, and what is used of every node on both sides; what differs
+is marked. Ctrl-C ends it.
+
+examples:
+  unisono slurm watch
+  unisono slurm watch --every 1
+  unisono slurm watch --once
+"""
+# What a terminal shows of a queue without scrolling; the rest is counted.
+_MOST_ROWS = 20
+_LETTERS = {
+    "PENDING": "PD",
+    "CONFIGURING": "CF",
+    "RUNNING": "R",
+    "COMPLETING": "CG",
+    "SUSPENDED": "S",
+}
+_CLEAR = "\x1b[H\x1b[2J"
+
+
+def add_arguments(one: argparse.ArgumentParser) -> None:
+    """Describe the arguments."""
+    add_sides(one)
+    one.add_argument(
+        "--every", type=float, default=2.0, metavar="S", help="look so often (default: 2 s)"
+    )
+    one.add_argument("--once", action="store_true", help="print one screen and end")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show it until interrupted."""
+    from unisono.cli.reach import asked
+
+    return asked(arguments, _show)
+
+
+async def _show(client: Client, arguments: argparse.Namespace) -> int:
+    from unisono.cli.clock import RealClock
+
+    programs, clock = programs_of(arguments), RealClock()
+    while True:
+        belief, truth, _ = await both(client, arguments, programs)
+        text = "\n".join(screen(belief, truth, clock.now()))
+        clears = sys.stdout.isatty() and not arguments.once
+        print(f"{_CLEAR if clears else ''}{text}", flush=True)
+        if arguments.once:
+            return 0
+        await asyncio.sleep(arguments.every)
+
+
+def screen(belief: Belief, truth: Truth, now: float) -> Iterator[str]:
+    """Yield the lines of a screen."""
+    jobs = sorted(
+        (one for one in belief.jobs.values() if not one.is_over),
+        key=lambda one: (one.state == "PENDING", one.number, one.key),
+    )
+    yield f"Slurm queue ({len(jobs)})"
+    rows = [_job(one, now) for one in jobs[:_MOST_ROWS]]
+    yield table(("JOBID", "PARTITION", "NAME", "USER", "ST", "TIME", "NODES", "WHERE"), rows)
+    if len(jobs) > _MOST_ROWS:
+        yield f"  and {len(jobs) - _MOST_ROWS} more"
+    pods = [one for one in truth.pods if one.job]
+    yield f"\nPods of Slurm jobs ({len(pods)})"
+    yield table(
+        ("POD", "JOB", "NODE", "GPUS", "STATE"),
+        [
+            (
+                f"{one.namespace}/{one.name}",
+                one.job,
+                one.node,
+                one.gpus,
+                "leaving" if one.leaves else "ended" if one.is_ended else "there",
+            )
+            for one in pods[:_MOST_ROWS]
+        ],
+    )
+    if len(pods) > _MOST_ROWS:
+        yield f"  and {len(pods) - _MOST_ROWS} more"
+    yield "\nNodes, in Slurm and in Kubernetes"
+    yield table(
+        ("NODE", "SLURM", "GPUS USED", "KUBERNETES", "GPUS USED", ""),
+        [_node(name, belief, truth) for name in sorted({*belief.nodes, *truth.nodes})],
+    )
+
+
+def _job(job: SlurmJob, now: float) -> tuple[object, ...]:
+    took = max(0, int(now - job.started)) if job.is_holding else 0
+    hours, rest = divmod(took, 3600)
+    time = f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
+    where = ",".join(job.on) if job.on else f"({job.reason})"
+    letters = _LETTERS.get(job.state, job.state[:2])
+    name = "".join(letter if letter.isprintable() else "?" for letter in job.name)[:20]
+    return (job.key, job.partition, name, job.user, letters, time, job.nodes, where[:60])
+
+
+def _node(name: str, belief: Belief, truth: Truth) -> tuple[object, ...]:
+    ours, theirs = belief.nodes.get(name), truth.nodes.get(name)
+    slurm = kubernetes = used = taken = "none"
+    if ours is not None:
+        slurm = "+".join(sorted(ours.states)).lower()
+        used = f"{ours.gpus_used}/{ours.gpus}"
+    if theirs is not None:
+        kubernetes = (
+            "ready" if theirs.is_open else "cordoned" if theirs.is_cordoned else "not ready"
+        )
+        taken = f"{theirs.gpus_used}/{theirs.gpus}"
+    is_same = ours is not None and theirs is not None and ours.gpus_used == theirs.gpus_used
+    return (name, slurm, used, kubernetes, taken, "" if is_same else "differs")
