@@ -176,10 +176,10 @@ class Hands:
     async def _drop(self, dropped: Gang) -> None:
         namespace = self._settings.namespace
         try:
-            if not dropped.is_deleted:
-                await self._client.delete(JOB, dropped.name, namespace, uid=dropped.uid)
+            # Ours goes first: a gang that still has it and is deleted was deleted by somebody else.
             changes = {"metadata": {"finalizers": None, "uid": dropped.uid}}
             self._saw(await self._client.patch(JOB, dropped.name, namespace, changes))
+            await self._client.delete(JOB, dropped.name, namespace, uid=dropped.uid)
         except (NotFound, Conflict):
             return  # gone, or another of its name: the next look tells
 

@@ -297,7 +297,8 @@ class Bridge:
         why = _shortage(gang)
         if gang is not None:
             await self._act(actions.DropGang(gang, why), belief)
-        await self._act(actions.TakeBack(job, why), belief)
+        # Slurm requeues a job whose prolog says no, and cancels one that must not be requeued.
+        await self._act(actions.Tell(job, why), belief)
         return Answer(ok=False, text=why)
 
     async def _until_whole(self, key: str, deadline: float) -> Gang | None:

@@ -142,8 +142,8 @@ def _pending(
     elif mark.stand == PINNED:
         yield from _released(job, gang, terms, now)
     elif mark.stand in (GATE, HOLD):
-        # Somebody got past the gate (job_submit.lua was away); it may not start like that.
-        yield HoldBack(job, "it was released without a reservation")
+        # It was refused by the prolog, or got past the gate (job_submit.lua was away).
+        yield HoldBack(job, mark.text or "it was released without a reservation")
 
 
 def _gated(job: SlurmJob, gang: Gang | None, mark: Mark, now: float) -> Iterator[Action]:

@@ -46,7 +46,7 @@ class Gang(msgspec.Struct, frozen=True, kw_only=True):
     tries: int = 0
     retry_at: float = 0.0
     released_at: float = 0.0
-    is_deleted: bool = False
+    is_deleted: bool = False  # by somebody else
     workload: str = ""
     is_active: bool = True
     is_admitted: bool = False
@@ -149,7 +149,8 @@ def _gang(job: Json, workload: Json | None, pods: tuple[Pod, ...]) -> Gang:
         tries=_int(said.get(words.TRIES)),
         retry_at=_float(said.get(words.RETRY_AT)),
         released_at=_float(said.get(words.RELEASED_AT)),
-        is_deleted="deletionTimestamp" in metadata,
+        is_deleted="deletionTimestamp" in metadata
+        and words.FINALIZER in (metadata.get("finalizers") or ()),
         workload=workload["metadata"]["name"] if workload is not None else "",
         is_active=workload is None or bool(workload["spec"].get("active", True)),
         is_admitted=_is_true(conditions.get("Admitted")),

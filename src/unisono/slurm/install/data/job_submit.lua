@@ -48,7 +48,7 @@ function slurm_job_submit(job, partitions, uid)
    if job.name == PLACEHOLDER and is_operator(uid) then return slurm.SUCCESS end
    tell("submitted")
    if MODE == "stage" then
-      if uid ~= 0 then
+      if job.user_id ~= 0 then -- Slurm gives root no burst buffers
          job.burst_buffer = "#BB_LUA unisono"
       end
       return slurm.SUCCESS
