@@ -110,10 +110,11 @@ async def _bridge(
     arguments: argparse.Namespace, access: Access, clock: RealClock, journal: Journal
 ) -> None:
     from unisono.cli.ids import chance, new_uid
-    from unisono.cli.probes import Page, probes
-    from unisono.cli.slurm.figures import lines_of
+    from unisono.cli.probes import Asked, Page, Pages, probes
+    from unisono.cli.slurm.figures import families_of
     from unisono.kube.clock import guarded
     from unisono.kube.connect import connected
+    from unisono.monitor.exposition import negotiated
     from unisono.slurm.bridge.daemon import Bridge, Choices
     from unisono.slurm.bridge.decide import Terms
 
@@ -132,10 +133,12 @@ async def _bridge(
     )
     async with connected(access, clock=clock, chance=chance(), ids=new_uid) as client:
         bridge = Bridge(programs, client, choices, clock=clock, chance=chance(), tell=journal.info)
-        pages = {
-            "/healthz": lambda: Page(200, "ok\n"),
-            "/metrics": lambda: Page(200, "".join(lines_of(bridge.figures))),
-        }
+
+        def metrics(asked: Asked) -> Page:
+            content_type, text = negotiated(families_of(bridge.figures), asked.accept)
+            return Page(200, text, content_type)
+
+        pages: Pages = {"/healthz": lambda asked: Page(200, "ok\n"), "/metrics": metrics}
         host, port = arguments.listen
         async with probes(host, port, pages) as address:
             journal.info("starting", cluster=choices.settings.cluster, address=address)
