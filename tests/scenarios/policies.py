@@ -98,7 +98,7 @@ def _placement(part: Part) -> Placement:
     given = part.fields("scoring", "levels", "gpu_mode", "wait_for_leaving")
     found: dict[str, Any] = {}
     if "scoring" in given:
-        known = ("leftover", "binpack", "spread", "fgd", "none")
+        known = ("auto", "leftover", "binpack", "spread", "fgd", "spare", "none")
         found["scoring"] = given["scoring"].one_of(*known)
     if "levels" in given:
         found["levels"] = tuple(level(item) for item in given["levels"].items())

@@ -191,7 +191,7 @@ def some_requests(pick: Pick) -> Amounts:
 
 
 _MODES: tuple[Mode, ...] = ("preferred", "unconstrained", "required")
-_SCORINGS: tuple[Any, ...] = ("leftover", "binpack", "spread", "fgd", "none")
+_SCORINGS: tuple[Any, ...] = ("leftover", "binpack", "spread", "fgd", "none", "spare")
 
 
 def some_placement(pick: Pick) -> Placement:

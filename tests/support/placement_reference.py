@@ -210,7 +210,7 @@ class _Chooser:
                 return -self._used_share(position)
             case "spread":
                 return self._used_share(position)
-            case "leftover":
+            case "leftover" | "auto" | "spare":
                 if not amount:
                     return 0
                 return self.free[position].get(resource, 0) - self.cap(position) * amount

@@ -125,9 +125,9 @@ class Placement(Schema, frozen=True, kw_only=True):
     """How pods are put on nodes."""
 
     scoring: Annotated[
-        Literal["leftover", "binpack", "spread", "fgd", "none"],
+        Literal["auto", "leftover", "binpack", "spread", "fgd", "spare", "none"],
         Meta(description="Which of equally good nodes to take."),
-    ] = "leftover"
+    ] = "auto"
     levels: Annotated[
         tuple[str, ...] | str,
         Meta(description="Node labels that make topology levels, widest first; auto: known ones."),

@@ -36,7 +36,7 @@ from unisono.engine.model.queue import (
     ResourceGroup,
     ResourceQuota,
 )
-from unisono.engine.model.resources import Amounts, amounts, is_gpu
+from unisono.engine.model.resources import WHOLE_GPU, Amounts, amounts, is_gpu, share_of
 from unisono.engine.model.selection import LabelSelector, Requirement
 from unisono.engine.model.snapshot import Namespace, Snapshot
 from unisono.engine.model.turns import Turns, Weights
@@ -51,6 +51,7 @@ NAMESPACE = "sim"
 _FLAVOR = FlavorName("nodes")
 _COHORT = CohortName("all")
 _MEMORY = ResourceName("memory")
+_Asked = tuple[int, int, int, int, int, int]  # pods, CPU, memory, GPUs, part of each, models
 _RECLAIM = PreemptionRules(reclaim="Any")
 
 
@@ -177,6 +178,10 @@ def _whole(nodes: tuple[Node, ...], trace: Trace) -> dict[ResourceName, int]:
         for resource, amount in node.allocatable:
             if asked.get(resource) or is_gpu(resource):
                 total[resource] = total.get(resource, 0) + amount
+    if bool(((trace.gpus == 1) & (trace.gpu_milli < WHOLE_GPU)).any()):
+        # Parts have a quota of their own; that much of GPUs, and of parts, can be had at a time.
+        gpus = [resource for resource in total if is_gpu(resource)]
+        total |= {share_of(resource): total[resource] * WHOLE_GPU for resource in gpus}
     return total or {CPU: 0}
 
 
@@ -213,15 +218,16 @@ def workload_maker(
         trace.cpu.tolist(),
         trace.memory.tolist(),
         trace.gpus.tolist(),
+        trace.gpu_milli.tolist(),
         trace.model.tolist(),
         strict=True,
     )
-    known: dict[tuple[int, int, int, int, int], tuple[PodSet, ...]] = {}
+    known: dict[_Asked, tuple[PodSet, ...]] = {}
     pod_sets: list[tuple[PodSet, ...]] = []
     for asked in columns:
         found = known.get(asked)
         if found is None:
-            found = known[asked] = (_pod_set(asked, trace.model_sets[asked[4]], listed),)
+            found = known[asked] = (_pod_set(asked, trace.model_sets[asked[-1]], listed),)
         pod_sets.append(found)
     submit = np.floor(trace.submit * 1000).astype(np.int64).tolist()
     limit = np.ceil(trace.request * 1000).astype(np.int64).tolist()
@@ -255,13 +261,13 @@ def row_of(key: WorkloadKey) -> int:
     return int(key[len(NAMESPACE) + 1 :])
 
 
-def _pod_set(
-    asked: tuple[int, int, int, int, int], models: tuple[str, ...], listed: set[str]
-) -> PodSet:
-    count, cpu, memory, gpus, _ = asked
-    wanted = {"cpu": cpu, "memory": memory * MIB, GPU: gpus}
+def _pod_set(asked: _Asked, models: tuple[str, ...], listed: set[str]) -> PodSet:
+    count, cpu, memory, gpus, gpu_milli, _ = asked
+    wanted: dict[str, int] = {"cpu": cpu, "memory": memory * MIB}
     if gpus:
-        wanted = {name: amount for name, amount in wanted.items() if name in (*listed, GPU)}
+        wanted = {name: amount for name, amount in wanted.items() if name in listed}
+        shares = gpus == 1 and gpu_milli < WHOLE_GPU
+        wanted |= {str(share_of(GPU)): gpu_milli} if shares else {GPU: gpus}
     requests: Amounts = amounts({name: amount for name, amount in wanted.items() if amount})
     affinity = ((Requirement(MODEL, "In", models),),) if models else ()
     return PodSet(count=count, requests=requests, affinity=affinity)

@@ -8,7 +8,7 @@ from tools.shapes.assemble import text_of
 from tools.shapes.messages import with_messages
 from tools.shapes.ours import policy_entry
 
-SCORINGS = ["binpack", "fgd", "leftover", "none", "spread"]
+SCORINGS = ["auto", "binpack", "fgd", "leftover", "none", "spare", "spread"]
 
 
 def test_a_file_has_one_line_per_definition_and_version() -> None:

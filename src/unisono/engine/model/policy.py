@@ -45,8 +45,9 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """How pods are put on nodes."""
 
     # Of equally good nodes: the one that leaves the fewest GPUs stranded, the fullest, the
-    # emptiest, or the one after which a typical pod fits best (FGD).
-    scoring: Literal["leftover", "binpack", "spread", "fgd", "none"] = "leftover"
+    # emptiest, the one after which a typical pod fits best (FGD), or the same with the nodes spared
+    # on which large pods fit. Auto: `spare` where pods share GPUs, `leftover` elsewhere.
+    scoring: Literal["auto", "leftover", "binpack", "spread", "fgd", "spare", "none"] = "auto"
     levels: tuple[str, ...] = ()  # empty: the well-known labels that some node carries
     # Pods that ask for no topology: with GPUs they stay close together, others fill holes.
     gpu_mode: Literal["preferred", "unconstrained"] = "preferred"

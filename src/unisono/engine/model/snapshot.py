@@ -58,6 +58,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     # What was found out before and still holds: verdicts on workloads that are set aside, and
     # queues with nothing new to examine. Without it a decision would start from scratch.
     admitted_lately: tuple[Amounts, ...] = ()  # requests of pods, for scoring by fragmentation
+    shared_lately: tuple[Amounts, ...] = ()  # the same, where pods share GPUs
     verdicts: tuple[Wait, ...] = ()
     # With backfill: of all workloads of one kind, the newest verdict; the first of them is named.
     shared_verdicts: tuple[Explanation, ...] = ()

@@ -131,6 +131,12 @@ class Feasibility:
         known.version = self.table.usage.version
         return known
 
+    def pods_on(self, constraint: Constraint, requests: Amounts, rows: Rows) -> Integers:
+        """Return how many pods fit on some rows."""
+        caps = self._fitting(requests, rows, rows.shape[0])
+        caps *= self._mask(constraint).allowed[rows]
+        return caps
+
     def _fresh(self, constraint: Constraint, requests: Amounts, view: View) -> Capacity:
         # In row order, so that whole columns are read as they lie; one gather at the end.
         count = len(self.table)

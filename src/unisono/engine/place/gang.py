@@ -33,6 +33,7 @@ from unisono.engine.place.misfit import misfit
 from unisono.engine.place.packing import Score, Taken, descend, fill
 from unisono.engine.place.rules import apply_rules, with_caps
 from unisono.engine.place.score import score_for
+from unisono.engine.place.seating import Seating
 from unisono.engine.place.sharing import Booked, book, devices_of, give_back
 from unisono.engine.place.slices import place_slices
 from unisono.engine.place.together import Together
@@ -91,18 +92,22 @@ class Placer:
     crowd: Crowd
     placement: Placement = field(default_factory=Placement)
     mix: Mix = field(default_factory=Mix)  # typical pods, for scoring by fragmentation
+    seating: Seating | None = None  # ranks nodes for single pods, where GPUs are shared
     _booked: list[Booked] = field(default_factory=list)
     _is_closing: bool = False  # nobody comes after this group who would read what it takes
     _with_rules: bool = False  # pods of this gang, or on nodes, have rules about each other
 
     def place(self, gang: Gang) -> tuple[Spot, ...] | GangDoesNotFit:
         """Find a place for every demand, or say why there is none. Nothing stays booked."""
+        table = self.feasibility.table
+        if table.devices and self.seating is not None and self._is_alone(gang):
+            return self._seat(gang, self.seating)
         groups = _groups(gang.demands)
         plain = all(demand.is_plain for demand in gang.demands)
         self._with_rules = self.crowd.has_rules or not plain
         orders = [groups, groups[::-1]] if len(groups) > 1 else [groups]
         first_no: GangDoesNotFit | None = None
-        usage = self.feasibility.table.usage
+        usage = table.usage
         before = usage.version
         for order in orders:
             answer = self._place_groups(gang, order)
@@ -114,6 +119,24 @@ class Placer:
             first_no = first_no or answer
         assert first_no is not None, "there is at least one order"
         return first_no
+
+    def _is_alone(self, gang: Gang) -> bool:
+        """Say whether a gang is one pod that may go anywhere."""
+        if len(gang.demands) != 1 or gang.demands[0].most != 1 or gang.demands[0].least != 1:
+            return False
+        demand = gang.demands[0]
+        is_free = demand.mode != "required" and not self.crowd.has_rules and demand.is_plain
+        return is_free and not self.feasibility.table.has_held_rows
+
+    def _seat(self, gang: Gang, seating: Seating) -> tuple[Spot, ...] | GangDoesNotFit:
+        """Find the best node, and device, for one pod."""
+        demand = gang.demands[0]
+        found = seating.seat(demand)
+        if found is None:
+            return self._refuse(gang.key, gang.demands, level=None)
+        row, devices = found
+        names = self.feasibility.table.names(np.array([row]))
+        return (Spot(demand.name, ((names[0], 1),), devices),)
 
     def _place_groups(
         self, gang: Gang, groups: list[tuple[Demand, ...]]

@@ -9,11 +9,12 @@ import numpy as np
 
 from unisono.engine.model.names import ResourceName
 from unisono.engine.model.policy import Placement
-from unisono.engine.model.resources import is_gpu
+from unisono.engine.model.resources import is_gpu, share_in
 from unisono.engine.place.demand import Demand
 from unisono.engine.place.feasible import Capacity, Feasibility
 from unisono.engine.place.fragmentation import PRIOR, Typical, fragmentation
 from unisono.engine.place.packing import Score
+from unisono.engine.state.devices import rooms
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
 
 # One step of preference is worth more than any scoring; scorings stay below this.
@@ -53,7 +54,7 @@ def _scoring(
     mix: tuple[Typical, ...],
 ) -> Integers:
     match placement.scoring:
-        case "leftover":
+        case "leftover" | "auto" | "spare":
             return _leftover(demand, capacity.caps[positions], rows, table)
         case "binpack":
             return -_used_share(demand, rows, table)
@@ -78,8 +79,18 @@ def _leftover(demand: Demand, caps: Integers, rows: Rows, table: NodeTable) -> I
     resource, amount = gpu_request(demand)
     column = table.column(resource) if amount else None
     if column is None:
-        return np.zeros(rows.shape[0], np.int64)
+        return _idle_parts(demand, caps, rows, table)
     left: Integers = table.free_of(column)[rows] - caps * amount
+    return left
+
+
+def _idle_parts(demand: Demand, caps: Integers, rows: Rows, table: NodeTable) -> Integers:
+    """Count the same in thousandths, for pods that share GPUs."""
+    share = share_in(demand.requests) if table.devices else None
+    if share is None:
+        return np.zeros(rows.shape[0], np.int64)
+    left: Integers = rooms(table.free, table.devices[share[0]], rows).sum(axis=1)
+    left -= caps * share[1]
     return left
 
 

@@ -105,7 +105,7 @@ def _count(state: ClusterState, group: Group, waiting: Waiting) -> Counted | Non
         levels=levels,
         fills_holes=(
             not table.gpu_columns()
-            and placement.scoring in ("leftover", "none")
+            and placement.scoring in ("auto", "leftover", "spare", "none")
             and not any(flavor.topology for flavor in flavors)
             and floor.preference(constraint) is None
             and (rules is None or not rules.block_admission)

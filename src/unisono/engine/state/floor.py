@@ -10,9 +10,9 @@ from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import Instant, NodeName, ResourceName, namespace_of
 from unisono.engine.model.node import NodePod
 from unisono.engine.model.policy import Provisioning
-from unisono.engine.model.resources import Amounts
+from unisono.engine.model.resources import Amounts, share_in
 from unisono.engine.model.selection import label_map
-from unisono.engine.model.workload import Admission, Workload
+from unisono.engine.model.workload import Admission, PodSet, Workload
 from unisono.engine.place.answers import Answers
 from unisono.engine.place.crowd import Crowd
 from unisono.engine.place.demand import Constraint, Demand
@@ -20,6 +20,8 @@ from unisono.engine.place.feasible import FEW_NODES, Feasibility, Mask
 from unisono.engine.place.fragmentation import Mix
 from unisono.engine.place.gang import Gang, Placer, Spot
 from unisono.engine.place.request import Surroundings
+from unisono.engine.place.seating import Seating
+from unisono.engine.place.shared_mix import SharedMix
 from unisono.engine.state import changes
 from unisono.engine.state.config import Config
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
@@ -45,6 +47,8 @@ class Floor:
         self._config = config
         self._timers = timers
         self._feasibility = Feasibility(self.table, FEW_NODES)
+        self.shared_mix = SharedMix()
+        self._seating = Seating(self._feasibility, self.shared_mix)
         self._read: tuple[object, object, Surroundings, Answers] | None = None
 
     @property
@@ -134,11 +138,30 @@ class Floor:
         if self._config.policy.placement.scoring == "fgd":
             for pod_set in workload.pod_sets:
                 self.mix.note(pod_set.requests)
+        if self.table.devices:
+            self._learn_parts(workload)
 
-    def remember(self, recent: tuple[Amounts, ...]) -> None:
+    def _learn_parts(self, workload: Workload) -> None:
+        """Remember everything while pods share GPUs, and nothing when none does any more."""
+        if not self.shares_gpus:
+            self.shared_mix.forget()
+            return
+        for pod_set in workload.pod_sets:
+            self.shared_mix.note(node_requests(pod_set))
+
+    @property
+    def shares_gpus(self) -> bool:
+        """Say whether pods share GPUs, or did lately."""
+        return self.tenancy.sharing > 0 or self.shared_mix.has_parts
+
+    def remember(self, recent: tuple[Amounts, ...], shared: tuple[Amounts, ...]) -> None:
         """Take over what was written down about earlier admissions."""
         for requests in recent:
             self.mix.note(requests)
+        for requests in shared:
+            self.shared_mix.note(requests)
+            if (part := share_in(requests)) is not None:
+                self.table.open_devices(part[0])
 
     def unseat(self, running: Running) -> bool:
         """Take a holding's pods off their nodes; say whether there were any."""
@@ -149,7 +172,20 @@ class Floor:
 
     def place(self, gang: Gang) -> tuple[Spot, ...] | GangDoesNotFit:
         """Find nodes for a gang as things are now."""
-        return self._tools()[1].place(gang, self.tenancy.moves)
+        answers = self._tools()[1]
+        if self.table.devices:
+            answers.placer.seating = self._seats_for(gang)
+        return answers.place(gang, self.tenancy.moves)
+
+    def _seats_for(self, gang: Gang) -> Seating | None:
+        """Return what ranks nodes for single pods, if pods share GPUs and scoring leaves it so."""
+        scoring = self._config.policy.placement.scoring
+        if scoring == "none":
+            return None
+        if not self.shares_gpus and not any(share_in(one.requests) for one in gang.demands):
+            return None
+        self._seating.score_by("spare" if scoring == "auto" else scoring)
+        return self._seating
 
     def placer_on(self, feasibility: Feasibility) -> Placer:
         """Return a placer that sees other nodes than those of now."""
@@ -192,7 +228,7 @@ def tenants_of(workload: Workload, admission: Admission) -> tuple[Tenant, ...]:
         pod_set = pod_sets.get(assigned.name)
         if pod_set is None or not assigned.nodes:
             continue
-        requests = pod_set.requests if pod_set.node_requests is None else pod_set.node_requests
+        requests = node_requests(pod_set)
         tenants.append(
             Tenant(
                 nodes=assigned.nodes,
@@ -205,6 +241,11 @@ def tenants_of(workload: Workload, admission: Admission) -> tuple[Tenant, ...]:
             )
         )
     return tuple(tenants)
+
+
+def node_requests(pod_set: PodSet) -> Amounts:
+    """Return what one pod takes of a node."""
+    return pod_set.requests if pod_set.node_requests is None else pod_set.node_requests
 
 
 def _tenant_of_pod(pod: NodePod) -> Tenant:

@@ -29,6 +29,7 @@ def snapshot(state: ClusterState) -> Snapshot:
             sorted(book.lines.sticky for book in state.books.values() if book.lines.sticky)
         ),
         admitted_lately=state.floor.mix.recent(),
+        shared_lately=state.floor.shared_mix.recent(),
         verdicts=tuple(_verdicts(state)),
         shared_verdicts=tuple(_shared_in_time(state)),
         asleep=tuple(
@@ -194,7 +195,7 @@ def restore(recorded: Snapshot) -> ClusterState:
             state.rota.claimants[book] = None
     state.turns.let_age(recorded.accruing)
     state.refresh()
-    state.floor.remember(recorded.admitted_lately)
+    state.floor.remember(recorded.admitted_lately, recorded.shared_lately)
     for verdict in recorded.verdicts:
         file_verdict(state, verdict)
     for shared in recorded.shared_verdicts:

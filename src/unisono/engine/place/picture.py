@@ -1,0 +1,92 @@
+"""What nodes with shared GPUs look like now: kept by row, and renewed for rows that changed.
+
+Free CPU, room on every device, fragmentation, and which large pods would fit: rankings of all
+shapes of pods read the same picture. Spec placement §8.15.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unisono.engine.model.names import CPU
+from unisono.engine.place.fragments import Fragments, LargePlaces, Mask
+from unisono.engine.place.shared_mix import SharedMix
+from unisono.engine.state.devices import DeviceColumns, rooms
+from unisono.engine.state.node_table import Integers, NodeTable, Rows
+
+
+class Picture:
+    """The nodes of one table, as far as one kind of GPU goes."""
+
+    def __init__(self, table: NodeTable, columns: DeviceColumns, mix: SharedMix) -> None:
+        self._table = table
+        self._columns = columns
+        self._mix = mix
+        self._edition = -1  # of the mix
+        self._version = -1  # of usage
+        self._rows = 0
+        self._seen: Integers = np.zeros(
+            0, np.int64
+        )  # the version at which a row was last looked at
+        self.most_cpu = 1
+        self._begin()
+
+    def _begin(self) -> None:
+        count = len(self._table)
+        self._rows = count
+        self._version = -1
+        self._seen = np.zeros(count, np.int64)
+        self.has_gpus: Mask = np.zeros(count, np.bool_)
+        self.cpu: Integers = np.zeros(count, np.int64)
+        self.room: Integers = np.zeros((count, len(self._columns.devices)), np.int64)
+        self._fragmented: Integers = np.zeros(count, np.int64)
+        self._large: Integers = np.zeros(count, np.int64)
+
+    def look(self) -> None:
+        """Take in what changed since."""
+        table = self._table
+        if self._rows != len(table):
+            self._begin()
+        if self._edition != self._mix.edition:
+            self._edition = self._mix.edition
+            self.fragments = Fragments(self._mix.typical)
+            self.large = LargePlaces(self._mix.large)
+            self._version = -1
+        version = table.usage.version
+        if self._version == version:
+            return
+        changed = None if self._version < 0 else table.usage.since(self._version)
+        rows = np.arange(self._rows) if changed is None else changed
+        self._version = version
+        if rows.shape[0]:
+            self._take_in(rows)
+            self._seen[rows] = version
+
+    def _take_in(self, rows: Rows) -> None:
+        table, columns = self._table, self._columns
+        cpu = table.column(CPU)
+        if cpu is not None:
+            self.cpu[rows] = table.free_of(cpu)[rows]
+            self.most_cpu = max(1, int(table.allocatable[cpu].max(initial=0)))
+        self.has_gpus[rows] = table.allocatable[columns.whole][rows] > 0
+        self.room[rows] = rooms(table.free, columns, rows)
+        free = self.cpu[rows], self.room[rows]
+        self._fragmented[rows] = self.fragments.of(*free)
+        self._large[rows] = self.large.of(*free)
+
+    def changed_since(self, version: int) -> Rows:
+        """Return the rows that were looked at after a version."""
+        return np.flatnonzero(self._seen > version)
+
+    def fgd_score(self, rows: Rows, cpu: Integers, room: Integers) -> Integers:
+        """Return how much fragmentation drops if rows come to look like this, as a score."""
+        return self.fragments.score(self._fragmented[rows], self.fragments.of(cpu, room))
+
+    def places_lost(self, rows: Rows, cpu: Integers, room: Integers) -> Integers:
+        """Return what large pods lose if rows come to look like this."""
+        return self.large.lost(self._large[rows], self.large.of(cpu, room))
+
+    def fragmented_milli(self) -> float:
+        """Return the fragmentation of the whole cluster, in thousandths of GPUs."""
+        self.look()
+        return float(self._fragmented.sum()) / self.fragments.pods
