@@ -35,7 +35,8 @@ from unisono.apiserver.storage.record import Kind as ChangeKind
 from unisono.apiserver.storage.store import Store
 from unisono.cli.inprocess import InProcess
 from unisono.control.assembly import INDEXES, KINDS, LANES, Assembly, embedded
-from unisono.control.driver import Driver, Task
+from unisono.control.driver import Driver
+from unisono.control.hearing import Task
 from unisono.control.names import NODE, POD
 from unisono.control.view import View
 from unisono.kinds.settings import DEFAULTS

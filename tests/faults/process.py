@@ -15,7 +15,8 @@ from typing import Any
 
 from unisono.control.actions import Note
 from unisono.control.controller import Controller
-from unisono.control.driver import Driver, Task
+from unisono.control.driver import Driver
+from unisono.control.hearing import Task
 from unisono.control.view import Index, Shelf, View
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock

@@ -14,7 +14,7 @@ from unisono.cli.clock import RealClock
 from unisono.cli.ids import chance, new_uid
 from unisono.control import names
 from unisono.control.assembly import INDEXES
-from unisono.control.driver import Task
+from unisono.control.hearing import Task
 from unisono.control.live import Live
 from unisono.kube.config import find_access
 from unisono.kube.connect import connected

@@ -33,7 +33,7 @@ from unisono.cli.preconditions import (
 )
 from unisono.cli.probes import probes
 from unisono.control.assembly import INDEXES, LANES, cluster
-from unisono.control.driver import Task
+from unisono.control.hearing import Task
 from unisono.control.live import Live
 from unisono.control.rights import READ_KINDS, UNREAD
 from unisono.engine.cycle import Decides, plan

@@ -19,7 +19,8 @@ from unisono.cli.clock import RealClock
 from unisono.cli.ids import chance, new_uid
 from unisono.cli.inprocess import InProcess
 from unisono.control.assembly import INDEXES, KINDS, LANES, embedded
-from unisono.control.driver import Driver, Task
+from unisono.control.driver import Driver
+from unisono.control.hearing import Task
 from unisono.control.live import Live
 from unisono.control.view import View
 from unisono.engine.cycle import Decides, plan

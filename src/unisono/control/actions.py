@@ -7,7 +7,8 @@ find its way from what is stored alone.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+import contextlib
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -113,3 +114,16 @@ Action = Write | Note | Again | Wake | Breathe | Together
 # What a controller's step is: it yields actions and gets back what became of each (None for notes
 # and deletions).
 Steps = Generator[Action, Any, None]
+
+
+def and_again(steps: Iterator[Action], now: float) -> Steps:
+    """Carry steps out; if there were any, look at the key once more."""
+    is_left = False
+    with contextlib.suppress(StopIteration):
+        action = next(steps)
+        is_left = True
+        while True:
+            result = yield action
+            action = steps.send(result) if isinstance(steps, Generator) else next(steps)
+    if is_left:
+        yield Again(now)

@@ -12,7 +12,10 @@ from unisono.control.actions import Json
 
 def find(conditions: Sequence[Json] | None, kind: str) -> Json | None:
     """Return a condition by its type."""
-    return next((one for one in conditions or () if one["type"] == kind), None)
+    for one in conditions or ():
+        if one["type"] == kind:
+            return one
+    return None
 
 
 def is_true(conditions: Sequence[Json] | None, kind: str) -> bool:

@@ -10,6 +10,9 @@ from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
+# What a controller reads of an object: if that is equal, nothing is new to it.
+Reads = Callable[[Json], object]
+
 Indexes = Mapping[Kind, Mapping[str, Callable[[Json], Iterable[str]]]]
 
 
@@ -23,7 +26,9 @@ class Controller(Protocol):
     One that hears of all other kinds only for the sake of their owners of one kind may say so with
     an attribute `follows`. Then it is not asked about each of them: there are many such, and one
     look at an object serves them all. One that leaves nothing to be done about what it wrote itself
-    says so with `is_thorough`, and is not woken by that.
+    says so with `is_thorough`, and is not woken by that. One that reads only part of the objects of
+    a kind may say which with `minds` (a mapping from kinds to `Reads`); it does not hear of changes
+    elsewhere in them. One whose `touched` goes by the name of an object alone says `is_by_name`.
     """
 
     @property

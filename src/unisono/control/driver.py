@@ -15,7 +15,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from unisono.control.actions import (
     Action,
@@ -33,6 +33,7 @@ from unisono.control.actions import (
     Write,
 )
 from unisono.control.controller import Controller
+from unisono.control.hearing import Hearing, Task
 from unisono.control.view import Difference, View
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock
@@ -44,17 +45,6 @@ from unisono.kube.workqueue import WorkQueue
 
 # Trouble that goes away by itself: the view was behind, or the API busy.
 PASSING = (KubeTrouble,)
-
-
-# Names of controllers by the group and kind of the owners that they look after.
-Followers = dict[tuple[str, str], list[str]]
-
-
-class Task(NamedTuple):
-    """One controller's look at one key."""
-
-    controller: str
-    key: Key
 
 
 @dataclass(slots=True)
@@ -81,17 +71,7 @@ class Driver:
     ) -> None:
         """Take the controllers; `lanes` says whose tasks go first (0 before 1)."""
         self._controllers = {one.name: one for one in controllers}
-        self._interested: dict[Kind, list[Controller]] = {}
-        self._followers: dict[Kind, Followers] = {}
-        self._thorough = {one.name for one in controllers if getattr(one, "is_thorough", False)}
-        for controller in controllers:
-            follows: Kind | None = getattr(controller, "follows", None)
-            for kind in controller.watches:
-                if follows is None or kind == follows:
-                    self._interested.setdefault(kind, []).append(controller)
-                else:
-                    names = self._followers.setdefault(kind, {}).setdefault(_sort_of(*follows), [])
-                    names.append(controller.name)
+        self._hearing = Hearing(controllers)
         self._view = view
         self._client = client
         self._clock = clock
@@ -107,29 +87,11 @@ class Driver:
         self, kind: Kind, differences: Iterable[Difference], by: Task | None = None
     ) -> None:
         """Hear what became different in the view, perhaps by what a task of ours wrote."""
-        unconcerned = by.controller if by is not None and by.controller in self._thorough else ""
-        interested = self._interested.get(kind, ())
-        followers = self._followers.get(kind)
         for difference in differences:
             if self.on_difference is not None:
                 self.on_difference(kind, difference)
-            for obj in (difference.old, difference.new):
-                if obj is None:
-                    continue
-                if followers is not None:
-                    self._tell_followers(followers, obj)
-                for controller in interested:
-                    for key in controller.touched(kind, obj, self._view):
-                        if controller.name != unconcerned or by is None or key != by.key:
-                            self.want(controller.name, key)
-
-    def _tell_followers(self, followers: Followers, obj: Json) -> None:
-        """Have those look at an object's owner who hear of it only for the owner's sake."""
-        metadata = obj["metadata"]
-        for owner in metadata.get("ownerReferences") or ():
-            if owner.get("controller"):
-                for name in followers.get(_sort_of(owner["apiVersion"], owner["kind"]), ()):
-                    self.want(name, Key(metadata.get("namespace", ""), owner["name"]))
+            for task in self._hearing.concerned(kind, difference, self._view, by):
+                self.want(*task)
 
     def want(self, controller: str, key: Key) -> None:
         """Have a controller look at a key."""
@@ -233,7 +195,10 @@ class Driver:
         """Look at what became of a write; some trouble only means that it was done before."""
         match result, action:
             case Stored(obj, raw), _:
-                return self._saw(obj, raw, task) if obj is not None else None
+                # A patch of whatever was there may have met what its writer had not seen.
+                is_blind = isinstance(action, Patch) and not action.exact
+                by = None if is_blind else task
+                return self._saw(obj, raw, by) if obj is not None else None
             case AlreadyExists(), Create(obj):
                 return self._saw(await self._made_before(obj, result))
             case Conflict(), Bind():
@@ -292,11 +257,6 @@ class Driver:
             if await self.step() is None:
                 return count
         raise RuntimeError(f"the controllers do not come to rest after {most} tasks")
-
-
-def _sort_of(api_version: str, kind: str) -> tuple[str, str]:
-    """Return group and kind: an owner may be named in another version."""
-    return api_version.rpartition("/")[0], kind
 
 
 def order_of(action: Write) -> Order | None:

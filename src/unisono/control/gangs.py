@@ -13,13 +13,13 @@ the work. A gang that cannot become whole in time is evicted as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from unisono.control import names
 from unisono.control.actions import Again, Bind, Delete, Json, Note, Patch, Ref, Steps, Together
-from unisono.control.conditions import is_true, seconds, timestamp, with_condition
-from unisono.control.controller import own_key
+from unisono.control.conditions import find, is_true, seconds, timestamp, with_condition
+from unisono.control.controller import Reads, own_key
 from unisono.control.jobs.workload import IN_USE
 from unisono.control.repairing import REPAIRING, note_loss
 from unisono.control.scheduler.record import hosts_of, placement, placement_of, with_eviction
@@ -71,17 +71,54 @@ class Slots:
         return not any(places for name, places in empty if name not in self.later)
 
 
+def _read_of_workload(workload: Json) -> object:
+    """Return what is read of a Workload: where its pods are to be, and whether they may."""
+    metadata, status = workload["metadata"], workload.get("status") or {}
+    conditions = status.get("conditions") or ()
+    return (
+        metadata.get("deletionTimestamp"),
+        metadata.get("finalizers"),
+        metadata.get("annotations"),
+        status.get("admission"),
+        status.get("unhealthyNodes"),
+        find(conditions, names.PLACEMENT),
+        is_true(conditions, "Evicted"),
+        is_true(conditions, "Admitted"),
+    )
+
+
+def _read_of_pod(pod: Json) -> object:
+    """Return what is read of a pod: its place, and whether it is still to have it."""
+    metadata, spec = pod["metadata"], pod["spec"]
+    phase = (pod.get("status") or {}).get("phase")
+    return (
+        metadata.get("deletionTimestamp"),
+        metadata.get("labels"),
+        metadata.get("annotations"),
+        spec.get("nodeName"),
+        spec.get("schedulingGates"),
+        phase if phase in ("Succeeded", "Failed") else None,
+    )
+
+
 class GangController:
     """Brings the pods of admitted workloads to their nodes."""
 
     name = "gangs"
     watches: Sequence[Kind] = (names.WORKLOAD, names.POD, names.NODE)
     is_thorough = True
+    minds: Mapping[Kind, Reads] = {
+        names.WORKLOAD: _read_of_workload,
+        names.POD: _read_of_pod,
+    }
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
-        """A workload, one of its pods, or a node that some of them are on."""
+        """A workload that has a place or goes, one of its pods, or a node that some are on."""
         if kind == names.WORKLOAD:
-            yield own_key(obj)
+            if (obj.get("status") or {}).get("admission") or (
+                "deletionTimestamp" in obj["metadata"]
+            ):
+                yield own_key(obj)
         elif kind == names.POD:
             for full in workload_of(obj):
                 namespace, _, name = full.partition("/")

@@ -9,7 +9,8 @@ from functools import partial
 
 from unisono.control.actions import Note
 from unisono.control.controller import Controller
-from unisono.control.driver import PASSING, Driver, Outcome, Task
+from unisono.control.driver import PASSING, Driver, Outcome
+from unisono.control.hearing import Task
 from unisono.control.packed import Packed, Packing
 from unisono.control.view import Index, Shelf, View, wrapped
 from unisono.kube.client import Client

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from unisono.control import names
-from unisono.control.actions import Create, Delete, Json, Note, Patch, Ref, Steps
+from unisono.control.actions import Create, Delete, Json, Note, Patch, Ref, Steps, and_again
 from unisono.control.conditions import find, is_true, seconds, with_condition
-from unisono.control.controller import own_key, owner_key
+from unisono.control.controller import Reads, own_key, owner_key
 from unisono.control.jobs.adapter import End, Injection, JobAdapter, PodSetOfJob, Shrinkable
 from unisono.control.jobs.queues import Queues
 from unisono.control.jobs.scaling import is_growing, scale
@@ -44,9 +44,12 @@ _OF_A_RUN = ("PodsReady", names.SHRINKING)
 class JobController:
     """Holds jobs of one kind back and lets them go."""
 
+    is_thorough = True  # where something is left to do after a write, it looks again
+
     def __init__(self, adapter: JobAdapter, queues: Queues) -> None:
         """Take what knows the kind, and what knows which queue a job is in."""
         self._adapter = adapter
+        self.minds: Mapping[Kind, Reads] = {names.WORKLOAD: _read_of_workload}
         self._queues = queues
         self.follows = adapter.kind
         self.name = (
@@ -87,7 +90,7 @@ class JobController:
             yield from self._begin(job, queue, view)
             return
         if "deletionTimestamp" in workload["metadata"]:
-            yield from self._start_over(job, workload, view)
+            yield from and_again(self._start_over(job, workload, view), now)
             return
         if is_true(_conditions(workload), "Finished"):
             # It was over and is to run again (a Volcano job that was resumed): queue anew.
@@ -120,16 +123,17 @@ class JobController:
         conditions = _conditions(workload)
         is_admitted = is_true(conditions, "Admitted") and not is_true(conditions, "Evicted")
         if is_true(conditions, "Evicted") and (workload.get("status") or {}).get("admission"):
-            yield from self._leave(job, workload, view, now)
+            yield from and_again(self._leave(job, workload, view, now), now)
         elif is_admitted and adapter.is_suspended(job):
             yield from self._start(job, workload, view)
         elif is_admitted:
             yield from self._running(job, workload, view, now)
             if adapter.scales:
-                yield from scale(job, workload, adapter.pod_sets(job, view), view, now)
+                sets = adapter.pod_sets(job, view)
+                yield from and_again(scale(job, workload, sets, view, now), now)
         else:
             if not adapter.is_suspended(job):
-                yield from adapter.stop(job, _sets_of(workload))
+                yield from and_again(adapter.stop(job, _sets_of(workload)), now)
             yield from self._follow_edits(job, workload, queue, view)
 
     def _follow_edits(self, job: Json, workload: Json, queue: str, view: View) -> Steps:
@@ -173,7 +177,8 @@ class JobController:
         adapter = self._adapter
         conditions = _conditions(workload)
         if isinstance(adapter, Shrinkable) and placement_of(conditions)[0] == COMMITTED:
-            yield from adapter.shrink(job, told(workload))  # one that still starts does that first
+            # One that still starts does that first.
+            yield from and_again(adapter.shrink(job, told(workload)), now)
         ready = find(conditions, "PodsReady")
         are_ready = adapter.are_pods_ready(job, view)
         was_ready = ready is not None and ready["status"] == "True"
@@ -218,6 +223,22 @@ class JobController:
             return  # the job's own pods tell when they are gone
         if not adapter.is_active(job, view):
             yield Patch(Ref.to(workload), {"status": released(workload, now)}, "status")
+
+
+def _read_of_workload(workload: Json) -> object:
+    """Return what is read of a Workload: not how far its pods are on their way to their nodes."""
+    metadata, status = workload["metadata"], workload.get("status") or {}
+    conditions = _conditions(workload)
+    return (
+        metadata.get("deletionTimestamp"),
+        metadata.get("finalizers"),
+        metadata.get("annotations"),
+        metadata.get("ownerReferences"),
+        workload["spec"],
+        {name: value for name, value in status.items() if name != "conditions"},
+        [one for one in conditions if one["type"] != names.PLACEMENT],
+        placement_of(conditions)[0] == COMMITTED,
+    )
 
 
 def _annotated(changes: Json) -> Json:

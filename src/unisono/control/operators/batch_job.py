@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 from unisono.control import names
@@ -19,7 +19,7 @@ from unisono.control.actions import (
     Together,
 )
 from unisono.control.conditions import find, is_true, seconds, timestamp, with_condition
-from unisono.control.controller import own_key, owner_key
+from unisono.control.controller import Reads, own_key, owner_key
 from unisono.control.operators.indexes import format_indexes
 from unisono.control.operators.job_counts import (
     INDEX,
@@ -28,9 +28,17 @@ from unisono.control.operators.job_counts import (
     Counts,
     count,
     index_of,
+    restarts,
 )
 from unisono.control.operators.job_rules import Verdict, free_indexes, ruled, verdict
-from unisono.control.operators.pods import is_deleting, is_ready, pod_from, pod_name
+from unisono.control.operators.pods import (
+    is_deleting,
+    is_ready,
+    is_terminal,
+    phase_of,
+    pod_from,
+    pod_name,
+)
 from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -42,12 +50,27 @@ _LONGEST_BACKOFF = 600.0
 _MOST_AT_ONCE = 500
 
 
+def _read_of_pod(pod: Json) -> object:
+    """Return what is read of a pod: how it is, and not where."""
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    is_going = is_deleting(pod) or is_terminal(pod)
+    return (
+        metadata.get("deletionTimestamp"),
+        metadata.get("finalizers"),
+        metadata.get("labels"),
+        status if is_going else (phase_of(pod), is_ready(pod), restarts((pod,))),
+    )
+
+
 class JobOperator:
     """Runs Jobs."""
 
     name = "job"
     watches: Sequence[Kind] = (names.JOB, names.POD)
     follows: Kind = names.JOB
+    minds: Mapping[Kind, Reads] = {names.POD: _read_of_pod}
+    # What it writes it has counted already; pods that it lets go of are heard of when they went.
+    is_thorough = True
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A Job, or a pod of one."""

@@ -77,8 +77,8 @@ class PodGangs:
         metadata = obj["metadata"]
         namespace = metadata.get("namespace", "")
         if kind == names.POD:
-            found = gang_of(obj)
-            if found is not None and not is_made_by_job(obj):
+            found = gang_of(obj) if not is_made_by_job(obj) else None
+            if found is not None:
                 yield Key(namespace, found.text)
         elif kind == names.WORKLOAD:
             text = (metadata.get("annotations") or {}).get(GANG)

@@ -6,13 +6,14 @@ ClusterQueue that lists it. Once told to go they are closed at once, and gone wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref, Steps
+from unisono.control.controller import Reads
 from unisono.control.jobs.workload import IN_USE
 from unisono.control.queue_status.cluster_queue import BY_REFERENCE, referred_to
-from unisono.control.queue_status.tally import Tally
+from unisono.control.queue_status.tally import Tally, counted_of
 from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -26,6 +27,7 @@ class InUse:
 
     name = "in-use"
     watches: Sequence[Kind] = (names.CLUSTER_QUEUE, names.FLAVOR, names.WORKLOAD)
+    minds: Mapping[Kind, Reads] = {names.WORKLOAD: counted_of}
 
     def __init__(self, tally: Tally) -> None:
         """Take what counts the workloads of each queue."""

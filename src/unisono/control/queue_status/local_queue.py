@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from unisono.control import names
 from unisono.control.actions import Again, Json, Steps
 from unisono.control.conditions import find, with_condition
-from unisono.control.controller import own_key
-from unisono.control.queue_status.tally import Tally
+from unisono.control.controller import Reads, own_key
+from unisono.control.queue_status.tally import Tally, counted_of
 from unisono.control.queue_status.usage import flavors_usage
 from unisono.control.queue_status.writing import Pace
 from unisono.control.scheduler.reading import Manifests
@@ -33,6 +33,7 @@ class LocalQueueStatus:
 
     name = "local-queues"
     watches: Sequence[Kind] = (names.LOCAL_QUEUE, names.CLUSTER_QUEUE, names.WORKLOAD)
+    minds: Mapping[Kind, Reads] = {names.WORKLOAD: counted_of}
 
     def __init__(self, tally: Tally, manifests: Manifests, policy: Policy) -> None:
         """Take who counts, who reads objects, and how queues are read."""

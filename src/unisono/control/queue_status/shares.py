@@ -6,11 +6,12 @@ from the stored Workloads. Without fair sharing nobody has a share.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Again, Json, Patch, Ref, Steps, Together
-from unisono.control.queue_status.tally import Tally
+from unisono.control.controller import Reads
+from unisono.control.queue_status.tally import Tally, counted_of
 from unisono.control.queue_status.writing import REST_SECONDS
 from unisono.control.scheduler.reading import Manifests
 from unisono.control.view import View
@@ -34,6 +35,7 @@ class FairShares:
 
     name = "fair-shares"
     watches: Sequence[Kind] = (names.CLUSTER_QUEUE, names.COHORT, names.LOCAL_QUEUE, names.WORKLOAD)
+    minds: Mapping[Kind, Reads] = {names.WORKLOAD: counted_of}
 
     def __init__(self, tally: Tally, manifests: Manifests, policy: Policy) -> None:
         """Take who counts and who reads objects."""

@@ -22,6 +22,8 @@ from unisono.kube.mapping import Kind
 
 State = Literal["pending", "reserving", "admitted"]
 _PODS = "pods"
+# Conditions that say what a workload counts as.
+_COUNTED = frozenset({"QuotaReserved", "Admitted", "Finished"})
 
 
 class Use(NamedTuple):
@@ -134,6 +136,20 @@ class Tally:
         for name, sign in ((old, -1), (queue, 1)):
             if name:
                 self._queues.setdefault(name, Sums()).pending += sign * waiting
+
+
+def counted_of(workload: Json) -> object:
+    """Return what is read of a Workload to count it (`Controller.minds`)."""
+    status = workload.get("status") or {}
+    conditions = status.get("conditions") or ()
+    return (
+        "deletionTimestamp" in workload["metadata"],
+        workload["spec"].get("queueName"),
+        workload["spec"].get("active"),
+        status.get("admission"),
+        status.get("reclaimablePods"),
+        [(one["type"], one["status"]) for one in conditions if one["type"] in _COUNTED],
+    )
 
 
 def part_of(workload: Json) -> Part | None:

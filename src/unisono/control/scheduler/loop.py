@@ -11,6 +11,7 @@ read again from the view before the next decision.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -33,7 +34,7 @@ from unisono.control.scheduler.implicit import written_queue
 from unisono.control.scheduler.news import News
 from unisono.control.scheduler.operator_policy import OperatorPolicy
 from unisono.control.scheduler.repairs import Repairs
-from unisono.control.scheduler.translate import Translator
+from unisono.control.scheduler.translate import STRAY, Translator
 from unisono.control.scheduler.unexamined import Unexamined
 from unisono.control.shrinking import telling
 from unisono.control.view import View
@@ -55,14 +56,25 @@ from unisono.kube.mapping import Kind
 CYCLE = Key("", "cycle")
 # So many cycles in one go; then others get a turn and what changed meanwhile is heard.
 _MOST_CYCLES = 50
+# So many plans that only admit are written at once: they share a commit, and the first of them
+# does not wait long for the last.
+_MOST_UNWRITTEN = 8
 # So many objects are read in one go, twenty milliseconds' worth.
 _MOST_HEARD = 64
+
+
+class Decided(NamedTuple):
+    """A plan that counts already, and what those asked for whom it admits."""
+
+    made: Plan
+    asked: Mapping[WorkloadKey, Workload]
 
 
 class Scheduler:
     """Decides. `explanations` holds why each workload waits, for those who tell people."""
 
     name = "scheduler"
+    is_by_name = True
 
     def __init__(
         self,
@@ -112,6 +124,7 @@ class Scheduler:
         for _ in self._hearing(view, instant):
             yield Breathe()
         yield from self._repair(view, now)
+        unwritten: list[Decided] = []
         for _ in range(_MOST_CYCLES):
             made = self._decides(self.state, instant)
             self.cycles += 1
@@ -122,11 +135,21 @@ class Scheduler:
             }
             changed = carry_out(self.state, made)
             yield from self._explain(made)
-            if not changed:
+            if changed:
+                self._doubt(made)
+                if not _only_admits(made):  # it may take back what is not written yet
+                    yield from self._write(unwritten, view, now)
+                    unwritten = []
+                unwritten.append(Decided(made, asked))
+                if len(unwritten) < _MOST_UNWRITTEN and _only_admits(made):
+                    continue
+            if not unwritten:
                 break
-            yield from self._write(made, asked, view, now)
+            yield from self._write(unwritten, view, now)
+            unwritten = []
             self._hear(view, instant)
         else:
+            yield from self._write(unwritten, view, now)
             yield Again(now)
             return
         for explanation in self._unexamined.explanations():
@@ -230,16 +253,25 @@ class Scheduler:
             yield Note(write.ref, "GangRepaired", told)
             self._hear(view, self.state.now)
 
-    def _write(
-        self, made: Plan, asked: Mapping[WorkloadKey, Workload], view: View, now: float
-    ) -> Steps:
-        """Write a plan down; whatever does not come back as written is looked at again."""
-        writes = list(self._writes(made, asked, view, now))
-        for write in writes:
-            ref = write.ref if isinstance(write, Patch) else write.pod
-            self._dirty[ref.kind, Key(ref.namespace, ref.name)] = None
-        yield Together(writes)
-        yield from _notes(made, view)
+    def _doubt(self, made: Plan) -> None:
+        """Read everybody again whom a plan moves: what is not stored yet may never be."""
+        moved = [
+            *(admit.workload for admit in made.admissions),
+            *(eviction.workload for eviction in evictions(made)),
+            *(smaller.workload for smaller in shrinks(made)),
+        ]
+        for key in moved:
+            kind = names.POD if key.startswith(STRAY) else names.WORKLOAD
+            namespace, _, name = key.removeprefix(STRAY).partition("/")
+            self._dirty[kind, Key(namespace, name)] = None
+
+    def _write(self, decided: Sequence[Decided], view: View, now: float) -> Steps:
+        """Write plans down, which share a commit; a gang that fails does not keep others."""
+        if not decided:
+            return
+        yield Together([write for one in decided for write in self._writes(*one, view, now)])
+        for one in decided:
+            yield from _notes(one.made, view)
 
     def _writes(
         self, made: Plan, asked: Mapping[WorkloadKey, Workload], view: View, now: float
@@ -300,6 +332,11 @@ class Scheduler:
         """Return when time alone may change something."""
         found = (self.state.timers.next(), self._estimates.next_due())
         return min((due for due in found if due is not None), default=None)
+
+
+def _only_admits(made: Plan) -> bool:
+    """Say whether a plan takes nothing from anybody."""
+    return not any(evictions(made)) and not any(shrinks(made)) and not made.stops
 
 
 def _living(settings: Settings) -> Settings:

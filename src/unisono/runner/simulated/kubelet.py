@@ -79,9 +79,10 @@ class SimulatedKubelet:
         self._has_begun = False
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
-        """A pod, or those of a node that came, went, or stopped being ready."""
+        """A pod that has a node, or those of a node that came, went, or stopped being ready."""
         if kind == names.POD:
-            yield own_key(obj)
+            if obj["spec"].get("nodeName"):
+                yield own_key(obj)
             return
         name = obj["metadata"]["name"]
         node = view.get(names.NODE, name)

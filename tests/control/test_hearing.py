@@ -1,0 +1,136 @@
+"""Controllers are woken by what they read, and by nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tests.runner.simulated_world import simulated_world
+from tests.support.control_objects import job, node, queue
+from unisono.control import names
+from unisono.control.actions import Again, Json, Note, Patch, Ref, Steps, and_again
+from unisono.control.controller import Reads, own_key
+from unisono.control.driver import Outcome
+from unisono.control.hearing import Hearing, Task
+from unisono.control.view import Difference, View
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+
+NOBODY: View = View({})
+
+
+class Listener:
+    """Hears of pods, each for itself."""
+
+    watches: Sequence[Kind] = (names.POD,)
+
+    def __init__(self, name: str, reads: Reads | None = None, **says: Any) -> None:
+        self.name = name
+        self.minds: Mapping[Kind, Reads] = {names.POD: reads} if reads is not None else {}
+        self.asked = 0
+        for attribute, value in says.items():
+            setattr(self, attribute, value)
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        self.asked += 1
+        return (own_key(obj),)
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        yield from ()
+
+
+def pod(phase: str, version: int = 1, owner: str = "") -> Json:
+    metadata: Json = {"name": "p", "namespace": "default", "resourceVersion": str(version)}
+    if owner:
+        reference = {"apiVersion": "batch/v1", "kind": "Job", "name": owner, "controller": True}
+        metadata["ownerReferences"] = [reference]
+    return {"metadata": metadata, "status": {"phase": phase}}
+
+
+def phase(obj: Json) -> object:
+    return obj["status"]["phase"]
+
+
+def woken(*listeners: Listener, of: Difference, by: Task | None = None) -> list[Task]:
+    return list(Hearing(listeners).concerned(names.POD, of, NOBODY, by))
+
+
+def test_a_change_elsewhere_in_an_object_is_not_heard() -> None:
+    everything, phases = Listener("everything"), Listener("phases", phase)
+    echo = Difference(pod("Running"), pod("Running", 2))
+    end = Difference(pod("Running"), pod("Failed", 2))
+    key = Key("default", "p")
+    assert woken(everything, phases, of=echo) == [Task("everything", key)]
+    assert woken(everything, phases, of=end) == [Task("everything", key), Task("phases", key)]
+
+
+def test_what_comes_and_what_goes_is_always_heard() -> None:
+    task = [Task("phases", Key("default", "p"))]
+    assert woken(Listener("phases", phase), of=Difference(None, pod("Running"))) == task
+    assert woken(Listener("phases", phase), of=Difference(pod("Running"), None)) == task
+
+
+def test_who_goes_by_name_is_asked_once() -> None:
+    by_name, by_content = Listener("a", is_by_name=True), Listener("b")
+    woken(by_name, by_content, of=Difference(pod("Pending"), pod("Running", 2)))
+    assert (by_name.asked, by_content.asked) == (1, 2)
+
+
+def test_followers_look_at_owners_old_and_new() -> None:
+    follower = Listener("jobs", phase, follows=names.JOB)
+    moved = Difference(pod("Pending", owner="old"), pod("Running", 2, owner="new"))
+    assert woken(follower, of=moved) == [
+        Task("jobs", Key("default", "new")),
+        Task("jobs", Key("default", "old")),
+    ]
+    same = Difference(pod("Pending", owner="old"), pod("Pending", 2, owner="old"))
+    assert woken(follower, of=same) == []
+
+
+def test_the_thorough_are_not_woken_by_themselves() -> None:
+    thorough, other = Listener("thorough", is_thorough=True), Listener("other")
+    difference = Difference(None, pod("Running"))
+    own = Task("thorough", Key("default", "p"))
+    assert woken(thorough, other, of=difference, by=own) == [Task("other", own.key)]
+    assert own in woken(thorough, other, of=difference, by=Task("thorough", Key("default", "q")))
+    follower = Listener("job", follows=names.JOB, is_thorough=True)
+    theirs = Task("job", Key("default", "train"))
+    assert woken(follower, of=Difference(None, pod("Pending", owner="train")), by=theirs) == []
+
+
+def test_steps_that_do_something_are_followed_by_another_look() -> None:
+    def steps() -> Steps:
+        told = yield Note(Ref(names.JOB, "default", "a"), "Said", "something")
+        assert told == "heard"
+
+    both = and_again(steps(), 5.0)
+    assert isinstance(next(both), Note)
+    assert both.send("heard") == Again(5.0)
+    assert list(and_again(iter(()), 5.0)) == []
+    patch = Patch(Ref(names.JOB, "default", "a"), {})
+    assert list(and_again(iter([patch]), 5.0)) == [patch, Again(5.0)]
+
+
+def test_a_gang_starts_with_few_looks_at_it() -> None:
+    async def story() -> None:
+        async with simulated_world().running() as world:
+            await world.create(node("n1"), node("n2"), *queue())
+            await world.settle()
+            looks: Counter[str] = Counter()
+
+            def count(outcome: Outcome) -> None:
+                looks[outcome.task.controller] += 1
+
+            world.driver.on_outcome = count
+            await world.create(job("train", seconds=600))
+            await world.settle()
+            (workload,) = world.every(names.WORKLOAD)
+            assert any(one["type"] == "PodsReady" for one in workload["status"]["conditions"])
+            assert looks["gangs"] <= 3, looks  # it has a place, its pods are there
+            assert looks["simulated-kubelet"] == 2, looks  # once for each pod
+            assert looks["queued-job.batch"] <= 5, looks
+            assert looks["job"] <= 4, looks
+
+    asyncio.run(story())
