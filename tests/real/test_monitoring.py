@@ -80,7 +80,7 @@ spec:
   parallelism: 2
   completions: 2
   template:
-    metadata: {annotations: {unisono.dev/duration: 1h}}
+    metadata: {annotations: {unisono.dev/run-seconds: forever}}
     spec:
       restartPolicy: Never
       containers: [{name: main, image: x, resources: {limits: {nvidia.com/gpu: 3}}}]

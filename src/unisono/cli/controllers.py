@@ -8,7 +8,7 @@ import math
 import os
 import sys
 import traceback
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -56,6 +56,7 @@ class AtWork(NamedTuple):
 
     view: View
     driver: Driver
+    synced: Callable[[], Awaitable[None]]  # waits until the view is whole
 
 
 @contextlib.asynccontextmanager
@@ -99,7 +100,7 @@ async def controlling(
     async with asyncio.TaskGroup() as tasks:
         work = tasks.create_task(live.run(driver))
         try:
-            yield AtWork(live.view, driver)
+            yield AtWork(live.view, driver, live.synced)
         finally:
             work.cancel()
             if runner is not None:

@@ -5,6 +5,8 @@ DIRECTORY/            0700
   kubeconfig          0600; how to reach it, with the token
   tls/                its certificate authority and its certificate
   logs/               what pods wrote
+  ledger.db           0600; who used which GPUs, for reports
+  reports/            a report of every week
   instance.json       address and process of the running instance, last port
   lock                held by the running process
 """
@@ -46,6 +48,16 @@ class Instance:
     def kubeconfig(self) -> Path:
         """How kubectl reaches it."""
         return self.directory / "kubeconfig"
+
+    @property
+    def ledger(self) -> Path:
+        """Who used which GPUs."""
+        return self.directory / "ledger.db"
+
+    @property
+    def reports(self) -> Path:
+        """What was told of every week."""
+        return self.directory / "reports"
 
     @property
     def tls(self) -> Path:

@@ -66,6 +66,7 @@ COMMANDS = (
     Command("workloads", "unisono.cli.workloads", "list what waits and runs, in queue order"),
     Command("nodes", "unisono.cli.nodes", "list nodes and what is used of them"),
     Command("gpu", "unisono.cli.gpu", "list simulated GPUs; break one, and mend it"),
+    Command("report", "unisono.cli.report", "tell who used which GPUs, and at what price"),
     Command("monitor", "unisono.cli.monitor", "print rules and set-ups for Prometheus and Grafana"),
     Command("decide", "unisono.cli.decide", "say what would be admitted, evicted and left waiting"),
     Command("replay", "unisono.cli.replay", "make recorded decisions again, and tell one of them"),

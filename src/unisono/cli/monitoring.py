@@ -11,10 +11,12 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 
+from unisono.cli.bookkeeping import bookkeeping
 from unisono.cli.clock import seconds_now
 from unisono.cli.controller_metrics import process_families
 from unisono.cli.embedded import Running
 from unisono.cli.following import Timed, figures_of
+from unisono.cli.instance import Instance
 from unisono.cli.probes import Asked, CannotListen, Page, Pages, probes
 from unisono.control.view import View
 from unisono.monitor.books import NODE
@@ -31,21 +33,24 @@ _HOST = "127.0.0.1"
 
 @contextlib.asynccontextmanager
 async def monitored(
-    cluster: Running, timed: Timed, *, port: int | None
+    cluster: Running, instance: Instance, timed: Timed, *, port: int | None
 ) -> AsyncIterator[dict[str, str]]:
-    """Show the figures of a cluster while the block lasts; yields addresses by what is there.
+    """Show the figures of a cluster and keep its ledger while the block lasts.
+
+    Yields the addresses of the pages.
 
     Port 0 means no pages on loopback, None the usual ones if they are free.
     """
     at_work = cluster.at_work
     figures = figures_of(at_work.view, at_work.driver, timed, mode="embedded", compat=ALL)
     cluster.api.surface.gauges.append(lambda: classic(figures.families()).rstrip("\n"))
-    if port == 0:
-        yield {}
-        return
     exporter = _exporter(at_work.view, figures)
-    async with _exposed(figures, exporter, port=port) as addresses:
-        yield addresses
+    async with contextlib.AsyncExitStack() as stack:
+        await stack.enter_async_context(bookkeeping(instance, figures, exporter, at_work.synced))
+        if port == 0:
+            yield {}
+        else:
+            yield await stack.enter_async_context(_exposed(figures, exporter, port=port))
 
 
 def _exporter(view: View, figures: Figures) -> Exporter:

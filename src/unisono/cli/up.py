@@ -229,7 +229,7 @@ async def _until_stopped(
     )
     async with (
         running(instance, choices, nodes) as cluster,
-        monitored(cluster, timed, port=port) as pages,
+        monitored(cluster, instance, timed, port=port) as pages,
     ):
         taken = int(cluster.url.rpartition(":")[2])
         instance.remember(pid=os.getpid(), url=cluster.url, port=taken, **pages)

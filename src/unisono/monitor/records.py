@@ -14,6 +14,7 @@ from typing import Any
 
 from unisono.engine.model.resources import is_gpu
 from unisono.kinds.quantity import Quantity
+from unisono.kinds.times import TIME_LIMIT, limit_ms
 
 Json = Mapping[str, Any]
 
@@ -21,6 +22,7 @@ WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 SUBMITTER = "unisono.dev/submitter"
 PRICE = "unisono.dev/price-usd-hour"
+PROGRESS = "unisono.dev/progress"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
 POOL = "karpenter.sh/nodepool"
@@ -40,6 +42,8 @@ class NodeRecord:
     """A node."""
 
     name: str
+    uid: str
+    created: float
     gpus: int  # of its capacity
     allocatable: int  # GPUs that can be given out
     resource: str  # the GPUs' resource; empty without any
@@ -50,6 +54,7 @@ class NodeRecord:
     pool: str
     zone: str
     price: float  # US dollars an hour; 0 if nobody said
+    is_ready: bool
     is_open: bool  # ready, and pods may come
 
 
@@ -117,6 +122,8 @@ class WorkloadRecord:
     evictions: tuple[tuple[str, int], ...]  # how often it had to leave, by reason
     priority: int
     waits_for: str  # the stage that refuses it, while it waits
+    saved: float  # when its last checkpoint was written
+    limit: int  # how many seconds it said it would run at most; 0 if it did not
 
     @property
     def key(self) -> tuple[str, str]:
@@ -149,6 +156,7 @@ class QueueRecord:
     """A ClusterQueue."""
 
     name: str
+    created: float
     cohort: str
     weight: float
     quotas: tuple[Quota, ...]
@@ -169,6 +177,8 @@ def node_record(node: Json) -> NodeRecord:
     is_closed = bool((node.get("spec") or {}).get("unschedulable"))
     return NodeRecord(
         name=metadata["name"],
+        uid=metadata["uid"],
+        created=_time(metadata.get("creationTimestamp")),
         gpus=sum(capacity.values()),
         allocatable=sum(_gpus_of(status.get("allocatable")).values()),
         resource=resource,
@@ -179,6 +189,7 @@ def node_record(node: Json) -> NodeRecord:
         pool=labels.get(POOL, ""),
         zone=labels.get("topology.kubernetes.io/zone", ""),
         price=_number((metadata.get("annotations") or {}).get(PRICE)),
+        is_ready=is_ready,
         is_open=is_ready and not is_closed,
     )
 
@@ -242,6 +253,8 @@ def workload_record(workload: Json) -> WorkloadRecord:
         evictions=tuple((str(one["reason"]), int(one["count"])) for one in stats),
         priority=int(spec.get("priority") or 0),
         waits_for=_waits_for(conditions),
+        saved=_saved(annotations.get(PROGRESS)),
+        limit=_limit_seconds(annotations.get(TIME_LIMIT)),
     )
 
 
@@ -253,6 +266,7 @@ def queue_record(queue: Json) -> QueueRecord:
     slo = annotations.get("unisono.dev/wait-slo-seconds")
     return QueueRecord(
         name=queue["metadata"]["name"],
+        created=_time(queue["metadata"].get("creationTimestamp")),
         cohort=spec.get("cohortName") or spec.get("cohort") or "",
         weight=1.0 if weight is None else _amount(weight) / 1000,
         quotas=tuple(_quotas(spec.get("resourceGroups") or ())),
@@ -331,6 +345,20 @@ def _waits_for(conditions: Iterable[Json] | None) -> str:
             pass  # of another version, or somebody wrote over it
     reserved = _condition(conditions, "QuotaReserved")
     return str((reserved or {}).get("reason") or "")
+
+
+def _limit_seconds(text: str | None) -> int:
+    try:
+        return (limit_ms(text) or 0) // 1000 if text else 0
+    except ValueError:
+        return 0
+
+
+def _saved(progress: str | None) -> float:
+    try:
+        return _time(str(json.loads(progress or "{}").get("saved_at") or ""))
+    except (ValueError, AttributeError):
+        return 0.0
 
 
 def _condition(conditions: Iterable[Json] | None, kind: str) -> Json | None:

@@ -95,6 +95,15 @@ class Frame:
     extent: Extent
     now: float
 
+    def by_pod(self) -> dict[str, list[int]]:
+        """Return the rows of the devices of each pod that runs, by its uid."""
+        found: dict[str, list[int]] = {}
+        for at, place in enumerate(self.devices.places):
+            holder = self.holders.get(place.device)
+            if holder is not None and holder.pod.started:
+                found.setdefault(holder.pod.uid, []).append(at)
+        return found
+
     def text(self) -> str:
         """Return the page."""
         labels = [

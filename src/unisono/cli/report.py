@@ -1,0 +1,207 @@
+"""`unisono report`: who used which GPUs, at what price, and what to do about it."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from unisono.cli.instance import Instance, default_directory
+from unisono.engine.model.errors import InvalidManifest
+
+if TYPE_CHECKING:
+    from unisono.monitor.ledger.periods import Period
+    from unisono.monitor.report.advice import Gpu
+    from unisono.monitor.report.figures import Report
+
+_EXAMPLES = """\
+examples:
+  unisono report
+  unisono report --since 7d --format html,csv --out reports/
+  unisono report daily --team vision
+  unisono report monthly --user kim --format json
+  unisono report --since 2026-01-01 --until 2026-02-01 --format eml --out mail/
+  unisono report daily --format sreport -P
+"""
+_LENGTHS = {"daily": 1, "weekly": 7, "monthly": 30}
+_FORMATS = ("text", "md", "html", "csv", "json", "eml", "sreport")
+_AGO = re.compile(r"(\d{1,4})([mhdw])")
+_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+def parser() -> argparse.ArgumentParser:
+    """Describe the arguments."""
+    made = argparse.ArgumentParser(
+        description="Tell who used which GPUs, how busy they were, what that cost, who waited, and "
+        "what would be better. The figures come from the ledger that `unisono up` keeps.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    made.add_argument(
+        "length",
+        nargs="?",
+        choices=("daily", "weekly", "monthly"),
+        default="weekly",
+        help="the last day, week (default) or thirty days",
+    )
+    made.add_argument("--since", metavar="WHEN", help="7d, 12h, or a date; instead of a length")
+    made.add_argument("--until", metavar="WHEN", help="the same; default: now")
+    made.add_argument("--queue", default="", metavar="NAME", help="only this ClusterQueue")
+    made.add_argument("--team", default="", metavar="NAME", help="only this team")
+    made.add_argument("--user", default="", metavar="NAME", help="only this user")
+    made.add_argument(
+        "--format",
+        default="text",
+        metavar="F[,F…]",
+        help=f"{', '.join(_FORMATS)} (default: text)",
+    )
+    made.add_argument("-o", dest="form", choices=("text", "json"), help="the same as --format")
+    made.add_argument("--out", type=Path, metavar="DIR", help="write files there")
+    made.add_argument("-P", dest="is_parsable", action="store_true", help="sreport with bars")
+    made.add_argument("--data-dir", type=Path, metavar="DIR", help="the instance of `unisono up`")
+    made.add_argument("--ledger", type=Path, metavar="FILE", help="another ledger")
+    made.add_argument("--mail-from", default="unisono@localhost", metavar="ADDRESS")
+    made.add_argument("--mail-to", default="", metavar="ADDRESS")
+    return made
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print it, or write files."""
+    formats = list(dict.fromkeys((arguments.form or arguments.format).split(",")))
+    for one in formats:
+        if one not in _FORMATS:
+            raise InvalidManifest("--format", f"{one} is none; there are {', '.join(_FORMATS)}")
+    if arguments.out is None and len(formats) > 1:
+        raise InvalidManifest("--out", f"these are {len(formats)} files; say where: --out DIR")
+    period = _period(arguments)
+    made = read(_ledger(arguments), period, arguments)
+    if arguments.out is None:
+        print(_written(made, formats[0], arguments), end="")
+        return 0
+    for path in write(made, arguments.out, formats, lambda one: _written(made, one, arguments)):
+        print(path)
+    return 0
+
+
+def read(ledger: Path, period: Period, only: argparse.Namespace | None = None) -> Report:
+    """Return the report of a period."""
+    from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, WorkloadRow
+    from unisono.monitor.ledger.store import LedgerStore
+    from unisono.monitor.report.figures import Only, Rows, report
+
+    store = LedgerStore(ledger, is_read_only=True)
+
+    def rows(wanted: Period) -> Rows:
+        return Rows(
+            list(store.within(PodRow, *wanted)),
+            list(store.within(WorkloadRow, *wanted)),
+            list(store.within(NodeRow, *wanted)),
+            list(store.within(QueueRow, *wanted)),
+        )
+
+    try:
+        whose = Only() if only is None else Only(only.queue, only.team, only.user)
+        return report(rows, period, only=whose, gpus=_catalogue())
+    finally:
+        store.close()
+
+
+def write(
+    made: Report, folder: Path, formats: Iterable[str], written: Callable[[str], str]
+) -> Iterable[Path]:
+    """Write files named by the period; yield their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in formats:
+        suffix = {"text": "txt", "sreport": "sreport.txt"}.get(one, one)
+        since, until = (datetime.fromtimestamp(at, UTC) for at in (made.since, made.until))
+        path = folder / f"gpu-usage-{since:%Y-%m-%d}_{until:%Y-%m-%d}.{suffix}"
+        path.write_text(written(one), encoding="utf-8", newline="")
+        yield path
+
+
+def weekly(made: Report, folder: Path) -> list[Path]:
+    """Write what is told of every week."""
+    form = parser().parse_args([])
+    return list(write(made, folder, ("html", "csv", "json"), lambda one: _written(made, one, form)))
+
+
+def _written(made: Report, form: str, arguments: argparse.Namespace) -> str:
+    from unisono.monitor.report import written
+    from unisono.monitor.report.html import html
+    from unisono.monitor.report.mail import mail
+
+    match form:
+        case "html":
+            return html(made)
+        case "csv":
+            return written.as_csv(made)
+        case "json":
+            return written.as_json(made)
+        case "md":
+            return written.markdown(made)
+        case "eml":
+            return mail(made, sender=arguments.mail_from, to=arguments.mail_to).decode()
+        case "sreport":
+            return written.sreport(made, "unisono", is_parsable=arguments.is_parsable)
+        case _:
+            return written.text(made)
+
+
+def _ledger(arguments: argparse.Namespace) -> Path:
+    if arguments.ledger is not None:
+        return Path(arguments.ledger)
+    instance = Instance(arguments.data_dir or default_directory())
+    if not instance.ledger.exists():
+        message = f"{instance.directory} has none; start it with `unisono up`, or name another"
+        raise InvalidManifest("--ledger", message)
+    return instance.ledger
+
+
+def _period(arguments: argparse.Namespace) -> Period:
+    from unisono.cli.clock import seconds_now
+    from unisono.monitor.ledger.periods import Period
+
+    now = int(seconds_now())
+    until = _when(arguments.until, now, "--until") if arguments.until else now
+    length = timedelta(days=_LENGTHS[arguments.length])
+    since = until - int(length.total_seconds())
+    if arguments.since:
+        since = _when(arguments.since, until, "--since")
+    if since >= until:
+        raise InvalidManifest("--since", f"{arguments.since} is not before the end of the period")
+    return Period(since, until)
+
+
+def _when(text: str, now: int, option: str) -> int:
+    """Read `7d` (ago) or a date."""
+    ago = _AGO.fullmatch(text)
+    if ago is not None:
+        return now - int(ago[1]) * _SECONDS[ago[2]]
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidManifest(option, f"{text} is neither a date nor a time ago, as 7d") from None
+    return int((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp())
+
+
+def _catalogue() -> list[Gpu]:
+    """Return the sorts of GPUs that can be had, with what one costs at least."""
+    from unisono.monitor.report.advice import Gpu
+    from unisono.provision.machines import machine_types
+
+    found: dict[str, Gpu] = {}
+    for machine in machine_types().values():
+        accelerator = machine.accelerator
+        if accelerator is None or not accelerator.memory_mi_b or accelerator.kind != "gpu":
+            continue
+        prices = [one.on_demand for one in machine.price.values() if one.on_demand]
+        if prices:
+            one = Gpu(accelerator.model, accelerator.memory_mi_b, min(prices) / accelerator.count)
+            there = found.get(one.model)
+            if there is None or one.usd_hour < there.usd_hour:
+                found[one.model] = one
+    return list(found.values())

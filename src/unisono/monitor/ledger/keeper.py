@@ -1,0 +1,299 @@
+"""From what happens in the cluster to rows of the ledger.
+
+It listens to the books; `pending` are the rows that changed since they were last taken. What was
+open when we stopped and is gone when we come back ended when we last looked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from unisono.monitor.books import Books, PodStep, Step
+from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, Row, WorkloadRow
+from unisono.monitor.records import NodeRecord, PodRecord, WorkloadRecord
+
+_MICRO = 1_000_000
+
+
+class Use(NamedTuple):
+    """What the devices of a pod did for a while: GPU-seconds."""
+
+    busy: float
+    tensor: float
+    covered: float
+    idle_devices: int
+    peak_mib: int
+
+
+class Keeper:
+    """Keeps the rows that are open."""
+
+    def __init__(self, books: Books) -> None:
+        """Listen to books."""
+        self._books = books
+        self._pods: dict[str, PodRow] = {}
+        self._workloads: dict[str, WorkloadRow] = {}
+        self._nodes: dict[str, NodeRow] = {}
+        self._queues: dict[tuple[str, str], QueueRow] = {}
+        self._seen = 0  # what ended before that is written down already
+        self._changed: dict[tuple[str, str], Row] = {}
+        self._now = 0
+        books.on_pod.append(self._follow_pod)
+        books.on_workload.append(self._follow_workload)
+
+    # ---- beginning -------------------------------------------------------------------------------
+
+    def resume(
+        self,
+        pods: Iterable[PodRow],
+        workloads: Iterable[WorkloadRow],
+        nodes: Iterable[NodeRow],
+        queues: Iterable[QueueRow],
+        *,
+        seen: int,
+    ) -> None:
+        """Take the rows that were open when somebody last looked, at `seen`."""
+        self._seen = seen
+        self._queues = {(one.queue, one.flavor): one for one in queues}
+        self._pods = {one.uid: one for one in pods}
+        self._workloads = {one.uid: one for one in workloads}
+        self._nodes = {one.name: one for one in nodes}
+
+    def close_missing(self) -> None:
+        """End what is gone: it ended unnoticed, no later than somebody looked the last time."""
+        seen = self._seen
+        there = {one.uid for one in self._books.pods.values()}
+        for uid, pod in list(self._pods.items()):
+            if uid not in there:
+                ended = max(seen, pod.bound, pod.started)
+                self._put_pod(replace(pod, ended=ended, outcome="Gone", saved=self._saved(pod)))
+        living = {one.uid for one in self._books.workloads.values()}
+        for uid, workload in list(self._workloads.items()):
+            if uid not in living:
+                last = max(seen, workload.since, workload.reserved, workload.ready)
+                self._put_workload(replace(workload, ended=last, outcome="Deleted"))
+        for name, node in list(self._nodes.items()):
+            if name not in self._books.nodes:
+                self._put_node(replace(node, until=max(seen, node.since)))
+
+    # ---- following -------------------------------------------------------------------------------
+
+    def settle(self, now: float) -> None:
+        """Read what happened until now."""
+        self._now = int(now)
+        self._books.settle()
+        self._follow_nodes()
+        self._follow_queues()
+
+    def used(self, uses: Mapping[str, Use]) -> None:
+        """Add what devices did, by the uid of the pod that has them."""
+        for uid, use in uses.items():
+            row = self._pods.get(uid)
+            if row is not None and not row.ended:
+                self._put_pod(
+                    replace(
+                        row,
+                        busy=row.busy + use.busy,
+                        tensor=row.tensor + use.tensor,
+                        covered=row.covered + use.covered,
+                        idle_devices=use.idle_devices,
+                        peak_mib=max(row.peak_mib, use.peak_mib),
+                    )
+                )
+
+    def pending(self) -> list[Row]:
+        """Take the rows that changed."""
+        changed, self._changed = list(self._changed.values()), {}
+        return changed
+
+    def _follow_pod(self, step: PodStep) -> None:
+        pod = step.after
+        gpus = sum(count for _, count in pod.gpus)
+        row = self._pods.get(pod.uid)
+        if not gpus or not pod.node or (row is None and self._is_known_to_be_over(step)):
+            return
+        made = _pod_row(pod, gpus, self._workload_uid(pod), row, self._now)
+        if pod.is_over or step.is_gone:
+            ended = max(int(pod.ended) or self._now, made.started, made.bound)
+            outcome = pod.phase if pod.is_over else "Gone"
+            made = replace(made, ended=ended, outcome=outcome, saved=self._saved(made))
+        if made != row:
+            self._put_pod(made)
+
+    def _is_known_to_be_over(self, step: PodStep) -> bool:
+        """Say whether a pod without an open row has its row already, or needs none."""
+        pod = step.after
+        if not pod.is_over:
+            return False
+        was_over = step.before is not None and step.before.is_over
+        return was_over or not pod.started or int(pod.ended) <= self._seen
+
+    def _saved(self, row: PodRow) -> int:
+        workload = self._workloads.get(row.workload)
+        return workload.saved if workload is not None else 0
+
+    def _workload_uid(self, pod: PodRecord) -> str:
+        workload = self._books.workload_of(pod)
+        return workload.uid if workload is not None else ""
+
+    def _follow_workload(self, step: Step) -> None:
+        before, after = step
+        gone = after if after is not None else before
+        if gone is None:
+            return
+        row = self._workloads.get(gone.uid)
+        if after is None:
+            if row is not None:
+                self._put_workload(replace(row, ended=self._now, outcome="Deleted"))
+            return
+        if row is None and after.finished and int(after.finished) <= self._seen:
+            return  # it ended before somebody last looked: its row is closed already
+        tries = 1 + sum(count for _, count in after.evictions)
+        if row is not None and tries > row.attempt:
+            reason = _eviction(before, after)
+            left = int(after.evicted) or self._now
+            self._put_workload(replace(row, ended=max(left, row.since), outcome=reason))
+            row = None
+        made = _workload_row(after, self._books.queue_of(after), tries, row)
+        if after.finished:
+            made = replace(made, ended=max(int(after.finished), made.since), outcome="Finished")
+        if made != row:
+            self._put_workload(made)
+
+    def _follow_nodes(self) -> None:
+        for name, node in self._books.nodes.items():
+            if not node.gpus:
+                continue
+            row = self._nodes.get(name)
+            made = _node_row(node, self._now if row is not None else self._since(node.created))
+            if row is not None and replace(made, since=row.since) == row:
+                continue
+            if row is not None:
+                self._put_node(replace(row, until=max(self._now, row.since)))
+            self._put_node(made)
+        for name in [one for one in self._nodes if one not in self._books.nodes]:
+            self._put_node(replace(self._nodes[name], until=self._now))
+
+    def _follow_queues(self) -> None:
+        there: set[tuple[str, str]] = set()
+        for queue in self._books.queues.values():
+            for quota in queue.quotas:
+                key = queue.name, quota.flavor
+                there.add(key)
+                row = self._queues.get(key)
+                made = QueueRow(
+                    queue=queue.name,
+                    flavor=quota.flavor,
+                    cohort=queue.cohort,
+                    gpus=quota.nominal,
+                    since=self._now if row is not None else self._since(queue.created),
+                )
+                if row is None or replace(made, since=row.since) != row:
+                    if row is not None:
+                        self._put_queue(replace(row, until=max(self._now, row.since)))
+                    self._put_queue(made)
+        for key in [one for one in self._queues if one not in there]:
+            self._put_queue(replace(self._queues[key], until=self._now))
+
+    def _since(self, created: float) -> int:
+        """Return since when something new is told of: not before somebody last looked."""
+        return min(self._now, max(int(created), self._seen)) if created else self._now
+
+    # ---- keeping ---------------------------------------------------------------------------------
+
+    def _put_pod(self, row: PodRow) -> None:
+        self._changed["pod", row.uid] = row
+        if row.ended:
+            self._pods.pop(row.uid, None)
+        else:
+            self._pods[row.uid] = row
+
+    def _put_workload(self, row: WorkloadRow) -> None:
+        self._changed["workload", f"{row.uid}/{row.attempt}"] = row
+        if row.ended:
+            self._workloads.pop(row.uid, None)
+        else:
+            self._workloads[row.uid] = row
+
+    def _put_node(self, row: NodeRow) -> None:
+        self._changed["node", f"{row.uid}/{row.since}"] = row
+        if row.until:
+            self._nodes.pop(row.name, None)
+        else:
+            self._nodes[row.name] = row
+
+    def _put_queue(self, row: QueueRow) -> None:
+        self._changed["queue", f"{row.queue}/{row.flavor}/{row.since}"] = row
+        if row.until:
+            self._queues.pop((row.queue, row.flavor), None)
+        else:
+            self._queues[row.queue, row.flavor] = row
+
+
+def _pod_row(pod: PodRecord, gpus: int, workload: str, row: PodRow | None, now: int) -> PodRow:
+    bound = int(pod.bound) or int(pod.started) or now
+    if row is not None:
+        return replace(row, started=int(pod.started), workload=row.workload or workload)
+    return PodRow(
+        uid=pod.uid,
+        namespace=pod.namespace,
+        name=pod.name,
+        workload=workload,
+        node=pod.node,
+        gpus=gpus,
+        bound=bound,
+        started=int(pod.started),
+    )
+
+
+def _workload_row(
+    workload: WorkloadRecord, queue: str, attempt: int, row: WorkloadRow | None
+) -> WorkloadRow:
+    flavors = [one.flavor for one in workload.asked if one.flavor]
+    return WorkloadRow(
+        uid=workload.uid,
+        attempt=attempt,
+        namespace=workload.namespace,
+        name=workload.name,
+        kind=workload.owner_kind,
+        owner=workload.owner_name,
+        queue=queue or (row.queue if row is not None else ""),
+        local_queue=workload.local_queue,
+        user=workload.user,
+        team=workload.team,
+        priority_class=workload.priority_class,
+        flavor=flavors[0] if flavors else (row.flavor if row is not None else ""),
+        gpus=workload.gpus,
+        pods=workload.pods,
+        since=row.since if row is not None else int(max(workload.created, workload.evicted)),
+        reserved=int(workload.reserved),
+        admitted=int(workload.admitted),
+        ready=int(workload.ready) or (row.ready if row is not None else 0),
+        saved=int(workload.saved) or (row.saved if row is not None else 0),
+        limit=workload.limit,
+    )
+
+
+def _eviction(before: WorkloadRecord | None, after: WorkloadRecord) -> str:
+    """Return the reason of the latest eviction: the one that is counted more often than before."""
+    known = dict(before.evictions) if before is not None else {}
+    more = [reason for reason, count in after.evictions if count > known.get(reason, 0)]
+    return more[-1] if more else "Evicted"
+
+
+def _node_row(node: NodeRecord, now: int) -> NodeRow:
+    return NodeRow(
+        uid=node.uid,
+        since=now,
+        name=node.name,
+        gpus=node.gpus,
+        model=node.model,
+        instance_type=node.instance_type,
+        capacity_type=node.capacity_type or "on-demand",
+        pool=node.pool,
+        micro_usd_hour=round(node.price * _MICRO),
+        is_up=node.is_ready,
+    )

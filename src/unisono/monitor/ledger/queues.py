@@ -1,0 +1,92 @@
+"""Queues over a period: what they might use, used, borrowed, and wanted in vain; and the waits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from unisono.monitor.ledger.periods import Period
+from unisono.monitor.ledger.rows import QueueRow, WorkloadRow
+
+
+@dataclass(slots=True)
+class QueueUse:
+    """GPU-seconds of a queue."""
+
+    nominal: int = 0
+    used: int = 0
+    borrowed: int = 0
+    starved: int = 0  # wanted, and within what it might use, and not given
+    is_deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """How long tries of workloads waited; percentiles by the nearest rank."""
+
+    count: int
+    p50: int
+    p90: int
+    p95: int
+    longest: int
+
+
+def queue_use(
+    period: Period, queues: Iterable[QueueRow], workloads: Iterable[WorkloadRow]
+) -> dict[str, QueueUse]:
+    """Return what became of each queue."""
+    events: dict[str, list[tuple[int, int, int, int]]] = {}
+    open_queues: set[str] = set()
+
+    def put(queue: str, part: Period, own: int, used: int, wanted: int) -> None:
+        if part.seconds:
+            of_queue = events.setdefault(queue, [])
+            of_queue.append((part.since, own, used, wanted))
+            of_queue.append((part.until, -own, -used, -wanted))
+
+    for row in queues:
+        put(row.queue, period.clip(row.since, row.until), row.gpus, 0, 0)
+        if not row.until:
+            open_queues.add(row.queue)
+    for one in workloads:
+        waited_until = one.reserved or one.ended
+        put(one.queue, period.clip(one.since, waited_until), 0, 0, one.gpus)
+        if one.reserved:
+            put(one.queue, period.clip(one.reserved, one.ended), 0, one.gpus, 0)
+    found = {name: _swept(sorted(of_queue)) for name, of_queue in sorted(events.items())}
+    for name, use in found.items():
+        use.is_deleted = name not in open_queues
+    return found
+
+
+def _swept(events: Sequence[tuple[int, int, int, int]]) -> QueueUse:
+    use = QueueUse()
+    before = own = used = wanted = 0
+    for at, own_change, used_change, wanted_change in events:
+        passed = at - before
+        use.nominal += own * passed
+        use.used += used * passed
+        use.borrowed += max(0, used - own) * passed
+        use.starved += max(0, min(wanted, own - used)) * passed
+        before = at
+        own += own_change
+        used += used_change
+        wanted += wanted_change
+    return use
+
+
+def waits_of(seconds: Iterable[int]) -> Waits:
+    """Return how long waits are.
+
+    >>> waits_of(range(10, 101, 10))
+    Waits(count=10, p50=50, p90=90, p95=100, longest=100)
+    """
+    ordered = sorted(seconds)
+    if not ordered:
+        return Waits(0, 0, 0, 0, 0)
+
+    def rank(part: float) -> int:
+        return ordered[max(0, math.ceil(part * len(ordered)) - 1)]
+
+    return Waits(len(ordered), rank(0.5), rank(0.9), rank(0.95), ordered[-1])

@@ -1,0 +1,8 @@
+"""Who used what, at what price, and what to do about it: a report of a period.
+
+figures.py     the report as data, from the rows of the ledger; every format says what it says
+advice.py      what would be better, with what it would save
+written.py     text, Markdown, CSV, JSON and Slurm's sreport
+html.py        one page that opens anywhere, without scripts
+mail.py        the same as a message with attachments
+"""

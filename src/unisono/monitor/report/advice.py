@@ -1,0 +1,77 @@
+"""What would be better for a job, and what it would save; said after half an hour of running."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from unisono.monitor.ledger.periods import Used
+from unisono.monitor.ledger.rows import WorkloadRow
+
+_LEAST_SECONDS = 1800
+_LITTLE_BUSY = 0.2
+_VERY_BUSY = 0.8
+_NO_TENSOR = 0.05
+_MUCH_LOST = 0.1
+_SHORT_OF_LIMIT = 0.3
+_SPARE_MEMORY = 1.2  # what a job should have beyond its peak
+
+
+class Gpu(NamedTuple):
+    """A sort of GPU that can be had."""
+
+    model: str
+    memory_mib: int
+    usd_hour: float
+
+
+def advice_for(
+    used: Used, attempt: WorkloadRow | None, gpus: Sequence[Gpu], usd_hour: float
+) -> Iterator[str]:
+    """Yield what its owner might do, the weightiest first; `usd_hour` is what one GPU costs now."""
+    spent = used.spent
+    running = spent.allocated - spent.seconds["starting"]
+    if not used.devices or running < _LEAST_SECONDS * used.devices:
+        return
+    busy_devices = used.devices - used.idle_devices
+    if 0 < used.idle_devices < used.devices and spent.measured:
+        saved = used.idle_devices * usd_hour
+        yield (
+            f"only {busy_devices} of {used.devices} GPUs were busy: request {busy_devices}"
+            f" (saves ${saved:.2f} an hour)"
+        )
+    busy = spent.seconds["busy"] / spent.measured if spent.measured else None
+    if busy is not None and busy < _LITTLE_BUSY and not used.idle_devices:
+        yield f"busy {busy:.0%} of the time: look at the input pipeline, or use a smaller GPU"
+    if busy is not None and busy > _VERY_BUSY and used.covered:
+        tensor = used.tensor / used.covered
+        if tensor < _NO_TENSOR:
+            yield f"busy {busy:.0%} but tensor cores only {tensor:.0%}: try mixed precision"
+    cheaper = _cheaper(used, gpus, usd_hour)
+    if cheaper is not None:
+        yield (
+            f"at most {used.peak_mib / 1024:.0f} GiB of GPU memory were used: {cheaper.model}"
+            f" would do (saves ${(usd_hour - cheaper.usd_hour) * used.devices:.2f} an hour)"
+        )
+    if spent.seconds["lost"] > _MUCH_LOST * spent.allocated:
+        lost = spent.seconds["lost"] / spent.allocated
+        yield f"{lost:.0%} of its time was lost: write checkpoints more often"
+    if attempt is not None and attempt.limit and attempt.ended and attempt.ready:
+        ran = attempt.ended - attempt.ready
+        if ran < _SHORT_OF_LIMIT * attempt.limit:
+            yield (
+                f"it ran {ran / attempt.limit:.0%} of its time limit: a shorter one starts sooner,"
+                " in gaps"
+            )
+
+
+def _cheaper(used: Used, gpus: Iterable[Gpu], usd_hour: float) -> Gpu | None:
+    """Return the cheapest GPU that has the memory a job needs, if it is cheaper than its own."""
+    if not used.peak_mib:
+        return None
+    fitting = [
+        one
+        for one in gpus
+        if one.memory_mib >= used.peak_mib * _SPARE_MEMORY and one.usd_hour < usd_hour
+    ]
+    return min(fitting, key=lambda one: (one.usd_hour, one.model), default=None)

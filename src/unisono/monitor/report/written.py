@@ -1,0 +1,298 @@
+"""The report in words and columns: text, Markdown, CSV, JSON, and as Slurm's sreport prints it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from unisono.monitor.report.figures import Amounts, Headline, Job, Report
+
+Line = tuple[str, ...]
+
+
+class Table(msgspec.Struct, frozen=True):
+    """A heading, columns and lines; `numbers` are the columns that stand to the right."""
+
+    title: str
+    columns: Line
+    lines: tuple[Line, ...]
+    numbers: frozenset[int] = frozenset()
+
+
+def day(at: int) -> str:
+    """Write a time as people do."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def hours(amount: float) -> str:
+    """Write GPU-hours."""
+    return f"{amount:,.2f}"
+
+
+def money(cents: int) -> str:
+    """Write money.
+
+    >>> money(123456), money(5)
+    ('$1,234.56', '$0.05')
+    """
+    return f"${cents // 100:,}.{cents % 100:02d}"
+
+
+def share(part: float | None) -> str:
+    """Write a part of a whole; a dash if nobody knows."""
+    return "-" if part is None else f"{part:.0%}"
+
+
+def lasting(seconds: int | None) -> str:
+    """Write how long something took.
+
+    >>> lasting(59), lasting(3700), lasting(90_000), lasting(None)
+    ('59s', '1h02m', '1d01h', '-')
+    """
+    if seconds is None:
+        return "-"
+    if seconds < 60:
+        return f"{seconds}s"
+    if seconds < 3600:
+        return f"{seconds // 60}m{seconds % 60:02d}s"
+    if seconds < 86_400:
+        return f"{seconds // 3600}h{seconds % 3600 // 60:02d}m"
+    return f"{seconds // 86_400}d{seconds % 86_400 // 3600:02d}h"
+
+
+def headline_lines(report: Report) -> list[Line]:
+    """Return the first figures: name, value, and the change since the period before."""
+    now, before = report.headline, report.before
+    return [
+        ("GPU-hours there", hours(now.capacity), _change(now.capacity, before.capacity)),
+        (
+            "GPU-hours held by jobs",
+            hours(now.amounts.allocated),
+            _change(now.amounts.allocated, before.amounts.allocated),
+        ),
+        (
+            "GPU-hours busy",
+            hours(now.amounts.busy),
+            _change(now.amounts.busy, before.amounts.busy),
+        ),
+        ("Efficiency", share(now.amounts.efficiency), f"measured: {share(now.coverage)}"),
+        ("Cost of jobs", money(now.amounts.cost_cents), _change(*_costs(now, before))),
+        ("Of that idle or lost", money(now.amounts.wasted_cents), ""),
+        ("In nobody's bill", money(now.overhead_cents), "free, held or down"),
+        ("Total", money(now.total_cents), ""),
+        ("Jobs", str(now.jobs), _change(now.jobs, before.jobs)),
+        ("Wait, median", lasting(now.waits.p50), f"before: {lasting(before.waits.p50)}"),
+        ("Wait, p95", lasting(now.waits.p95), f"before: {lasting(before.waits.p95)}"),
+        *([("Owner unknown", hours(now.unknown_owner), "GPU-hours")] if now.unknown_owner else []),
+    ]
+
+
+def _costs(now: Headline, before: Headline) -> tuple[float, float]:
+    return now.amounts.cost_cents, before.amounts.cost_cents
+
+
+def _change(now: float, before: float) -> str:
+    return f"{(now - before) / before:+.0%}" if before else ""
+
+
+_AMOUNTS = ("GPU-HOURS", "BUSY", "IDLE", "UNMEASURED", "STARTING", "LOST", "EFFICIENCY", "COST")
+
+
+def _amount_cells(one: Amounts) -> Line:
+    parts = (one.allocated, one.busy, one.idle, one.unmeasured, one.starting, one.lost)
+    return (*(hours(part) for part in parts), share(one.efficiency), money(one.cost_cents))
+
+
+def tables(report: Report) -> list[Table]:
+    """Return everything but the headline, in the order in which it is read."""
+    right = frozenset(range(1, 10))
+    return [
+        *(
+            Table(
+                title,
+                (name, "JOBS", *_AMOUNTS),
+                tuple((one.name, str(one.jobs), *_amount_cells(one.amounts)) for one in shares),
+                right,
+            )
+            for title, name, shares in (
+                ("Teams", "TEAM", report.teams),
+                ("People", "USER", report.users),
+            )
+        ),
+        Table(
+            "Waste",
+            ("JOB", "OWNER", "QUEUE", "GPUS", "WASTED", "WHAT TO DO"),
+            tuple(_waste_line(one) for one in report.waste),
+            frozenset({3, 4}),
+        ),
+        Table(
+            "Queues",
+            ("QUEUE", "OWN", "USED", "BORROWED", "STARVED", "WAIT P50", "WAIT P95", "WAITING"),
+            tuple(
+                (
+                    f"{one.name} (deleted)" if one.is_deleted else one.name,
+                    *(hours(part) for part in (one.nominal, one.used, one.borrowed, one.starved)),
+                    lasting(one.waits.p50),
+                    lasting(one.waits.p95),
+                    str(one.still_waiting),
+                )
+                for one in report.queues
+            ),
+            right,
+        ),
+        Table(
+            "Capacity",
+            ("GPU", "BOUGHT", "ALLOCATED", "HELD", "FREE", "DOWN", "OVERHEAD"),
+            tuple(
+                (
+                    one.model or "?",
+                    one.capacity_type,
+                    *(hours(part) for part in (one.allocated, one.held, one.free, one.down)),
+                    money(one.overhead_cents),
+                )
+                for one in report.capacity
+            ),
+            frozenset(range(2, 7)),
+        ),
+        Table(
+            "Free GPUs that pods of a size could not use",
+            ("PODS OF", "PART"),
+            tuple((f"{size} GPUs", share(part)) for size, part in report.fragmentation.items()),
+            frozenset({1}),
+        ),
+        Table(
+            "How tries ended",
+            ("OUTCOME", "TRIES"),
+            tuple((name, str(count)) for name, count in report.outcomes.items()),
+            frozenset({1}),
+        ),
+        Table(
+            "Still waiting",
+            ("JOB", "OWNER", "QUEUE", "GPUS", "FOR"),
+            tuple(
+                (
+                    f"{one.namespace}/{one.name}",
+                    one.user,
+                    one.queue,
+                    str(one.gpus),
+                    lasting(one.age_seconds),
+                )
+                for one in report.waiting
+            ),
+            frozenset({3, 4}),
+        ),
+    ]
+
+
+def _waste_line(one: Job) -> Line:
+    advice = "; ".join(one.advice) or "ask its owner"
+    job, gpus = f"{one.namespace}/{one.name}", str(one.gpus)
+    return (job, one.user, one.queue, gpus, money(one.amounts.wasted_cents), advice)
+
+
+def text(report: Report) -> str:
+    """Write it for a terminal."""
+    parts = [f"GPU usage from {day(report.since)} to {day(report.until)} UTC\n"]
+    parts.append(_aligned(headline_lines(report), frozenset({1})))
+    for table in tables(report):
+        if table.lines:
+            parts.append(
+                f"\n{table.title}\n{_aligned([table.columns, *table.lines], table.numbers)}"
+            )
+    return "".join(parts)
+
+
+def markdown(report: Report) -> str:
+    """Write it as Markdown."""
+    parts = [f"# GPU usage from {day(report.since)} to {day(report.until)} UTC\n\n"]
+    first = Table("", ("", "", ""), tuple(headline_lines(report)), frozenset({1}))
+    parts.append(_markdown_table(first))
+    for table in tables(report):
+        if table.lines:
+            parts.append(f"\n## {table.title}\n\n{_markdown_table(table)}")
+    return "".join(parts)
+
+
+def _markdown_table(table: Table) -> str:
+    rule = ["--:" if at in table.numbers else "---" for at in range(len(table.columns))]
+    lines = (table.columns, rule, *table.lines)
+    return "".join(
+        "| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines
+    )
+
+
+def _aligned(lines: Sequence[Line], numbers: frozenset[int]) -> str:
+    widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
+    written = [
+        "  ".join(
+            cell.rjust(width) if at in numbers else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+    return "\n".join(written) + "\n"
+
+
+def as_json(report: Report) -> str:
+    """Write it for programs."""
+    made = msgspec.to_builtins(report, str_keys=True)
+    for name, one in (("headline", report.headline), ("before", report.before)):
+        made[name]["efficiency"] = one.amounts.efficiency
+        made[name]["totalCents"] = one.total_cents
+    return json.dumps(made, indent=1) + "\n"
+
+
+_JOB_COLUMNS = (
+    *("namespace", "name", "kind", "queue", "team", "user", "gpus", "model", "capacity_type"),
+    *("outcome", "wait_seconds", "gpu_hours", "busy", "idle", "unmeasured", "starting", "lost"),
+    *("cost_usd", "wasted_usd", "advice"),
+)
+
+
+def as_csv(report: Report) -> str:
+    """Write the jobs, one on each line; the columns add up to the totals."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(_JOB_COLUMNS)
+    for one in report.jobs:
+        amounts = one.amounts
+        writer.writerow(
+            (
+                *(one.namespace, one.name, one.kind, one.queue, one.team, one.user, one.gpus),
+                *(one.model, one.capacity_type, one.outcome),
+                "" if one.wait_seconds is None else one.wait_seconds,
+                *(f"{part:.2f}" for part in (amounts.allocated, amounts.busy, amounts.idle)),
+                *(f"{p:.2f}" for p in (amounts.unmeasured, amounts.starting, amounts.lost)),
+                *(f"{part / 100:.2f}" for part in (amounts.cost_cents, amounts.wasted_cents)),
+                "; ".join(one.advice),
+            )
+        )
+    return out.getvalue()
+
+
+def sreport(report: Report, cluster: str, *, is_parsable: bool) -> str:
+    """Write `cluster utilization` as Slurm does: GPU-minutes by state."""
+    states = {"Allocated": 0, "Down": 0, "PlannedDown": 0, "Idle": 0, "Planned": 0}
+    for one in report.capacity:
+        states["Allocated"] += _minutes(one.allocated)
+        states["Down"] += _minutes(one.down)
+        states["Idle"] += _minutes(one.free)
+        states["Planned"] += _minutes(one.held)
+    columns = ("Cluster", "TRES Name", *states, "Reported")
+    values = (*(str(one) for one in states.values()), str(sum(states.values())))
+    line = (cluster, "gres/gpu", *values)
+    if is_parsable:
+        return "|".join(columns) + "\n" + "|".join(line) + "\n"
+    rule = "-" * 80
+    title = f"{rule}\nCluster Utilization {day(report.since)} - {day(report.until)}\n"
+    about = f"Usage reported in TRES Minutes\n{rule}\n"
+    return title + about + _aligned([columns, line], frozenset(range(2, len(columns))))
+
+
+def _minutes(gpu_hours: float) -> int:
+    return round(gpu_hours * 60)

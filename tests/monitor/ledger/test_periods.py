@@ -1,0 +1,262 @@
+"""Every GPU-second of a period is in one state, and has one price."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unisono.monitor.ledger.periods import STATES, Account, Period, settle
+from unisono.monitor.ledger.queues import queue_use
+from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, WorkloadRow
+
+HOUR = 3600
+DAY = Period(0, 24 * HOUR)
+P5 = 55_040_000  # millionths of a dollar an hour: 6.88 a GPU
+
+
+def node(name: str = "n1", **changes: Any) -> NodeRow:
+    """Return a p5 with eight GPUs that is there all day."""
+    return NodeRow(
+        **{
+            "uid": f"u-{name}",
+            "since": 0,
+            "name": name,
+            "gpus": 8,
+            "model": "H100",
+            "instance_type": "p5.48xlarge",
+            "capacity_type": "on-demand",
+            "pool": "",
+            "micro_usd_hour": P5,
+            "is_up": True,
+            **changes,
+        }
+    )
+
+
+def pod(uid: str = "p", **changes: Any) -> PodRow:
+    """Return a pod of the gang `w`."""
+    return PodRow(
+        **{
+            "uid": uid,
+            "namespace": "a",
+            "name": uid,
+            "workload": "w",
+            "node": "n1",
+            "gpus": 8,
+            "bound": 0,
+            **changes,
+        }
+    )
+
+
+def workload(**changes: Any) -> WorkloadRow:
+    """Return the first try of the gang `w`, with quota from the start."""
+    return WorkloadRow(
+        **{
+            "uid": "w",
+            "attempt": 1,
+            "namespace": "a",
+            "name": "train",
+            "kind": "Job",
+            "owner": "train",
+            "queue": "cq",
+            "local_queue": "q",
+            "user": "kim",
+            "team": "a",
+            "priority_class": "",
+            "flavor": "h100",
+            "gpus": 16,
+            "pods": 2,
+            "since": 0,
+            "reserved": 1,
+            **changes,
+        }
+    )
+
+
+def spent(account: Account) -> dict[str, float]:
+    """Return the GPU-hours of all gangs, by class."""
+    total: dict[str, float] = {}
+    for one in account.used.values():
+        for name, seconds in one.spent.seconds.items():
+            total[name] = total.get(name, 0) + seconds / HOUR
+    return total
+
+
+def test_a_job_that_is_busy_three_fifths_of_its_time() -> None:
+    """Scenario 10: 16 GPUs of a p5 for two hours."""
+    pods = [
+        pod(
+            f"p{at}",
+            node=f"n{at}",
+            started=0,
+            bound=0,
+            ended=2 * HOUR,
+            outcome="Succeeded",
+            covered=16.0 * HOUR,
+            busy=0.6 * 16 * HOUR,
+        )
+        for at in (1, 2)
+    ]
+    pods = [PodRow(**{**_fields(one), "started": 1, "bound": 1}) for one in pods]
+    account = settle(
+        Period(0, 2 * HOUR + 1),
+        [PodRow(**{**_fields(one), "ended": 2 * HOUR + 1}) for one in pods],
+        {"w": [workload(ended=2 * HOUR + 1, outcome="Finished")]},
+        [node("n1"), node("n2")],
+    )
+    (used,) = account.used.values()
+    hours = spent(account)
+    assert used.spent.allocated / HOUR == 32
+    assert (hours["busy"], hours["idle"]) == (pytest.approx(19.2), pytest.approx(12.8))
+    assert round(used.spent.cost / 1e6, 2) == 220.16
+    assert round(used.spent.micro_usd["idle"] / 1e6, 2) == 88.06
+
+
+@pytest.mark.parametrize(("saved", "lost"), [(40 * 60, 2.67), (0, 13.33)])
+def test_a_preempted_job_loses_the_time_since_its_last_checkpoint(saved: int, lost: float) -> None:
+    """Scenario 11: 16 GPUs, preempted after 50 minutes."""
+    ended = 1 + 50 * 60
+    pods = [
+        pod(
+            f"p{at}",
+            node=f"n{at}",
+            bound=1,
+            started=1,
+            ended=ended,
+            outcome="Gone",
+            saved=saved and 1 + saved,
+        )
+        for at in (1, 2)
+    ]
+    tries = {"w": [workload(ended=ended, outcome="Preempted")]}
+    account = settle(DAY, pods, tries, [node("n1"), node("n2")])
+    assert spent(account)["lost"] == pytest.approx(lost, abs=0.01)
+
+
+def test_what_its_owner_deletes_is_not_lost() -> None:
+    tries = {"w": [workload(ended=HOUR, outcome="Deleted")]}
+    gone = pod(bound=1, started=1, ended=HOUR, outcome="Gone")
+    assert spent(settle(DAY, [gone], tries, [node()]))["lost"] == 0
+    restarted = {"w": [workload()]}  # the gang goes on: this pod's work was done for nothing
+    assert spent(settle(DAY, [gone], restarted, [node()]))["lost"] == pytest.approx(
+        8 * (HOUR - 1) / HOUR
+    )
+
+
+def test_places_kept_for_a_gang_are_held_until_its_pods_come() -> None:
+    tries = {"w": [workload(reserved=100)]}
+    one = pod(bound=160, started=170)
+    account = settle(Period(0, 200), [one], tries, [node()])
+    sort = account.sorts["H100", "on-demand"]
+    assert sort.seconds == {"free": 800, "held": 480, "allocated": 320, "down": 0}
+    assert spent(account)["starting"] == pytest.approx(80 / HOUR)
+
+
+def test_a_node_that_is_down_has_no_free_gpus() -> None:
+    rows = [node(until=100), node(since=100, until=150, is_up=False), node(since=150)]
+    sort = settle(Period(0, 200), [], {}, rows).sorts["H100", "on-demand"]
+    assert sort.seconds == {"free": 1200, "held": 0, "allocated": 0, "down": 400}
+
+
+def test_what_is_free_in_pieces() -> None:
+    """Scenario 12: three, three and two GPUs are free."""
+    rows = [node("n1"), node("n2"), node("n3")]
+    pods = [
+        pod(f"p{at}", node=f"n{at}", gpus=gpus, bound=0, started=0, workload="")
+        for at, gpus in ((1, 5), (2, 5), (3, 6))
+    ]
+    shares = settle(Period(0, 100), pods, {}, rows).fragmentation
+    assert shares == {1: 0, 2: 0.25, 4: 1.0, 8: 1.0}
+
+
+def test_a_queue_that_wants_its_own_in_vain_is_starved() -> None:
+    queue = QueueRow(queue="cq", flavor="h100", cohort="", gpus=16, since=0)
+    running = workload(uid="r", gpus=4, reserved=0 + 1, since=0)
+    waiting = workload(uid="x", gpus=16, reserved=0, since=0)
+    use = queue_use(Period(1, 101), [queue], [running, waiting])["cq"]
+    assert (use.nominal, use.used, use.starved) == (1600, 400, 1200)
+    assert not use.is_deleted
+
+
+def test_a_deleted_queue_is_still_told() -> None:
+    """Scenario 28."""
+    queue = QueueRow(queue="cq", flavor="h100", cohort="", gpus=16, since=0, until=50)
+    assert queue_use(Period(0, 100), [queue], [])["cq"].is_deleted
+
+
+_TIMES = st.integers(0, 300)
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> tuple[list[NodeRow], list[PodRow], dict[str, list[WorkloadRow]]]:
+    """Draw nodes that come and go, with pods that never ask for more than is there."""
+    nodes: list[NodeRow] = []
+    pods: list[PodRow] = []
+    for name in ("n1", "n2"):
+        cuts = sorted(draw(st.lists(_TIMES, min_size=1, max_size=4, unique=True)))
+        for since, until in zip(cuts, [*cuts[1:], 0], strict=True):
+            nodes.append(node(name, since=since, until=until, is_up=draw(st.booleans())))
+        for slot in range(4):  # two GPUs each
+            at = 0
+            for number in range(draw(st.integers(0, 2))):
+                bound = at + draw(st.integers(1, 60))
+                started = bound + draw(st.integers(0, 30))
+                at = started + draw(st.integers(0, 90))
+                pods.append(
+                    pod(
+                        f"{name}-{slot}-{number}",
+                        node=name,
+                        gpus=2,
+                        bound=bound,
+                        started=started,
+                        ended=at,
+                        outcome=draw(st.sampled_from(("Succeeded", "Failed", "Gone"))),
+                        covered=draw(st.floats(0, 400)),
+                        busy=draw(st.floats(0, 100)),
+                        saved=draw(_TIMES),
+                    )
+                )
+    tries = [workload(reserved=draw(_TIMES), ended=draw(_TIMES), outcome="Preempted")]
+    return nodes, pods, {"w": tries}
+
+
+@settings(max_examples=150, deadline=None)
+@given(clusters(), st.lists(_TIMES, min_size=2, max_size=5, unique=True))
+def test_states_partition_every_gpu_second(
+    cluster: tuple[list[NodeRow], list[PodRow], dict[str, list[WorkloadRow]]], cuts: list[int]
+) -> None:
+    """Scenario 14: and the parts of a period add up to the whole."""
+    nodes, pods, tries = cluster
+    cuts.sort()
+    whole = Period(cuts[0], cuts[-1])
+    accounts = [settle(whole, pods, tries, nodes)]
+    parts = [
+        settle(Period(since, until), pods, tries, nodes)
+        for since, until in zip(cuts, cuts[1:], strict=False)
+    ]
+    for account in (*accounts, *parts):
+        capacity = sum(
+            one.gpus * account.period.clip(one.since, one.until).seconds for one in nodes
+        )
+        by_state = {
+            state: sum(one.seconds[state] for one in account.sorts.values()) for state in STATES
+        }
+        assert sum(by_state.values()) == capacity
+        assert by_state["allocated"] == sum(one.spent.allocated for one in account.used.values())
+        assert by_state["allocated"] == sum(account.by_day.values())
+        assert all(
+            seconds >= 0 for one in account.used.values() for seconds in one.spent.seconds.values()
+        )
+    whole_by_state = [sum(s.seconds[state] for s in accounts[0].sorts.values()) for state in STATES]
+    parts_by_state = [
+        sum(s.seconds[state] for one in parts for s in one.sorts.values()) for state in STATES
+    ]
+    assert whole_by_state == parts_by_state
+
+
+def _fields(row: PodRow) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in row.__struct_fields__}
