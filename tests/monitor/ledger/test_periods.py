@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -88,26 +89,22 @@ def spent(account: Account) -> dict[str, float]:
 
 def test_a_job_that_is_busy_three_fifths_of_its_time() -> None:
     """Scenario 10: 16 GPUs of a p5 for two hours."""
+    ended = 1 + 2 * HOUR
     pods = [
         pod(
             f"p{at}",
             node=f"n{at}",
-            started=0,
-            bound=0,
-            ended=2 * HOUR,
+            bound=1,
+            started=1,
+            ended=ended,
             outcome="Succeeded",
             covered=16.0 * HOUR,
             busy=0.6 * 16 * HOUR,
         )
         for at in (1, 2)
     ]
-    pods = [PodRow(**{**_fields(one), "started": 1, "bound": 1}) for one in pods]
-    account = settle(
-        Period(0, 2 * HOUR + 1),
-        [PodRow(**{**_fields(one), "ended": 2 * HOUR + 1}) for one in pods],
-        {"w": [workload(ended=2 * HOUR + 1, outcome="Finished")]},
-        [node("n1"), node("n2")],
-    )
+    tries = {"w": [workload(ended=ended, outcome="Finished")]}
+    account = settle(DAY, pods, tries, [node("n1"), node("n2")])
     (used,) = account.used.values()
     hours = spent(account)
     assert used.spent.allocated / HOUR == 32
@@ -236,7 +233,7 @@ def test_states_partition_every_gpu_second(
     accounts = [settle(whole, pods, tries, nodes)]
     parts = [
         settle(Period(since, until), pods, tries, nodes)
-        for since, until in zip(cuts, cuts[1:], strict=False)
+        for since, until in itertools.pairwise(cuts)
     ]
     for account in (*accounts, *parts):
         capacity = sum(
@@ -256,7 +253,3 @@ def test_states_partition_every_gpu_second(
         sum(s.seconds[state] for one in parts for s in one.sorts.values()) for state in STATES
     ]
     assert whole_by_state == parts_by_state
-
-
-def _fields(row: PodRow) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in row.__struct_fields__}

@@ -91,6 +91,12 @@ def add_replaying(parser: argparse.ArgumentParser, *, seeds: int) -> None:
         metavar="DIR",
         help="record every decision for `unisono replay`; in a folder for each of several runs",
     )
+    parser.add_argument(
+        "--ledger",
+        type=Path,
+        metavar="FILE",
+        help="write a ledger of the run, as if it ended now, for `unisono report --ledger FILE`",
+    )
     add_reading(parser)
     add_showing(parser)
 
@@ -118,6 +124,8 @@ def replay(chosen: list[Rules], arguments: argparse.Namespace) -> int:
         raise InvalidManifest("--fill", message)
     if arguments.seeds < 1:
         raise InvalidManifest("--seeds", "must be at least 1")
+    if arguments.ledger is not None and (arguments.seeds > 1 or len(chosen) > 1):
+        raise InvalidManifest("--ledger", "is of one run; give one policy, and no --seeds")
     traces = [(seed, _prepared(trace, arguments)) for seed, trace in _traces(arguments)]
     _tell_dropped(traces[0][1], arguments)
     nodes = _nodes(arguments, traces[0][1])
@@ -128,6 +136,11 @@ def replay(chosen: list[Rules], arguments: argparse.Namespace) -> int:
     ]
     if arguments.save:
         _save(outcomes, Path(arguments.save))
+    if arguments.ledger is not None:
+        from unisono.cli.clock import seconds_now
+        from unisono.cli.sim.usage import write_ledger
+
+        write_ledger(outcomes[0], nodes, arguments.ledger, int(seconds_now()))
     show(outcomes, arguments)
     return 0
 
@@ -195,7 +208,8 @@ def _replay(
         nodes,
         rules,
         restarts=Restarts(arguments.checkpoint, arguments.restore),
-        spans=bool(arguments.html or arguments.save) and int(trace.pods.sum()) <= MOST_DRAWN,
+        spans=arguments.ledger is not None
+        or (bool(arguments.html or arguments.save) and int(trace.pods.sum()) <= MOST_DRAWN),
         checked=arguments.audit,
         seed=seed,
         clock=RealClock().monotonic,

@@ -1,0 +1,219 @@
+"""A simulated week of three teams: every format tells the same figures."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from email import message_from_bytes
+from email.policy import default
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from unisono.cli.main import main
+from unisono.cli.report import read
+from unisono.cli.sim.usage import write_ledger
+from unisono.engine.model.names import NodeName
+from unisono.engine.model.node import Node
+from unisono.engine.model.resources import amounts
+from unisono.monitor.ledger.periods import Period
+from unisono.monitor.ledger.rows import NodeRow, PodRow, WorkloadRow
+from unisono.monitor.report import written
+from unisono.monitor.report.figures import Report
+from unisono.monitor.report.html import html
+from unisono.monitor.report.mail import mail
+from unisono.sim.generate.gpu import gpu
+from unisono.sim.loop import simulate
+from unisono.sim.setup import POLICIES
+
+NOW = 1_767_571_200  # a Monday
+WEEK = Period(NOW - 7 * 86_400, NOW)
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the ledger of eight p5 under the jobs of three teams."""
+    labels = (("node.kubernetes.io/instance-type", "p5.48xlarge"),)
+    allocatable = amounts({"nvidia.com/gpu": 8, "cpu": 192_000, "memory": 2 << 40})
+    nodes = tuple(
+        Node(name=NodeName(f"n{at}"), labels=labels, allocatable=allocatable) for at in range(8)
+    )
+    trace = gpu(jobs=120, gpus=64, load=0.8, teams=3, seed=3)
+    path = tmp_path_factory.mktemp("report") / "ledger.db"
+    write_ledger(simulate(trace, nodes, POLICIES["easy"], spans=True), nodes, path, NOW)
+    return path
+
+
+@pytest.fixture(scope="module")
+def report(ledger: Path) -> Report:
+    """Return the report of the last week."""
+    return read(ledger, WEEK)
+
+
+class _Cells(HTMLParser):
+    """Reads the tables of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self._is_cell = False
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag == "tr":
+            self.rows.append([])
+        self._is_cell = tag in ("td", "th")
+        if self._is_cell:
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._is_cell = False
+
+    def handle_data(self, data: str) -> None:
+        if self._is_cell:
+            self.rows[-1][-1] += data
+
+
+def test_every_format_tells_the_same_to_the_cent(report: Report) -> None:
+    """Scenarios 14 and 20."""
+    rows = list(csv.DictReader(io.StringIO(written.as_csv(report))))
+    told = json.loads(written.as_json(report))
+    cents = sum(round(float(one["cost_usd"]) * 100) for one in rows)
+    assert cents == told["headline"]["amounts"]["costCents"] > 0
+    assert cents == sum(one["amounts"]["costCents"] for one in told["teams"])
+    assert cents == sum(one["amounts"]["costCents"] for one in told["users"])
+    page = html(report)
+    assert f"<b>{written.money(cents)}</b>" in page
+    assert written.money(cents) in written.text(report)
+    assert written.money(cents) in written.markdown(report)
+    hours = round(sum(float(one["gpu_hours"]) for one in rows), 2)
+    assert hours == pytest.approx(told["headline"]["amounts"]["allocated"])
+    cells = _Cells()
+    cells.feed(page)
+    for team in report.teams:
+        line = next(row for row in cells.rows if row[:1] == [team.name])
+        assert line[2] == written.hours(team.amounts.allocated)
+        assert line[-1] == written.money(team.amounts.cost_cents)
+
+
+def test_three_teams_have_their_part(report: Report) -> None:
+    assert len(report.teams) == 3
+    there = sum(one.allocated + one.held + one.free + one.down for one in report.capacity)
+    assert there == pytest.approx(report.headline.capacity)
+    assert report.headline.amounts.efficiency is not None
+    assert report.headline.coverage == pytest.approx(1.0, abs=0.01)
+    assert len(report.waste) <= 10
+
+
+def test_the_page_needs_nothing_from_elsewhere(report: Report) -> None:
+    page = html(report)
+    assert len(page) < 1_000_000
+    assert "<script" not in page
+    assert not re.search(r"(src|href)=|url\(|@import", page)
+    assert "prefers-color-scheme:dark" in page
+    titles = [one.title for one in written.tables(report) if one.lines]
+    assert all(f"<h2>{title}</h2>" in page for title in titles)
+
+
+def test_a_message_has_text_page_and_table(report: Report) -> None:
+    """Scenario 20."""
+    message = message_from_bytes(mail(report, sender="a@b.c", to="d@e.f"), policy=default)
+    kinds = [part.get_content_type() for part in message.walk() if not part.is_multipart()]
+    assert kinds == ["text/plain", "text/html", "text/csv"]
+
+
+def test_as_sreport_prints_it(report: Report) -> None:
+    """Scenario 21."""
+    head, line = written.sreport(report, "c", is_parsable=True).splitlines()
+    assert head == "Cluster|TRES Name|Allocated|Down|PlannedDown|Idle|Planned|Reported"
+    values = [int(one) for one in line.split("|")[2:]]
+    assert sum(values[:-1]) == values[-1]
+
+
+def test_names_are_written_safely(ledger: Path, report: Report) -> None:
+    report.teams[0].name = "<b>&|"
+    page, text = html(report), written.markdown(report)
+    assert "<td>&lt;b&gt;&amp;|</td>" in page
+    assert "| <b>&\\| |" in text
+
+
+def test_the_command_writes_files(ledger: Path, tmp_path: Path, capsys: object) -> None:
+    asked = ["--ledger", str(ledger), "--until", "2026-01-05", "--since", "7d"]
+    assert main(["report", *asked, "--format", "html,csv,json,eml,md", "--out", str(tmp_path)]) == 0
+    assert sorted(one.suffix for one in tmp_path.iterdir()) == [
+        ".csv",
+        ".eml",
+        ".html",
+        ".json",
+        ".md",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--format", "pdf"], "pdf is none; there are text, md"),
+        (["--format", "html,csv"], "say where: --out DIR"),
+        (["--since", "yesterday"], "neither a date nor a time ago"),
+        (["--since", "2026-02-01", "--until", "2026-01-01"], "is not before the end"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    ledger: Path, arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", "--ledger", str(ledger), *arguments]) == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_only_one_team(ledger: Path, report: Report, capsys: pytest.CaptureFixture[str]) -> None:
+    team = report.teams[1]
+    asked = ["--ledger", str(ledger), "--until", "2026-01-05", "--team", team.name]
+    assert main(["report", *asked, "-o", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in told["teams"]] == [team.name]
+    assert told["headline"]["amounts"]["costCents"] == team.amounts.cost_cents
+
+
+def test_a_job_that_uses_two_of_eight_gpus_is_told_so() -> None:
+    """Scenario 17."""
+    from unisono.monitor.ledger.periods import settle
+    from unisono.monitor.report.advice import Gpu, advice_for
+
+    hour = 3600
+    pod = PodRow(
+        uid="p",
+        namespace="a",
+        name="p",
+        workload="w",
+        node="n",
+        gpus=8,
+        bound=1,
+        started=1,
+        ended=1 + 2 * hour,
+        outcome="Succeeded",
+        covered=16.0 * hour,
+        busy=4.0 * hour,
+        tensor=2.0 * hour,
+        idle_devices=6,
+        peak_mib=18 * 1024,
+    )
+    node = NodeRow(
+        uid="n",
+        since=0,
+        name="n",
+        gpus=8,
+        model="H100",
+        instance_type="p5.48xlarge",
+        capacity_type="on-demand",
+        pool="",
+        micro_usd_hour=55_040_000,
+        is_up=True,
+    )
+    tries: dict[str, list[WorkloadRow]] = {}
+    (used,) = settle(Period(0, 3 * hour), [pod], tries, [node]).used.values()
+    gpus = [Gpu("A10G", 22_888, 1.01), Gpu("T4", 15_360, 0.5), Gpu("H100", 81_559, 6.88)]
+    told = list(advice_for(used, None, gpus, 6.88))
+    assert told[0] == "only 2 of 8 GPUs were busy: request 2 (saves $41.28 an hour)"
+    assert told[1].startswith("at most 18 GiB of GPU memory were used: A10G would do (saves $46.96")
