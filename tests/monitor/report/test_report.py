@@ -19,6 +19,7 @@ from unisono.cli.sim.usage import write_ledger
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import amounts
+from unisono.kinds.overriding import override
 from unisono.monitor.ledger.periods import Period
 from unisono.monitor.ledger.rows import NodeRow, PodRow, WorkloadRow
 from unisono.monitor.report import written
@@ -61,6 +62,7 @@ class _Cells(HTMLParser):
         self.rows: list[list[str]] = []
         self._is_cell = False
 
+    @override
     def handle_starttag(self, tag: str, attrs: object) -> None:
         if tag == "tr":
             self.rows.append([])
@@ -68,9 +70,11 @@ class _Cells(HTMLParser):
         if self._is_cell:
             self.rows[-1].append("")
 
+    @override
     def handle_endtag(self, tag: str) -> None:
         self._is_cell = False
 
+    @override
     def handle_data(self, data: str) -> None:
         if self._is_cell:
             self.rows[-1][-1] += data
