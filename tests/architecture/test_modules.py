@@ -16,7 +16,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 MOST_LINES = 450
 
 # Modules that nobody imports because a user or the interpreter starts them by name.
-STARTED_BY_NAME = {"unisono", "unisono.__main__"}
+STARTED_BY_NAME = {"unisono", "unisono.__main__", "unisono.runner.process.steps"}
 
 
 def _name_of(path: Path) -> str:

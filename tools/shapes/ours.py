@@ -12,10 +12,12 @@ from typing import Any
 import msgspec
 
 from tools.shapes.schema import ANY_OBJECT, ANYTHING, Json
+from unisono.kinds.core.schema import PodTemplateSpec
 from unisono.kinds.policy import Policy
 from unisono.kinds.quantity import Quantity
-from unisono.kinds.scalar import Duration
+from unisono.kinds.scalar import Duration, Timestamp
 from unisono.kinds.selectors import LabelSelector
+from unisono.kinds.slurm import SlurmJob
 
 # `kubectl get unisono` lists these: what has a turn, a quota and a place.
 SCHEDULABLE = frozenset(
@@ -36,6 +38,7 @@ SCHEDULABLE = frozenset(
         "batch.volcano.sh/jobs",
         "scheduling.volcano.sh/podgroups",
         "scheduling.x-k8s.io/podgroups",
+        "unisono.dev/slurmjobs",
     }
 )
 
@@ -104,6 +107,40 @@ def policy_entry() -> Json:
     }
 
 
+def slurm_job_entry() -> Json:
+    """Return the entry of `unisono.dev` SlurmJob, made from the struct that reads it."""
+    schema = _schema_of(msgspec.inspect.type_info(SlurmJob))
+    schema["properties"]["metadata"] = {"$ref": "meta.v1.ObjectMeta"}
+    columns = [
+        ("Job", "integer", ".spec.jobId", 0),
+        ("User", "string", ".spec.user", 0),
+        ("Partition", "string", ".spec.options.partition", 0),
+        ("State", "string", ".status.state", 0),
+        ("Reason", "string", ".status.reason", 0),
+        ("Exit", "string", ".status.exitCode", 1),
+        ("Age", "date", ".metadata.creationTimestamp", 0),
+    ]
+    version = {
+        "name": "v1",
+        "storage": True,
+        "subresources": ["status"],
+        "columns": [
+            {"name": name, "type": type_, "jsonPath": path} | ({"priority": 1} if wide else {})
+            for name, type_, path, wide in columns
+        ],
+        "schema": schema,
+    }
+    return {
+        "kind": "SlurmJob",
+        "plural": "slurmjobs",
+        "singular": "slurmjob",
+        "shortNames": ["sj"],
+        "categories": [],
+        "namespaced": True,
+        "versions": [version],
+    }
+
+
 def node_class_entry() -> Json:
     """Return the entry of AWS' node class, which NodePools name; its fields are not ours to say."""
     fields = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}
@@ -143,7 +180,7 @@ def node_class_entry() -> Json:
 
 
 def _schema_of(info: Any) -> Json:
-    """Return the schema of a struct's type; only what `Policy` uses."""
+    """Return the schema of a struct's type; only what our own kinds use."""
     kind = msgspec.inspect
     match info:
         case kind.Metadata():
@@ -154,8 +191,12 @@ def _schema_of(info: Any) -> Json:
             return {"$ref": "meta.v1.LabelSelector"}
         case kind.StructType(cls=cls) if cls is Quantity:
             return {"$ref": "meta.v1.Quantity"}
+        case kind.StructType(cls=cls) if cls is PodTemplateSpec:
+            return {"$ref": "core.v1.PodTemplateSpec"}
         case kind.StructType(cls=cls) if cls is Duration:
             return {"type": "string"}
+        case kind.StructType(cls=cls) if cls is Timestamp:
+            return {"type": "string", "format": "date-time"}
         case kind.StructType():
             fields = {field.encode_name: _schema_of(field.type) for field in info.fields}
             required = [field.encode_name for field in info.fields if field.required]

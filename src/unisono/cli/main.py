@@ -15,16 +15,18 @@ program learns. This is the only place that maps exceptions to exit codes.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from unisono import __version__
 from unisono.cli.errors import AnswerIsNo
 from unisono.engine.model.errors import InvalidManifest, UnisonoError
+
+if TYPE_CHECKING:  # programs that scripts call often do without it
+    import argparse
 
 DONE = 0
 ANSWER_IS_NO = 1
@@ -51,6 +53,17 @@ class CommandModule(Protocol):
         """Do it and return an exit code."""
 
 
+class ProgramModule(Protocol):
+    """What the module of another system's programs offers."""
+
+    def call(self, name: str, arguments: Sequence[str]) -> int:
+        """Do what the program of that name does."""
+
+
+# Slurm's programs: they read their arguments themselves, and end as they do there.
+PROGRAMS = "unisono.cli.programs"
+
+
 COMMANDS = (
     Command("up", "unisono.cli.up", "run a cluster of your own on this machine, for kubectl"),
     Command("down", "unisono.cli.down", "stop it"),
@@ -75,6 +88,11 @@ COMMANDS = (
     Command("controller", "unisono.cli.controller", "run our controllers on a real cluster"),
     Command("install", "unisono.cli.install", "install them there; or print, or check"),
     Command("slurm", "unisono.cli.slurm", "take over a Slurm, or work beside one"),
+    Command("sbatch", PROGRAMS, "submit a batch script, as Slurm does"),
+    Command("squeue", PROGRAMS, "list jobs of Slurm that wait or run"),
+    Command("scancel", PROGRAMS, "stop jobs of Slurm"),
+    Command("sinfo", PROGRAMS, "list partitions and the states of their nodes"),
+    Command("scontrol", PROGRAMS, "show, hold, release, requeue and change jobs of Slurm"),
     Command("demo", "unisono.cli.demo", "tell a story about quota and preemption on examples"),
 )
 
@@ -130,7 +148,10 @@ def _dispatch(arguments: list[str], commands: Sequence[Command]) -> int:
     command = next((known for known in commands if known.name == name), None)
     if command is None:
         return _complain(_unknown(name, commands), code=INPUT_IS_WRONG)
-    module = cast(CommandModule, importlib.import_module(command.module))
+    found = importlib.import_module(command.module)
+    if command.module == PROGRAMS:
+        return cast(ProgramModule, found).call(name, rest)
+    module = cast(CommandModule, found)
     parser = module.parser()
     # Whatever the module calls itself, usage lines show what the user typed.
     parser.prog = f"unisono {name}"
@@ -138,6 +159,8 @@ def _dispatch(arguments: list[str], commands: Sequence[Command]) -> int:
 
 
 def _top_level_parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
+    import argparse
+
     width = max((len(command.name) for command in commands), default=0)
     lines = [f"  {command.name:<{width}}  {command.help}" for command in commands]
     parser = argparse.ArgumentParser(

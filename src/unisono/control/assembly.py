@@ -17,6 +17,7 @@ from unisono.control.jobs.jobset import JobSets
 from unisono.control.jobs.kubeflow import KubeflowJobs
 from unisono.control.jobs.queues import Queues
 from unisono.control.jobs.ray import RayClusters, RayJobs
+from unisono.control.jobs.slurm import SlurmJobs
 from unisono.control.jobs.trainjob import TrainJobs
 from unisono.control.jobs.volcano import VolcanoJobs, queue_named_by
 from unisono.control.nodes import NodeKeeper
@@ -27,6 +28,8 @@ from unisono.control.operators.kubeflow.job import KubeflowOperator
 from unisono.control.operators.ray import words as ray
 from unisono.control.operators.ray.cluster import RayClusterOperator
 from unisono.control.operators.ray.job import RayJobOperator
+from unisono.control.operators.slurm import words as slurm
+from unisono.control.operators.slurm.job import SlurmJobOperator
 from unisono.control.operators.training_runtimes import BY_RUNTIME, RuntimeKeeper, runtimes_used
 from unisono.control.operators.trainjob import TrainJobOperator
 from unisono.control.operators.volcano import words as volcano
@@ -110,6 +113,7 @@ KINDS: Sequence[Kind] = (
     volcano.JOB,
     volcano.POD_GROUP,
     volcano.COMMAND,
+    slurm.JOB,
     COSCHEDULING,
     UPSTREAM_GROUP,
     UPSTREAM_WORKLOAD,
@@ -123,6 +127,7 @@ ALWAYS_QUEUED: Mapping[Kind, Callable[[Json], str]] = {
     names.TRAIN_JOB: lambda job: "",
     ray.CLUSTER: lambda job: "",
     ray.JOB: lambda job: "",
+    slurm.JOB: lambda job: "",
     **{sort.kind: lambda job: "" for sort in kubeflow.SORTS},
     **{kind: lambda group: "" for kind in GROUPS},
     volcano.POD_GROUP: lambda group: next(iter(queue_of_group(group))),
@@ -152,7 +157,7 @@ INDEXES: Mapping[Kind, Mapping[str, Index]] = {
 
 
 # Kinds of jobs that we run where nobody else does; a real cluster runs Jobs itself.
-OPERATORS = ("jobset", "trainer", "volcano", "ray", "kubeflow")
+OPERATORS = ("jobset", "trainer", "volcano", "ray", "kubeflow", "slurm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +213,7 @@ def _assembled(
         RayClusters(),
         RayJobs(),
         *(KubeflowJobs(sort) for sort in kubeflow.SORTS),
+        SlurmJobs(),
     )
     job_kinds = frozenset(adapter.kind for adapter in adapters)
     queues = Queues(
@@ -222,6 +228,7 @@ def _assembled(
         "volcano": (VolcanoJobOperator(queues), VolcanoGroups(), VolcanoQueues()),
         "ray": (RayClusterOperator(queues), RayJobOperator(queues)),
         "kubeflow": tuple(KubeflowOperator(sort, queues) for sort in kubeflow.SORTS),
+        "slurm": (SlurmJobOperator(queues),),
     }
     groups = [kind for kind in GROUPS if runs_volcano or kind != volcano.POD_GROUP]
     tally, manifests = Tally(view), Manifests(view)

@@ -12,6 +12,7 @@ from unisono.kinds import (
     ray,
     scheduling,
     scheduling_policy,
+    slurm,
 )
 from unisono.kinds.core import kinds as core
 from unisono.kinds.kueue import kinds as kueue
@@ -32,6 +33,7 @@ KNOWN: Registry = registry(
     ray.KINDS,
     scheduling.KINDS,
     scheduling_policy.KINDS,
+    slurm.KINDS,
     trainer.KINDS,
     volcano.KINDS,
 )

@@ -179,14 +179,14 @@ def test_who_used_less_is_next() -> None:
 
 def test_usage_survives_an_edit_of_the_policy() -> None:
     state = cluster(turns(half_life_ms=0))
-    submit(state, job("a", cpu=4, account="vision", user="man"), job("b", hold="user"))
+    submit(state, job("a", cpu=4, account="vision", user="man"), job("b", priority=0))
     settle(state)
     pass_time(state, 100 * SECOND)
     state.apply(changes.PolicySet(Policy(turns=turns(half_life_ms=0, weights=Weights(age=1)))))
     pass_time(state, 200 * SECOND)
     assert usage(state, "user/vision/man") == 800.0
     state.apply(changes.PolicySet(Policy()))
-    assert settle(state) == ["b"]  # nobody knows of holds any more
+    assert settle(state) == ["b"]  # such priorities mean nothing without accounts
 
 
 def test_a_user_whom_nobody_wrote_down_gets_a_share() -> None:

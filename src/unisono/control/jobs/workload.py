@@ -12,7 +12,7 @@ from unisono.control.view import View
 from unisono.kinds.buying import BUYING
 from unisono.kinds.kueue.workload_rules import CAN_SHRINK
 from unisono.kinds.times import ACTIVE_DEADLINE, ON_JOBS, active_seconds
-from unisono.kinds.turns import turn_words
+from unisono.kinds.turns import PREFIX, WORDS, turn_words
 from unisono.kube.mapping import Kind
 
 JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
@@ -94,10 +94,12 @@ def carried(job: Json) -> dict[str, str]:
 
 
 def new_times(job: Json, workload: Json) -> Json:
-    """Return what has to change about a Workload's annotations for it to have its job's times."""
-    wanted = carried(job)
+    """Return what has to change about a Workload's annotations: times, and whose turn it is."""
+    metadata = job["metadata"]
+    turn = turn_words(metadata.get("labels") or {}, metadata.get("annotations") or {})
+    wanted = {**carried(job), **turn}
     there = workload["metadata"].get("annotations") or {}
-    keys = (*ON_JOBS, ACTIVE_DEADLINE)
+    keys = (*ON_JOBS, ACTIVE_DEADLINE, *(PREFIX + word for word in WORDS))
     return {key: wanted.get(key) for key in keys if wanted.get(key) != there.get(key)}
 
 

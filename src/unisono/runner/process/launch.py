@@ -217,6 +217,7 @@ def _given(pod: Json, alias: Alias | None, around: Around) -> dict[str, str]:
         if alias.path:
             env["PATH"] = f"{alias.path}:{env.get('PATH', '')}".rstrip(":")
     if tools := around.ground.tools:
+        env["UNISONO_TOOLS"] = tools
         env["PATH"] = f"{tools}:{env.get('PATH', '')}".rstrip(":")
         env |= dict.fromkeys(_REMOTE_SHELLS, f"{tools}/ssh")
     # Whoever looks for processes of a pod that got away finds them by this.
@@ -283,6 +284,8 @@ def _errands(pod: Json, container: str, address: str) -> tuple[str, ...]:
 def _programs(env: Mapping[str, str]) -> list[Mount]:
     """Return what a container needs of the machine's /tmp although it has its own: programs."""
     found = [entry.rpartition("/")[0] for entry in env.get("PATH", "").split(":")]
+    # A batch script runs where it was submitted, and its output is to be found there.
+    found.append(env.get("SLURM_SUBMIT_DIR", ""))
     kept = [path for path in dict.fromkeys(found) if path.startswith("/tmp/")]
     return [Mount(source=path, target=path) for path in kept]
 

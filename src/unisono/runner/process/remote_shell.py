@@ -50,7 +50,7 @@ def destination(arguments: Sequence[str]) -> tuple[str, list[str]]:
 def main(arguments: Sequence[str]) -> int:
     """Run a command in a pod, or hand over to the real ssh."""
     host, command = destination(arguments)
-    address = _address(host)
+    address = address_of(host)
     if not address:
         return _real(arguments)
     words = ["sh", "-c", " ".join(command)] if command else ["sh", "-i"]
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
     return 255
 
 
-def _address(host: str) -> str:
+def address_of(host: str) -> str:
     """Return the address of a pod; empty if a host is none."""
     try:
         found = IPv4Address(socket.gethostbyname(host))
@@ -83,19 +83,36 @@ def _real(arguments: Sequence[str]) -> int:
     return 255
 
 
+# Programs of Slurm that scripts call; they are the same inside a job as outside.
+_SLURM = ("sbatch", "squeue", "scancel", "sinfo", "scontrol", "sacct", "sprio", "sshare")
+
+
 def install(directory: Path) -> None:
     """Put the programs that containers call into a directory."""
     directory.mkdir(parents=True, exist_ok=True)
     root = Path(__file__).resolve().parents[3]
-    text = (
-        f"#!{sys.executable} -IS\n"
-        f"import sys\n"
-        f"sys.path.insert(0, {str(root)!r})\n"
-        f"from unisono.runner.process.remote_shell import main\n"
-        f"sys.exit(main(sys.argv[1:]))\n"
-    )
-    for name in ("ssh", "rsh"):
-        path = directory / name
-        if not path.exists() or path.read_text() != text:
-            path.write_text(text)
-            path.chmod(0o755)
+    for name in _SLURM:
+        # Not isolated: these speak to the cluster, with everything that takes.
+        _write(
+            directory / name,
+            f"#!{sys.executable}\n"
+            f"import sys\n"
+            f"sys.path.insert(0, {str(root)!r})\n"
+            f"from unisono.cli.main import main\n"
+            f"sys.exit(main([{name!r}, *sys.argv[1:]]))\n",
+        )
+    for name, module in (("ssh", "remote_shell"), ("rsh", "remote_shell"), ("srun", "steps")):
+        text = (
+            f"#!{sys.executable} -IS\n"
+            f"import sys\n"
+            f"sys.path.insert(0, {str(root)!r})\n"
+            f"from unisono.runner.process.{module} import main\n"
+            f"sys.exit(main(sys.argv[1:]))\n"
+        )
+        _write(directory / name, text)
+
+
+def _write(path: Path, text: str) -> None:
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+        path.chmod(0o755)

@@ -9,26 +9,22 @@ which jobs from `sbatch` select.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unisono.slurm.conf import Conf, Record, hosts_of, minutes_of
+from unisono.slurm.gres import GPU, gres_of, resource_of
 from unisono.slurm.imports.report import Report
 from unisono.slurm.words import (
     GPU_TYPE,
     NODE_CLASS,
     feature_label,
-    label_part,
     object_name,
     partition_label,
 )
 
 Json = dict[str, object]
 KUEUE = "kueue.x-k8s.io/v1beta2"
-GPU = "nvidia.com/gpu"
-_TYPE = r"[a-zA-Z0-9_.-]*[a-zA-Z_.-][a-zA-Z0-9_.-]*"
-_GRES = re.compile(rf"([a-zA-Z0-9_-]+)(?::({_TYPE}))?(?::(\d+)([KM]?))?")
 _POD_LIMIT = 110
 
 
@@ -73,27 +69,6 @@ def machines(conf: Conf, report: Report) -> list[Machine]:
             )
         )
     return made
-
-
-def gres_of(text: str) -> list[tuple[str, str, int]]:
-    """Return what `gpu:a100:8,nic:2` says: name, type, count.
-
-    >>> gres_of("gpu:a100:8,gpu:2,nic")
-    [('gpu', 'a100', 8), ('gpu', '', 2), ('nic', '', 1)]
-    """
-    found = []
-    for part in filter(None, (one.split("(")[0].strip() for one in text.split(","))):
-        shape = _GRES.fullmatch(part)
-        if shape is None:
-            raise ValueError(f"{part!r} is no generic resource; write it like gpu:a100:2")
-        count = int(shape[3] or 1) * {"": 1, "K": 1024, "M": 1024 * 1024}[shape[4] or ""]
-        found.append((shape[1].lower(), (shape[2] or "").lower(), count))
-    return found
-
-
-def resource_of(gres: str) -> str:
-    """Return the resource that stands for a generic resource."""
-    return GPU if gres == "gpu" else f"gres.unisono.dev/{label_part(gres)}"
 
 
 def _devices(text: str, node: Record, report: Report) -> tuple[tuple[tuple[str, int], ...], str]:

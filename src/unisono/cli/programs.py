@@ -1,0 +1,102 @@
+"""`unisono sbatch`, `squeue` and the others: Slurm's programs, called by their names.
+
+Not through argparse, and loading as little as can be: they are called from scripts, many times.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import socket
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+from unisono.slurm.quick import Quick, QuickAccess, QuickTrouble, access_of
+from unisono.slurm.verbs.around import Around, Refused
+
+
+def call(name: str, arguments: Sequence[str]) -> int:
+    """Do what a program of Slurm does, and end as it does."""
+    module = importlib.import_module(f"unisono.slurm.verbs.{name}")
+    try:
+        outcome = module.run(arguments, around())
+    except Refused as trouble:
+        for line in str(trouble).splitlines():
+            print(f"{name}: error: {line}", file=sys.stderr)
+        return trouble.code
+    except QuickTrouble as trouble:
+        print(f"{name}: error: {trouble}", file=sys.stderr)
+        return 1
+    if outcome.trouble:
+        sys.stderr.write(outcome.trouble)
+    sys.stdout.write(outcome.text)
+    code: int = outcome.code
+    return code
+
+
+def around() -> Around:
+    """Return what this process knows of its surroundings."""
+    uid = os.getuid()
+    return Around(
+        user=_user(uid),
+        user_id=uid,
+        group_id=os.getgid(),
+        host=socket.gethostname().partition(".")[0],
+        directory=os.getcwd(),
+        environment=os.environ,
+        now=time.time_ns() / 1e9,
+        connect=connect,
+        read=_read,
+        pause=_pause,
+    )
+
+
+def _user(uid: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _read(path: str) -> str:
+    if path == "-":
+        return sys.stdin.read()
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def _pause(seconds: float) -> float:
+    time.sleep(seconds)
+    return time.time_ns() / 1e9
+
+
+def connect(options: Mapping[str, str]) -> Quick:
+    """Return a client of the cluster that the options, or the environment, choose."""
+    environment = os.environ
+    if "kubeconfig" in options:
+        return Quick(_access(options["kubeconfig"], options.get("context", "")))
+    directory = options.get("data-dir") or environment.get("UNISONO_DATA_DIR")
+    if directory:
+        return Quick(_access(f"{directory}/kubeconfig", ""))
+    if not environment.get("KUBECONFIG"):
+        default = os.path.expanduser("~/.unisono/default/kubeconfig")
+        if os.path.exists(default):
+            return Quick(_access(default, ""))
+    chosen = environment.get("KUBECONFIG", "")
+    if chosen and os.pathsep not in chosen and "context" not in options:
+        return Quick(_access(chosen, ""))
+    return Quick(_any_access("", options.get("context", "")))
+
+
+def _access(path: str, context: str) -> QuickAccess:
+    return (access_of(path) if not context else None) or _any_access(path, context)
+
+
+def _any_access(path: str, context: str) -> QuickAccess:
+    """Read a kubeconfig of anybody's making."""
+    from unisono.cli.other_clusters import quick_access
+
+    return quick_access(path, context)

@@ -1,0 +1,1 @@
+"""The operator of Slurm's jobs: a script on the first pod of a gang (spec slurm §5, §6)."""

@@ -1,0 +1,153 @@
+"""Formats of Slurm's tables: `%.18i %.9P %R` and `JobID:20,State:.8` (spec slurm §7).
+
+`%.18i` is right-justified in 18 columns, `%18i` left; values are cut to the width. `%#P` is as wide
+as its widest value. A format without a number is as wide as its value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+_FIELD = re.compile(r"%(\.?)(#|\d*)([A-Za-z])")
+
+# What a column shows of a row.
+Shows = Callable[[Any], str]
+
+
+class BadFormat(ValueError):
+    """The text is no format."""
+
+
+class Column(NamedTuple):
+    """A column: its heading, what it shows, and how."""
+
+    heading: str
+    shows: Shows
+    width: int = 0  # 0: as wide as the value; -1: as wide as the widest
+    is_right: bool = False
+    before: str = ""  # what stands between it and the one before
+
+
+class Known(NamedTuple):
+    """What a letter or a name stands for."""
+
+    heading: str
+    shows: Shows
+
+
+def read_format(text: str, letters: Mapping[str, Known]) -> tuple[list[Column], str]:
+    """Return the columns of a `-o` format, and what stands behind the last one."""
+    made: list[Column] = []
+    place = 0
+    for found in _FIELD.finditer(text):
+        known = letters.get(found[3])
+        if known is None:
+            raise BadFormat(f"Invalid job format specification: {found[3]}")
+        width = -1 if found[2] == "#" else int(found[2] or 0)
+        before = text[place : found.start()]
+        made.append(Column(known.heading, known.shows, width, bool(found[1]), before))
+        place = found.end()
+    return made, text[place:]
+
+
+def read_long_format(
+    text: str, names: Mapping[str, Known], width: int = 20
+) -> tuple[list[Column], str]:
+    """Return the columns of a `-O`/`--Format` list: `JobID:20,State:.8`, 20 wide if not said."""
+    made: list[Column] = []
+    for part in filter(None, text.split(",")):
+        name, _colon, size = part.strip().partition(":")
+        known = names.get(name.strip().lower())
+        if known is None:
+            raise BadFormat(f"Invalid job format specification: {name}")
+        digits = size.lstrip(".")
+        number = int(digits) if digits.isdecimal() else width
+        made.append(Column(known.heading, known.shows, number, size.startswith(".")))
+    return made, ""
+
+
+def table(
+    columns: Sequence[Column], rows: Sequence[Any], *, heads: bool = True, after: str = ""
+) -> str:
+    """Return a table; every line is as wide as its columns, as those of Slurm are."""
+    widths = [
+        max([len(one.heading), *(len(one.shows(row)) for row in rows)])
+        if one.width < 0
+        else one.width
+        for one in columns
+    ]
+    lines: list[str] = []
+    if heads:
+        lines.append("".join(_heads(columns, widths)) + after)
+    put = [
+        (one.before, one.shows, width, one.is_right)
+        for one, width in zip(columns, widths, strict=True)
+    ]
+    for row in rows:
+        line = "".join(
+            before + (_cell(shows(row), width, is_right=is_right) if width else shows(row))
+            for before, shows, width, is_right in put
+        )
+        lines.append(line + after)
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def _heads(columns: Sequence[Column], widths: Sequence[int]) -> list[str]:
+    return [
+        one.before + (_cell(one.heading, width, is_right=one.is_right) if width else one.heading)
+        for one, width in zip(columns, widths, strict=True)
+    ]
+
+
+def _cell(text: str, width: int, *, is_right: bool) -> str:
+    """Return a value in its width.
+
+    >>> _cell("PARTITION", 5, is_right=False), _cell("R", 3, is_right=True)
+    ('PARTI', '  R')
+    """
+    cut = text[:width]
+    return cut.rjust(width) if is_right else cut.ljust(width)
+
+
+def elapsed(seconds: float) -> str:
+    """Return a time as squeue has it: no leading groups of zeros.
+
+    >>> elapsed(8), elapsed(3605), elapsed(90061)
+    ('0:08', '1:00:05', '1-01:01:01')
+    """
+    whole = max(0, int(seconds))
+    days, rest = divmod(whole, 86_400)
+    hours, rest = divmod(rest, 3600)
+    minutes, second = divmod(rest, 60)
+    if days:
+        return f"{days}-{hours:02}:{minutes:02}:{second:02}"
+    return f"{hours}:{minutes:02}:{second:02}" if hours else f"{minutes}:{second:02}"
+
+
+def clock(seconds: float) -> str:
+    """Return a time as scontrol has it: always hours.
+
+    >>> clock(300), clock(90061)
+    ('00:05:00', '1-01:01:01')
+    """
+    whole = max(0, int(seconds))
+    days, rest = divmod(whole, 86_400)
+    hours, rest = divmod(rest, 3600)
+    text = f"{hours:02}:{rest // 60:02}:{rest % 60:02}"
+    return f"{days}-{text}" if days else text
+
+
+def size_text(mib: int) -> str:
+    """Return an amount of memory as Slurm shortens it.
+
+    >>> size_text(2048), size_text(1500), size_text(0)
+    ('2G', '1500M', '0')
+    """
+    if not mib:
+        return "0"
+    for unit, factor in (("T", 1 << 20), ("G", 1 << 10)):
+        if mib % factor == 0:
+            return f"{mib // factor}{unit}"
+    return f"{mib}M"

@@ -1,0 +1,267 @@
+"""Jobs as Slurm's programs show them: one row per job, and one for the rest of an array.
+
+A row is made of a SlurmJob as the API lists it. Tasks of an array that wait are folded into the row
+of their array, `48_[2-15%2]`, as in Slurm: they are objects of their own only so that they can be
+placed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from unisono.slurm.environment import amounts_of
+from unisono.slurm.formats import elapsed
+from unisono.slurm.host_list import fold
+from unisono.slurm.moments import read, shown
+from unisono.slurm.sbatch.arrays import folded, read_array, tasks_text
+from unisono.slurm.sbatch.document import limit_text
+from unisono.slurm.sbatch.layout import BadRequest
+from unisono.slurm.states import SHORT, STARTED, is_over
+
+Json = Mapping[str, Any]
+_NOT_SAID = "N/A"
+
+
+class Row:
+    """One line of squeue."""
+
+    __slots__ = ("array", "job", "now", "options", "pending", "priority", "spec", "state", "status")
+
+    def __init__(self, job: Json, now: float, *, pending: str = "", priority: int = 0) -> None:
+        """Take a job; `pending` are the tasks of an array that wait."""
+        self.job = job
+        self.now = now
+        self.spec = job["spec"]
+        self.status = job.get("status") or {}
+        self.options = self.spec.get("options") or {}
+        self.state = str(self.status.get("state") or "PENDING")
+        self.array = self.spec.get("array")
+        self.pending = pending
+        self.priority = priority
+
+    # ---- who ----------------------------------------------------------------------------------
+
+    @property
+    def identity(self) -> int:
+        """The number of the job itself."""
+        return int(self.spec["jobId"])
+
+    @property
+    def array_id(self) -> int:
+        """The number that the user was told: that of the array, if it is of one."""
+        task = self.spec.get("task")
+        return int(task["arrayJobId"]) if task else self.identity
+
+    @property
+    def label(self) -> str:
+        """The job as squeue writes it: 12, 48_0 or 48_[2-15%2]."""
+        task = self.spec.get("task")
+        if task:
+            return f"{task['arrayJobId']}_{task['index']}"
+        if self.array:
+            limit = f"%{self.array['limit']}" if self.array.get("limit") else ""
+            return f"{self.identity}_[{self.pending}{limit}]"
+        return str(self.identity)
+
+    @property
+    def task(self) -> str:
+        """The number of the task, or the tasks that wait."""
+        task = self.spec.get("task")
+        return str(task["index"]) if task else self.pending or _NOT_SAID
+
+    @property
+    def name(self) -> str:
+        """The job's name on one line."""
+        return one_line(self.spec.get("jobName") or "")
+
+    @property
+    def user(self) -> str:
+        """Whose it is."""
+        return str(self.spec.get("user") or "")
+
+    @property
+    def partition(self) -> str:
+        """Where it waits or runs."""
+        labels = self.job["metadata"].get("labels") or {}
+        queue = labels.get("kueue.x-k8s.io/queue-name")
+        return str(self.options.get("partition") or queue or "default")
+
+    @property
+    def account(self) -> str:
+        """Who pays."""
+        return str(self.options.get("account") or "(null)")
+
+    @property
+    def qos(self) -> str:
+        """Its QOS."""
+        return str(self.options.get("qos") or "normal")
+
+    # ---- how it is ----------------------------------------------------------------------------
+
+    @property
+    def short_state(self) -> str:
+        """The state in one or two letters."""
+        return SHORT.get(self.state, self.state[:2])
+
+    @property
+    def reason(self) -> str:
+        """Why it waits, in one word."""
+        return str(self.status.get("reason") or "None")
+
+    @property
+    def nodes(self) -> str:
+        """Where it runs or ran."""
+        return fold(self.status.get("nodes") or ())
+
+    @property
+    def place(self) -> str:
+        """Its nodes, or why it has none."""
+        if self.state in STARTED or (is_over(self.state) and self.nodes):
+            return self.nodes
+        return f"({self.reason})"
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes it has or wants."""
+        return sum(int(one["nodes"]) for one in self.spec.get("groups") or ())
+
+    @property
+    def cpus(self) -> int:
+        """How many cores it has or wants, on all nodes."""
+        return self._total(0)
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs it has or wants, on all nodes."""
+        return self._total(1)
+
+    def _total(self, place: int) -> int:
+        return sum(
+            amounts_of(one)[place] * int(one["nodes"]) for one in self.spec.get("groups") or ()
+        )
+
+    # ---- when ---------------------------------------------------------------------------------
+
+    def time(self, key: str) -> float:
+        """Return a time of its status; 0 if there is none."""
+        return read(str(self.status.get(key) or ""))
+
+    @property
+    def submitted(self) -> float:
+        """When it was submitted."""
+        return read(str(self.job["metadata"].get("creationTimestamp") or ""))
+
+    @property
+    def elapsed(self) -> float:
+        """How long it has run."""
+        start = self.time("startTime")
+        if not start:
+            return 0.0
+        return max(0.0, (self.time("endTime") or self.now) - start)
+
+    @property
+    def limit_seconds(self) -> int | None:
+        """How long it may run; None if for ever."""
+        try:
+            minutes = int(limit_text(self.options.get("time", "0")))
+        except BadRequest:
+            return None
+        return minutes * 60 or None
+
+    @property
+    def limit(self) -> str:
+        """The same as squeue writes it."""
+        limit = self.limit_seconds
+        return elapsed(limit) if limit is not None else "UNLIMITED"
+
+    @property
+    def start(self) -> str:
+        """When it started, or is to start."""
+        return moment_text(self.time("startTime") or self.time("expectedStart"))
+
+    @property
+    def end(self) -> str:
+        """When it ended, or has to."""
+        end, start, limit = self.time("endTime"), self.time("startTime"), self.limit_seconds
+        if end:
+            return shown(end)
+        start = start or self.time("expectedStart")
+        return shown(start + limit) if start and limit is not None else _NOT_SAID
+
+
+def moment_text(at: float) -> str:
+    """Return a time for a table; `N/A` if there is none."""
+    return shown(at) if at else _NOT_SAID
+
+
+def one_line(text: str) -> str:
+    """Return a text that cannot break a table: what would move the cursor is a question mark."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def rows_of(
+    jobs: Iterable[Json],
+    now: float,
+    *,
+    priorities: Mapping[str, int] | None = None,
+    splits_arrays: bool = False,
+) -> list[Row]:
+    """Return the rows of all jobs; what waits of an array is one row, or one per task."""
+    known = priorities or {}
+    waiting: dict[int, list[int]] = {}
+    listed = list(jobs)
+    found: list[Row] = []
+    for job in listed:
+        spec, state = job["spec"], (job.get("status") or {}).get("state") or "PENDING"
+        task = spec.get("task")
+        if task and state == "PENDING" and not splits_arrays:
+            waiting.setdefault(int(task["arrayJobId"]), []).append(int(task["index"]))
+        elif not spec.get("array"):
+            found.append(Row(job, now, priority=known.get(str(spec["jobId"]), 0)))
+    for job in listed:
+        if job["spec"].get("array"):
+            found += _array_rows(job, now, waiting, known, splits_arrays=splits_arrays)
+    return found
+
+
+def _array_rows(
+    job: Json,
+    now: float,
+    waiting: Mapping[int, list[int]],
+    known: Mapping[str, int],
+    *,
+    splits_arrays: bool,
+) -> list[Row]:
+    spec, status = job["spec"], job.get("status") or {}
+    identity = int(spec["jobId"])
+    if is_over(status.get("state") or ""):
+        return []  # its tasks are told one by one
+    whole = read_array(spec["array"]["tasks"])
+    rest = list(whole.rest(int(status.get("opened") or 0)))
+    priority = known.get(str(identity), 0)
+    if splits_arrays:
+        return [
+            Row({**job, "spec": _as_task(spec, identity, number)}, now, priority=priority)
+            for part in rest
+            for number in part
+        ]
+    text = tasks_text([*folded(waiting.get(identity, ())), *rest])
+    return [Row(job, now, pending=_joined(text), priority=priority)] if text else []
+
+
+def _as_task(spec: Json, identity: int, number: int) -> Json:
+    made = {key: value for key, value in spec.items() if key != "array"}
+    return {**made, "task": {"arrayJobId": identity, "index": number}}
+
+
+def _joined(text: str) -> str:
+    """Return ranges with neighbours put together: 2-3,4-15 is 2-15."""
+    made: list[range] = []
+    for part in text.split(","):
+        one = read_array(part).parts[0]
+        if made and made[-1].step == one.step == 1 and made[-1].stop == one.start:
+            made[-1] = range(made[-1].start, one.stop)
+        else:
+            made.append(one)
+    return tasks_text(made)

@@ -1,0 +1,196 @@
+"""Nodes as Slurm's programs show them: their state, what they have, what is used of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from unisono.slurm.gres import GPU
+from unisono.slurm.moments import read
+from unisono.slurm.site import cores_of, mib_of_quantity
+from unisono.slurm.words import GPU_TYPE, feature_of, partition_of
+
+Json = Mapping[str, Any]
+# On a node that somebody drained: why, who and when.
+REASON = "unisono.dev/drain-reason"
+_DONE = ("Succeeded", "Failed")
+
+
+class NodeRow:
+    """One node."""
+
+    def __init__(self, node: Json, pods: Sequence[Json]) -> None:
+        """Take a node and the pods on it."""
+        self.node = node
+        self.metadata = node["metadata"]
+        self.labels = self.metadata.get("labels") or {}
+        self._has = (node.get("status") or {}).get("allocatable") or {}
+        self._used = [used for pod in pods for used in _requests(pod)]
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.metadata["name"])
+
+    @property
+    def partitions(self) -> list[str]:
+        """The partitions that its labels name."""
+        return sorted(filter(None, (partition_of(label) for label in self.labels)))
+
+    @property
+    def features(self) -> list[str]:
+        """Its features."""
+        return sorted(filter(None, (feature_of(label) for label in self.labels)))
+
+    @property
+    def cpus(self) -> int:
+        """Its cores."""
+        return cores_of(str(self._has.get("cpu", "0")))
+
+    @property
+    def memory_mib(self) -> int:
+        """Its memory."""
+        return mib_of_quantity(str(self._has.get("memory", "0")))
+
+    @property
+    def gpus(self) -> int:
+        """Its GPUs."""
+        return int(self._has.get(GPU) or 0)
+
+    @property
+    def cpus_used(self) -> int:
+        """Cores that pods asked for."""
+        return -(-sum(_milli(str(one.get("cpu", "0"))) for one in self._used) // 1000)
+
+    @property
+    def memory_used(self) -> int:
+        """Memory that pods asked for."""
+        return sum(mib_of_quantity(str(one.get("memory", "0"))) for one in self._used)
+
+    @property
+    def gpus_used(self) -> int:
+        """GPUs that pods asked for."""
+        return sum(int(one.get(GPU) or 0) for one in self._used)
+
+    @property
+    def gres(self) -> str:
+        """Its devices as Slurm writes them."""
+        if not self.gpus:
+            return ""
+        kind = self.labels.get(GPU_TYPE) or self.labels.get("karpenter.k8s.aws/instance-gpu-name")
+        return f"gpu:{kind}:{self.gpus}" if kind else f"gpu:{self.gpus}"
+
+    @property
+    def tres(self) -> str:
+        """What it has."""
+        gpus = f",gres/gpu={self.gpus}" if self.gpus else ""
+        return f"cpu={self.cpus},mem={self.memory_mib}M,billing={self.cpus}{gpus}"
+
+    @property
+    def tres_used(self) -> str:
+        """What is used of it."""
+        if not self._used:
+            return ""
+        gpus = f",gres/gpu={self.gpus_used}" if self.gpus_used else ""
+        return f"cpu={self.cpus_used},mem={self.memory_used}M{gpus}"
+
+    # ---- state --------------------------------------------------------------------------------
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it answers."""
+        conditions = (self.node.get("status") or {}).get("conditions") or ()
+        ready = [one["status"] for one in conditions if one["type"] == "Ready"]
+        return not ready or ready[0] == "True"
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether it gets nothing new."""
+        spec = self.node.get("spec") or {}
+        tainted = any(one.get("effect") == "NoExecute" for one in spec.get("taints") or ())
+        return bool(spec.get("unschedulable")) or tainted
+
+    @property
+    def load(self) -> str:
+        """IDLE, MIXED or ALLOCATED."""
+        if not self._used:
+            return "IDLE"
+        is_full = self.cpus_used >= self.cpus or (self.gpus and self.gpus_used >= self.gpus)
+        return "ALLOCATED" if is_full else "MIXED"
+
+    @property
+    def long_state(self) -> str:
+        """The state as scontrol has it: parts joined by +."""
+        if not self.is_ready:
+            return "DOWN+NOT_RESPONDING"
+        return f"{self.load}+DRAIN" if self.is_drained else self.load
+
+    @property
+    def state(self) -> str:
+        """The state in one word, as sinfo has it."""
+        if not self.is_ready:
+            return "down*"
+        if self.is_drained:
+            return "drained" if self.load == "IDLE" else "draining"
+        return {"IDLE": "idle", "MIXED": "mixed", "ALLOCATED": "allocated"}[self.load]
+
+    @property
+    def short_state(self) -> str:
+        """The same in a few letters."""
+        short = {"drained": "drain", "draining": "drng", "mixed": "mix", "allocated": "alloc"}
+        return short.get(self.state, self.state)
+
+    @property
+    def reason(self) -> str:
+        """Why it is drained or down."""
+        if not self.is_ready:
+            return "Not responding"
+        if not self.is_drained:
+            return ""
+        said = (self.metadata.get("annotations") or {}).get(REASON, "")
+        return said.split("|")[0] or "cordoned"
+
+    @property
+    def who(self) -> str:
+        """Who drained it."""
+        parts = (self.metadata.get("annotations") or {}).get(REASON, "").split("|")
+        return parts[1] if len(parts) > 1 else "root"
+
+    @property
+    def since(self) -> float:
+        """Since when."""
+        parts = (self.metadata.get("annotations") or {}).get(REASON, "").split("|")
+        return (
+            read(parts[2]) if len(parts) > 2 else read(self.metadata.get("creationTimestamp") or "")
+        )
+
+
+def node_rows(nodes: Iterable[Json], pods: Iterable[Json]) -> list[NodeRow]:
+    """Return the nodes in the order of their names' numbers."""
+    there: dict[str, list[Json]] = {}
+    for pod in pods:
+        place = (pod.get("spec") or {}).get("nodeName")
+        if place and (pod.get("status") or {}).get("phase") not in _DONE:
+            there.setdefault(place, []).append(pod)
+    rows = [NodeRow(node, there.get(node["metadata"]["name"], ())) for node in nodes]
+    return sorted(rows, key=lambda row: natural(row.name))
+
+
+def natural(name: str) -> tuple[str, int, str]:
+    """Order names by the number at their end."""
+    prefix = name.rstrip("0123456789")
+    digits = name[len(prefix) :]
+    return prefix, int(digits or 0), name
+
+
+def _requests(pod: Json) -> list[Json]:
+    return [
+        (one.get("resources") or {}).get("requests")
+        or (one.get("resources") or {}).get("limits")
+        or {}
+        for one in (pod.get("spec") or {}).get("containers") or ()
+    ]
+
+
+def _milli(text: str) -> int:
+    return int(text[:-1]) if text.endswith("m") else int(float(text) * 1000)

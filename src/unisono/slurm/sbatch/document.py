@@ -1,0 +1,269 @@
+"""A job as it is stored: the SlurmJob, and the Secret with its script and environment."""
+
+from __future__ import annotations
+
+import base64
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from unisono.slurm.gres import GPU, resource_of
+from unisono.slurm.moments import BadMoment, moment, written
+from unisono.slurm.sbatch.arrays import Array
+from unisono.slurm.sbatch.layout import BadRequest, Layout
+from unisono.slurm.sbatch.selection import affinity, apart
+from unisono.slurm.words import API_VERSION, JOB_ID, KIND, label_part, object_name, partition_label
+
+Json = dict[str, Any]
+
+_IMAGE = "slurm/batch"
+_LONGEST_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SLEEP = re.compile(r"^\s*(?:srun\s+(?:-\S+\s+)*)?sleep\s+(\d+(?:\.\d+)?)\s*$", re.MULTILINE)
+# What a job must not bring along: it gets its own.
+_OWN = re.compile(r"SLURM.*|UNISONO_SLURM.*|UNISONO_POD_UID|CUDA_VISIBLE_DEVICES|HOSTNAME|PWD|_")
+_QUEUE = "kueue.x-k8s.io/queue-name"
+
+
+class Submitter(NamedTuple):
+    """Who submits, from where."""
+
+    user: str
+    user_id: int
+    group_id: int
+    host: str
+    directory: str
+    environment: Mapping[str, str]
+    now: float
+
+
+class Place(NamedTuple):
+    """Where a job goes."""
+
+    namespace: str
+    partition: str = ""
+    queue: str = ""  # the LocalQueue, if there is one
+    selects_nodes: bool = False  # nodes have labels for their partitions
+
+
+class Job(NamedTuple):
+    """What is to run."""
+
+    identity: int
+    options: Mapping[str, str]
+    script: str
+    command: str  # how the script is called
+    arguments: Sequence[str]
+    layout: Layout
+    array: Array | None
+    depends_on: str = ""  # with names of objects
+
+
+def job_object(job: Job, who: Submitter, where: Place) -> tuple[Json, list[str]]:
+    """Return the SlurmJob, and what is worth a warning."""
+    options = dict(job.options)
+    if where.partition:
+        options["partition"] = where.partition
+    name = options.get("job-name") or job.command.rpartition("/")[2]
+    nodes, warnings = affinity(options, job.layout.gpu_type)
+    spec: Json = {
+        "jobId": job.identity,
+        "jobName": name,
+        "user": who.user,
+        "userId": who.user_id,
+        "groupId": who.group_id,
+        "command": job.command,
+        "arguments": list(job.arguments),
+        "workDir": options.get("chdir") or who.directory,
+        "submitHost": who.host,
+        "script": f"{object_name(name)}-{job.identity}",
+        "options": options,
+        "tasks": job.layout.tasks,
+        "cpusPerTask": job.layout.cpus_per_task,
+        "groups": _groups(job, nodes, where),
+    }
+    if job.array is not None:
+        tasks, _, _ = options["array"].partition("%")
+        spec["array"] = {"tasks": tasks, "limit": job.array.limit}
+    labels = {JOB_ID: str(job.identity)}
+    if where.queue:
+        labels[_QUEUE] = where.queue
+    made = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {
+            "name": spec["script"],
+            "namespace": where.namespace,
+            "labels": labels,
+            "annotations": _annotations(job, options, who),
+        },
+        "spec": spec,
+    }
+    return made, warnings
+
+
+def _annotations(job: Job, options: Mapping[str, str], who: Submitter) -> dict[str, str]:
+    made = {"unisono.dev/user": who.user}
+    for name in ("account", "qos", "priority", "nice"):
+        if name in options:
+            made[f"unisono.dev/{name}"] = options[name] or "100"  # --nice alone is 100
+    if "partition" in options:
+        made["unisono.dev/partition"] = options["partition"].partition(",")[0]
+    if "hold" in options:
+        made["unisono.dev/hold"] = "user"
+    if "time" in options:
+        made["unisono.dev/time-limit"] = limit_text(options["time"])
+    for name in ("begin", "deadline"):
+        if name in options:
+            try:
+                made[f"unisono.dev/{name}"] = written(moment(options[name], who.now))
+            except BadMoment:
+                raise BadRequest(f"Invalid --{name} specification") from None
+    if job.depends_on:
+        made["unisono.dev/depends-on"] = job.depends_on
+    sleeps = [float(one) for one in _SLEEP.findall(job.script)]
+    if sleeps:
+        # Simulated pods do not run scripts; they take as long as these would.
+        made["unisono.dev/run-seconds"] = f"{sum(sleeps):g}"
+    return made
+
+
+def limit_text(text: str) -> str:
+    """Return a time limit in whole minutes, rounded up as Slurm does; 0 for none.
+
+    >>> limit_text("1:30"), limit_text("2-0"), limit_text("UNLIMITED"), limit_text("45")
+    ('2', '2880', '0', '45')
+    """
+    told = text.strip().upper()
+    if told in ("UNLIMITED", "INFINITE", "-1", "0"):
+        return "0"
+    shape = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", told)
+    if shape is None:
+        raise BadRequest("Invalid --time specification")
+    days, first, second, third = (int(one or 0) for one in shape.groups())
+    if shape[1] is not None:
+        seconds = days * 86_400 + first * 3600 + second * 60 + third
+    elif shape[4] is not None:
+        seconds = first * 3600 + second * 60 + third
+    else:
+        seconds = first * 60 + second
+    return str(-(-seconds // 60))
+
+
+def _groups(job: Job, nodes: Json, where: Place) -> list[Json]:
+    made: list[Json] = []
+    for index, group in enumerate(job.layout.groups):
+        amounts = {"cpu": str(group.cpus)}
+        if group.memory_mib:
+            amounts["memory"] = f"{group.memory_mib}Mi"
+        limits = {key: value for key, value in amounts.items() if key == "memory"}
+        if group.gpus:
+            amounts[GPU] = limits[GPU] = str(group.gpus)
+        for name, count in job.layout.devices:
+            amounts[resource_of(name)] = limits[resource_of(name)] = str(count)
+        container: Json = {
+            "name": "batch",
+            "image": _image(job.options.get("container-image", "")),
+            "resources": {"requests": amounts, **({"limits": limits} if limits else {})},
+        }
+        pod: Json = {"restartPolicy": "Never", "containers": [container]}
+        if where.partition and where.selects_nodes:
+            label = partition_label(where.partition.partition(",")[0])
+            pod["nodeSelector"] = {label: "true"}
+        if nodes:
+            pod["affinity"] = {"nodeAffinity": nodes}
+        _mount(job.options, pod)
+        template: Json = {"metadata": {"labels": {}}, "spec": pod}
+        apart(template, job.identity, job.layout.nodes)
+        name = "batch" if index == 0 else f"more-{index}"
+        made.append(
+            {"name": name, "nodes": group.nodes, "tasks": group.tasks, "template": template}
+        )
+    return made
+
+
+def _image(written_: str) -> str:
+    """Return an image as Kubernetes names it; enroot puts a # behind the registry.
+
+    >>> _image("nvcr.io#nvidia/pytorch:24.05-py3"), _image("docker://alpine")
+    ('nvcr.io/nvidia/pytorch:24.05-py3', 'alpine')
+    """
+    return written_.removeprefix("docker://").replace("#", "/", 1) or _IMAGE
+
+
+def _mount(options: Mapping[str, str], pod: Json) -> None:
+    """Mount what `--container-mounts=/data:/data:ro,/home` says, directories of the node."""
+    container = pod["containers"][0]
+    if "container-workdir" in options:
+        container["workingDir"] = options["container-workdir"]
+    volumes, mounts = [], []
+    for number, part in enumerate(filter(None, options.get("container-mounts", "").split(","))):
+        source, _, rest = part.partition(":")
+        target, _, flags = rest.partition(":")
+        name = f"mount-{number}"
+        volumes.append({"name": name, "hostPath": {"path": source}})
+        mount: Json = {"name": name, "mountPath": target or source}
+        if "ro" in flags.split("+"):
+            mount["readOnly"] = True
+        mounts.append(mount)
+    if volumes:
+        pod["volumes"] = volumes
+        container["volumeMounts"] = mounts
+
+
+def secret_object(made: Json, job: Job, who: Submitter) -> Json:
+    """Return the Secret that a job's first pod mounts; it goes with the job."""
+    metadata = made["metadata"]
+    contents = {"script": job.script, "environment": environment_file(job.options, who)}
+    data = {key: base64.b64encode(text.encode()).decode() for key, text in contents.items()}
+    owner = {"apiVersion": made["apiVersion"], "kind": made["kind"], "name": metadata["name"]}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": metadata["name"],
+            "namespace": metadata["namespace"],
+            "labels": {JOB_ID: label_part(str(job.identity))},
+            "ownerReferences": [{**owner, "uid": metadata["uid"]}],
+        },
+        "type": "Opaque",
+        "data": data,
+    }
+
+
+def environment_file(options: Mapping[str, str], who: Submitter) -> str:
+    """Return the environment that a job brings along, as lines for a shell.
+
+    What is in a value is quoted; a name that is none of a shell's is left out.
+    """
+    exported = _exported(options.get("export", "ALL"), who.environment)
+    lines = []
+    for name, value in sorted(exported.items()):
+        if _LONGEST_KEY.fullmatch(name) is None or _OWN.fullmatch(name):
+            continue
+        if name == "PATH":
+            # `srun` of ours comes first, wherever the container has it.
+            lines.append(f'export PATH="${{UNISONO_TOOLS:+$UNISONO_TOOLS:}}"{shlex.quote(value)}')
+        else:
+            lines.append(f"export {name}={shlex.quote(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _exported(text: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that `--export` names.
+
+    >>> sorted(_exported("ALL,X=1", {"A": "b"}).items()), _exported("NONE", {"A": "b"})
+    ([('A', 'b'), ('X', '1')], {})
+    """
+    if text.upper() in ("NONE", "NIL"):
+        return {}
+    found: dict[str, str] = {}
+    for part in filter(None, text.split(",")):
+        name, equals, value = part.partition("=")
+        if name.upper() == "ALL" and not equals:
+            found |= environment
+        elif equals:
+            found[name] = value
+        elif name in environment:
+            found[name] = environment[name]
+    return found

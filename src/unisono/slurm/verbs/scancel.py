@@ -1,0 +1,140 @@
+"""`scancel`: stop jobs, by number or by what they have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from unisono.slurm.finding import Found, called, find
+from unisono.slurm.getopt import BadOption, Option, parse
+from unisono.slurm.getopt import table as options_table
+from unisono.slurm.jobs import Row
+from unisono.slurm.loading import decoded
+from unisono.slurm.quick import Quick, QuickTrouble
+from unisono.slurm.states import is_over, read_states
+from unisono.slurm.verbs.around import JOBS, Around, Outcome, Refused, path_of
+
+Json = dict[str, Any]
+
+_OPTIONS = options_table(
+    Option("account", "A"),
+    Option("batch", "b", "nothing"),
+    Option("full", "f", "nothing"),
+    Option("jobname", "n"),
+    Option("name"),
+    Option("me", "", "nothing"),
+    Option("partition", "p"),
+    Option("qos", "q"),
+    Option("quiet", "Q", "nothing"),
+    Option("reservation", "R"),
+    Option("signal", "s"),
+    Option("state", "t"),
+    Option("user", "u"),
+    Option("nodelist", "w"),
+    Option("verbose", "v", "nothing"),
+    Option("help", "", "nothing"),
+    Option("version", "V", "nothing"),
+    Option("data-dir"),
+    Option("kubeconfig"),
+    Option("context"),
+)
+_FILTERS = ("account", "name", "jobname", "partition", "qos", "state", "user", "nodelist", "me")
+_ENDS = ("", "KILL", "TERM", "9", "15", "SIGKILL", "SIGTERM")
+
+
+def run(arguments: Sequence[str], around: Around) -> Outcome:
+    """Stop jobs."""
+    try:
+        given = parse(arguments, _OPTIONS)
+    except BadOption as trouble:
+        raise Refused(f'{trouble}\nTry "scancel --help" for more information') from None
+    options = given.options
+    if "help" in options:
+        return Outcome("Usage: scancel [OPTIONS] [job_id[_array_id][.step_id]]\n")
+    if options.get("signal", "").upper() not in _ENDS:
+        raise Refused(f"signal {options['signal']} cannot be sent to pods; only KILL and TERM can")
+    filters = {key: value for key, value in options.items() if key in _FILTERS}
+    if not given.words and not filters:
+        raise Refused("No job identification provided")
+    api = around.connect(options)
+    if given.words:
+        return _by_number(api, given.words, filters, around)
+    for job in decoded(api.call("GET", JOBS)):
+        if not job["spec"].get("task") and not _is_over(job) and _matches(job, filters, around):
+            _stop(api, job, around)
+    return Outcome()
+
+
+def _by_number(
+    api: Quick, words: Sequence[str], filters: Mapping[str, str], around: Around
+) -> Outcome:
+    trouble: list[str] = []
+    for word in (part for text in words for part in text.split(",") if part):
+        one = called(word)
+        if one is None:
+            trouble.append(f"scancel: error: Invalid job id {word}")
+            continue
+        if one.step:
+            raise Refused("steps end with their srun; cancel the job")
+        found = find(api, one)
+        if not found.jobs and not found.waiting:
+            message = f"Kill job error on job id {word}: Invalid job id specified"
+            trouble.append(f"scancel: error: {message}")
+            continue
+        over = [job for job in found.jobs if _is_over(job)]
+        if over and len(over) == len(found.jobs) and not found.waiting:
+            message = f"Kill job error on job id {word}: Job/step already completing or completed"
+            trouble.append(f"scancel: error: {message}")
+            continue
+        for job in found.jobs:
+            if not _is_over(job) and _matches(job, filters, around):
+                _stop(api, job, around)
+        _skip(api, found)
+    return Outcome("", "".join(f"{line}\n" for line in trouble), 1 if trouble else 0)
+
+
+def _skip(api: Quick, found: Found) -> None:
+    """Take tasks off an array that are no jobs yet."""
+    if found.array is None or not found.waiting:
+        return
+    before = found.array["spec"]["array"].get("cancelled") or ""
+    listed = ",".join(filter(None, [before, *map(str, found.waiting)]))
+    metadata = found.array["metadata"]
+    path = path_of(metadata["namespace"], metadata["name"])
+    api.patch(path, {"spec": {"array": {"cancelled": listed}}})
+
+
+def _stop(api: Quick, job: Json, around: Around) -> None:
+    metadata = job["metadata"]
+    path = path_of(metadata["namespace"], metadata["name"])
+    try:
+        api.patch(path, {"spec": {"stop": f"cancel:{around.user_id}"}})
+    except QuickTrouble as trouble:
+        if trouble.status != 404:
+            raise
+
+
+def _is_over(job: Json) -> bool:
+    return is_over((job.get("status") or {}).get("state") or "")
+
+
+def _matches(job: Json, filters: Mapping[str, str], around: Around) -> bool:
+    row = Row(job, around.now)
+    if "me" in filters and row.user != around.user:
+        return False
+    if filters.get("state"):
+        try:
+            states = read_states(filters["state"])
+        except ValueError as word:
+            raise Refused(f"Invalid job state specified: {word}") from None
+        if states is not None and row.state not in states:
+            return False
+    plain = (
+        ("user", row.user),
+        ("name", row.spec.get("jobName")),
+        ("jobname", row.spec.get("jobName")),
+        ("partition", row.partition),
+        ("account", row.account),
+        ("qos", row.qos),
+    )
+    return all(not filters.get(key) or value in filters[key].split(",") for key, value in plain)

@@ -1,0 +1,185 @@
+"""From a script to a stored gang: spec slurm §4 and §5, scenarios 11 to 13."""
+
+from __future__ import annotations
+
+import base64
+import shlex
+import subprocess
+from typing import Any
+
+import pytest
+
+from tests.slurm.fake_api import FakeApi, around, job
+from unisono.slurm.sbatch.arrays import BadArray, read_array
+from unisono.slurm.sbatch.layout import BadRequest, NodeSize, Site, layout_of
+from unisono.slurm.sbatch.options import of_script
+from unisono.slurm.site import MAP
+from unisono.slurm.verbs.around import Refused
+from unisono.slurm.verbs.sbatch import run
+
+Json = dict[str, Any]
+NODES = NodeSize(64, 524_288, 8, 4)
+CONF = """
+ClusterName=hpc
+DefMemPerCPU=1024
+MaxArraySize=101
+NodeName=gpu[1-4] CPUs=64 RealMemory=524288 Gres=gpu:a100:8
+PartitionName=main Nodes=ALL Default=YES MaxTime=60
+PartitionName=off Nodes=ALL State=INACTIVE
+"""
+
+
+def _shape(packs: bool = False, **options: object) -> list[tuple[int, int, int]]:
+    """Return (nodes, tasks, GPUs) of each group."""
+    given = {name.replace("_", "-"): str(value) for name, value in options.items()}
+    found = layout_of(given, Site(mem_per_cpu_mib=1024, packs_gpus=packs), NODES)
+    return [(group.nodes, group.tasks, group.gpus) for group in found.groups]
+
+
+def test_gpus_are_spread_evenly_or_packed_as_slurm_does() -> None:
+    assert _shape(nodes=3, gpus=8) == [(2, 1, 3), (1, 1, 2)]
+    assert _shape(nodes=3, gpus=8, packs=True) == [(1, 1, 6), (2, 1, 1)]
+    assert _shape(gpus=20, packs=True) == [(2, 1, 8), (1, 1, 4)]
+    assert _shape(nodes=2, gpus=3) == [(1, 1, 2), (1, 1, 1)]
+
+
+def test_tasks_decide_about_nodes() -> None:
+    assert _shape(ntasks=10, cpus_per_task=8) == [(2, 5, 0)]
+    assert _shape(nodes="1-3", ntasks=3) == [(3, 1, 0)]
+    assert _shape(ntasks=12, gpus_per_task=1) == [(1, 8, 8), (1, 4, 4)]
+    assert _shape(gpus=4, ntasks_per_gpu=2) == [(1, 8, 4)]
+    assert _shape(nodes=4, ntasks_per_node=2, gres="gpu:a100:8") == [(4, 2, 8)]
+
+
+def test_what_cannot_be_is_refused_in_slurms_words() -> None:
+    with pytest.raises(BadRequest, match="--gpus-per-task used without either --gpus or"):
+        _shape(gpus_per_task=1)
+    with pytest.raises(BadRequest, match="Requested node configuration is not available"):
+        _shape(gres="gpu:9")
+    with pytest.raises(BadRequest, match="mutually exclusive"):
+        _shape(mem="1G", mem_per_cpu="1G")
+    with pytest.raises(BadRequest, match="Invalid node count"):
+        _shape(nodes="x")
+
+
+def test_arrays() -> None:
+    found = read_array("0-15:4,20%2")
+    assert [found.at(place) for place in range(found.size)] == [0, 4, 8, 12, 20]
+    assert (found.limit, found.least, found.most) == (2, 0, 20)
+    for text in ("", "3-1", "1-5%x", "0-5,3", "0-200"):
+        with pytest.raises(BadArray):
+            read_array(text, 101)
+
+
+def test_directives_count_before_the_first_command() -> None:
+    text = "#!/bin/sh\n# hello\n\n#SBATCH -J 'a b' --gres=\n#SBATCH -n4\necho\n#SBATCH -n8\n"
+    found = of_script(text)
+    assert found.options == {"job-name": "a b", "ntasks": "4"}
+    assert found.warnings == ["line 4: --gres has no value and is ignored"]
+
+
+def _submitted(script: str, *arguments: str, conf: str = "", **objects: Any) -> tuple[Json, Json]:
+    stored: Json = {"metadata": {"resourceVersion": "1"}, "data": {"slurm.conf": conf}}
+    nodes = [_node(f"gpu{n}") for n in range(1, 5)]
+    api = FakeApi(objects={MAP: stored, "/api/v1/nodes": {"items": nodes}, **objects})
+    outcome = run([*arguments, "job.sh"], around(api, {"job.sh": script}))
+    assert outcome.text == "Submitted batch job 1\n"
+    (_, path, counted), (_, _, made), (_, _, secret) = api.written
+    assert (path, counted["metadata"]["resourceVersion"]) == (MAP, "1")
+    return made, secret
+
+
+def _node(name: str) -> Json:
+    amounts = {"cpu": "64", "memory": "512Gi", "nvidia.com/gpu": "8"}
+    labels = {"partition.unisono.dev/main": "true"}
+    return {"metadata": {"name": name, "labels": labels}, "status": {"allocatable": amounts}}
+
+
+def test_a_job_is_stored_as_a_gang_of_one_pod_per_node() -> None:
+    script = "#!/bin/sh\n#SBATCH -N 4 --gres=gpu:a100:8 -t 1:30:00 -C nvlink -A vision\nsrun x\n"
+    made, _ = _submitted(script, "-n", "8", conf=CONF.replace("MaxTime=60", "MaxTime=600"))
+    assert made["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "main"
+    annotations = made["metadata"]["annotations"]
+    assert annotations["unisono.dev/time-limit"] == "90"
+    assert annotations["unisono.dev/account"] == "vision"
+    (group,) = made["spec"]["groups"]
+    assert (group["nodes"], group["tasks"]) == (4, 2)
+    pod = group["template"]["spec"]
+    assert pod["containers"][0]["resources"]["requests"] == {
+        "cpu": "2",
+        "memory": "2048Mi",
+        "nvidia.com/gpu": "8",
+    }
+    assert pod["nodeSelector"] == {"partition.unisono.dev/main": "true"}
+    assert "podAntiAffinity" in pod["affinity"]
+    terms = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert len(terms["nodeSelectorTerms"]) == 3  # the type of GPU has several spellings
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-p", "nope"], "Invalid partition name specified"),
+        (["-p", "off"], "Required partition not available"),
+        (["--gres=gpu:9"], "Requested node configuration is not available"),
+        (["-a", "0-200"], "Invalid job array specification"),
+        (["-t", "abc"], "Invalid --time specification"),
+        (["-d", "afterok:99"], "Job dependency problem"),
+        (["--unheard"], "unrecognized option"),
+    ],
+)
+def test_refusals(arguments: list[str], message: str) -> None:
+    stored = {"metadata": {"resourceVersion": "1"}, "data": {"slurm.conf": CONF}}
+    api = FakeApi(objects={MAP: stored, "/api/v1/nodes": {"items": [_node("gpu1")]}})
+    with pytest.raises(Refused, match=message):
+        run([*arguments, "job.sh"], around(api, {"job.sh": "#!/bin/sh\n"}))
+    assert [one for one in api.written if one[0] == "POST"] == []
+
+
+@pytest.mark.parametrize("text", ["", " \n", "echo no interpreter", "#!/bin/sh\r\necho\r\n"])
+def test_what_is_no_script_is_refused(text: str) -> None:
+    with pytest.raises(Refused):
+        run(["job.sh"], around(FakeApi(), {"job.sh": text}))
+
+
+def test_dependencies_name_the_objects_of_jobs() -> None:
+    other = job(7, "prepare", "ann")
+    api = FakeApi([other], {MAP: {"metadata": {"resourceVersion": "1"}}})
+    run(["-d", "afterok:7,singleton", "job.sh"], around(api, {"job.sh": "#!/bin/sh\n"}))
+    made = api.written[1][2]
+    depends = made["metadata"]["annotations"]["unisono.dev/depends-on"]
+    assert depends == "afterok:prepare-7,singleton"
+
+
+NASTY = ["a b", "it's", 'say "hi"', "line\nbreak", "$(touch /tmp/x)", "`id`", "; rm -rf /", "%s\\n"]
+
+
+@pytest.mark.parametrize("value", NASTY)
+def test_what_users_write_never_becomes_part_of_a_program(value: str) -> None:
+    environment = {"PATH": "/bin:/usr/bin", "ODD": value, "BAD-NAME": "x", "SLURM_JOB_ID": "9"}
+    api = FakeApi(objects={MAP: {"metadata": {"resourceVersion": "1"}}})
+    given = around(api, {"job.sh": "#!/bin/sh\n"}, environment=environment)
+    run(["-J", value, "job.sh", value], given)
+    made, secret = api.written[1][2], api.written[2][2]
+    assert made["spec"]["jobName"] == value
+    assert made["spec"]["arguments"] == [value]
+    assert made["metadata"]["name"].replace("-", "").isalnum()
+    text = base64.b64decode(secret["data"]["environment"]).decode()
+    assert "SLURM" not in text
+    assert "BAD-NAME" not in text
+    shell = subprocess.run(
+        ["/bin/sh", "-c", f'{text}\nprintf %s "$ODD"'], capture_output=True, text=True, check=True
+    )
+    assert shell.stdout == value
+    assert shlex.quote(value) in text
+
+
+def test_parsable_wrap_and_the_environment_of_sbatch() -> None:
+    api = FakeApi(objects={MAP: {"metadata": {"resourceVersion": "1"}}})
+    environment = {"SBATCH_TIMELIMIT": "5", "SBATCH_JOB_NAME": "named"}
+    outcome = run(["--parsable", "--wrap", "sleep 3"], around(api, environment=environment))
+    assert outcome.text == "1\n"
+    made = api.written[1][2]
+    assert made["spec"]["jobName"] == "named"
+    assert made["metadata"]["annotations"]["unisono.dev/time-limit"] == "5"
+    assert made["metadata"]["annotations"]["unisono.dev/run-seconds"] == "3"
