@@ -5,22 +5,20 @@ Not through argparse, and loading as little as can be: they are called from scri
 
 from __future__ import annotations
 
-import importlib
 import os
 import socket
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from unisono.slurm.quick import Quick, QuickAccess, QuickTrouble, access_of
-from unisono.slurm.verbs.around import Around, Refused
+from unisono.slurm.verbs.around import Around, Outcome, Refused
 
 
 def call(name: str, arguments: Sequence[str]) -> int:
     """Do what a program of Slurm does, and end as it does."""
-    module = importlib.import_module(f"unisono.slurm.verbs.{name}")
     try:
-        outcome = module.run(arguments, around())
+        outcome = _program(name)(arguments, around())
     except Refused as trouble:
         for line in str(trouble).splitlines():
             print(f"{name}: error: {line}", file=sys.stderr)
@@ -31,8 +29,34 @@ def call(name: str, arguments: Sequence[str]) -> int:
     if outcome.trouble:
         sys.stderr.write(outcome.trouble)
     sys.stdout.write(outcome.text)
-    code: int = outcome.code
-    return code
+    return outcome.code
+
+
+def _program(name: str) -> Callable[[Sequence[str], Around], Outcome]:
+    """Load one program; the others would only cost time."""
+    match name:
+        case "sbatch":
+            from unisono.slurm.verbs import sbatch
+
+            return sbatch.run
+        case "squeue":
+            from unisono.slurm.verbs import squeue
+
+            return squeue.run
+        case "scancel":
+            from unisono.slurm.verbs import scancel
+
+            return scancel.run
+        case "sinfo":
+            from unisono.slurm.verbs import sinfo
+
+            return sinfo.run
+        case "scontrol":
+            from unisono.slurm.verbs import scontrol
+
+            return scontrol.run
+        case _:
+            raise AssertionError(name)
 
 
 def around() -> Around:
