@@ -12,7 +12,7 @@ SEEDED := $(wildcard tests/engine tests/kinds tests/scenarios tests/properties)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
-.PHONY: help setup fmt lint type test test-slow golden controlplane test-real test-all faults scenarios docs bench deploy demo changelog lock check clean
+.PHONY: help setup fmt lint type test test-slow golden controlplane test-real test-all faults scenarios docs bench bench-real deploy demo changelog lock check clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -66,6 +66,9 @@ docs: $(READY)  ## check the documents: links, targets, glossary
 
 bench: $(READY)  ## measure (options through ARGS=, see ARGS=--help)
 	@$(BIN)/python -m bench $(ARGS)
+
+bench-real: $(READY)  ## measure on a real etcd and API server (ARGS="--quick admissions")
+	@$(BIN)/python -m bench.real $(ARGS)
 
 deploy: $(READY)  ## write the manifests in deploy/ anew from what `unisono install` applies
 	@$(BIN)/python -m tools.deploy

@@ -110,3 +110,20 @@ def test_a_pod_that_names_us_is_placed_and_others_are_not_our_business() -> None
         assert "nodeName" not in world.get(names.POD, "theirs")["spec"]
 
     story(tell)
+
+
+def test_a_cluster_without_nodes_lets_jobs_go_by_quota_alone() -> None:
+    async def main() -> None:
+        async with World(assemble=assembled).running() as world:
+            await world.create(*queue(), job("train", pods=2))
+            await world.settle()
+            assert phase(world) == ""
+            pods = world.every(names.POD)
+            assert len(pods) == 2
+            assert not [pod for pod in pods if "schedulingGates" in pod["spec"]]
+            await world.create(node("n1"))
+            await world.create(job("more", pods=2))
+            await world.settle()
+            assert world.get(names.JOB, "more")["spec"]["suspend"] is True
+
+    asyncio.run(main())

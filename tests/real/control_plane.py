@@ -179,6 +179,10 @@ class Servers:
             )
         self._until_ready(name)
 
+    def pid(self, name: str) -> int:
+        """Return the process of a server, to see what it uses."""
+        return self._processes[name].pid
+
     def kill(self, name: str) -> None:
         """End one at once: nothing here is worth an orderly end."""
         process = self._processes[name]

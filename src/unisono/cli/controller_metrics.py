@@ -65,6 +65,15 @@ class Observed:
             "Requests to the API.",
             [Sample({"result": result}, count) for result, count in calls.items()],
         )
+        yield Family(
+            "unisono_api_writes_total",
+            "counter",
+            "Writes to the API, by resource.",
+            [
+                Sample({"method": method, "resource": resource}, count)
+                for (method, resource), count in sorted(counts.writes.items())
+            ],
+        )
         informers = self.live.informers.items()
         yield Family(
             "unisono_cached_objects",

@@ -203,7 +203,15 @@ def _assembled(
     is_alone: bool,
     decides: Decides,
 ) -> Assembly:
-    scheduler = Scheduler(view, settings, epoch=epoch, places_strays=is_alone, decides=decides)
+    # A cluster of others may have no nodes at all, and its pods run somewhere else.
+    scheduler = Scheduler(
+        view,
+        settings,
+        epoch=epoch,
+        places_strays=is_alone,
+        needs_nodes=is_alone,
+        decides=decides,
+    )
     runs_volcano = "volcano" in operators
     adapters: Sequence[JobAdapter] = (
         BatchJobs(),

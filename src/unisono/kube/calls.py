@@ -13,6 +13,7 @@ What may be repeated (kube-api.md, 4.2):
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -64,6 +65,23 @@ class Counts:
     retries: int = 0
     refused: int = 0
     unreachable: int = 0
+    # By method and resource: what an API server has to store is what it is slow at.
+    writes: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+
+def resource_in(path: str) -> str:
+    """Return what a path is about: the resource and, behind a slash, its subresource.
+
+    >>> resource_in("/api/v1/namespaces/team/pods/worker-0/binding")
+    'pods/binding'
+    >>> resource_in("/apis/kueue.x-k8s.io/v1beta2/clusterqueues/all")
+    'clusterqueues'
+    """
+    parts = path.strip("/").split("/")
+    parts = parts[2 if parts[0] == "api" else 3 :]
+    if parts[0] == "namespaces" and len(parts) > 2:
+        parts = parts[2:]
+    return "/".join((parts[0], *parts[2:3]))
 
 
 def pause_before_retry(
@@ -194,6 +212,7 @@ class Caller:
         async with self._lanes.turn(call.lane):
             if call.writes:
                 self._permit()
+                self.counts.writes[call.method, resource_in(call.path)] += 1
             self.counts.calls += 1
             answer = await self._transport.request(
                 call.method,

@@ -298,7 +298,7 @@ def injections(workload: Json, view: View, gates: Sequence[str] = ()) -> Mapping
             tolerations=tolerations,
             labels={names.POD_SET_LABEL: one["name"]},
             annotations={names.WORKLOAD_ANNOTATION: workload["metadata"]["name"]},
-            gates=gates,
+            gates=gates if one.get("topologyAssignment") else (),  # else nobody would lift them
         )
     return found
 

@@ -83,16 +83,19 @@ class Scheduler:
         *,
         epoch: int = 1,
         places_strays: bool = False,
+        needs_nodes: bool = True,
         decides: Decides = plan,
     ) -> None:
         """Begin with an empty state; everything in the view has to be told by `changed`.
 
         With `places_strays` we are the only scheduler: pods that are in no queue get nodes, too.
+        Without `needs_nodes` quota alone decides while there is not a single node.
         `decides` may be somebody who also records decisions.
         """
         self._decides = decides
         self._operator = OperatorPolicy(settings)
-        settings = _living(settings)
+        self._needs_nodes = needs_nodes
+        settings = self._living(settings)
         self._translator = Translator(view, settings, places_strays=places_strays)
         policies = (names.POLICY,) if view.has(names.POLICY) else ()
         self.watches: Sequence[Kind] = (*policies, *self._translator.watches)
@@ -210,9 +213,9 @@ class Scheduler:
         if names.POLICY not in self.watches or not (edits or self.cycles == 0):
             return
         settings = self._operator.settings_after(list(view.all(names.POLICY)))
-        if settings is None or _living(settings).policy == self.state.policy:
+        if settings is None or self._living(settings).policy == self.state.policy:
             return
-        settings, old = _living(settings), self.state.policy
+        settings, old = self._living(settings), self.state.policy
         self._translator.use(settings)
         self.state.apply(PolicySet(settings.policy))
         if (old.pods_ready is None) != (settings.policy.pods_ready is None):
@@ -328,6 +331,12 @@ class Scheduler:
         if key in self.state.waiting:
             self._unexamined.came(key)
 
+    def _living(self, settings: Settings) -> Settings:
+        """A living cluster without nodes has no place for anybody, unless pods run elsewhere."""
+        replace = msgspec.structs.replace
+        placement = replace(settings.policy.placement, needs_nodes=self._needs_nodes)
+        return replace(settings, policy=replace(settings.policy, placement=placement))
+
     def _next_due(self) -> Instant | None:
         """Return when time alone may change something."""
         found = (self.state.timers.next(), self._estimates.next_due())
@@ -337,13 +346,6 @@ class Scheduler:
 def _only_admits(made: Plan) -> bool:
     """Say whether a plan takes nothing from anybody."""
     return not any(evictions(made)) and not any(shrinks(made)) and not made.stops
-
-
-def _living(settings: Settings) -> Settings:
-    """A living cluster without nodes has no place for anybody."""
-    placement = msgspec.structs.replace(settings.policy.placement, needs_nodes=True)
-    policy = msgspec.structs.replace(settings.policy, placement=placement)
-    return msgspec.structs.replace(settings, policy=policy)
 
 
 def _host_names(view: View) -> Callable[[str], str]:

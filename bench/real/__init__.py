@@ -1,0 +1,1 @@
+"""Our controllers on a real etcd and kube-apiserver: admissions, gangs, restarts."""

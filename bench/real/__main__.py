@@ -1,0 +1,51 @@
+"""Measure on a real control plane: `python -m bench.real`, or `make bench-real ARGS=...`.
+
+Needs the programs that `make controlplane` builds. What is printed is in the terms of Kueue's own
+scheduler test: workloads admitted a second, time to admission by class, processor time and memory
+of the controller; and how much is written for each workload, which is what an API server limits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from bench.__main__ import measure
+from bench.harness import Family, Scale
+from bench.output import as_json, say, targets_table
+from bench.real import admissions, gangs, restart
+from tests.real.binaries import NoControlPlane
+
+FAMILIES = (
+    Family("admissions", "the load of Kueue's scheduler test, quota alone", admissions.measure),
+    Family("gangs", "Jobs become gangs beside kube-scheduler", gangs.measure),
+    Family("restart", "a full cluster: memory, and a new leader", restart.measure),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the benchmarks that were asked for."""
+    parser = argparse.ArgumentParser(prog="bench.real", description=__doc__.partition("\n")[0])
+    names = [family.name for family in FAMILIES]
+    parser.add_argument("name", nargs="*", metavar="NAME", help=f"of {', '.join(names)}")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the load")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    arguments = parser.parse_args(argv)
+    if unknown := [name for name in arguments.name if name not in names]:
+        say(f"bench: there is no benchmark {unknown[0]!r}; there are {', '.join(names)}")
+        return 2
+    chosen = [family for family in FAMILIES if family.name in (arguments.name or names)]
+    as_table = arguments.output == "table"
+    scale: Scale = "quick" if arguments.quick else "full"
+    try:
+        report = measure(chosen, scale, clock="wall", as_table=as_table)
+    except NoControlPlane as problem:
+        say(f"bench: {problem}")
+        return 1
+    print(targets_table(report.results) if as_table else as_json(report))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,302 @@
+"""The load of Kueue's own scheduler test on a real API server, driven as its runner does.
+
+Workloads without jobs are created queue by queue and class by class; who is admitted is finished
+after its time to run, who is evicted gives its quota back. Nothing but quota decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import uvloop
+
+from bench.harness import Finding, Note, Scale, figures, target
+from bench.real.ground import (
+    Ground,
+    client_of,
+    cpu_s,
+    difference,
+    end,
+    ground,
+    in_lots,
+    peak_bytes,
+    told,
+    writes_of,
+)
+from unisono.control.conditions import is_true, with_condition
+from unisono.kube.client import Client
+from unisono.kube.mapping import Kind
+from unisono.kube.trouble import Conflict
+from unisono.sim.generate.kueue_perf import CLASSES, CPU_PER_QUEUE, kueue_perf
+
+SHARES: dict[Scale, float] = {"full": 1.0, "quick": 0.1, "tiny": 0.01}
+_KUEUE = "kueue.x-k8s.io/v1beta2"
+WORKLOAD = Kind(_KUEUE, "Workload")
+_NAMESPACE = "default"
+_PROBES = 300
+_AT_ONCE = 32
+_QUIET_S = 0.01
+
+Json = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Run:
+    """What became of the load."""
+
+    began: float = 0.0
+    ended: float = 0.0
+    created: dict[str, float] = field(default_factory=dict)
+    waited: dict[str, list[float]] = field(default_factory=dict)  # by class, seconds
+    finished: set[str] = field(default_factory=set)
+    admitted: set[str] = field(default_factory=set)
+    evictions: int = 0
+
+
+def measure(scale: Scale) -> Iterator[Finding]:
+    """Drive the load, and compare with what the API server can take."""
+    with ground() as place:
+        bound = uvloop.run(_bound(place))
+        replica = place.start("--rate", "2000")
+        replica.until_told("leading")
+        pid = replica.process.pid
+        before = writes_of(replica)
+        spent = {name: place.cpu_s(name) for name in ("kube-apiserver", "etcd")}
+        own = cpu_s(pid)
+        run = uvloop.run(_drive(place, SHARES[scale]))
+        own, peak = cpu_s(pid) - own, peak_bytes(pid)
+        writes = difference(writes_of(replica), before)
+        servers = {name: place.cpu_s(name) - before for name, before in spent.items()}
+        end(replica)
+    count = len(run.finished)
+    rate = figures(
+        "workloads admitted and finished a second",
+        count,
+        "workloads",
+        [count / (run.ended - run.began)],
+        "1/s",
+    )
+    yield rate
+    yield target("workloads a second (2.5 times Kueue's 38)", rate, 95, scale=scale, better="above")
+    share = figures(
+        "of what the API server can take", count, "workloads", [100 * rate.median / bound], "%"
+    )
+    yield share
+    yield target("of the API server's limit", share, 50, scale=scale, better="above")
+    for one in CLASSES:
+        waited = run.waited[one.name]
+        yield figures(f"time to admission, {one.name}", len(waited), "workloads", waited, "s")
+    means = ", ".join(
+        f"{one.name} {statistics.mean(run.waited[one.name]):.2f} s" for one in CLASSES
+    )
+    yield Note(f"mean time to admission: {means}; {run.evictions} evictions")
+    yield figures("processor time of the controller", count, "workloads", [own / count * 1e3], "ms")
+    for name, used in servers.items():
+        yield figures(f"processor time of {name}", count, "workloads", [used / count * 1e3], "ms")
+    yield figures("the controller's most memory", count, "workloads", [peak], "B")
+    each = sum(writes.values()) / count
+    wrote = figures("writes for each workload", count, "workloads", [each], "ratio")
+    yield wrote
+    yield target("writes for each workload", wrote, 2.0, scale=scale, better="below")
+    yield Note(f"the API server takes {bound:.0f} a second: created, admitted, finished")
+    yield Note(f"writes for each workload: {told(writes, count)}")
+
+
+async def _bound(place: Ground) -> float:
+    """Return how many workloads a second the server could store: one create, two statuses each."""
+    async with client_of(place.plane) as client:
+        await client.create(_local_queue("probe"))
+        names = [f"probe-{number}" for number in range(_PROBES)]
+        began = time.perf_counter()
+        await in_lots(
+            _PROBES, _AT_ONCE, lambda n: client.create(_workload(names[n], "probe", 1, 0))
+        )
+        creates = _PROBES / (time.perf_counter() - began)
+        finished = {"status": {"conditions": _finished([])}}
+        began = time.perf_counter()
+        await in_lots(
+            _PROBES,
+            _AT_ONCE,
+            lambda n: client.patch(WORKLOAD, names[n], _NAMESPACE, finished, subresource="status"),
+        )
+        statuses = _PROBES / (time.perf_counter() - began)
+        await in_lots(_PROBES, _AT_ONCE, lambda n: client.delete(WORKLOAD, names[n], _NAMESPACE))
+    return 1 / (1 / creates + 2 / statuses)
+
+
+def _finished(conditions: list[Json]) -> list[Json]:
+    """Add what Kueue's own test writes when a workload is over."""
+    over = "the time to run is over"
+    return with_condition(conditions, "Finished", "True", "ByTest", over, now=time.time())
+
+
+async def _drive(place: Ground, share: float) -> Run:
+    run = Run(waited={one.name: [] for one in CLASSES})
+    load = kueue_perf(share=share)
+    lasts = {one.name: one.run_s for one in CLASSES}
+    async with client_of(place.plane) as client:
+        for obj in _queues(load.queues):
+            await client.create(obj)
+        order = load.submit.argsort(kind="stable")
+        version = (await client.list(WORKLOAD)).resource_version
+        async with asyncio.TaskGroup() as tasks:
+            follow = tasks.create_task(_follow(client, version, run, lasts, tasks))
+            run.began = time.perf_counter()
+
+            async def some(first: int) -> None:
+                for at in order[first::_AT_ONCE]:
+                    due = run.began + float(load.submit[at]) - time.perf_counter()
+                    if due > 0:
+                        await asyncio.sleep(due)
+                    kind = load.users[load.user[at]]
+                    name = f"{kind}-{at}"
+                    made = _workload(
+                        name,
+                        load.queues[load.queue[at]],
+                        int(load.cpu[at]) // 1000,
+                        int(load.priority[at]),
+                    )
+                    run.created[name] = time.perf_counter()
+                    await client.create(made)
+
+            await asyncio.gather(*(some(first) for first in range(_AT_ONCE)))
+            while len(run.finished) < len(order):
+                await asyncio.sleep(_QUIET_S)
+            run.ended = time.perf_counter()
+            follow.cancel()
+    return run
+
+
+async def _follow(
+    client: Client,
+    version: str,
+    run: Run,
+    lasts: dict[str, float],
+    tasks: asyncio.TaskGroup,
+) -> None:
+    """Do what the jobs would do: end after a while, and leave when evicted."""
+    while True:
+        async with client.watch(WORKLOAD, _NAMESPACE, resource_version=version) as events:
+            async for event in events:
+                version = event.object["metadata"]["resourceVersion"]
+                _saw(client, event.type, event.object, run, lasts, tasks)
+
+
+def _saw(
+    client: Client,
+    what: str,
+    obj: Json,
+    run: Run,
+    lasts: dict[str, float],
+    tasks: asyncio.TaskGroup,
+) -> None:
+    conditions = (obj.get("status") or {}).get("conditions") or []
+    name = obj["metadata"]["name"]
+    if is_true(conditions, "Finished") or what == "DELETED":
+        return
+    if is_true(conditions, "Evicted") and is_true(conditions, "QuotaReserved"):
+        run.evictions += 1
+        run.admitted.discard(name)
+        tasks.create_task(_leave(client, obj))
+    elif is_true(conditions, "Admitted") and name not in run.admitted:
+        run.admitted.add(name)
+        kind = name.partition("-")[0]
+        run.waited[kind].append(time.perf_counter() - run.created[name])
+        tasks.create_task(_end(client, obj, lasts[kind], run))
+
+
+async def _end(client: Client, obj: Json, after_s: float, run: Run) -> None:
+    await asyncio.sleep(after_s)
+    name = obj["metadata"]["name"]
+    if name not in run.admitted:
+        return
+    conditions = _finished(obj["status"]["conditions"])
+    changes = {
+        "metadata": {"resourceVersion": obj["metadata"]["resourceVersion"]},
+        "status": {"conditions": conditions},
+    }
+    try:
+        await client.patch(WORKLOAD, name, _NAMESPACE, changes, subresource="status")
+    except Conflict:
+        found = await client.get(WORKLOAD, name, _NAMESPACE)
+        if is_true(found["status"]["conditions"], "Admitted") and name in run.admitted:
+            await _end(client, found, 0.0, run)
+        return
+    run.finished.add(name)
+
+
+async def _leave(client: Client, obj: Json) -> None:
+    conditions = obj["status"]["conditions"]
+    for kind in ("QuotaReserved", "Admitted"):
+        conditions = with_condition(
+            conditions, kind, "False", "Pending", "evicted", now=time.time()
+        )
+    changes = {
+        "metadata": {"resourceVersion": obj["metadata"]["resourceVersion"]},
+        "status": {"admission": None, "conditions": conditions},
+    }
+    try:
+        await client.patch(
+            WORKLOAD, obj["metadata"]["name"], _NAMESPACE, changes, subresource="status"
+        )
+    except Conflict:
+        found = await client.get(WORKLOAD, obj["metadata"]["name"], _NAMESPACE)
+        if is_true(found["status"]["conditions"], "QuotaReserved"):
+            await _leave(client, found)
+
+
+# ---- objects -------------------------------------------------------------------------------------
+
+
+def _workload(name: str, queue: str, cpu: int, priority: int) -> Json:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": str(cpu)}}}
+    template = {"spec": {"containers": [container], "restartPolicy": "Never"}}
+    return {
+        "apiVersion": _KUEUE,
+        "kind": "Workload",
+        "metadata": {"name": name, "namespace": _NAMESPACE},
+        "spec": {
+            "queueName": queue,
+            "priority": priority,
+            "podSets": [{"name": "main", "count": 1, "template": template}],
+        },
+    }
+
+
+def _local_queue(name: str) -> Json:
+    return {
+        "apiVersion": _KUEUE,
+        "kind": "LocalQueue",
+        "metadata": {"name": name, "namespace": _NAMESPACE},
+        "spec": {"clusterQueue": name},
+    }
+
+
+def _queues(names: Sequence[str]) -> Iterator[Json]:
+    yield {"apiVersion": _KUEUE, "kind": "ResourceFlavor", "metadata": {"name": "any"}}
+    quota = {"name": "cpu", "nominalQuota": str(CPU_PER_QUEUE), "borrowingLimit": "100"}
+    for name in names:
+        group = {
+            "coveredResources": ["cpu"],
+            "flavors": [{"name": "any", "resources": [quota]}],
+        }
+        yield {
+            "apiVersion": _KUEUE,
+            "kind": "ClusterQueue",
+            "metadata": {"name": name},
+            "spec": {
+                "cohortName": name.rpartition("-queue-")[0],
+                "namespaceSelector": {},
+                "resourceGroups": [group],
+                "preemption": {
+                    "reclaimWithinCohort": "Any",
+                    "withinClusterQueue": "LowerPriority",
+                },
+            },
+        }
+        yield _local_queue(name)

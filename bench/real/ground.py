@@ -1,0 +1,131 @@
+"""A real cluster to measure on, one of our controllers there, and what the processes use."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import tempfile
+import urllib.request
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.real.cluster import Replica, account, unisono
+from tests.real.control_plane import CONTROLLERS, ControlPlane, running
+from unisono.cli.clock import RealClock
+from unisono.cli.ids import chance, new_uid
+from unisono.kube.client import Client
+from unisono.kube.config import find_access
+from unisono.kube.connect import connected
+from unisono.kube.lanes import Lanes
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_WRITES = re.compile(r'unisono_api_writes_total\{method="(\w+)",resource="([^"]+)"\} (\d+)')
+# More than any API server here takes.
+_RATE = 5000.0
+
+
+@dataclass
+class Ground:
+    """One cluster with an installation, and a directory for what processes log."""
+
+    plane: ControlPlane
+    directory: Path
+    replicas: int = 0
+
+    def start(self, *flags: str) -> Replica:
+        """Start a controller with the rights of the installation's role."""
+        self.replicas += 1
+        role = account(self.plane, "unisono-system", "unisono", self.directory / "role")
+        return Replica(role, self.directory / f"replica-{self.replicas}.log", *flags)
+
+    def cpu_s(self, server: str) -> float:
+        """Return the processor time of a server."""
+        assert self.plane.servers is not None
+        return cpu_s(self.plane.servers.pid(server))
+
+
+@contextmanager
+def ground(*, controllers: Sequence[str] = (), has_scheduler: bool = False) -> Iterator[Ground]:
+    """Run a control plane with our installation."""
+    with (
+        tempfile.TemporaryDirectory() as place,
+        running(
+            Path(place), controllers=(*CONTROLLERS, *controllers), has_scheduler=has_scheduler
+        ) as plane,
+    ):
+        installed = unisono(plane, "install")
+        assert installed.returncode == 0, installed.stderr
+        yield Ground(plane, Path(place))
+
+
+@asynccontextmanager
+async def client_of(plane: ControlPlane) -> AsyncIterator[Client]:
+    """Yield a client that is slowed by nobody but the API server."""
+    clock = RealClock()
+    lanes = Lanes(clock, rate=_RATE, burst=_RATE)
+    access = find_access(path=plane.kubeconfig)
+    async with connected(access, clock=clock, chance=chance(), ids=new_uid, lanes=lanes) as client:
+        yield client
+
+
+def cpu_s(pid: int) -> float:
+    """Return the processor time of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def memory_bytes(pid: int) -> int:
+    """Return the memory of a process."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+
+
+def peak_bytes(pid: int) -> int:
+    """Return the most memory that a process ever had."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+def writes_of(replica: Replica) -> dict[str, int]:
+    """Return what a controller wrote so far, by resource; the lease does not count."""
+    address = str(replica.until_told("listening")["address"])
+    with urllib.request.urlopen(f"{address}/metrics", timeout=10) as answer:
+        page = answer.read().decode()
+    found: dict[str, int] = {}
+    for method, resource, count in _WRITES.findall(page):
+        if resource not in ("leases", "selfsubjectrulesreviews"):
+            found[f"{method} {resource}"] = int(count)
+    return found
+
+
+def told(writes: dict[str, int], each: int) -> str:
+    """Say how much was written for each of so many things."""
+    parts = sorted(writes.items(), key=lambda one: -one[1])
+    total = sum(writes.values()) / each
+    return f"{total:.2f} ({', '.join(f'{count / each:.2f} {name}' for name, count in parts)})"
+
+
+def difference(after: dict[str, int], before: dict[str, int]) -> dict[str, int]:
+    """Return what was written in between."""
+    return {name: count - before.get(name, 0) for name, count in after.items()}
+
+
+def end(replica: Replica) -> None:
+    """Have a controller give its lease back and end."""
+    if replica.process.poll() is None:
+        replica.end(signal.SIGTERM)
+
+
+async def in_lots(count: int, at_once: int, do: Callable[[int], object]) -> None:
+    """Do something for every number below `count`, some at a time."""
+
+    async def some(first: int) -> None:
+        for number in range(first, count, at_once):
+            await do(number)  # type: ignore[misc]  # whatever can be awaited
+
+    await asyncio.gather(*(some(first) for first in range(at_once)))
