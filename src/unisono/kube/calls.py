@@ -78,7 +78,7 @@ def resource_in(path: str) -> str:
     'clusterqueues'
     """
     parts = path.strip("/").split("/")
-    parts = parts[2 if parts[0] == "api" else 3 :]
+    parts = parts[2 if parts[0] == "api" else 3 :] or [path]
     if parts[0] == "namespaces" and len(parts) > 2:
         parts = parts[2:]
     return "/".join((parts[0], *parts[2:3]))
