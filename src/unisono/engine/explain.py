@@ -245,7 +245,7 @@ def remedy(blocker: Blocker) -> str | None:  # one line a fact
         case facts.DeadlineMissed():
             return "a later deadline or a shorter time limit"
         case facts.Held():
-            return "release it"
+            return "release it: remove unisono.dev/hold"
         case facts.LimitReached(per="job" | "node" | "least") as fact:
             return limit_outlook(fact)
         case _:

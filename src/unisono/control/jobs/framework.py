@@ -22,7 +22,7 @@ from unisono.control.jobs.queues import Queues
 from unisono.control.jobs.scaling import is_growing, scale
 from unisono.control.jobs.workload import (
     IN_USE,
-    new_times,
+    new_words,
     new_workload,
     priority_of,
     same_sets,
@@ -150,10 +150,10 @@ class JobController:
         _, _, priority = priority_of(job, sets, view)
         if workload["spec"].get("priority", 0) != priority:
             changes["priority"] = priority
-        times = new_times(job, workload)
-        if changes or times:
+        words = new_words(job, workload)
+        if changes or words:
             whole = {"spec": changes} if changes else {}
-            yield Patch(Ref.to(workload), {**whole, **_annotated(times)})
+            yield Patch(Ref.to(workload), {**whole, **_annotated(words)})
 
     def _start_over(self, job: Json, workload: Json, view: View) -> Steps:
         """Stop a job whose Workload somebody deleted; once that is gone, there is a new one."""
@@ -208,9 +208,9 @@ class JobController:
         _, _, priority = priority_of(job, _sets_of(workload), view)
         if workload["spec"].get("priority", 0) != priority:
             yield Patch(Ref.to(workload), {"spec": {"priority": priority}}, exact=False)
-        times = new_times(job, workload)
-        if times:
-            yield Patch(Ref.to(workload), _annotated(times), exact=False)
+        words = new_words(job, workload)
+        if words:
+            yield Patch(Ref.to(workload), _annotated(words), exact=False)
 
     def _leave(self, job: Json, workload: Json, view: View, now: float) -> Steps:
         """Stop an evicted job; once nothing of it runs, give its quota back."""

@@ -12,7 +12,7 @@ from unisono.control.view import View
 from unisono.kinds.buying import BUYING
 from unisono.kinds.kueue.workload_rules import CAN_SHRINK
 from unisono.kinds.times import ACTIVE_DEADLINE, ON_JOBS, active_seconds
-from unisono.kinds.turns import PREFIX, WORDS, turn_words
+from unisono.kinds.turns import HOLD, PREFIX, WORDS, turn_words
 from unisono.kube.mapping import Kind
 
 JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
@@ -72,7 +72,7 @@ def new_workload(
             "labels": {JOB_UID_LABEL: metadata["uid"]},
             "annotations": {
                 **carried(job),
-                **turn_words(metadata.get("labels") or {}, metadata.get("annotations") or {}),
+                **_turn_of(job),
                 **({names.LATER_SETS: ",".join(later)} if later else {}),
             },
             "finalizers": [IN_USE],
@@ -93,14 +93,22 @@ def carried(job: Json) -> dict[str, str]:
     return {**found, ACTIVE_DEADLINE: str(active)} if active is not None else found
 
 
-def new_times(job: Json, workload: Json) -> Json:
-    """Return what has to change about a Workload's annotations: times, and whose turn it is."""
-    metadata = job["metadata"]
-    turn = turn_words(metadata.get("labels") or {}, metadata.get("annotations") or {})
-    wanted = {**carried(job), **turn}
+def new_words(job: Json, workload: Json) -> Json:
+    """Return what has to change about a Workload's annotations for it to say what its job says.
+
+    An administrator's hold on the Workload itself stays: the job's owner cannot take it off.
+    """
+    wanted = {**carried(job), **_turn_of(job)}
     there = workload["metadata"].get("annotations") or {}
-    keys = (*ON_JOBS, ACTIVE_DEADLINE, *(PREFIX + word for word in WORDS))
+    keys = [*ON_JOBS, ACTIVE_DEADLINE, *(PREFIX + word for word in WORDS)]
+    if there.get(HOLD) == "admin":
+        keys.remove(HOLD)
     return {key: wanted.get(key) for key in keys if wanted.get(key) != there.get(key)}
+
+
+def _turn_of(job: Json) -> dict[str, str]:
+    metadata = job["metadata"]
+    return turn_words(metadata.get("labels") or {}, metadata.get("annotations") or {})
 
 
 def owner_reference(owner: Json, *, blocks: bool = True) -> Json:

@@ -33,8 +33,8 @@ def check_limits(world: World, plan: Plan) -> Iterator[Violation]:
         workload = world.waiting.get(admit.workload)
         if workload is None:
             continue
-        if workload.turn.hold or workload.turn.priority == 0:
-            message = "it is held"
+        if workload.turn.priority == 0:
+            message = "it is held: its priority is 0"
             yield Violation(rule="not-queueable", workload=workload.key, message=message)
         _count(counts, rules, workload, admit.admission)
         wanted = {"jobs": 1, **_tres(workload, admit.admission)}

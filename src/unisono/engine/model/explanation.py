@@ -288,7 +288,7 @@ class PodsNotReady(_Fact, frozen=True, kw_only=True):
 
 
 class Held(_Fact, frozen=True, kw_only=True):
-    """Somebody holds it back; its priority is 0 until it is released."""
+    """Somebody holds it back until it is released; with turns its priority is 0 meanwhile."""
 
     by: Literal["user", "admin"]
 

@@ -82,7 +82,7 @@ class Directory:
     def _refusal(self, workload: Workload, member: Member) -> Blocker | None:
         turn = workload.turn
         if turn.hold or turn.priority == 0:
-            return Held(by="admin" if turn.hold == "admin" else "user")
+            return Held(by=turn.hold or "user")
         is_operator = turn.user in self._rules.operators
         if turn.priority is not None and not is_operator and not self._rules.compat:
             problem = "only an operator may set a priority; remove it, or use nice"

@@ -25,6 +25,8 @@ def own_blocker(workload: Workload, now: Instant) -> Blocker | None:
         return Misconfigured(problem=workload.misconfigured)
     if workload.gated_by:
         return Gated(by=workload.gated_by)
+    if workload.turn.hold:
+        return Held(by=workload.turn.hold)
     if workload.requeue_at is not None and workload.requeue_at > now:
         return OnHold(until=workload.requeue_at)
     if workload.on_hold:
