@@ -39,7 +39,7 @@ class Booked(Protocol):
 
 
 class Ledger:
-    """An undo log over the quota tree and the nodes."""
+    """An undo log over the quota tree and the nodes; without nodes, who sits where stays."""
 
     __slots__ = ("_before", "_log", "_seats", "_tenancy", "later")
 
@@ -131,7 +131,9 @@ class Ledger:
             self._move(tenant, comes=came)
 
     def _move(self, tenant: Tenant, *, comes: bool, fits: bool = False) -> None:
-        if not self._seats and self._tenancy is not None:
+        if self._tenancy is None:
+            return  # only quota is looked at
+        if not self._seats:
             self._before = self._tenancy.table.usage.version
         self._sit(tenant, comes=comes, fits=fits)
         self._seats.append((tenant, comes))

@@ -318,6 +318,8 @@ class _Judge:
 
     def _with_victims(self, assignment: Assignment) -> _Outcome:
         """Others have to leave for the quota; perhaps there is no place even then."""
+        if assignment.verdict is Verdict.NO_VICTIMS and len(assignment.needs_victims) == 1:
+            return _Outcome(assignment)  # all that is wanted is not easier to have than a part
         targets = self.search.victims_for(assignment)
         no_place = self.seeker.last_no if self.seeker is not None else None
         if targets or no_place is None:

@@ -6,7 +6,7 @@ queue must have a rule that lets it go first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from unisono.engine.ledger import Booked, Ledger
@@ -21,7 +21,7 @@ from unisono.engine.preempt.shrinking import (
     what_goes,
     what_stays,
 )
-from unisono.engine.quota.tree import Cell, Node
+from unisono.engine.quota.tree import Cell, Node, available
 from unisono.engine.state.queue_book import QueueBook, Running
 
 
@@ -133,6 +133,34 @@ def most_to_give(wish: Wish, running: Running) -> int:
     if holding.evicting or not wish.may_shrink or not may_disturb(wish, running):
         return told
     return max(told, most_given_up(holding))
+
+
+def could_suffice(wish: Wish, candidates: Sequence[Running]) -> bool:
+    """Rule out hopeless searches: availability grows by no more than what all candidates use."""
+    for cell, wanted in wish.charges.items():
+        if cell.account not in wish.short:
+            continue
+        freed = sum(
+            amount
+            for running in candidates
+            for held, amount in running.charges
+            if held.account == cell.account
+        )
+        if available(cell) + freed < wanted:
+            return False
+    return True
+
+
+def has_place_without(wish: Wish, ledger: Ledger, candidates: Sequence[Running]) -> bool:
+    """Say whether there would be a place if everybody left who might: else nobody has to."""
+    if wish.has_place is None:
+        return True
+    mark = ledger.mark()
+    for running in candidates:
+        ledger.let_go(running)
+    found = wish.has_place()
+    ledger.rollback(mark)
+    return found
 
 
 def importance(

@@ -21,7 +21,9 @@ from unisono.engine.preempt.candidates import (
     Target,
     UsageOf,
     Wish,
+    could_suffice,
     foreign_candidates,
+    has_place_without,
     importance,
     may_disturb,
     most_to_give,
@@ -70,10 +72,11 @@ def classical_victims(
     candidates = [_Candidate(running, _OWN, "InClusterQueue") for running in own_candidates(wish)]
     if wish.book.spec.preemption.reclaim != "Never":
         candidates.extend(_from_cohort(wish, book_of))
-    if not candidates or not _could_suffice(wish, candidates):
+    everybody = [candidate.running for candidate in candidates]
+    if not candidates or not could_suffice(wish, everybody):
         return []
     candidates.sort(key=lambda c: _place(c, wish, usage_of))
-    if wish.has_place is not None and not _place_without(wish, ledger, candidates):
+    if not has_place_without(wish, ledger, everybody):
         return []
     offers = _offers(wish, candidates)
     for allow_borrowing in _attempts(wish, candidates):
@@ -182,33 +185,6 @@ def _beyond_local(node: Node, wanted: dict[Account, int]) -> dict[Account, int]:
         account: max(0, amount - local_room(node.cell(account)))
         for account, amount in wanted.items()
     }
-
-
-def _could_suffice(wish: Wish, candidates: list[_Candidate]) -> bool:
-    """Rule out hopeless searches: availability grows by no more than what all candidates use."""
-    for cell, wanted in wish.charges.items():
-        if cell.account not in wish.short:
-            continue
-        freed = sum(
-            amount
-            for candidate in candidates
-            for held, amount in candidate.running.charges
-            if held.account == cell.account
-        )
-        if available(cell) + freed < wanted:
-            return False
-    return True
-
-
-def _place_without(wish: Wish, ledger: Ledger, candidates: list[_Candidate]) -> bool:
-    """Say whether there would be a place if everybody left who might: else nobody has to."""
-    assert wish.has_place is not None, "the caller asked"
-    mark = ledger.mark()
-    for candidate in candidates:
-        ledger.let_go(candidate.running)
-    found = wish.has_place()
-    ledger.rollback(mark)
-    return found
 
 
 def _attempts(wish: Wish, candidates: list[_Candidate]) -> tuple[bool, ...]:

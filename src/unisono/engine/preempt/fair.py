@@ -17,7 +17,9 @@ from unisono.engine.preempt.candidates import (
     Target,
     UsageOf,
     Wish,
+    could_suffice,
     foreign_candidates,
+    has_place_without,
     importance,
     own_candidates,
     whole,
@@ -45,7 +47,10 @@ def fair_victims(
         for node in wish.book.node.root().queues():
             if node is not wish.book.node and not within_quota(node, wish.short):
                 line_up.fill(list(foreign_candidates(wish, book_of(node))))
-    if not line_up.queues:
+    everybody = [running for candidates in line_up.queues.values() for running in candidates]
+    if not everybody or not could_suffice(wish, everybody):
+        return []
+    if not has_place_without(wish, ledger, everybody):
         return []
     mark = ledger.mark()
     ledger.add(wish.charges.items())
@@ -151,16 +156,17 @@ def _first_pass(
         mine, theirs = _sides(own, queue)
         own_share, old_share = dominant_share(mine), dominant_share(theirs)
         taken = False
+        trial = Ledger()  # shares are about quota: nobody has to leave a node to be compared
         while candidates and not taken:
             running = candidates.pop()
-            mark = ledger.mark()
             target = whole(wish, running, "InCohortFairSharing")
-            target.take(ledger)
-            if _is_fair(strategy, own_share, old_share, dominant_share(theirs)):
+            target.take(trial)
+            taken = _is_fair(strategy, own_share, old_share, dominant_share(theirs))
+            trial.rollback()
+            if taken:
+                target.take(ledger)
                 targets.append(target)
-                taken = True
             else:
-                ledger.rollback(mark)
                 spared.append(running)
         if taken and _fits_booked(wish):
             break

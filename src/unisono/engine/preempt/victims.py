@@ -66,18 +66,18 @@ class VictimSearch:
             short = wanted - max(0, available(cell))
             return Simulated(Verdict.NO_VICTIMS, borrow_level(cell, wanted)[0], short)
         wish = self._wish({cell: wanted}, {cell: None}, None)
-        targets = self._search(wish)
+        quota = Ledger()  # nobody asks about nodes yet
+        targets = self._search(wish, quota)
         if not targets:
             # Shares depend on every account, so with fair sharing anything freed may matter.
             fair = self.policy.fair_sharing is not None
             gap = None if fair else victims_gap(wish, cell, self.book_of)
             return Simulated(Verdict.NO_VICTIMS, borrow_level(cell, wanted)[0], gap)
         own = any(target.running.book is self.book for target in targets)
-        mark = self.ledger.mark()
         for target in targets:
-            target.take(self.ledger)
+            target.take(quota)
         level, _ = borrow_level(cell, wanted)
-        self.ledger.rollback(mark)
+        quota.rollback()
         return Simulated(Verdict.PREEMPT if own else Verdict.RECLAIM, level)
 
     def victims_for(self, assignment: Assignment) -> list[Target]:
@@ -86,7 +86,8 @@ class VictimSearch:
             return []
         find_place = self.find_place
         has_place = None if find_place is None else (lambda: find_place(assignment))
-        return self._search(self._wish(assignment.charges, assignment.needs_victims, has_place))
+        wish = self._wish(assignment.charges, assignment.needs_victims, has_place)
+        return self._search(wish, self.ledger)
 
     def _wish(
         self,
@@ -107,13 +108,13 @@ class VictimSearch:
             may_shrink=not self.policy.strict,
         )
 
-    def _search(self, wish: Wish) -> list[Target]:
+    def _search(self, wish: Wish, ledger: Ledger) -> list[Target]:
         fair = self.policy.fair_sharing
         if fair is None:
-            return classical_victims(wish, self.ledger, self.book_of, self.usage_of)
+            return classical_victims(wish, ledger, self.book_of, self.usage_of)
         return fair_victims(
             wish,
-            self.ledger,
+            ledger,
             self.book_of,
             self.usage_of,
             fair.strategies,
