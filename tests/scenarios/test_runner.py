@@ -206,7 +206,7 @@ def test_admissions_come_in_the_order_told(tmp_path: Path) -> None:
         ("  - set: {queues: {q: {within: lower}}}\n", "must be one of Never, LowerPriority"),
         ("  - set: {queues: {q: {strict: 1}}}\n", "must be true or false, not 1"),
         ("  - cycle: {w: started}\n", "must be one of admitted, waits"),
-        ("  - cycle: {w: {admited: {}}}\n", "unknown field; known are admitted, waits"),
+        ("  - cycle: {w: {admited: {}}}\n", "unknown field; known are admitted, buys"),
         ("  - numbers: {p: {usage: 3}}\n", "there is no queue and no cohort p"),
         ("  - time: soon\n", "must be seconds, or a time like 90s"),
         ("  - finish: w\n", "there is no workload default/w"),
