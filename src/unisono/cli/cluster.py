@@ -188,6 +188,7 @@ class _Replica:
             epoch=epoch,
             operators=self._operators,
             decides=timed,
+            home=self._choices.namespace,
         )
         driver = self._live.driver(assembly.controllers, LANES)
         self._observed.driver = driver

@@ -63,12 +63,14 @@ from unisono.control.queue_status.shares import FairShares
 from unisono.control.queue_status.tally import Tally
 from unisono.control.requeueing import ON_HOLD, Requeues, queue_on_hold
 from unisono.control.scheduler.explainer import Explainer
-from unisono.control.scheduler.loop import Scheduler
+from unisono.control.scheduler.loop import LEDGER, Scheduler
 from unisono.control.scheduler.reading import Manifests
+from unisono.control.scheduler.usage_ledger import UsageLedger
 from unisono.control.view import Index, View
 from unisono.control.watchdog import Watchdog
 from unisono.engine.cycle import Decides, plan
 from unisono.kinds.settings import Settings
+from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
 # Repair goes before new admissions, and both before sentences about them.
@@ -185,13 +187,17 @@ def cluster(
     epoch: int,
     operators: Collection[str],
     decides: Decides = plan,
+    home: str = LEDGER.namespace,
 ) -> Assembly:
     """Return the controllers for a real cluster, which keeps its nodes and runs its Jobs itself.
 
     Stock kube-scheduler is at work there, so pods of queued jobs are held back by a gate. Kinds
-    whose operator is not among `operators` are run by somebody else.
+    whose operator is not among `operators` are run by somebody else. In `home` accounts are kept.
     """
-    return _assembled(view, settings, epoch, operators, is_alone=False, decides=decides)
+    ledger = Key(home, LEDGER.name)
+    return _assembled(
+        view, settings, epoch, operators, is_alone=False, decides=decides, ledger=ledger
+    )
 
 
 def _assembled(
@@ -202,6 +208,7 @@ def _assembled(
     *,
     is_alone: bool,
     decides: Decides,
+    ledger: Key = LEDGER,
 ) -> Assembly:
     # A cluster of others may have no nodes at all, and its pods run somewhere else.
     scheduler = Scheduler(
@@ -211,6 +218,7 @@ def _assembled(
         places_strays=is_alone,
         needs_nodes=is_alone,
         decides=decides,
+        ledger=ledger,
     )
     runs_volcano = "volcano" in operators
     adapters: Sequence[JobAdapter] = (
@@ -258,5 +266,6 @@ def _assembled(
             *(keeps(tally, manifests, settings.policy) for keeps in statuses),
             InUse(tally),
             RecentUse(scheduler),
+            UsageLedger(scheduler, ledger),
         ),
     )

@@ -189,6 +189,19 @@ def test_usage_survives_an_edit_of_the_policy() -> None:
     assert settle(state) == ["b"]  # such priorities mean nothing without accounts
 
 
+@pytest.mark.parametrize("compat", [False, True])
+def test_who_runs_through_an_edit_is_charged_once(compat: bool) -> None:
+    state = cluster(turns(compat=compat))
+    submit(state, job("a", cpu=4, account="prod", user="mail"))
+    assert settle(state) == ["a"]
+    pass_time(state, state.now + HOUR)
+    before = usage(state, "user/prod/mail")
+    policy = msgspec.structs.replace(state.policy, turns=turns(compat=compat, dampening=2))
+    state.apply(changes.PolicySet(policy))
+    assert before > 0
+    assert usage(state, "user/prod/mail") == pytest.approx(before)
+
+
 def test_a_user_whom_nobody_wrote_down_gets_a_share() -> None:
     state = cluster(turns(half_life_ms=0))
     submit(state, job("a", cpu=4, account="prod", user="stranger"))

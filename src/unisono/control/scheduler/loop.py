@@ -36,6 +36,8 @@ from unisono.control.scheduler.operator_policy import OperatorPolicy
 from unisono.control.scheduler.repairs import Repairs
 from unisono.control.scheduler.translate import STRAY, Translator
 from unisono.control.scheduler.unexamined import Unexamined
+from unisono.control.scheduler.usage_ledger import NAME as LEDGER_NAME
+from unisono.control.scheduler.usage_ledger import recorded_usage
 from unisono.control.shrinking import telling
 from unisono.control.view import View
 from unisono.engine.audit import Standing
@@ -46,7 +48,7 @@ from unisono.engine.model.plan import Plan, evictions, shrinks
 from unisono.engine.model.workload import Workload
 from unisono.engine.rehearsal import refuse_if_broken
 from unisono.engine.repair import repair
-from unisono.engine.state.changes import PolicySet, TimePassed
+from unisono.engine.state.changes import PolicySet, TimePassed, UsageSet
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import carry_out
 from unisono.kinds.settings import Settings
@@ -54,6 +56,7 @@ from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
 CYCLE = Key("", "cycle")
+LEDGER = Key("kube-system", LEDGER_NAME)
 # So many cycles in one go; then others get a turn and what changed meanwhile is heard.
 _MOST_CYCLES = 50
 # So many plans that only admit are written at once: they share a commit, and the first of them
@@ -85,14 +88,17 @@ class Scheduler:
         places_strays: bool = False,
         needs_nodes: bool = True,
         decides: Decides = plan,
+        ledger: Key = LEDGER,
     ) -> None:
         """Begin with an empty state; everything in the view has to be told by `changed`.
 
         With `places_strays` we are the only scheduler: pods that are in no queue get nodes, too.
         Without `needs_nodes` quota alone decides while there is not a single node.
-        `decides` may be somebody who also records decisions.
+        `decides` may be somebody who also records decisions; `ledger` is the ConfigMap that says
+        what was used before.
         """
         self._decides = decides
+        self._ledger = ledger
         self._operator = OperatorPolicy(settings)
         self._needs_nodes = needs_nodes
         settings = self._living(settings)
@@ -123,7 +129,7 @@ class Scheduler:
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Hear what changed, and decide until nothing changes."""
         instant = Instant(int(now) * 1000)  # conditions have whole seconds
-        yield from self._take_over(view)
+        yield from self._take_over(view, instant)
         for _ in self._hearing(view, instant):
             yield Breathe()
         yield from self._repair(view, now)
@@ -195,10 +201,19 @@ class Scheduler:
         if now > self.state.now:
             self.state.apply(TimePassed(now))
 
-    def _take_over(self, view: View) -> Steps:
+    def _take_over(self, view: View, now: Instant) -> Steps:
         """Put our mark on every gang that is on its way, before anything is decided."""
         if self._has_taken_over:
             return
+        if now > self.state.now:  # what runs already did not begin in 1970
+            self.state.apply(TimePassed(now))
+        if self.state.turns.desk is not None:
+            used, complaint = recorded_usage(view, self._ledger)
+            for one in used:
+                self.state.apply(UsageSet(one))
+            if complaint is not None:
+                yield complaint
+            yield Wake("usage-ledger", self._ledger.namespace, self._ledger.name)
         for workload in list(view.all(names.WORKLOAD)):
             changes = record.stamped(workload, self._epoch)
             if changes is not None:

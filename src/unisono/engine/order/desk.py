@@ -60,6 +60,8 @@ class TurnDesk:
         self.places = Places(self.accounts, self.limits)
         self.standings: dict[WorkloadKey, Standing] = {}
         self.served: dict[WorkloadKey, Served] = {}
+        # What was used until then is written down already, whoever used it.
+        self.settled_until = Instant(0)
         self.edition = 0  # grows when the fixed part of somebody's priority changed
         self._workloads: dict[WorkloadKey, Workload] = {}
         self._shares: tuple[tuple[Instant, int, int], Floats] | None = None
@@ -151,10 +153,11 @@ class TurnDesk:
         """Count a workload that holds quota, and let it cost something."""
         workload, since = holding.workload, holding.running_since
         standing = self._standing(workload, holding.admission)
-        served = Served(standing, counted(standing, self.accounts, since), since)
+        charged = max(since, self.settled_until)
+        served = Served(standing, counted(standing, self.accounts, since), charged)
         self.served[workload.key] = served
         self.running.come(served.counted)
-        self.spending.start(standing, since, self.now)
+        self.spending.start(standing, charged, self.now)
         self.places.run(workload.key, standing)
 
     def change(self, holding: Holding) -> tuple[Scope, ...]:
@@ -242,7 +245,9 @@ class TurnDesk:
         self.edition += 1
 
     def take_over(self, record: UsageRecord) -> None:
-        """Go on from what was written down."""
+        """Go on from what was written down; if nobody runs yet, all that was used until then."""
+        if not self.served:
+            self.settled_until = max(self.settled_until, record.at)
         self.spending.take_over(record)
 
 

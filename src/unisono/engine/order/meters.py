@@ -40,6 +40,9 @@ class Meters(Protocol):
     def read(self, meter: int) -> tuple[float, Instant]:
         """Return what is written down: an amount, and the instant it is of."""
 
+    def settled(self, meter: int, now: Instant) -> tuple[float, Instant]:
+        """Return all that was used until an instant, now or shortly before, and the instant."""
+
     def write(self, meter: int, amount: float, at: Instant) -> None:
         """Take over what was written down; what counts now goes on counting."""
 
@@ -101,6 +104,10 @@ class ExactMeters:
     def read(self, meter: int) -> tuple[float, Instant]:
         """Return what is written down."""
         return self._amount[meter], self._at[meter]
+
+    def settled(self, meter: int, now: Instant) -> tuple[float, Instant]:
+        """Return all that was used until now."""
+        return self.value(meter, now), now
 
     def write(self, meter: int, amount: float, at: Instant) -> None:
         """Take over what was written down."""

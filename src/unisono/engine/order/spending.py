@@ -31,9 +31,11 @@ class Spending:
             f"qos/{one.name}": (_watched(one.limits), not one.no_decay) for one in rules.qos
         }
         self.version = 0  # grows when a reading changes although no time has passed
+        self.moves = 0  # grows when somebody starts or ends
 
     def start(self, standing: Standing, since: Instant, now: Instant) -> None:
         """Let a workload cost something, from `since` on."""
+        self.moves += 1
         if since < now:
             self.version += 1
         for owner, what, rate in self._rates(standing):
@@ -41,6 +43,7 @@ class Spending:
 
     def stop(self, standing: Standing, since: Instant, now: Instant) -> None:
         """Let it cost nothing any more."""
+        self.moves += 1
         if self._rules.compat:
             self.version += 1
         for owner, what, rate in self._rates(standing):
@@ -68,6 +71,14 @@ class Spending:
             UsageRecord(owner=owner, what=what, amount=amount, at=at)
             for (owner, what), number in sorted(self._number.items())
             for amount, at in [self._meters.read(number)]
+        )
+
+    def settled(self, now: Instant) -> tuple[UsageRecord, ...]:
+        """Write down what everybody used until the same instant, for whoever begins anew."""
+        return tuple(
+            UsageRecord(owner=owner, what=what, amount=amount, at=at)
+            for (owner, what), number in sorted(self._number.items())
+            for amount, at in [self._meters.settled(number, now)]
         )
 
     def take_over(self, record: UsageRecord) -> None:

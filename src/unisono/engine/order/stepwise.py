@@ -44,9 +44,13 @@ class StepwiseMeters:
         return len(self._meters) - 1
 
     def start(self, meter: int, rate: int, since: Instant, now: Instant) -> None:
-        """Let something count; it is first added at the next cycle."""
+        """Let something count; it is first added at the next cycle, or if that was missed, now."""
         one = self._moved(self._meters[meter], now)
-        one.fresh.append((since, rate))
+        if since < one.at:
+            one.amount += self._added(one, rate, one.at - since)
+            one.rate += rate
+        else:
+            one.fresh.append((since, rate))
         self._meters[meter] = one
 
     def stop(self, meter: int, rate: int, since: Instant, now: Instant) -> None:
@@ -66,6 +70,11 @@ class StepwiseMeters:
     def read(self, meter: int) -> tuple[float, Instant]:
         """Return what is written down."""
         return self._meters[meter].amount, self._meters[meter].at
+
+    def settled(self, meter: int, now: Instant) -> tuple[float, Instant]:
+        """Return all that was used until the last cycle."""
+        one = self._moved(self._meters[meter], now)
+        return one.amount, one.at
 
     def write(self, meter: int, amount: float, at: Instant) -> None:
         """Take over what was written down."""

@@ -31,8 +31,6 @@ def own_blocker(workload: Workload, now: Instant) -> Blocker | None:
         return OnHold(until=workload.requeue_at)
     if workload.on_hold:
         return OnHold()
-    if workload.turn.hold:  # with accounts and without
-        return Held(by="admin" if workload.turn.hold == "admin" else "user")
     if workload.begin_at is not None and workload.begin_at > now:
         return NotBefore(begin=workload.begin_at)
     limit = workload.longest_ms or 0

@@ -50,7 +50,7 @@ class TurnBook:
     def use_policy(self, now: Instant) -> None:
         """Set up the desk that the policy asks for; what was used so far is not forgotten."""
         rules = self._config.policy.turns
-        records = self.desk.spending.records() if self.desk is not None else ()
+        records = self.desk.spending.settled(now) if self.desk is not None else ()
         self.desk = TurnDesk(rules, now) if rules is not None else None
         self._bars, self._fading, self._stale_sizes = {}, [], True
         for record in records:

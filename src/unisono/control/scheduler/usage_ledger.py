@@ -1,0 +1,109 @@
+"""What accounts, users and QOS have used, in a ConfigMap: fair shares survive a restart.
+
+Only with a SchedulingPolicy (spec turns §3). The scheduler reads it before it hears of anybody;
+this controller writes it down now and then, if anything ran since. What was used between the last
+time and a crash is counted again for those who still run, and lost for those who ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from unisono.control import names
+from unisono.control.actions import Again, Create, Json, Note, Patch, Ref, Steps
+from unisono.control.controller import own_key
+from unisono.control.view import View
+from unisono.engine.model.names import Instant
+from unisono.engine.model.turns import UsageRecord
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+
+if TYPE_CHECKING:
+    from unisono.control.scheduler.loop import Scheduler
+
+NAME = "unisono-usage"
+FIELD = "usage.json"
+# A share of a week's half-life that nobody can tell, for one write.
+EVERY_S = 300.0
+# A ConfigMap may have a megabyte; the smallest of more are forgotten.
+MOST_RECORDS = 5000
+
+
+class _Written(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands in the ConfigMap."""
+
+    records: tuple[tuple[str, str, float, int], ...]  # owner, what, amount, at (ms)
+
+
+class UsageLedger:
+    """Writes the ConfigMap; `place` is its namespace and name."""
+
+    name = "usage-ledger"
+    watches: Sequence[Kind] = (names.CONFIG_MAP,)
+    is_by_name = True
+
+    def __init__(self, scheduler: Scheduler, place: Key) -> None:
+        """Take the one that knows."""
+        self._scheduler = scheduler
+        self._place = place
+        self._written: int | None = None  # how much had happened when it was written
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """Our own ConfigMap, if somebody deleted or changed it."""
+        if own_key(obj) == self._place:
+            yield self._place
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Write down what was used, if that is more than time alone tells."""
+        desk = self._scheduler.state.turns.desk
+        if desk is None:
+            return
+        obj = view.get(names.CONFIG_MAP, key.name, key.namespace)
+        happened = desk.spending.moves
+        if obj is None or desk.served or happened != self._written:
+            written = _encoded(desk.spending.settled(Instant(int(now) * 1000)))
+            if obj is None:
+                yield Create(_config_map(key, written))
+            elif (obj.get("data") or {}).get(FIELD) != written:
+                yield Patch(Ref.to(obj), {"data": {FIELD: written}})
+            self._written = happened
+        yield Again(now + EVERY_S)
+
+
+def recorded_usage(view: View, place: Key) -> tuple[tuple[UsageRecord, ...], Note | None]:
+    """Return what was written down; and a complaint if that cannot be read."""
+    obj = view.get(names.CONFIG_MAP, place.name, place.namespace)
+    text = ((obj or {}).get("data") or {}).get(FIELD)
+    if obj is None or text is None:
+        return (), None
+    try:
+        read = msgspec.json.decode(text, type=_Written)
+    except msgspec.MsgspecError as trouble:
+        message = f"What accounts used cannot be read and starts from nothing: {trouble}"
+        return (), Note(Ref.to(obj), "UsageUnreadable", message, "Warning")
+    return tuple(
+        UsageRecord(owner=owner, what=what, amount=amount, at=Instant(at))
+        for owner, what, amount, at in read.records
+    ), None
+
+
+def _encoded(records: Sequence[UsageRecord]) -> str:
+    largest = sorted(records, key=lambda one: (-one.amount, one.owner, one.what))[:MOST_RECORDS]
+    told = sorted((one.owner, one.what, round(one.amount, 3), int(one.at)) for one in largest)
+    return msgspec.json.encode(_Written(records=tuple(told))).decode()
+
+
+def _config_map(key: Key, written: str) -> Json:
+    return {
+        "apiVersion": names.CONFIG_MAP.api_version,
+        "kind": names.CONFIG_MAP.kind,
+        "metadata": {
+            "name": key.name,
+            "namespace": key.namespace,
+            "labels": {"app.kubernetes.io/managed-by": "unisono"},
+        },
+        "data": {FIELD: written},
+    }
