@@ -10,12 +10,14 @@ from typing import Any
 
 # Told on a living cluster, in the order of `all`; those on manifests alone follow.
 LIVE = ("gang", "preemption", "recovery")
+MORE = ("monitor",)
 OFFLINE = ("borrowing", "pool")
 
 _EXAMPLES = """\
 examples:
   unisono demo                 the stories on a living cluster
   unisono demo gang
+  unisono demo monitor         GPU metrics, a broken GPU, and a week's report
   unisono demo pool            a decision about manifests, without a cluster
 """
 
@@ -33,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
         "story",
         nargs="?",
         default="all",
-        choices=(*LIVE, *OFFLINE, "all"),
+        choices=(*LIVE, *MORE, *OFFLINE, "all"),
         help="default: all on a living cluster",
     )
     return made
@@ -57,10 +59,11 @@ def run(arguments: argparse.Namespace) -> int:
 def _tell_live(name: str) -> None:
     import uvloop
 
-    from unisono.cli.stories import gang, preemption, recovery
+    from unisono.cli.stories import gang, monitor, preemption, recovery
 
     stories: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
         "gang": gang.tell,
+        "monitor": monitor.tell,
         "preemption": preemption.tell,
         "recovery": recovery.tell,
     }

@@ -44,7 +44,7 @@ async def monitored(
     at_work = cluster.at_work
     figures = figures_of(at_work.view, at_work.driver, timed, mode="embedded", compat=ALL)
     cluster.api.surface.gauges.append(lambda: classic(figures.families()).rstrip("\n"))
-    exporter = _exporter(at_work.view, figures)
+    exporter = exporter_of(at_work.view, figures)
     async with contextlib.AsyncExitStack() as stack:
         await stack.enter_async_context(bookkeeping(instance, figures, exporter, at_work.synced))
         if port == 0:
@@ -53,7 +53,7 @@ async def monitored(
             yield await stack.enter_async_context(_exposed(figures, exporter, port=port))
 
 
-def _exporter(view: View, figures: Figures) -> Exporter:
+def exporter_of(view: View, figures: Figures) -> Exporter:
     """Return the telemetry of a cluster's GPUs."""
 
     def faults() -> Mapping[str, Faults]:

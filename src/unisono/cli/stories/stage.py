@@ -21,6 +21,7 @@ from unisono.apiserver.bootstrap import SYSTEM
 from unisono.apiserver.request import Request
 from unisono.apiserver.times import timestamp
 from unisono.cli.clock import RealClock, seconds_now
+from unisono.cli.controllers import AtWork
 from unisono.cli.embedded import Choices, running
 from unisono.cli.ids import chance, new_uid
 from unisono.cli.inprocess import InProcess
@@ -49,6 +50,7 @@ class Stage:
 
     api: Api
     client: Client
+    at_work: AtWork
     started: float = field(default_factory=time.monotonic)
     _told: dict[str, str] = field(default_factory=dict)
 
@@ -197,7 +199,7 @@ async def stage(
         made = list(nodes_of(parse_shape(nodes), now=timestamp(seconds_now())))
         choices = Choices(pods=pods, speed=speed, is_power_safe=False)
         async with running(instance, choices, made) as cluster:
-            yield Stage(cluster.api, own_client(cluster.api))
+            yield Stage(cluster.api, own_client(cluster.api), cluster.at_work)
 
 
 def own_client(api: Api) -> Client:

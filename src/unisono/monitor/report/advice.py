@@ -34,6 +34,9 @@ def advice_for(
     if not used.devices or running < _LEAST_SECONDS * used.devices:
         return
     busy_devices = used.devices - used.idle_devices
+    if used.idle_devices == used.devices and spent.measured:
+        yield f"its GPUs did nothing: end it (saves ${used.devices * usd_hour:.2f} an hour)"
+        return
     if 0 < used.idle_devices < used.devices and spent.measured:
         saved = used.idle_devices * usd_hour
         yield (

@@ -60,7 +60,7 @@ def _tile(line: Line) -> str:
 
 
 def _section(table: Table, report: Report) -> str:
-    bars = _bars(report.teams) if table.title == "Teams" else ""
+    bars = _bars(report.teams) if table.title.startswith("Teams") else ""
     return f"<h2>{escape(table.title)}</h2>{bars}{_table(table)}"
 
 

@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from unisono.monitor.report.figures import Amounts, Headline, Job, Report
+from unisono.monitor.report.figures import Amounts, Headline, Job, Report, Share
 
 Line = tuple[str, ...]
+_MOST_SHARES = 20  # all of them are in JSON
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -112,24 +113,14 @@ def tables(report: Report) -> list[Table]:
     """Return everything but the headline, in the order in which it is read."""
     right = frozenset(range(1, 10))
     return [
-        *(
-            Table(
-                title,
-                (name, "JOBS", *_AMOUNTS),
-                tuple((one.name, str(one.jobs), *_amount_cells(one.amounts)) for one in shares),
-                right,
-            )
-            for title, name, shares in (
-                ("Teams", "TEAM", report.teams),
-                ("People", "USER", report.users),
-            )
-        ),
+        _shares("Teams", "TEAM", report.teams),
         Table(
             "Waste",
             ("JOB", "OWNER", "QUEUE", "GPUS", "WASTED", "WHAT TO DO"),
             tuple(_waste_line(one) for one in report.waste),
             frozenset({3, 4}),
         ),
+        _shares("People", "USER", report.users),
         Table(
             "Queues",
             ("QUEUE", "OWN", "USED", "BORROWED", "STARVED", "WAIT P50", "WAIT P95", "WAITING"),
@@ -187,6 +178,15 @@ def tables(report: Report) -> list[Table]:
             frozenset({3, 4}),
         ),
     ]
+
+
+def _shares(title: str, name: str, shares: tuple[Share, ...]) -> Table:
+    shown = [
+        (one.name, str(one.jobs), *_amount_cells(one.amounts)) for one in shares[:_MOST_SHARES]
+    ]
+    if len(shares) > _MOST_SHARES:
+        title = f"{title}: the first {_MOST_SHARES} of {len(shares)}"
+    return Table(title, (name, "JOBS", *_AMOUNTS), tuple(shown), frozenset(range(1, 10)))
 
 
 def _waste_line(one: Job) -> Line:
