@@ -28,10 +28,8 @@ _WEEK = "gpu:jobs=1500,gpus=64,teams=3,load=0.8,seed=5"
 async def tell() -> None:
     """Tell it."""
     async with stage("Four GPU nodes, watched", "4xp5.48xlarge") as on:
-        figures = figures_of(
-            on.at_work.view, on.at_work.driver, Timed(plan), mode="demo", compat=ALL
-        )
-        exporter = exporter_of(on.at_work.view, figures)
+        view, driver = on.at_work.view, on.at_work.driver
+        exporter = exporter_of(view, figures_of(view, driver, Timed(plan), mode="demo"))
         on.say(
             "Every simulated GPU has the telemetry of NVIDIA's dcgm-exporter. One job trains on "
             "all GPUs of a node; another holds a node and does nothing."
