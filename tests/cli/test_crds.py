@@ -14,7 +14,11 @@ def test_definitions_of_one_group_as_yaml(capsys: pytest.CaptureFixture[str]) ->
     assert main(["crds", "topology.volcano.sh", "unisono.dev"]) == 0
     printed = capsys.readouterr().out
     names = [one["metadata"]["name"] for one in yaml.safe_load_all(printed)]
-    assert names == ["hypernodes.topology.volcano.sh", "policies.unisono.dev"]
+    assert names == [
+        "hypernodes.topology.volcano.sh",
+        "policies.unisono.dev",
+        "slurmjobs.unisono.dev",
+    ]
     assert "&id" not in printed  # no names for equal parts
 
 
