@@ -78,7 +78,13 @@ def test_strangers_and_those_scaled_to_zero_do_not_count() -> None:
 def test_ours_step_aside() -> None:
     found = [Upstream("jobset", "a/b"), Upstream("ray", "c/d")]
     assert operators_to_run(None, (), found) == ("trainer", "volcano", "kubeflow", "slurm")
-    assert operators_to_run(None, ("ray",), found) == ("trainer", "volcano", "ray", "kubeflow")
+    assert operators_to_run(None, ("ray",), found) == (
+        "trainer",
+        "volcano",
+        "ray",
+        "kubeflow",
+        "slurm",
+    )
     assert operators_to_run(("trainer", "ray"), (), found) == ("trainer",)
     assert operators_to_run((), (), []) == ()
 
