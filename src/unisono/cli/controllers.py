@@ -61,7 +61,7 @@ class AtWork(NamedTuple):
 
 @contextlib.asynccontextmanager
 async def controlling(
-    api: Api, pods: Pods, settings: Settings = DEFAULTS, *, decides: Decides = plan
+    api: Api, pods: Pods, settings: Settings = DEFAULTS, *, decides: Decides | None = None
 ) -> AsyncIterator[AtWork]:
     """Run them while the block lasts."""
     clock = RealClock()
@@ -91,7 +91,7 @@ async def controlling(
     runner = _process_runner(pods, addresses, clock) if pods.manner == "process" else None
     processes = () if runner is None else (runner.kubelet, runner.checkpoints)
     epoch = await _next_epoch(client)
-    assembly = embedded(live.view, settings, epoch=epoch, decides=decides)
+    assembly = embedded(live.view, settings, epoch=epoch, decides=decides or plan)
     driver = live.driver((*assembly.controllers, kubelet, GpuFaults(), *processes), LANES)
     if runner is not None:
         name = runner.kubelet.name

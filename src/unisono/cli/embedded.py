@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import json
 import secrets
 import socket
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unisono import __version__
 from unisono.apiserver.access.authenticate import (
@@ -35,13 +37,15 @@ from unisono.apiserver.storage.database import Database, Unusable
 from unisono.apiserver.storage.store import Store
 from unisono.cli.chosen_policy import Chosen
 from unisono.cli.clock import seconds_now
-from unisono.cli.controllers import AtWork, Pods, controlling
 from unisono.cli.ids import chance, new_uid
 from unisono.cli.instance import Instance, InstanceError
-from unisono.engine.cycle import Decides, plan
 from unisono.kinds.settings import Settings
 from unisono.kinds.submission import settings_from
-from unisono.runner.choice import Manner
+
+if TYPE_CHECKING:
+    from unisono.cli.controllers import AtWork
+    from unisono.engine.cycle import Decides
+    from unisono.runner.choice import Manner
 
 ADMIN = User(name="unisono-admin", groups=("system:masters", "system:authenticated"))
 _HOST = "127.0.0.1"
@@ -60,12 +64,21 @@ class Choices:
     speed: float = 1.0  # of simulated pods
     is_power_safe: bool = True
     policy: Chosen | None = None
-    decides: Decides = plan  # or somebody who also records decisions
+    decides: Decides | None = None  # somebody else than the engine, who also records decisions
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """An API that answers, with nobody at work on it yet."""
+
+    api: Api
+    url: str
+    settings: Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A cluster that answers."""
+    """A cluster at work."""
 
     api: Api
     url: str
@@ -79,6 +92,40 @@ async def running(
     nodes: Iterable[dict[str, Any]] = (),
 ) -> AsyncIterator[Running]:
     """Run the cluster of a folder that this process has locked, until the block ends."""
+    async with (
+        answering(instance, choices, nodes) as there,
+        working(there, instance, choices) as cluster,
+    ):
+        yield cluster
+
+
+@contextlib.asynccontextmanager
+async def working(there: Answering, instance: Instance, choices: Choices) -> AsyncIterator[Running]:
+    """Have the controllers at work on an API until the block ends.
+
+    They and the engine take as long to load as everything else, so that is done here, in a thread:
+    requests are answered meanwhile.
+    """
+    load = partial(importlib.import_module, "unisono.cli.controllers")
+    controllers = await asyncio.get_running_loop().run_in_executor(None, load)
+    pods = controllers.Pods(
+        directory=instance.directory / "run",
+        logs=instance.logs,
+        manner=choices.pods,
+        speed=choices.speed,
+    )
+    controlling = controllers.controlling(there.api, pods, there.settings, decides=choices.decides)
+    async with controlling as at_work:
+        yield Running(there.api, there.url, at_work)
+
+
+@contextlib.asynccontextmanager
+async def answering(
+    instance: Instance,
+    choices: Choices,
+    nodes: Iterable[dict[str, Any]] = (),
+) -> AsyncIterator[Answering]:
+    """Serve the API of a folder that this process has locked, until the block ends."""
     try:
         database = Database(instance.database, is_power_safe=choices.is_power_safe)
     except Unusable as error:
@@ -114,19 +161,11 @@ async def running(
         write_kubeconfig(instance.kubeconfig, url=url, authority_pem=authority, token=token)
         gate = Gate(authenticator, hosts=hosts, may_impersonate=reviews.may_impersonate)
         front = Front(api, gate.admit)
-        pods = Pods(
-            directory=instance.directory / "run",
-            logs=instance.logs,
-            manner=choices.pods,
-            speed=choices.speed,
-        )
+        # `kubectl` remembers for hours which groups there are: this one is there from the start.
+        api.surface.usage = _unmeasured
         certificate = Certificate(made.chain, made.key)
-        async with (
-            serving(front, sock, certificate),
-            _tidying(api),
-            controlling(api, pods, settings, decides=choices.decides) as at_work,
-        ):
-            yield Running(api, url, at_work)
+        async with serving(front, sock, certificate), _tidying(api):
+            yield Answering(api, url, settings)
         await store.landed()
     except (Exposed, BadUsers, CannotCertify) as error:
         raise InstanceError(str(error)) from error
@@ -156,6 +195,11 @@ def _socket(instance: Instance, choices: Choices) -> socket.socket:
     with contextlib.suppress(PortTaken):
         return listen(host, last if isinstance(last, int) else 0)
     return listen(host, 0)
+
+
+def _unmeasured(plural: str) -> list[dict[str, Any]]:
+    """Say what is used while nobody measures yet: nothing is known."""
+    return []
 
 
 @contextlib.asynccontextmanager

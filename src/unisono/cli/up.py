@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib
 import os
 import signal
 import sys
@@ -202,21 +203,12 @@ async def _until_stopped(
     nodes: Iterator[dict[str, Any]],
     policy: Chosen | None,
 ) -> None:
-    from unisono.cli.collector import calm_collector
-    from unisono.cli.embedded import Choices, running
-    from unisono.cli.following import Timed
-    from unisono.cli.monitoring import monitored
-    from unisono.cli.recording import recorder
-    from unisono.engine.cycle import plan
+    from unisono.cli.embedded import Choices, answering
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    timed = Timed(plan if arguments.record is None else recorder(arguments.record).plan)
-    # With several users, who runs what is not everybody's business.
-    port = 0 if arguments.users is not None else None
-    port = arguments.metrics_port if arguments.metrics_port is not None else port
     choices = Choices(
         port=arguments.port,
         listen=arguments.listen,
@@ -225,23 +217,21 @@ async def _until_stopped(
         speed=arguments.speed,
         is_power_safe=not arguments.fast_commit,
         policy=policy,
-        decides=timed,
     )
-    async with (
-        running(instance, choices, nodes) as cluster,
-        monitored(cluster, instance, timed, port=port) as pages,
-    ):
-        taken = int(cluster.url.rpartition(":")[2])
-        instance.remember(pid=os.getpid(), url=cluster.url, port=taken, **pages)
-        count = cluster.api.store.count("/nodes")
-        print(f"api         {cluster.url}")
+    async with answering(instance, choices, nodes) as there:
+        taken = int(there.url.rpartition(":")[2])
+        instance.remember(pid=os.getpid(), url=there.url, port=taken)
+        print(f"api         {there.url}")
         print(f"data        {instance.directory}")
-        print(f"nodes       {count}")
-        for name, address in pages.items():
-            print(f"{name:<10}  {address}")
-        print(f"kubeconfig  export KUBECONFIG={instance.kubeconfig}")
-        print("ready", flush=True)
-        calm_collector()
-        await stop.wait()
-        print("stopping", file=sys.stderr)
+        print(f"nodes       {there.api.store.count('/nodes')}")
+        # From here on it answers; whoever carries decisions out is loaded now.
+        print(f"kubeconfig  export KUBECONFIG={instance.kubeconfig}", flush=True)
+        # In a thread, so that requests are answered meanwhile.
+        await loop.run_in_executor(None, importlib.import_module, "unisono.cli.at_work")
+        from unisono.cli.at_work import at_work
+
+        async with at_work(there, instance, arguments, choices):
+            print("ready", flush=True)
+            await stop.wait()
+            print("stopping", file=sys.stderr)
     instance.remember(port=taken)

@@ -11,11 +11,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from unisono.engine.explain import message_of, reason_of
 from unisono.engine.model.names import Instant
 from unisono.engine.model.selection import selects
-from unisono.engine.rehearsal import one_cycle
-from unisono.engine.state.views import explanations, restore
 from unisono.kinds.decode import decode
 from unisono.kinds.policy import Policy
 from unisono.kinds.registry import Context, Kind
@@ -60,6 +57,11 @@ def why_never(documents: Sequence[Mapping[str, Any]], *, now: Instant) -> str:
 
     Empty if it could, or if the documents do not say enough.
     """
+    # Only here: an API that has just started answers before the engine is loaded.
+    from unisono.engine.explain import message_of, reason_of
+    from unisono.engine.rehearsal import one_cycle
+    from unisono.engine.state.views import explanations, restore
+
     listed = {"apiVersion": "v1", "kind": "List", "items": list(documents)}
     world = read_world([("cluster", json.dumps(listed).encode())], now=now)
     if world.problems:

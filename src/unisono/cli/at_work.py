@@ -1,0 +1,41 @@
+"""Everybody who works on an embedded API: controllers, pods, and the pages with their figures.
+
+Apart from `up`, because this is what takes long to load: the API answers before it is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+from unisono.cli.collector import calm_collector
+from unisono.cli.embedded import Answering, Choices, working
+from unisono.cli.following import Timed
+from unisono.cli.instance import Instance
+from unisono.cli.monitoring import monitored
+from unisono.cli.recording import recorder
+from unisono.engine.cycle import plan
+
+
+@contextlib.asynccontextmanager
+async def at_work(
+    there: Answering, instance: Instance, arguments: argparse.Namespace, choices: Choices
+) -> AsyncIterator[None]:
+    """Work, and tell where the figures are, while the block lasts."""
+    timed = Timed(plan if arguments.record is None else recorder(arguments.record).plan)
+    # With several users, who runs what is not everybody's business.
+    port = 0 if arguments.users is not None else None
+    port = arguments.metrics_port if arguments.metrics_port is not None else port
+    async with (
+        working(there, instance, replace(choices, decides=timed)) as cluster,
+        monitored(cluster, instance, timed, port=port) as pages,
+    ):
+        taken = int(there.url.rpartition(":")[2])
+        instance.remember(pid=os.getpid(), url=there.url, port=taken, **pages)
+        for name, address in pages.items():
+            print(f"{name:<10}  {address}")
+        calm_collector()
+        yield
