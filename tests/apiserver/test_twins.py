@@ -142,3 +142,45 @@ def test_an_unknown_field_is_told_each_time() -> None:
         found[0].headers["warning"]
     ] * 2
     assert "restartPolicies" in found[0].headers["warning"]
+
+
+def test_pods_of_an_indexed_job_are_twins_but_for_their_names() -> None:
+    specs = [{**POD_SPEC, "hostname": f"train-{number}"} for number in range(3)]
+    found = [
+        orjson.loads(one.body)
+        for one in answers(PODS, [pod(f"p{number}", spec) for number, spec in enumerate(specs)])
+    ]
+    assert [one["spec"].pop("hostname") for one in found] == ["train-0", "train-1", "train-2"]
+    assert found[0]["spec"] == found[1]["spec"] == found[2]["spec"]
+    for one in found:
+        assert "f:hostname" in one["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]
+
+
+@pytest.mark.parametrize("hostname", [5, {"a": "b"}])
+def test_a_name_that_is_none_is_not_a_twins(hostname: Any) -> None:
+    first, second = answers(
+        PODS,
+        [
+            pod("first", {**POD_SPEC, "hostname": "sound"}),
+            pod("second", {**POD_SPEC, "hostname": hostname}),
+        ],
+    )
+    assert first.code == 201
+    assert second.code in (400, 422)
+
+
+def test_a_job_is_refused_as_before_when_another_with_a_sound_spec_was_taken() -> None:
+    def job(name: str, **more: Any) -> Json:
+        template = {"spec": {**POD_SPEC, "restartPolicy": "Never", **more}}
+        return {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": name},
+            "spec": {"template": template},
+        }
+
+    wrong = job("c", terminationGracePeriodSeconds="soon")
+    codes = [one.code for one in answers(JOBS, [job("a"), job("b"), wrong, job("d")])]
+    assert codes[:2] == [201, 201]
+    assert codes[2] in (400, 422)
+    assert codes[3] == 201

@@ -89,9 +89,9 @@ def test_writes_of_one_turn_share_a_commit() -> None:
 
     class Counting(Database):
         @override
-        def commit(self, batch: Any, newest: int, trim_to: int) -> None:
+        def commit(self, batch: Any, trim_to: int) -> None:
             batches.append(len(batch))
-            super().commit(batch, newest, trim_to)
+            super().commit(batch, trim_to)
 
     async def story(store: Store) -> None:
         async def write(name: str) -> None:
@@ -109,10 +109,10 @@ def test_a_failed_commit_takes_back_everything_staged_since() -> None:
         is_full = False
 
         @override
-        def commit(self, batch: Any, newest: int, trim_to: int) -> None:
+        def commit(self, batch: Any, trim_to: int) -> None:
             if self.is_full:
                 raise sqlite3.OperationalError("database or disk is full")
-            super().commit(batch, newest, trim_to)
+            super().commit(batch, trim_to)
 
     database = Full(":memory:")
 
@@ -285,3 +285,70 @@ def test_a_pause_is_used_to_tidy_up_the_files(
                 await asyncio.sleep(0.01)
 
     _run(story, Database(path))
+
+
+def test_versions_go_on_after_a_deletion_that_is_not_logged(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    last: list[int] = []
+
+    async def before(store: Store) -> None:
+        store.put(_key("e", "/events"), _obj("e"))
+        last.append(store.remove(_key("e", "/events"), _obj("e")).rv)
+        await store.landed()
+
+    async def after(store: Store) -> None:
+        assert store.get(_key("e", "/events")) is None
+        assert store.put(_key("p"), _obj("p")).rv == last[0] + 1
+        await store.landed()
+
+    _run(before, Database(path))
+    _run(after, Database(path))
+
+
+def test_a_batch_is_stored_whole_whatever_its_size(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    names = [f"p{number:03}" for number in range(150)]
+
+    async def before(store: Store) -> None:
+        for name in names:
+            store.put(_key(name), _obj(name))
+            store.put(_key(name), _obj(name, labels={"x": name}))
+        store.remove(_key("p000"), _obj("p000"))
+        await store.landed()
+
+    async def after(store: Store) -> None:
+        assert [record.name for record in store.listing("/pods")] == names[1:]
+        assert all(record.labels == {"x": record.name} for record in store.listing("/pods"))
+        assert len(store.history("/pods")) == 301
+
+    _run(before, Database(path))
+    _run(after, Database(path))
+
+
+def test_a_stamp_changes_with_what_is_staged_and_when_it_is_taken_back() -> None:
+    class Full(Database):
+        is_full = False
+
+        @override
+        def commit(self, batch: Any, trim_to: int) -> None:
+            if self.is_full:
+                raise sqlite3.OperationalError("database or disk is full")
+            super().commit(batch, trim_to)
+
+    database = Full(":memory:")
+
+    async def story(store: Store) -> None:
+        seen = [store.stamp("/pods")]
+        store.put(_key("a"), _obj("a"))
+        seen.append(store.stamp("/pods"))
+        await store.landed()
+        assert store.stamp("/pods") == seen[-1]
+        database.is_full = True
+        store.put(_key("b"), _obj("b"))
+        seen.append(store.stamp("/pods"))
+        with pytest.raises(WriteFailed):
+            await store.landed()
+        seen.append(store.stamp("/pods"))
+        assert len(set(seen)) == 4
+
+    _run(story, database)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+import orjson
+
 from unisono.apiserver.builtin.reach import Json, at, child, items
+from unisono.apiserver.builtin.seen import Seen
 from unisono.apiserver.times import timestamp
 from unisono.kinds.quantity import Quantity
 
 _COMPUTE = ("cpu", "memory")
+_SEEN: Seen[str] = Seen()
 
 
 def fill_pod_status(pod: Json) -> None:
@@ -49,6 +53,18 @@ def qos_class(spec: Mapping[str, Any]) -> str:
     """
     own = at(spec, "resources")
     containers = [own] if at(own, "requests") or at(own, "limits") else list(_resources(spec))
+    try:
+        key = orjson.dumps(containers)
+    except TypeError:  # a number that no kind has
+        return _class_of(containers)
+    found = _SEEN.get(key)
+    if found is None:
+        found = _class_of(containers)
+        _SEEN.keep(key, found)
+    return found
+
+
+def _class_of(containers: Sequence[Json]) -> str:
     asked = [
         amount
         for resources in containers

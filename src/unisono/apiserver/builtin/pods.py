@@ -25,6 +25,7 @@ class PodStrategy(Strategy):
 
     prepares_whole = True
     fills_spec_alone = True
+    apart = "hostname"  # pods of an indexed job have one each
 
     @override
     def prepare_create(self, obj: Json, around: Surroundings) -> None:

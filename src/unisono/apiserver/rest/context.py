@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from unisono.apiserver.catalogue import Catalogue
@@ -12,6 +12,9 @@ from unisono.apiserver.request import Request, User
 from unisono.apiserver.rest.route import Route
 from unisono.apiserver.storage.record import Record
 from unisono.apiserver.storage.store import Store
+
+# A kind with at most so many objects is decoded once and not for every write.
+_FEW = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +28,10 @@ class Tools:
     letters: Callable[[int], str]  # a random ending for generated names
     # Refuses a role that gives away more than its author has: user, kind, object, old state.
     check_object: Callable[[User, str, Mapping[str, Any], Mapping[str, Any] | None], None]
+    # Decoded objects of kinds that have few (classes, policies), by kind and what they say.
+    few: dict[tuple[str, bytes], tuple[int, Sequence[Mapping[str, Any]]]] = field(
+        default_factory=dict
+    )
 
     def existing(self, route: Route) -> Record:
         """Return the object at an address as the next writer sees it."""
@@ -61,9 +68,21 @@ class Here:
         self, key: str, namespace: str = "", *, saying: bytes = b""
     ) -> Iterator[Mapping[str, Any]]:
         """Yield the stored objects of a kind, of one namespace or of all."""
+        if not namespace and self.tools.store.count(key) <= _FEW:
+            yield from self._few(key, saying)
+            return
         for record in self.tools.store.newest_of(key):
             if (not namespace or record.namespace == namespace) and saying in record.data:
                 yield record.load()
+
+    def _few(self, key: str, saying: bytes) -> Iterable[Mapping[str, Any]]:
+        """Return the objects of a kind that has few; they are kept for as long as they are so."""
+        store, kept = self.tools.store, self.tools.few
+        stamp, found = kept.get((key, saying), (None, ()))
+        if stamp != store.stamp(key):
+            found = [one.load() for one in store.newest_of(key) if saying in one.data]
+            kept[key, saying] = (store.stamp(key), found)
+        return found
 
     def warn(self, text: str) -> None:
         """Tell the client something that works, but perhaps not as its author thinks."""

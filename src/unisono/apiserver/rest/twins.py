@@ -2,7 +2,8 @@
 
 A new object's spec is pruned, filled in, checked, and its fields are noted as their writer's. All
 of that depends on the spec alone, so for the same spec it is done once, and nobody can tell. What
-depends on more (names, priorities, queues) is done for every object.
+depends on more (names, priorities, queues) is done for every object. One text of a spec may differ
+between twins (`Strategy.apart`): it is put back as it came.
 """
 
 from __future__ import annotations
@@ -45,6 +46,13 @@ class Twins:
             return Seen.key(spec)
         except (TypeError, ValueError):
             return b""  # a number that no kind has
+
+    def key_but_one(self, resource: Resource, obj: Json) -> tuple[bytes, str | None]:
+        """Return what a spec is known by but for the text that tells twins apart, and that text."""
+        name, spec = resource.strategy.apart, obj.get("spec")
+        if not name or type(spec) is not dict or type(spec.get(name)) is not str:
+            return self.key(resource, obj), None
+        return self.key(resource, {"spec": {**spec, name: ""}}), spec[name]
 
     def find(self, resource: Resource, key: bytes) -> Twin | None:
         """Return what was made of a spec."""

@@ -92,7 +92,9 @@ class Writer:
         for field in (*_KEPT, *(() if manner.is_applied else ("managedFields",))):
             metadata.pop(field, None)
         twins = self._own_twins if request.is_unchecked else self._twins
-        key = twins.key(resource, obj) if not manner.is_applied else b""
+        key, apart = b"", None
+        if not manner.is_applied:
+            key, apart = twins.key_but_one(resource, obj)
         twin = twins.find(resource, key)
         if twin is not None:
             obj["spec"] = {}  # until it comes back whole
@@ -106,6 +108,8 @@ class Writer:
         if resource.strategy.has_generation:
             metadata["generation"] = 1
         self._fill(resource, obj, twin)
+        if twin is not None and apart is not None:
+            obj["spec"][resource.strategy.apart] = apart
         if not manner.is_applied and not request.is_unchecked:
             # What the server adds below belongs to nobody, so it is added after this.
             self._record(obj, None, resource, manner, "", now, twin)
@@ -115,7 +119,7 @@ class Writer:
             resource.strategy.prepare_create(obj, here)
             if not resource.strategy.prepares_whole:
                 self._fill(resource, obj)
-        self._admit(here, resource, obj, None)
+        self._admit(here, resource, obj, None, key)
         where = (resource.key, metadata.get("namespace", ""), name)
         existing = self._tools.store.newest(where)
         if existing is not None:
@@ -344,12 +348,15 @@ class Writer:
         else:
             obj["spec"] = orjson.loads(twin.filled)
 
-    def _admit(self, here: Here, resource: Resource, obj: Json, old: Json | None) -> None:
+    def _admit(
+        self, here: Here, resource: Resource, obj: Json, old: Json | None, key: bytes = b""
+    ) -> None:
+        """Hold back and check an object; `key` is what the spec of a new one was known by."""
         strategy, served = resource.strategy, resource.served
         admission.mutate(served, obj, old, here)
         if here.request.is_unchecked:
             return
-        causes = [*check_metadata(obj, served), *self._schema_causes(resource, obj, old)]
+        causes = [*check_metadata(obj, served), *self._schema_causes(resource, obj, old, key)]
         # Of typed kinds everything is told at once, unless a field is not even of its type.
         is_readable = not any(cause.reason == "FieldValueTypeInvalid" for cause in causes)
         if not causes or (strategy.is_typed and is_readable):
@@ -365,11 +372,17 @@ class Writer:
             for text in admission.advise(served, obj, here):
                 here.warn(text)
 
-    def _schema_causes(self, resource: Resource, obj: Json, old: Json | None) -> list[Cause]:
-        """Return what breaks the schema; a new spec that was sound before is not looked at."""
+    def _schema_causes(
+        self, resource: Resource, obj: Json, old: Json | None, key: bytes
+    ) -> list[Cause]:
+        """Return what breaks the schema; a new spec that was sound before is not looked at.
+
+        What the server adds to a spec (its own labels, a priority, a class) is sound by itself, so
+        the spec as it came decides.
+        """
         if old is not None:
             return resource.checker.check(obj, old)
-        key = self._twins.key(resource, obj) if resource.strategy.clears_status else b""
+        key = key if resource.strategy.clears_status else b""
         if self._twins.is_sound(resource, key):
             return resource.checker.check_rest(obj)
         causes = resource.checker.check(obj, None)

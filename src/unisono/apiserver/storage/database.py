@@ -2,7 +2,7 @@
 
     obj   every object in its newest version
     log   changes that a watch may still ask for, oldest first
-    meta  schema version, the last resource version, the cluster's uid
+    meta  schema version, the resource version of the last deletion, the cluster's uid
 
 Events and Leases are not in the log: their churn is what makes such files grow without end.
 Objects are stored apart from their keys, not in one tree sorted by key: rows of kilobytes in the
@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import orjson
@@ -44,8 +44,27 @@ CREATE TABLE IF NOT EXISTS log (
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 
-# Few different sizes, so that the statements stay prepared.
-_ROWS_AT_ONCE = (64, 16, 4, 1)
+# One statement writes a whole batch, which is then a transaction by itself: each statement gives
+# Python's lock away, and has to wait for the event loop to get it back. The triggers are this
+# connection's own and not in the file.
+_CHANGES = f"""
+CREATE TEMP VIEW change (rv, kind, namespace, name, type, data) AS SELECT 0, '', '', '', '', '';
+CREATE TEMP TRIGGER kept INSTEAD OF INSERT ON change WHEN NEW.type <> '{Kind.DELETED}' BEGIN
+    INSERT INTO obj VALUES (NEW.kind, NEW.namespace, NEW.name, NEW.rv, NEW.data)
+    ON CONFLICT (kind, namespace, name) DO UPDATE SET rv = excluded.rv, data = excluded.data;
+END;
+CREATE TEMP TRIGGER gone INSTEAD OF INSERT ON change WHEN NEW.type = '{Kind.DELETED}' BEGIN
+    DELETE FROM obj WHERE kind = NEW.kind AND namespace = NEW.namespace AND name = NEW.name;
+    INSERT OR REPLACE INTO meta VALUES ('rv', NEW.rv);
+END;
+CREATE TEMP TRIGGER told INSTEAD OF INSERT ON change
+WHEN NEW.kind NOT IN ({", ".join(f"'{kind}'" for kind in sorted(UNLOGGED))}) BEGIN
+    INSERT INTO log VALUES (NEW.rv, NEW.kind, NEW.namespace, NEW.name, NEW.type, NEW.data);
+END;
+"""
+# So many rows in one statement; those of all sizes stay prepared.
+_ROWS_AT_ONCE = 32
+_ROW = "(?, ?, ?, ?, ?, ?)"
 
 
 class Unusable(Exception):
@@ -83,6 +102,8 @@ class Database:
         run(f"PRAGMA wal_autocheckpoint = {_MOST_UNSETTLED_PAGES}")
         run("PRAGMA cache_size = -2048")  # objects are kept in memory; pages need not be
         self._connection.executescript(_TABLES)
+        self._connection.executescript(_CHANGES)
+        self._trimmed_to = 0
         version = int(self.meta("schema") or SCHEMA_VERSION)
         if version > SCHEMA_VERSION:
             raise Unusable(
@@ -122,66 +143,45 @@ class Database:
             metadata = orjson.loads(data)["metadata"]
             yield Change(rv, Kind(type_), Record((kind, namespace, name), rv, data, metadata), None)
 
-    def commit(self, batch: Sequence[Change], newest: int, trim_to: int) -> None:
+    def commit(self, batch: Sequence[Change], trim_to: int) -> None:
         """Write changes in one transaction, or none of them."""
+        rows = [
+            (change.rv, *change.record.key, change.kind.value, change.record.data)
+            for change in batch
+        ]
+        if len(rows) <= _ROWS_AT_ONCE and trim_to <= self._trimmed_to:
+            self._insert(rows)
+            return
         run = self._connection.execute
         run("BEGIN IMMEDIATE")
         try:
-            self._write(batch)
-            run("INSERT OR REPLACE INTO meta VALUES ('rv', ?)", (str(newest),))
-            run(
-                "DELETE FROM log WHERE rv IN "
-                "(SELECT rv FROM log WHERE rv <= ? ORDER BY rv LIMIT ?)",
-                (trim_to, _TRIM_ROWS + 2 * len(batch)),
-            )
+            for start in range(0, len(rows), _ROWS_AT_ONCE):
+                self._insert(rows[start : start + _ROWS_AT_ONCE])
+            is_trimmed = self._trim(trim_to, _TRIM_ROWS + 2 * len(batch))
             run("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
                 run("ROLLBACK")
             raise
+        if is_trimmed:
+            self._trimmed_to = trim_to
+
+    def _insert(self, rows: Sequence[tuple[object, ...]]) -> None:
+        places = ", ".join([_ROW] * len(rows))
+        values = [value for row in rows for value in row]
+        self._connection.execute(f"INSERT INTO change VALUES {places}", values)
+
+    def _trim(self, trim_to: int, most: int) -> bool:
+        """Forget some of the past up to a version; say whether that was all of it."""
+        if trim_to <= self._trimmed_to:
+            return False
+        statement = (
+            "DELETE FROM log WHERE rv IN (SELECT rv FROM log WHERE rv <= ? ORDER BY rv LIMIT ?)"
+        )
+        return self._connection.execute(statement, (trim_to, most)).rowcount < most
 
     def settle(self) -> None:
         """Copy what was written into the main file, as far as nothing is in the way."""
         # On a full disk it stays where it is; whoever writes next is told.
         with contextlib.suppress(sqlite3.OperationalError):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-
-    def _write(self, batch: Iterable[Change]) -> None:
-        many = self._connection.executemany
-        # Of several changes to one object in a batch only the last is its state.
-        last = {change.record.key: change for change in batch}
-        self._insert(
-            "INSERT OR REPLACE INTO obj VALUES",
-            [
-                (*change.record.key, change.rv, change.record.data)
-                for change in last.values()
-                if change.kind is not Kind.DELETED
-            ],
-        )
-        many(
-            "DELETE FROM obj WHERE kind = ? AND namespace = ? AND name = ?",
-            [change.record.key for change in last.values() if change.kind is Kind.DELETED],
-        )
-        self._insert(
-            "INSERT INTO log VALUES",
-            [
-                (change.rv, *change.record.key, change.kind.value, change.record.data)
-                for change in batch
-                if change.record.key[0] not in UNLOGGED
-            ],
-        )
-
-    def _insert(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
-        """Insert rows, many with each statement.
-
-        Python's other threads may run while a statement does, and ours then has to wait until
-        they let go; a statement for every row would wait for each of them.
-        """
-        start = 0
-        for size in _ROWS_AT_ONCE:
-            while len(rows) - start >= size:
-                some = rows[start : start + size]
-                places = f"({', '.join('?' * len(some[0]))})"
-                values = [value for row in some for value in row]
-                self._connection.execute(f"{statement} {', '.join([places] * size)}", values)
-                start += size

@@ -55,6 +55,8 @@ class Store:
         self._sorted: dict[str, list[Record]] = {}
         self._histories: dict[str, History] = {}
         self._overlay: dict[Key, tuple[int, Record | None]] = {}
+        self._stamps: dict[str, int] = {}
+        self._unstamped = 0
         self._pending: list[Change] = []
         self._batch: Waiters | None = None  # for what is pending
         self._writing: Waiters | None = None  # for what the thread has in hand
@@ -165,6 +167,10 @@ class Store:
             if full[0] == kind and staged is not None:
                 yield staged
 
+    def stamp(self, kind: str) -> int:
+        """Return a number that is another one whenever objects of a kind are staged otherwise."""
+        return self._stamps.get(kind, self._unstamped)
+
     def put(self, key: Key, obj: dict[str, Any]) -> Record:
         """Stage an object, new or changed; its resourceVersion is set here."""
         previous = self.newest(key)
@@ -198,6 +204,7 @@ class Store:
     def _stage(self, change: Change, record: Record | None) -> None:
         self._pending.append(change)
         self._overlay[change.record.key] = (change.rv, record)
+        self._stamps[change.record.key[0]] = change.rv
         if self._batch is None:
             self._batch = []
             if self._writing is None:
@@ -211,9 +218,7 @@ class Store:
         outcome = self._writing = self._batch
         self._batch = None
         loop = asyncio.get_running_loop()
-        work = loop.run_in_executor(
-            self._writer, self._database.commit, batch, batch[-1].rv, self._trim_to
-        )
+        work = loop.run_in_executor(self._writer, self._database.commit, batch, self._trim_to)
         work.add_done_callback(lambda done: self._end(batch, outcome, done.exception()))
 
     def _end(self, batch: list[Change], waiters: Waiters, error: BaseException | None) -> None:
@@ -251,6 +256,8 @@ class Store:
         failed = [*waiters, *(self._batch or ())]
         self._pending, self._batch = [], None
         self._overlay.clear()
+        self._stamps.clear()
+        self._unstamped -= 1  # as no version ever was
         for waiter in failed:
             if not waiter.done():
                 waiter.set_exception(WriteFailed(f"could not be stored: {error}"))
