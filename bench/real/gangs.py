@@ -100,5 +100,5 @@ def wide(obj: dict[str, Any]) -> dict[str, Any]:
     for group in (obj.get("spec") or {}).get("resourceGroups") or ():
         for flavor in group["flavors"]:
             for one in flavor["resources"]:
-                one["nominalQuota"] = "1000000"
+                one["nominalQuota"] = "1000000Gi"
     return obj

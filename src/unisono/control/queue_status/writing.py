@@ -11,6 +11,11 @@ from unisono.kube.form import Key
 
 # A status is written at once, and then so many seconds not again.
 REST_SECONDS = 1.0
+# Where many queues are busy each of them rests longer: statuses of queues must not cost more than a
+# tenth of what an API server can store, which is some hundred writes a second.
+MOST_PER_SECOND = 10
+# Who was not written for so long does not count as busy.
+_BUSY_SECONDS = 10.0
 
 
 class Pace:
@@ -18,14 +23,17 @@ class Pace:
 
     def __init__(self) -> None:
         """Begin with nobody written."""
-        self._written: dict[Key, float] = {}
+        self._written: dict[Key, float] = {}  # the busy ones, in order of their last write
 
     def rests_until(self, key: Key, now: float) -> float | None:
         """Return when a status may be written again; None if it may now.
 
         Until then nobody need work out what it would say.
         """
-        due = self._written.get(key, now - REST_SECONDS) + REST_SECONDS
+        last = self._written.get(key)
+        if last is None:
+            return None
+        due = last + max(REST_SECONDS, len(self._written) / MOST_PER_SECOND)
         return due if now < due else None
 
     def write(self, key: Key, obj: Json, status: Json, now: float) -> Steps:
@@ -33,8 +41,15 @@ class Pace:
         old = obj.get("status") or {}
         changed = {name: value for name, value in status.items() if old.get(name) != value}
         if changed:
+            self.forget(key)
             self._written[key] = now
+            self._forget_quiet(now)
             yield Patch(Ref.to(obj), {"status": changed}, "status")
+
+    def _forget_quiet(self, now: float) -> None:
+        longest = max(_BUSY_SECONDS, len(self._written) / MOST_PER_SECOND)
+        while (first := next(iter(self._written))) and now - self._written[first] > longest:
+            del self._written[first]
 
     def forget(self, key: Key) -> None:
         """Let go of a queue that is gone."""
