@@ -65,6 +65,7 @@ from unisono.control.requeueing import ON_HOLD, Requeues, queue_on_hold
 from unisono.control.scheduler.explainer import Explainer
 from unisono.control.scheduler.loop import LEDGER, Scheduler
 from unisono.control.scheduler.reading import Manifests
+from unisono.control.scheduler.sentences import Sentences
 from unisono.control.scheduler.usage_ledger import UsageLedger
 from unisono.control.view import Index, View
 from unisono.control.watchdog import Watchdog
@@ -253,7 +254,7 @@ def _assembled(
         scheduler,
         (
             scheduler,
-            Explainer(scheduler),
+            Explainer(scheduler, None if is_alone else Sentences()),
             GangController(),
             *(JobController(adapter, queues) for adapter in adapters),
             *((JobOperator(), NodeKeeper()) if is_alone else ()),

@@ -6,6 +6,8 @@ people want to see the last of it, and nobody waits for the ones between.
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from unisono.control.actions import Json, Patch, Ref, Steps
 from unisono.kube.form import Key
 
@@ -48,8 +50,9 @@ class Pace:
 
     def _forget_quiet(self, now: float) -> None:
         longest = max(_BUSY_SECONDS, len(self._written) / MOST_PER_SECOND)
-        while (first := next(iter(self._written))) and now - self._written[first] > longest:
-            del self._written[first]
+        quiet = takewhile(lambda one: now - one[1] > longest, self._written.items())
+        for key, _ in list(quiet):
+            del self._written[key]
 
     def forget(self, key: Key) -> None:
         """Let go of a queue that is gone."""

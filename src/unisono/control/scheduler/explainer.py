@@ -13,6 +13,7 @@ from unisono.control.conditions import find, with_condition
 from unisono.control.scheduler import record
 from unisono.control.scheduler.estimating import has_moved, start_of, without_times
 from unisono.control.scheduler.loop import Scheduler
+from unisono.control.scheduler.sentences import Sentences
 from unisono.control.scheduler.translate import STRAY
 from unisono.control.view import View
 from unisono.engine.explain import message_of
@@ -33,9 +34,10 @@ class Explainer:
     name = "explainer"
     watches: Sequence[Kind] = ()
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        """Take who knows."""
+    def __init__(self, scheduler: Scheduler, sentences: Sentences | None = None) -> None:
+        """Take who knows, and who says how many sentences are too many."""
         self._scheduler = scheduler
+        self._sentences = sentences
         self._told: dict[WorkloadKey, tuple[float, Explanation]] = {}
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
@@ -48,6 +50,8 @@ class Explainer:
         explanation = self._scheduler.explanations.get(full)
         if explanation is None:
             self._told.pop(full, None)
+            if self._sentences is not None:
+                self._sentences.forget(key)
             return
         if key.namespace.startswith(STRAY):
             pod = view.get(names.POD, key.name, key.namespace.removeprefix(STRAY))
@@ -65,6 +69,10 @@ class Explainer:
                 yield Again(at + _PAUSE_SECONDS)
                 return
         changes = record.waiting(workload, explanation, now=now)
+        if changes is not None and self._sentences is not None:
+            yield from self._sentences.put_off(key, now, self._scheduler.admitted_at)
+            if self._sentences.has_put_off(key):
+                return
         if changes is not None:
             yield Patch(Ref.to(workload), changes, "status")
             self._told[full] = now, explanation

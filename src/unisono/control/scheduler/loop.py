@@ -117,6 +117,7 @@ class Scheduler:
         self._repairs = Repairs(self.state, epoch)
         self._has_taken_over = False
         self.cycles = 0
+        self.admitted_at = 0.0  # when somebody was admitted last
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """Remember what changed; one look will do for all of it."""
@@ -143,6 +144,8 @@ class Scheduler:
                 for admit in made.admissions
             }
             changed = carry_out(self.state, made)
+            if made.admissions:
+                self.admitted_at = now
             yield from self._explain(made)
             if changed:
                 self._doubt(made)

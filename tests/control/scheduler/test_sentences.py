@@ -1,0 +1,38 @@
+"""How many sentences are written while there is better to do."""
+
+from __future__ import annotations
+
+from unisono.control.scheduler.sentences import (
+    BUSY_PER_SECOND,
+    MOST_AT_ONCE,
+    QUIET_PER_SECOND,
+    Sentences,
+)
+from unisono.kube.form import Key
+
+_LONG_AGO = -1e9
+
+
+def told(sentences: Sentences, count: int, now: float, admitted_at: float) -> int:
+    """Have so many ask at once; return how many are told."""
+    keys = [Key("default", str(number)) for number in range(count)]
+    for key in keys:
+        list(sentences.put_off(key, now, admitted_at))
+    return sum(not sentences.has_put_off(key) for key in keys)
+
+
+def test_some_are_told_at_once_and_the_others_as_time_passes() -> None:
+    sentences = Sentences()
+    assert told(sentences, 200, 1000.0, _LONG_AGO) == MOST_AT_ONCE
+    assert told(sentences, 200, 1000.1, _LONG_AGO) == QUIET_PER_SECOND / 10
+    assert told(sentences, 200, 1001.1, 1001.0) == BUSY_PER_SECOND
+
+
+def test_whoever_is_put_off_comes_back_and_is_told_once_it_is_quiet() -> None:
+    sentences = Sentences()
+    told(sentences, 50, 1000.0, 1000.0)
+    key = Key("default", "late")
+    (again,) = sentences.put_off(key, 1000.0, 1000.0)
+    assert sentences.has_put_off(key)
+    assert list(sentences.put_off(key, again.at, 1000.0)) == []  # type: ignore[union-attr]  # an Again
+    assert not sentences.has_put_off(key)
