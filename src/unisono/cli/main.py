@@ -92,6 +92,9 @@ COMMANDS = (
     Command("squeue", PROGRAMS, "list jobs of Slurm that wait or run"),
     Command("scancel", PROGRAMS, "stop jobs of Slurm"),
     Command("sinfo", PROGRAMS, "list partitions and the states of their nodes"),
+    Command("sprio", PROGRAMS, "list the priorities of waiting jobs, part by part"),
+    Command("sshare", PROGRAMS, "list accounts and users, their shares and what they used"),
+    Command("sacct", PROGRAMS, "list jobs of Slurm that ran"),
     Command("scontrol", PROGRAMS, "show, hold, release, requeue and change jobs of Slurm"),
     Command("demo", "unisono.cli.demo", "tell a story about quota and preemption on examples"),
 )

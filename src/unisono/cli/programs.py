@@ -55,6 +55,18 @@ def _program(name: str) -> Callable[[Sequence[str], Around], Outcome]:
             from unisono.slurm.verbs import scontrol
 
             return scontrol.run
+        case "sprio":
+            from unisono.slurm.verbs import sprio
+
+            return sprio.run
+        case "sshare":
+            from unisono.slurm.verbs import sshare
+
+            return sshare.run
+        case "sacct":
+            from unisono.slurm.verbs import sacct
+
+            return sacct.run
         case _:
             raise AssertionError(name)
 

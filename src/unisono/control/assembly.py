@@ -30,6 +30,7 @@ from unisono.control.operators.ray.cluster import RayClusterOperator
 from unisono.control.operators.ray.job import RayJobOperator
 from unisono.control.operators.slurm import words as slurm
 from unisono.control.operators.slurm.job import SlurmJobOperator
+from unisono.control.operators.slurm.turns import TurnKeeper
 from unisono.control.operators.training_runtimes import BY_RUNTIME, RuntimeKeeper, runtimes_used
 from unisono.control.operators.trainjob import TrainJobOperator
 from unisono.control.operators.volcano import words as volcano
@@ -245,7 +246,7 @@ def _assembled(
         "volcano": (VolcanoJobOperator(queues), VolcanoGroups(), VolcanoQueues()),
         "ray": (RayClusterOperator(queues), RayJobOperator(queues)),
         "kubeflow": tuple(KubeflowOperator(sort, queues) for sort in kubeflow.SORTS),
-        "slurm": (SlurmJobOperator(queues),),
+        "slurm": (SlurmJobOperator(queues), TurnKeeper(scheduler)),
     }
     groups = [kind for kind in GROUPS if runs_volcano or kind != volcano.POD_GROUP]
     tally, manifests = Tally(view), Manifests(view)

@@ -1,0 +1,193 @@
+"""Whose turn it is, written down: what sprio and sshare show, and what the next start goes on from.
+
+One ConfigMap with the priority of every job of Slurm that waits, part by part, the tree of accounts
+with shares and usage, and how decisions go. With many jobs it is written less often: they are
+numbers for people (Slurm's own are up to five minutes old).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import orjson
+
+from unisono.control import names
+from unisono.control.actions import Again, Create, Json, Patch, Ref, Steps
+from unisono.control.operators.slurm import words
+from unisono.control.scheduler.loop import Scheduler
+from unisono.control.view import View
+from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.turns import UsageRecord
+from unisono.engine.order.fair_tree import level_shares
+from unisono.engine.state.changes import UsageSet
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+from unisono.slurm.loading import TURNS
+from unisono.slurm.words import NAMESPACE
+
+_KEY = Key(NAMESPACE, TURNS)
+_LEAST_SECONDS = 2.0
+# So many jobs more make it a second less often.
+_JOBS_A_SECOND = 100
+# What is written has to fit into one object.
+_MOST_JOBS = 10_000
+# Usage is read back after the first decisions: by then everybody who runs is known.
+_SETTLING_SECONDS = 3.0
+
+
+class TurnKeeper:
+    """Writes the numbers of the scheduler down."""
+
+    name = "slurm-turns"
+    watches: Sequence[Kind] = (words.JOB,)
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        """Take the one who knows them."""
+        self._scheduler = scheduler
+        self._written_at = 0.0
+        self._began_at = 0.0
+        self._has_taken_over = False
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """Any job of Slurm."""
+        return (_KEY,)
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Write, unless that was only just done."""
+        state = self._scheduler.state
+        if state.turns.desk is None:
+            return
+        self._began_at = self._began_at or now
+        stored = view.get(names.CONFIG_MAP, TURNS, NAMESPACE)
+        if not self._has_taken_over:
+            if now < self._began_at + _SETTLING_SECONDS and stored is not None:
+                yield Again(self._began_at + _SETTLING_SECONDS)
+                return
+            self._take_over(stored)
+        jobs = self._jobs(view)
+        due = self._written_at + max(_LEAST_SECONDS, len(jobs) / _JOBS_A_SECOND)
+        if now < due:
+            yield Again(due)
+            return
+        self._written_at = now
+        text = orjson.dumps(self._report(jobs)).decode()
+        if stored is None:
+            metadata = {"name": TURNS, "namespace": NAMESPACE}
+            made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+            yield Create({**made, "data": {"turns": text}})
+        elif (stored.get("data") or {}).get("turns") != text:
+            yield Patch(Ref.to(stored), {"data": {"turns": text}}, exact=False)
+        if jobs or any(state.running):
+            yield Again(now + max(60.0, len(jobs) / _JOBS_A_SECOND))
+
+    def _take_over(self, stored: Json | None) -> None:
+        """Go on from what the last process wrote down about usage."""
+        self._has_taken_over = True
+        try:
+            whole = orjson.loads(((stored or {}).get("data") or {}).get("turns") or "{}")
+            records = [
+                UsageRecord(owner=owner, what=what, amount=float(amount), at=Instant(int(at)))
+                for owner, what, amount, at in whole.get("usage") or ()
+            ]
+        except (ValueError, TypeError):
+            return  # somebody wrote over it: history begins anew
+        for record in records:
+            self._scheduler.state.apply(UsageSet(record))
+
+    def _jobs(self, view: View) -> list[tuple[int, WorkloadKey]]:
+        """Return the jobs of Slurm that wait, with the keys of their Workloads."""
+        found: list[tuple[int, WorkloadKey]] = []
+        for key, waiting in self._scheduler.state.waiting.items():
+            namespace, _, name = waiting.workload.job_name.partition("/")
+            if not key.partition("/")[2].startswith("slurmjob-"):
+                continue
+            job = view.get(words.JOB, name, namespace)
+            if job is not None:
+                found.append((int(job["spec"]["jobId"]), key))
+            if len(found) >= _MOST_JOBS:
+                break
+        return found
+
+    def _report(self, jobs: list[tuple[int, WorkloadKey]]) -> Json:
+        state = self._scheduler.state
+        parts: Json = {}
+        priorities: Json = {}
+        for identity, key in jobs:
+            factors = state.turns.factors(key)
+            if factors is None:
+                continue
+            priorities[str(identity)] = factors.priority
+            parts[str(identity)] = [
+                factors.site,
+                factors.age,
+                factors.association,
+                factors.fair_share,
+                factors.job_size,
+                factors.partition,
+                factors.qos,
+                factors.nice,
+                dict(factors.tres),
+            ]
+        return {
+            "at": int(state.now),
+            "weights": self._weights(),
+            "priorities": priorities,
+            "factors": parts,
+            "shares": self._shares(),
+            "usage": [
+                [one.owner, one.what, one.amount, int(one.at)] for one in state.turns.records()
+            ],
+        }
+
+    def _weights(self) -> Json:
+        desk = self._scheduler.state.turns.desk
+        assert desk is not None
+        weights = desk.rules.weights
+        return {
+            "age": weights.age,
+            "assoc": weights.association,
+            "fairshare": weights.fair_share,
+            "jobsize": weights.job_size,
+            "partition": weights.partition,
+            "qos": weights.qos,
+            "tres": dict(weights.tres),
+            "classic": desk.rules.fair_share != "tree",
+        }
+
+    def _shares(self) -> list[list[object]]:
+        """Return the tree of accounts, parents first: name, user, depth, shares, usage, factors."""
+        desk = self._scheduler.state.turns.desk
+        assert desk is not None
+        accounts, usage = desk.accounts, list(desk.spending.billing(desk.now))
+        fair, levels = desk.fair_shares(), level_shares(accounts, usage)
+        children: dict[int, list[int]] = {}
+        for number, parent in enumerate(accounts.parents):
+            children.setdefault(parent, []).append(number)
+        made: list[list[object]] = []
+
+        def walk(number: int, depth: int) -> None:
+            spec, parent = accounts.specs[number], accounts.parents[number]
+            beside = [accounts.specs[one].shares or 0 for one in children.get(parent, ())]
+            total = sum(beside) if parent >= 0 else 0
+            level = float(levels[number])
+            made.append(
+                [
+                    spec.account,
+                    spec.user,
+                    depth,
+                    spec.shares,
+                    (spec.shares or 0) / total if total else 0.0,
+                    usage[number],
+                    usage[number] / usage[0] if usage[0] else 0.0,
+                    usage[number] / usage[parent] if parent >= 0 and usage[parent] else 0.0,
+                    float(fair[number]),
+                    None if math.isnan(level) else "inf" if math.isinf(level) else level,
+                ]
+            )
+            own = children.get(number, ())
+            for one in sorted(own, key=lambda one: (not accounts.is_user(one), one)):
+                walk(one, depth + 1)
+
+        walk(0, 0)
+        return made

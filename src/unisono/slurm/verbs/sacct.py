@@ -1,0 +1,237 @@
+"""`sacct`: jobs that ran, as long as their records are kept (spec slurm §7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from unisono.slurm.formats import clock
+from unisono.slurm.getopt import BadOption, Option, parse
+from unisono.slurm.getopt import table as options_table
+from unisono.slurm.jobs import Row, rows_of
+from unisono.slurm.json_form import jobs_json, tres
+from unisono.slurm.loading import decoded
+from unisono.slurm.moments import BadMoment, moment, shown
+from unisono.slurm.states import read_states
+from unisono.slurm.verbs.around import JOBS, Around, Outcome, Refused
+
+DEFAULT = "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode"
+
+_OPTIONS = options_table(
+    Option("allusers", "a", "nothing"),
+    Option("accounts", "A"),
+    Option("brief", "b", "nothing"),
+    Option("endtime", "E"),
+    Option("format", "o"),
+    Option("helpformat", "e", "nothing"),
+    Option("jobs", "j"),
+    Option("json", "", "nothing"),
+    Option("long", "l", "nothing"),
+    Option("name"),
+    Option("noheader", "n", "nothing"),
+    Option("parsable", "p", "nothing"),
+    Option("parsable2", "P", "nothing"),
+    Option("partition", "r"),
+    Option("qos", "q"),
+    Option("starttime", "S"),
+    Option("state", "s"),
+    Option("user", "u"),
+    Option("uid"),
+    Option("allocations", "X", "nothing"),
+    Option("truncate", "T", "nothing"),
+    Option("delimiter"),
+    Option("units"),
+    Option("help", "h", "nothing"),
+    Option("version", "V", "nothing"),
+    Option("data-dir"),
+    Option("kubeconfig"),
+    Option("context"),
+)
+
+
+class Entry(NamedTuple):
+    """A job, or its batch step."""
+
+    row: Row
+    is_step: bool = False
+
+
+class Field(NamedTuple):
+    """A column: how wide, and what it shows."""
+
+    width: int
+    shows: Callable[[Entry], str]
+
+
+def run(arguments: Sequence[str], around: Around) -> Outcome:
+    """Print records."""
+    try:
+        given = parse(arguments, _OPTIONS)
+    except BadOption as trouble:
+        raise Refused(f'{trouble}\nTry "sacct --help" for more information') from None
+    options = given.options
+    if "help" in options:
+        return Outcome("Usage: sacct [OPTIONS]; unisono's documentation lists them\n")
+    if "helpformat" in options:
+        return Outcome(" ".join(FIELDS) + "\n")
+    api = around.connect(options)
+    rows = rows_of(decoded(api.call("GET", JOBS)), around.now)
+    chosen = sorted(
+        (row for row in rows if _is_wanted(row, options, around)),
+        key=lambda row: (row.array_id, row.identity),
+    )
+    if "json" in options:
+        return Outcome(jobs_json(chosen))
+    entries: list[Entry] = []
+    for row in chosen:
+        entries.append(Entry(row))
+        if row.time("startTime") and "allocations" not in options:
+            entries.append(Entry(row, is_step=True))
+    return Outcome(_text(entries, _fields(options), options))
+
+
+def _is_wanted(row: Row, options: Mapping[str, str], around: Around) -> bool:
+    jobs = {int(one.partition("_")[0].partition(".")[0]) for one in _listed(options, "jobs")}
+    if jobs and row.identity not in jobs and row.array_id not in jobs:
+        return False
+    users = set(_listed(options, "user")) | set(_listed(options, "uid"))
+    mine = (
+        {around.user} if around.user_id != 0 and "allusers" not in options and not jobs else set()
+    )
+    who = users or mine
+    if who and row.user not in who and str(row.spec.get("userId")) not in who:
+        return False
+    if options.get("state"):
+        try:
+            states = read_states(options["state"])
+        except ValueError as word:
+            raise Refused(f"unrecognized job state value '{word}'") from None
+        if states is not None and row.state not in states:
+            return False
+    plain = (
+        ("partition", row.partition),
+        ("accounts", row.account),
+        ("qos", row.qos),
+        ("name", row.name),
+    )
+    if not all(not options.get(key) or value in _listed(options, key) for key, value in plain):
+        return False
+    return bool(jobs) or _is_in_time(row, options, around.now)
+
+
+def _is_in_time(row: Row, options: Mapping[str, str], now: float) -> bool:
+    """Say whether a job was there between the times asked for: since midnight, if not said."""
+    try:
+        start = moment(options["starttime"], now) if "starttime" in options else now - now % 86_400
+        end = moment(options["endtime"], now) if "endtime" in options else now
+    except BadMoment as text:
+        raise Refused(f"Invalid time specification: {text}") from None
+    over = row.time("endTime")
+    return row.submitted <= end and (not over or over >= start)
+
+
+def _listed(options: Mapping[str, str], key: str) -> list[str]:
+    return [one for one in options.get(key, "").split(",") if one]
+
+
+def _fields(options: Mapping[str, str]) -> list[tuple[str, int, Field]]:
+    text = options.get("format") or ("JobID,State,ExitCode" if "brief" in options else DEFAULT)
+    known = {name.lower(): name for name in FIELDS}
+    found: list[tuple[str, int, Field]] = []
+    for part in filter(None, text.split(",")):
+        name, _, width = part.strip().partition("%")
+        heading = known.get(name.lower())
+        if heading is None:
+            raise Refused(f'Invalid field requested: "{name}"')
+        field = FIELDS[heading]
+        size = int(width) if width.lstrip("-").isdecimal() else field.width
+        found.append((heading, size, field))
+    return found
+
+
+def _text(
+    entries: Sequence[Entry],
+    fields: Sequence[tuple[str, int, Field]],
+    options: Mapping[str, str],
+) -> str:
+    heads = "noheader" not in options
+    if "parsable" in options or "parsable2" in options:
+        mark = options.get("delimiter") or "|"
+        end = mark if "parsable" in options else ""
+        lines = [mark.join(name for name, _, _ in fields) + end] if heads else []
+        lines += [mark.join(field.shows(one) for _, _, field in fields) + end for one in entries]
+        return "".join(f"{line}\n" for line in lines)
+    text = ""
+    if heads:
+        text += " ".join(_put(name, width, name) for name, width, _ in fields) + " \n"
+        text += " ".join("-" * abs(width) for _, width, _ in fields) + " \n"
+    for one in entries:
+        text += (
+            " ".join(_put(field.shows(one), width, name) for name, width, field in fields) + " \n"
+        )
+    return text
+
+
+def _put(text: str, width: int, name: str) -> str:
+    """Return a value in its width; what is cut ends with a plus."""
+    size = abs(width)
+    cut = text if len(text) <= size else text[: size - 1] + "+"
+    return cut.ljust(size) if width < 0 or name == "JobID" else cut.rjust(size)
+
+
+def _state(one: Entry) -> str:
+    message = str(one.row.status.get("message") or "")
+    if one.row.state == "CANCELLED" and message.startswith("by ") and not one.is_step:
+        return f"CANCELLED {message}"
+    return one.row.state
+
+
+def _code(one: Entry) -> str:
+    return str(one.row.status.get("exitCode") or "0:0")
+
+
+def _job(shows: Callable[[Row], str]) -> Callable[[Entry], str]:
+    """Show something of the job, and nothing for its step."""
+    return lambda one: "" if one.is_step else shows(one.row)
+
+
+def _time(key: str) -> Callable[[Entry], str]:
+    return lambda one: shown(one.row.time(key)) if one.row.time(key) else "Unknown"
+
+
+FIELDS: Mapping[str, Field] = {
+    "JobID": Field(12, lambda one: one.row.label + (".batch" if one.is_step else "")),
+    "JobIDRaw": Field(12, lambda one: str(one.row.identity) + (".batch" if one.is_step else "")),
+    "JobName": Field(10, lambda one: "batch" if one.is_step else one.row.name),
+    "Partition": Field(10, _job(lambda row: row.partition)),
+    "Account": Field(10, lambda one: str(one.row.options.get("account") or "")),
+    "AllocCPUS": Field(10, lambda one: str(one.row.cpus if one.row.time("startTime") else 0)),
+    "State": Field(10, _state),
+    "ExitCode": Field(8, _code),
+    "User": Field(9, _job(lambda row: row.user)),
+    "UID": Field(6, _job(lambda row: str(row.spec.get("userId", 0)))),
+    "QOS": Field(10, _job(lambda row: row.qos)),
+    "Submit": Field(19, lambda one: shown(one.row.submitted)),
+    "Eligible": Field(19, lambda one: shown(one.row.submitted)),
+    "Start": Field(19, _time("startTime")),
+    "End": Field(19, _time("endTime")),
+    "Elapsed": Field(10, lambda one: clock(one.row.elapsed)),
+    "ElapsedRaw": Field(10, lambda one: str(int(one.row.elapsed))),
+    "Timelimit": Field(
+        10, _job(lambda row: clock(row.limit_seconds) if row.limit_seconds else "UNLIMITED")
+    ),
+    "NNodes": Field(8, lambda one: "1" if one.is_step else str(one.row.node_count)),
+    "NodeList": Field(15, lambda one: one.row.nodes or "None assigned"),
+    "NCPUS": Field(10, lambda one: str(one.row.cpus)),
+    "NTasks": Field(8, lambda one: "1" if one.is_step else ""),
+    "ReqCPUS": Field(8, lambda one: str(one.row.cpus)),
+    "ReqTRES": Field(10, _job(tres)),
+    "AllocTRES": Field(10, lambda one: tres(one.row) if one.row.time("startTime") else ""),
+    "Priority": Field(10, _job(lambda row: str(row.priority))),
+    "Reason": Field(22, _job(lambda row: row.reason)),
+    "WorkDir": Field(20, _job(lambda row: str(row.spec.get("workDir") or ""))),
+    "Comment": Field(14, _job(lambda row: str(row.options.get("comment") or ""))),
+    "Restarts": Field(8, _job(lambda row: str(row.status.get("restarts") or 0))),
+    "CPUTimeRAW": Field(10, lambda one: str(int(one.row.elapsed) * one.row.cpus)),
+    "CPUTime": Field(10, lambda one: clock(one.row.elapsed * one.row.cpus)),
+}
