@@ -10,7 +10,7 @@ from typing import Any
 
 # Told on a living cluster, in the order of `all`; those on manifests alone follow.
 LIVE = ("gang", "preemption", "recovery")
-MORE = ("monitor",)
+MORE = ("monitor", "slurm")
 OFFLINE = ("borrowing", "pool")
 
 _EXAMPLES = """\
@@ -59,13 +59,14 @@ def run(arguments: argparse.Namespace) -> int:
 def _tell_live(name: str) -> None:
     import uvloop
 
-    from unisono.cli.stories import gang, monitor, preemption, recovery
+    from unisono.cli.stories import gang, monitor, preemption, recovery, slurm
 
     stories: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
         "gang": gang.tell,
         "monitor": monitor.tell,
         "preemption": preemption.tell,
         "recovery": recovery.tell,
+        "slurm": slurm.tell,
     }
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

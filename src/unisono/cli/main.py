@@ -95,8 +95,10 @@ COMMANDS = (
     Command("sprio", PROGRAMS, "list the priorities of waiting jobs, part by part"),
     Command("sshare", PROGRAMS, "list accounts and users, their shares and what they used"),
     Command("sacct", PROGRAMS, "list jobs of Slurm that ran"),
+    Command("sdiag", PROGRAMS, "say how scheduling goes, as Slurm does"),
+    Command("sreport", PROGRAMS, "say who used how much of the cluster"),
     Command("scontrol", PROGRAMS, "show, hold, release, requeue and change jobs of Slurm"),
-    Command("demo", "unisono.cli.demo", "tell a story about quota and preemption on examples"),
+    Command("demo", "unisono.cli.demo", "tell stories on a cluster of their own"),
 )
 
 EXAMPLES = """\

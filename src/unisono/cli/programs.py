@@ -67,6 +67,14 @@ def _program(name: str) -> Callable[[Sequence[str], Around], Outcome]:
             from unisono.slurm.verbs import sacct
 
             return sacct.run
+        case "sdiag":
+            from unisono.slurm.verbs import sdiag
+
+            return sdiag.run
+        case "sreport":
+            from unisono.slurm.verbs import sreport
+
+            return sreport.run
         case _:
             raise AssertionError(name)
 

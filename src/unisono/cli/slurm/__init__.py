@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from types import ModuleType
 
-from unisono.cli.slurm import bridging, doctor, importing, installing, watching
+from unisono.cli.slurm import bridging, doctor, importing, installing, links, watching
 
 # Modules with NAME, HELP, DESCRIPTION, add_arguments and run.
-VERBS: tuple[ModuleType, ...] = (importing, bridging, installing, doctor, watching)
+VERBS: tuple[ModuleType, ...] = (importing, links, bridging, installing, doctor, watching)
 
 EPILOG = """\
 examples:

@@ -20,6 +20,7 @@ from unisono.apiserver.api import Api
 from unisono.apiserver.bootstrap import SYSTEM
 from unisono.apiserver.request import Request
 from unisono.apiserver.times import timestamp
+from unisono.cli.chosen_policy import chosen_policy
 from unisono.cli.clock import RealClock, seconds_now
 from unisono.cli.controllers import AtWork
 from unisono.cli.embedded import Choices, running
@@ -51,6 +52,7 @@ class Stage:
     api: Api
     client: Client
     at_work: AtWork
+    kubeconfig: Path
     started: float = field(default_factory=time.monotonic)
     _told: dict[str, str] = field(default_factory=dict)
 
@@ -189,7 +191,7 @@ def _condition_of(workload: Json, pods: list[Json]) -> str:
 
 @contextlib.asynccontextmanager
 async def stage(
-    title: str, nodes: str, *, speed: float = 1.0, pods: Manner = "simulated"
+    title: str, nodes: str, *, speed: float = 1.0, pods: Manner = "simulated", policy: str = ""
 ) -> AsyncIterator[Stage]:
     """Start a cluster with these nodes for one story."""
     sys.stdout.write(f"{title}\n{'=' * len(title)}\n")
@@ -197,9 +199,14 @@ async def stage(
         instance = Instance(Path(directory))
         instance.prepare()
         made = list(nodes_of(parse_shape(nodes), now=timestamp(seconds_now())))
-        choices = Choices(pods=pods, speed=speed, is_power_safe=False)
+        chosen = None
+        if policy:
+            (Path(directory) / "chosen.yaml").write_text(policy, encoding="utf-8")
+            chosen = chosen_policy(instance, str(Path(directory) / "chosen.yaml"))
+        choices = Choices(pods=pods, speed=speed, is_power_safe=False, policy=chosen)
         async with running(instance, choices, made) as cluster:
-            yield Stage(cluster.api, own_client(cluster.api), cluster.at_work)
+            client = own_client(cluster.api)
+            yield Stage(cluster.api, client, cluster.at_work, instance.kubeconfig)
 
 
 def own_client(api: Api) -> Client:

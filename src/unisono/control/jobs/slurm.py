@@ -46,6 +46,8 @@ class SlurmJobs:
 
     def are_pods_ready(self, job: Json, view: View) -> bool:
         """Say whether all pods of this run are ready, or the script is through."""
+        if (job.get("status") or {}).get("state") == "COMPLETING":
+            return True
         run = str(restarts_of(job))
         pods = [
             pod

@@ -105,7 +105,7 @@ def _form(options: Mapping[str, str], weights: Mapping[str, Any]) -> str:
         return LONG
     if "norm" in options:
         return NORMAL
-    parts = ["%.15i %9r", *([] if "weights" in options else ["%.10Y"]), "%.10S"]
+    parts = ["%.15i %9r %.10Y %.10S"]
     for letter, name in zip(
         "ABFJPQ", ("age", "assoc", "fairshare", "jobsize", "partition", "qos"), strict=True
     ):

@@ -102,9 +102,11 @@ class SlurmJobOperator:
         current, old = _of_this_run(job, pods)
         yield from _sweep(old)
         batch = current.get(pod_name(job, 0))
+        if _state(job) == "COMPLETING" and _reason(job) == "TimeLimit":
+            yield from _after_time(job, list(current.values()), now)
+            return
         if batch is not None and is_terminal(batch):
-            yield from _end(job, batch, now)
-            yield from _sweep(list(current.values()))
+            yield from _end(job, batch, list(current.values()), now)
             return
         lost = [pod for pod in current.values() if is_terminal(pod) or is_deleting(pod)]
         if lost and _state(job) in ("RUNNING", "CONFIGURING"):
@@ -138,11 +140,18 @@ def _in_time(job: Json, pods: Sequence[Json], started: float, now: float) -> Ste
     if now < started + limit:
         yield Again(started + limit)
         return
-    yield from _write(
-        job, {"state": "TIMEOUT", "reason": "TimeLimit", "exitCode": "0:15"} | _over(now)
-    )
+    yield from _write(job, {"state": "COMPLETING", "reason": "TimeLimit"})
     yield from _sweep(pods)
     yield Note(Ref.to(job), "TimeLimit", f"Its {limit} s are over", "Warning")
+
+
+def _after_time(job: Json, pods: Sequence[Json], now: float) -> Steps:
+    """End a job whose time is over once nothing of it runs: its nodes are free all at once."""
+    yield from _sweep(pods)
+    if any(not is_terminal(pod) for pod in pods):
+        return
+    ended = {"state": "TIMEOUT", "reason": "TimeLimit", "exitCode": "0:15"}
+    yield from _write(job, ended | _over(now))
 
 
 def _own_workload(job: Json, view: View) -> Json | None:
@@ -225,8 +234,16 @@ def _node_lost(job: Json, workload: Json, pod: Json, now: float) -> Steps:
     yield from _write(job, {"state": "NODE_FAIL", "reason": "NodeDown"} | _over(now))
 
 
-def _end(job: Json, batch: Json, now: float) -> Steps:
-    """Say how the script ended."""
+def _end(job: Json, batch: Json, pods: Sequence[Json], now: float) -> Steps:
+    """Say how the script ended, when nothing else of the job runs.
+
+    A job that ends node by node would let others in between, and keep out who waits for all.
+    """
+    others = [pod for pod in pods if pod is not batch]
+    if any(not is_terminal(pod) for pod in others):
+        yield from _write(job, {"state": "COMPLETING", "reason": "None"})
+        yield from _sweep(others)
+        return
     code, why = _exit_of(batch)
     state = "COMPLETED" if code == 0 else "FAILED"
     reason = "None" if code == 0 else "NonZeroExitCode"
@@ -248,6 +265,10 @@ def _over(now: float) -> Json:
 
 def _state(job: Json) -> str:
     return str((job.get("status") or {}).get("state") or "PENDING")
+
+
+def _reason(job: Json) -> str:
+    return str((job.get("status") or {}).get("reason") or "")
 
 
 def _nodes(workload: Json) -> Mapping[str, list[str]]:

@@ -56,8 +56,6 @@ class TurnKeeper:
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Write, unless that was only just done."""
         state = self._scheduler.state
-        if state.turns.desk is None:
-            return
         self._began_at = self._began_at or now
         stored = view.get(names.CONFIG_MAP, TURNS, NAMESPACE)
         if not self._has_taken_over:
@@ -111,6 +109,14 @@ class TurnKeeper:
 
     def _report(self, jobs: list[tuple[int, WorkloadKey]]) -> Json:
         state = self._scheduler.state
+        course = {
+            "at": int(state.now),
+            "cycles": self._scheduler.cycles,
+            "queue": len(state.waiting),
+            "running": len(state.running),
+        }
+        if state.turns.desk is None:
+            return course
         parts: Json = {}
         priorities: Json = {}
         for identity, key in jobs:
@@ -130,7 +136,7 @@ class TurnKeeper:
                 dict(factors.tres),
             ]
         return {
-            "at": int(state.now),
+            **course,
             "weights": self._weights(),
             "priorities": priorities,
             "factors": parts,

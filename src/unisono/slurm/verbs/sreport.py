@@ -1,0 +1,130 @@
+"""`sreport`: who used how much, from the records that are kept (spec slurm §7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from unisono.slurm.getopt import BadOption, Option, parse
+from unisono.slurm.getopt import table as options_table
+from unisono.slurm.jobs import Row
+from unisono.slurm.loading import decoded
+from unisono.slurm.moments import BadMoment, moment, shown
+from unisono.slurm.nodes import node_rows
+from unisono.slurm.site import MAP, rules_of
+from unisono.slurm.verbs.around import JOBS, Around, Outcome, Refused
+
+_OPTIONS = options_table(
+    Option("noheader", "n", "nothing"),
+    Option("parsable", "p", "nothing"),
+    Option("parsable2", "P", "nothing"),
+    Option("tres", "T"),
+    Option("help", "h", "nothing"),
+    Option("version", "V", "nothing"),
+    Option("data-dir"),
+    Option("kubeconfig"),
+    Option("context"),
+)
+_USAGE = (
+    "Usage: sreport [OPTIONS] cluster utilization|AccountUtilizationByUser | user TopUsage "
+    "[start=TIME] [end=TIME]\n"
+)
+_DAY = 86_400
+
+
+def run(arguments: Sequence[str], around: Around) -> Outcome:
+    """Print a report; of yesterday, if no time is given."""
+    try:
+        given = parse(arguments, _OPTIONS)
+    except BadOption as trouble:
+        raise Refused(f'{trouble}\nTry "sreport --help" for more information') from None
+    words = [word for word in given.words if "=" not in word]
+    said = dict(word.lower().partition("=")[::2] for word in given.words if "=" in word)
+    if "help" in given.options or len(words) < 2:
+        return Outcome(_USAGE, code=0 if "help" in given.options else 1)
+    start, end = _window(said, around.now)
+    api = around.connect(given.options)
+    rows = [Row(job, around.now) for job in decoded(api.call("GET", JOBS))]
+    rows = [row for row in rows if not row.array]
+    cluster = rules_of(api.find(MAP)).cluster
+    what = "gpu" if "gpu" in given.options.get("tres", "") else "cpu"
+    kind = (words[0].lower(), words[1].lower())
+    if kind == ("cluster", "utilization"):
+        nodes = node_rows(decoded(api.call("GET", "/api/v1/nodes")), ())
+        total = sum(node.gpus if what == "gpu" else node.cpus for node in nodes)
+        used = sum(_minutes(row, start, end, what) for row in rows)
+        whole = round(total * (end - start) / 60)
+        table = [["Cluster", "Allocated", "Down", "PLND Down", "Idle", "Planned", "Reported"]]
+        table.append([cluster, *map(str, (used, 0, 0, max(0, whole - used), 0, whole))])
+    elif kind == ("cluster", "accountutilizationbyuser"):
+        table = [["Cluster", "Account", "Login", "Proper Name", "Used", "Energy"]]
+        for account, user, used in _by_account(rows, start, end, what):
+            table.append([cluster, account, user, user, str(used), "0"])
+    elif kind in (("user", "topusage"), ("user", "top")):
+        table = [["Cluster", "Login", "Proper Name", "Account", "Used", "Energy"]]
+        users = [one for one in _by_account(rows, start, end, what) if one[1]]
+        for account, user, used in sorted(users, key=lambda one: -one[2])[:10]:
+            table.append([cluster, user, user, account, str(used), "0"])
+    else:
+        raise Refused(f"Not valid report {words[1]}\n{_USAGE.strip()}")
+    title = (
+        f"{words[0].title()} {words[1]} {shown(start)} - {shown(end - 1)} ({end - start:.0f} secs)"
+    )
+    return Outcome(_text(table, title, what, given.options))
+
+
+def _window(said: Mapping[str, str], now: float) -> tuple[float, float]:
+    midnight = now - now % _DAY
+    try:
+        start = moment(said["start"], now) if "start" in said else midnight - _DAY
+        end = (
+            moment(said["end"], now) if "end" in said else midnight if "start" not in said else now
+        )
+    except BadMoment as text:
+        raise Refused(f"Invalid time specification: {text}") from None
+    if end <= start:
+        raise Refused("the end is not after the start")
+    return start, end
+
+
+def _minutes(row: Row, start: float, end: float, what: str) -> int:
+    """Return the core or GPU minutes of a job within a time."""
+    began = row.time("startTime")
+    if not began:
+        return 0
+    inside = min(row.time("endTime") or row.now, end) - max(began, start)
+    return max(0, round(inside * (row.gpus if what == "gpu" else row.cpus) / 60))
+
+
+def _by_account(
+    rows: Sequence[Row], start: float, end: float, what: str
+) -> list[tuple[str, str, int]]:
+    """Return account, user and minutes; an account without a user is the sum of its users."""
+    used: dict[tuple[str, str], int] = {}
+    for row in rows:
+        account = str(row.options.get("account") or "root")
+        minutes = _minutes(row, start, end, what)
+        for user in ("", row.user):
+            used[account, user] = used.get((account, user), 0) + minutes
+    return [(account, user, minutes) for (account, user), minutes in sorted(used.items())]
+
+
+def _text(table: list[list[str]], title: str, what: str, options: Mapping[str, str]) -> str:
+    if "noheader" in options:
+        table = table[1:]
+    if "parsable" in options or "parsable2" in options:
+        end = "|" if "parsable" in options else ""
+        return "".join("|".join(row) + end + "\n" for row in table)
+    line = "-" * 80
+    unit = "GPU" if what == "gpu" else "CPU"
+    widths = [max([9, *(len(row[place]) for row in table)]) for place in range(len(table[0]))]
+    text = (
+        ""
+        if "noheader" in options
+        else f"{line}\n{title}\nUsage reported in {unit} Minutes\n{line}\n"
+    )
+    for number, row in enumerate(table):
+        cells = [cell[:width].rjust(width) for cell, width in zip(row, widths, strict=True)]
+        text += " ".join(cells) + " \n"
+        if number == 0 and "noheader" not in options:
+            text += " ".join("-" * width for width in widths) + " \n"
+    return text
