@@ -1,4 +1,4 @@
-"""Whose turn it is, written down: what sprio and sshare show, and what the next start goes on from.
+"""Whose turn it is, written down: what sprio, sshare and sdiag show.
 
 One ConfigMap with the priority of every job of Slurm that waits, part by part, the tree of accounts
 with shares and usage, and how decisions go. With many jobs it is written less often: they are
@@ -17,10 +17,8 @@ from unisono.control.actions import Again, Create, Json, Patch, Ref, Steps
 from unisono.control.operators.slurm import words
 from unisono.control.scheduler.loop import Scheduler
 from unisono.control.view import View
-from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.model.turns import UsageRecord
+from unisono.engine.model.names import WorkloadKey
 from unisono.engine.order.fair_tree import level_shares
-from unisono.engine.state.changes import UsageSet
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.slurm.loading import TURNS
@@ -32,8 +30,6 @@ _LEAST_SECONDS = 2.0
 _JOBS_A_SECOND = 100
 # What is written has to fit into one object.
 _MOST_JOBS = 10_000
-# Usage is read back after the first decisions: by then everybody who runs is known.
-_SETTLING_SECONDS = 3.0
 
 
 class TurnKeeper:
@@ -46,8 +42,6 @@ class TurnKeeper:
         """Take the one who knows them."""
         self._scheduler = scheduler
         self._written_at = 0.0
-        self._began_at = 0.0
-        self._has_taken_over = False
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """Any job of Slurm."""
@@ -56,13 +50,7 @@ class TurnKeeper:
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Write, unless that was only just done."""
         state = self._scheduler.state
-        self._began_at = self._began_at or now
         stored = view.get(names.CONFIG_MAP, TURNS, NAMESPACE)
-        if not self._has_taken_over:
-            if now < self._began_at + _SETTLING_SECONDS and stored is not None:
-                yield Again(self._began_at + _SETTLING_SECONDS)
-                return
-            self._take_over(stored)
         jobs = self._jobs(view)
         due = self._written_at + max(_LEAST_SECONDS, len(jobs) / _JOBS_A_SECOND)
         if now < due:
@@ -78,20 +66,6 @@ class TurnKeeper:
             yield Patch(Ref.to(stored), {"data": {"turns": text}}, exact=False)
         if jobs or any(state.running):
             yield Again(now + max(60.0, len(jobs) / _JOBS_A_SECOND))
-
-    def _take_over(self, stored: Json | None) -> None:
-        """Go on from what the last process wrote down about usage."""
-        self._has_taken_over = True
-        try:
-            whole = orjson.loads(((stored or {}).get("data") or {}).get("turns") or "{}")
-            records = [
-                UsageRecord(owner=owner, what=what, amount=float(amount), at=Instant(int(at)))
-                for owner, what, amount, at in whole.get("usage") or ()
-            ]
-        except (ValueError, TypeError):
-            return  # somebody wrote over it: history begins anew
-        for record in records:
-            self._scheduler.state.apply(UsageSet(record))
 
     def _jobs(self, view: View) -> list[tuple[int, WorkloadKey]]:
         """Return the jobs of Slurm that wait, with the keys of their Workloads."""
@@ -141,9 +115,6 @@ class TurnKeeper:
             "priorities": priorities,
             "factors": parts,
             "shares": self._shares(),
-            "usage": [
-                [one.owner, one.what, one.amount, int(one.at)] for one in state.turns.records()
-            ],
         }
 
     def _weights(self) -> Json:
