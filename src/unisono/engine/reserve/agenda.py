@@ -13,8 +13,9 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable
 from typing import Protocol
 
-from unisono.engine.model.explanation import Blocker
+from unisono.engine.model.explanation import Blocker, WouldDelay
 from unisono.engine.model.names import Instant, QueueName, WorkloadKey
+from unisono.engine.model.plan import Date
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.workload import Workload
@@ -27,7 +28,7 @@ from unisono.engine.state.queue_book import QueueBook, Running
 
 # Place in turn: (-priority, time, uid, number of entry); smaller goes first.
 Place = tuple[int, Instant, str, int]
-Member = tuple[Place, Waiting]
+Member = tuple[Place, Waiting, int]  # with its time limit
 RoomKey = tuple[Constraint, Amounts, tuple[str, ...]]
 
 
@@ -37,6 +38,11 @@ class Kept(Protocol):
     @property
     def last(self) -> WorkloadKey:
         """Return who of those with a date is the last in turn."""
+        ...
+
+    @property
+    def first(self) -> Date | None:
+        """Return the date that comes first: whoever goes first must not delay it."""
         ...
 
     def hold(self, now: Instant) -> bool:
@@ -51,15 +57,22 @@ class Kept(Protocol):
 class Group:
     """Workloads of one kind in one queue, in turn."""
 
-    __slots__ = ("blockers", "book", "counted", "members", "stamp")
+    __slots__ = ("blockers", "book", "counted", "limits", "members", "stamp", "told")
 
     def __init__(self, book: QueueBook) -> None:
         self.book = book
         self.members: list[Member] = []
+        self.limits: list[int] = []  # of all of them, the shortest first
         self.blockers: tuple[Blocker, ...] = ()  # the newest verdict on one of them
+        self.told = 0  # and the pass that found it
         # What `counting` found out about them, and about which picture of nodes and queues.
         self.counted: Counted | None = None
         self.stamp: tuple[int, int, int] | None = None
+
+    @property
+    def is_delaying(self) -> bool:
+        """Say whether they fit, but would delay somebody: all alike, however long they run."""
+        return len(self.blockers) == 1 and isinstance(self.blockers[0], WouldDelay)
 
 
 class Agenda:
@@ -68,12 +81,15 @@ class Agenda:
     __slots__ = (
         "_draft",
         "_number",
+        "_passes",
         "_places",
+        "dated",
         "ends",
         "groups",
         "is_shaken",
         "kept",
         "newcomers",
+        "order",
         "rooms",
         "rules",
         "verdicts",
@@ -83,7 +99,11 @@ class Agenda:
         self.rules = rules
         self.groups: dict[tuple[QueueName, Kind], Group] = {}
         self.ends: list[tuple[Instant, int, Running]] = []  # who runs, by expected end
-        self.verdicts: dict[WorkloadKey, tuple[Blocker, ...]] = {}
+        # All groups by their first member; the rest of an entry never has to be compared.
+        self.order: list[tuple[Place, int, Group]] = []
+        # What was last said of whom, and by which pass.
+        self.verdicts: dict[WorkloadKey, tuple[int, tuple[Blocker, ...]]] = {}
+        self.dated: Date | None = None  # the first date of the last pass
         self.newcomers: list[tuple[Place, Waiting, Group]] = []
         self.is_shaken = True  # more happened than newcomers
         self.kept: Kept | None = None  # dates, as the last pass left them
@@ -92,6 +112,7 @@ class Agenda:
         self._draft: tuple[int, Kept | None] | None = None
         self._places: dict[WorkloadKey, Place] = {}
         self._number = 0
+        self._passes = 0
 
     @property
     def is_on(self) -> bool:
@@ -121,10 +142,17 @@ class Agenda:
         self._number += 1
         place = (-workload.priority, workload.position_time, workload.uid, self._number)
         self._places[workload.key] = place
-        if group.members and place < group.members[-1][0]:
-            insort(group.members, (place, waiting), key=_place)
+        limit = limit_of(workload, self.rules)
+        members = group.members
+        insort(group.limits, limit)
+        if members and place > members[-1][0]:
+            members.append((place, waiting, limit))
         else:
-            group.members.append((place, waiting))
+            if members and place < members[0][0]:
+                self._drop_head(members[0][0])
+            if not members or place < members[0][0]:
+                insort(self.order, (place, 0, group))
+            insort(members, (place, waiting, limit), key=_place)
         self.newcomers.append((place, waiting, group))
 
     def leave(self, waiting: Waiting, book: QueueBook) -> None:
@@ -134,25 +162,61 @@ class Agenda:
         key = (book.spec.name, kind_of(waiting))
         group = self.groups[key]
         place = self._places.pop(waiting.workload.key)
-        del group.members[bisect_left(group.members, place, key=_place)]
+        members = group.members
+        at = bisect_left(members, place, key=_place) if members[0][0] != place else 0
+        limit = members.pop(at)[2]
+        del group.limits[bisect_left(group.limits, limit)]
         self.verdicts.pop(waiting.workload.key, None)
-        if not group.members:
-            del self.groups[key]
+        if at == 0:
+            self._drop_head(place)
+            if members:
+                insort(self.order, (members[0][0], 0, group))
+            else:
+                del self.groups[key]
         if self.kept is not None and self.kept.concern(waiting.workload.key):
             self.is_shaken = True
 
+    def _drop_head(self, place: Place) -> None:
+        del self.order[bisect_left(self.order, (place,))]
+
     def note(self, waiting: Waiting, book: QueueBook, blockers: tuple[Blocker, ...]) -> None:
         """File why a workload waits; its equals wait for the same as long as they have no other."""
-        self.verdicts[waiting.workload.key] = blockers
-        self.groups[book.spec.name, kind_of(waiting)].blockers = blockers
+        self.verdicts[waiting.workload.key] = self._passes, blockers
+        group = self.groups[book.spec.name, kind_of(waiting)]
+        group.blockers, group.told = blockers, self._passes
 
     def why(self, waiting: Waiting, book: QueueBook) -> tuple[Blocker, ...]:
         """Return why a workload waits, as far as a pass has looked at it or its equals."""
-        known = self.verdicts.get(waiting.workload.key)
+        known = self.own(waiting, book)
         if known is None:
             group = self.groups.get((book.spec.name, kind_of(waiting)))
             known = group.blockers if group is not None else ()
-        return known
+        return self.as_of_now(known, waiting)
+
+    def own(self, waiting: Waiting, book: QueueBook) -> tuple[Blocker, ...] | None:
+        """Return what was said of a workload itself, if nothing newer was said of its equals.
+
+        Who would delay somebody is not looked at one by one. Who has the date delays nobody.
+        """
+        known = self.verdicts.get(waiting.workload.key)
+        if known is None:
+            return None
+        group = self.groups.get((book.spec.name, kind_of(waiting)))
+        if group is None or known[0] >= group.told or not group.is_delaying:
+            return known[1]
+        has_date = self.dated is not None and self.dated.workload == waiting.workload.key
+        return known[1] if has_date else None
+
+    def as_of_now(self, blockers: tuple[Blocker, ...], waiting: Waiting) -> tuple[Blocker, ...]:
+        """Tell whom a workload would delay as dates are now."""
+        if len(blockers) != 1 or not isinstance(blockers[0], WouldDelay) or self.rules is None:
+            return blockers
+        fact, first = blockers[0], self.dated
+        limit = limit_of(waiting.workload, self.rules)
+        whom, start = (fact.whom, fact.start) if first is None else (first.workload, first.start)
+        if (whom, start, limit) == (fact.whom, fact.start, fact.limit_ms):
+            return blockers
+        return (WouldDelay(whom=whom, start=start, limit_ms=limit),)
 
     # --- who runs --------------------------------------------------------------------------------
 
@@ -202,6 +266,8 @@ class Agenda:
         """Take over what the pass found out whose plan is carried out."""
         if self._draft is not None and self._draft[0] == version:
             self.kept = self._draft[1]
+            self.dated = self.kept.first if self.kept is not None else None
+            self._passes += 1
             self.is_shaken = False
             self.newcomers.clear()
         self._draft = None

@@ -29,7 +29,7 @@ from unisono.engine.reserve.quick import admit, may_offer, offer
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.stops import stops_due
 
-_Head = tuple[Place, int, int, Group]
+_Head = tuple[Place, int, Group]  # who of a group comes next
 
 # Dates beyond the window are still given to so many (spec time §4).
 SURE = 10
@@ -103,6 +103,9 @@ class _Pass:
     def _whom(self) -> Iterator[tuple[Waiting, Group]]:
         """Yield whom to look at: who made others leave, and then everybody in turn."""
         first = self._claimants()
+        if not first:
+            yield from self._in_turn()
+            return
         yield from first
         done = {waiting.workload.key for waiting, _ in first}
         for waiting, group in self._in_turn():
@@ -117,7 +120,7 @@ class _Pass:
         state, policy = self.state, self.state.policy
         if state.turns.desk is not None or self.dates.are_known:
             return []  # they go first there, too; or nothing has moved since they were looked at
-        if policy.strict or not policy.anti_thrash:
+        if policy.strict or not policy.anti_thrash or not state.rota.claimants:
             return []
         found = []
         for book in state.rota.claimants:
@@ -140,44 +143,63 @@ class _Pass:
                 if waiting.line is not None and waiting.workload.key in self.state.waiting:
                     yield waiting, group
             return
-        heads = [
-            (group.members[0][0], number, 0, group)
-            for number, group in enumerate(agenda.groups.values())
-        ]
-        heapq.heapify(heads)
+        heads: list[_Head] = agenda.order.copy()  # what is in order is a heap as well
         narrowed = False
         while heads:
             if self.dates.are_given and not narrowed:
                 narrowed = True
-                heads = [head for head in heads if self._might_fit(head[3])]
+                heads = [head for head in heads if self._might_start(head[2])]
                 if self.rules.shortest_first:
                     yield from self._shortest_first(heads)
                     return
                 heapq.heapify(heads)
                 continue
-            _, number, index, group = heapq.heappop(heads)
-            members = group.members
-            yield members[index][1], group
-            # A group whose members cannot start and get no dates is left at once.
-            if not self._is_over(group) and index + 1 < len(members):
-                heapq.heappush(heads, (members[index + 1][0], number, index + 1, group))
+            _, index, group = heapq.heappop(heads)
+            yield group.members[index][1], group
+            after = self._after(group, index)
+            if after is not None:
+                heapq.heappush(heads, (group.members[after][0], after, group))
 
     def _shortest_first(self, heads: list[_Head]) -> Iterator[tuple[Waiting, Group]]:
         """Yield everybody who is left, the shortest first."""
         rest = [
-            (limit_of(waiting.workload, self.rules), place, waiting, group)
-            for _, _, index, group in heads
-            for place, waiting in group.members[index:]
+            (limit, place, waiting, group)
+            for _, index, group in heads
+            for place, waiting, limit in group.members[index:]
         ]
         rest.sort(key=lambda entry: entry[:2])
-        for _, _, waiting, group in rest:
-            if not self._is_over(group):
+        for limit, _, waiting, group in rest:
+            if not self._is_over(group) and not self._is_late(group, limit):
                 yield waiting, group
 
-    def _might_fit(self, group: Group) -> bool:
+    def _might_start(self, group: Group) -> bool:
         """Say whether it is worth looking at a group when there are no dates to give."""
         known = counted(self.state, group, group.members[0][1])
-        return known is None or known.has_quota()
+        if known is None:
+            return True
+        if not known.has_quota():
+            return False
+        if not self.dates.is_one or not group.is_delaying:
+            return True
+        # Not even the shortest may go first, as was said of one of them already.
+        shortest = Instant(self.now + group.limits[0])
+        return self.dates.foresee(known, shortest) is not False
+
+    def _after(self, group: Group, index: int) -> int | None:
+        """Return the next member of a group that is worth a look, if there is one."""
+        # A group whose members cannot start and get no dates is left at once.
+        if self._is_over(group) or self._is_late(group, group.limits[0]):
+            return None
+        for after in range(index + 1, len(group.members)):
+            if not self._is_late(group, group.members[after][2]):
+                return after
+        return None
+
+    def _is_late(self, group: Group, limit: int) -> bool:
+        """Say whether somebody of a group would delay the one date, like another was found to."""
+        if group not in self._late or not self.dates.is_one:
+            return False
+        return not self.dates.is_over_by(Instant(self.now + limit))
 
     def _is_over(self, group: Group) -> bool:
         """Say whether nobody else of a group can start or get a date in this pass."""
@@ -195,6 +217,9 @@ class _Pass:
             blockers = self._try(waiting, group, limit)
             if blockers is None:
                 return
+        if self.dates.are_given:
+            self._wait(waiting, group, blockers)
+            return
         given = self.dates.keep()
         ahead = given.last if given is not None else None  # before it gets one itself
         date = self.dates.give(waiting, group, limit, self._furthest())
@@ -227,7 +252,7 @@ class _Pass:
             if made is not None:
                 if not may_start and not dates.allow_offer(made[1], end):
                     return self._elsewhere(waiting, group, end, limit)
-                admit(cycle, waiting, known, made, later=dates.settles)
+                admit(cycle, waiting, known, made, later=dates.is_one)
                 dates.note_start(end, made[1])
                 return None
         return self._decide(self._nominate(waiting, group), group, end, limit)

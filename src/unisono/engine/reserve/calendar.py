@@ -43,7 +43,7 @@ NOTHING = Starting((), ())
 class Calendar:
     """Dates for everybody, or for so many."""
 
-    settles = False
+    is_one = False
 
     def __init__(self, state: ClusterState, cycle: Cycle, now: Instant, rules: Backfill) -> None:
         self._state = state
@@ -95,6 +95,11 @@ class Calendar:
     def last(self) -> WorkloadKey:
         """Return who got the last date."""
         return next(reversed(self._dates))
+
+    @property
+    def first(self) -> Date | None:
+        """Return the date that comes first."""
+        return self._first
 
     def hold(self, now: Instant) -> bool:
         """Say whether all dates are yet to come, and nobody runs longer than was thought."""

@@ -63,8 +63,12 @@ class Dates(Protocol):
         ...
 
     @property
-    def settles(self) -> bool:
-        """Say whether it sees to it itself that who starts is seated before it looks at nodes."""
+    def is_one(self) -> bool:
+        """Say whether there is one date at most.
+
+        Then whoever runs beyond it takes from it, however long, and who starts need not be seated
+        before somebody asks.
+        """
         ...
 
     def is_over_by(self, end: Instant) -> bool:
@@ -102,7 +106,7 @@ class OneDate:
     """A date for the first that has to wait."""
 
     are_on_nodes = False
-    settles = True
+    is_one = True
 
     @property
     def given(self) -> Sequence[Date]:

@@ -39,6 +39,11 @@ class Shadow:
         """Who has the one date is also the last who has one."""
         return self.whom
 
+    @property
+    def first(self) -> Date:
+        """And the first."""
+        return self.date
+
     def hold(self, now: Instant) -> bool:
         """Say whether the date is yet to come."""
         return self.start > now

@@ -145,10 +145,15 @@ def _verdicts(state: ClusterState) -> Iterator[Wait]:
 
 
 def _filed_in_time(state: ClusterState) -> Iterator[Wait]:
-    for key in sorted(state.agenda.verdicts):
-        queue = state.config.local_queues[state.waiting[key].workload.queue].queue
-        why = Explanation(workload=key, queue=queue, blockers=state.agenda.verdicts[key])
-        yield Wait(outcome="line", explanation=why)
+    agenda = state.agenda
+    for key in sorted(agenda.verdicts):
+        waiting = state.waiting[key]
+        queue = state.config.local_queues[waiting.workload.queue].queue
+        blockers = agenda.own(waiting, state.books[queue])
+        if blockers is not None:
+            why = agenda.as_of_now(blockers, waiting)
+            told = Explanation(workload=key, queue=queue, blockers=why)
+            yield Wait(outcome="line", explanation=told)
 
 
 def _shared_in_time(state: ClusterState) -> Iterator[Explanation]:
@@ -157,7 +162,7 @@ def _shared_in_time(state: ClusterState) -> Iterator[Explanation]:
         Explanation(
             workload=group.members[0][1].workload.key,
             queue=group.book.spec.name,
-            blockers=group.blockers,
+            blockers=state.agenda.as_of_now(group.blockers, group.members[0][1]),
         )
         for group in state.agenda.groups.values()
         if group.blockers
