@@ -45,8 +45,10 @@ def stop_for(holding: Holding, policy: Policy, now: Instant) -> Stop | None:
 
 def next_deadline(holding: Holding, policy: Policy) -> Instant | None:
     """Return the first instant at which the holding has to be looked at again."""
-    instants = (_execution_ends(holding), _must_be_ready(holding, policy.pods_ready))
-    return min((instant for instant in instants if instant is not None), default=None)
+    ends, ready = _execution_ends(holding), _must_be_ready(holding, policy.pods_ready)
+    if ends is None or ready is None:
+        return ready if ends is None else ends
+    return min(ends, ready)
 
 
 def _execution_ends(holding: Holding) -> Instant | None:

@@ -20,6 +20,8 @@ from unisono.engine.state.queue_book import QueueBook
 
 def stops_due(state: ClusterState, now: Instant) -> list[Stop]:
     """List every holding that has to be given up, each once, in order of name."""
+    if not state.terms.suspects and not state.stopped:
+        return []
     stops: dict[WorkloadKey, Stop] = {}
     for key in state.terms.suspects:
         holding = state.running[key].holding

@@ -8,8 +8,10 @@ same log, byte for byte.
 
 from __future__ import annotations
 
+import gc
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,6 +34,8 @@ from unisono.sim.trace import Trace
 Progress = Callable[[int, int], None]  # completed jobs, all jobs
 # Kueue's own rules may let workloads evict each other for ever (spec quota §18).
 MOST_CYCLES = 10_000
+# Objects that came and stayed: a few megabytes.
+COLLECTED_AFTER = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,8 @@ def simulate(
     run.decides = decides
     clocks = [one or _no_time for one in (clock, cpu_clock)]
     began = [one() for one in clocks]
-    run.go(progress)
+    with _few_collections():
+        run.go(progress)
     wall_s, cpu_s = (one() - first for one, first in zip(clocks, began, strict=True))
     never = run.why_never()
     if never and complain is not None:
@@ -96,6 +101,17 @@ def simulate(
 
 def _no_time() -> float:
     return 0.0
+
+
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """Look for cycles of garbage rarely: values of the engine have none, and there are many."""
+    before = gc.get_threshold()
+    gc.set_threshold(COLLECTED_AFTER, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 class _Run:

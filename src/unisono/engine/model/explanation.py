@@ -43,7 +43,7 @@ Reason = Literal[
 ]
 
 
-class _Fact(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="fact"):
+class _Fact(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="fact", gc=False):
     """Base of all facts; it only carries the tag, so that a plan is also a file."""
 
 
@@ -377,7 +377,7 @@ Blocker = (
 )
 
 
-class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+class Explanation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Everything known about why one workload does not start. The first blocker is the main one."""
 
     workload: WorkloadKey

@@ -42,7 +42,7 @@ StopReason = Literal[
 Outcome = Literal["retry", "park", "stall", "sticky", "line", "bar"]
 
 
-class Admit(msgspec.Struct, frozen=True, kw_only=True):
+class Admit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Quota is reserved for this workload."""
 
     workload: WorkloadKey
@@ -91,7 +91,7 @@ class Stop(msgspec.Struct, frozen=True, kw_only=True):
     deactivate: bool = False  # and not at all until somebody sets spec.active again
 
 
-class Wait(msgspec.Struct, frozen=True, kw_only=True):
+class Wait(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An examined workload that is not admitted: what becomes of it, and why."""
 
     outcome: Outcome
@@ -102,7 +102,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
     lacks_nodes: bool = False  # there was quota: any change of nodes is worth another look
 
 
-class Date(msgspec.Struct, frozen=True, kw_only=True):
+class Date(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A waiting workload is planned to start then, at the latest, if limits are honest."""
 
     workload: WorkloadKey
@@ -110,7 +110,7 @@ class Date(msgspec.Struct, frozen=True, kw_only=True):
     end: Instant
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class Plan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One cycle's decision, in the order in which it was made."""
 
     based_on: int  # version of the state it was made from
@@ -134,6 +134,8 @@ class Eviction(msgspec.Struct, frozen=True, kw_only=True):
 
 def evictions(plan: Plan) -> tuple[Eviction, ...]:
     """List who is newly told to leave, in decision order."""
+    if not plan.stops and not plan.preemptions:
+        return ()
     stopped = [Eviction(workload=stop.workload, reason=stop.reason) for stop in plan.stops]
     preempted = [
         Eviction(workload=victim.workload, reason=victim.reason, by=preemption.workload)
@@ -155,6 +157,8 @@ class Shrink(msgspec.Struct, frozen=True, kw_only=True):
 
 def shrinks(plan: Plan) -> tuple[Shrink, ...]:
     """List who is newly told to give up pods, in decision order."""
+    if not plan.preemptions:
+        return ()
     return tuple(
         Shrink(
             workload=victim.workload,

@@ -46,7 +46,7 @@ class WeightedTerm(msgspec.Struct, frozen=True):
     term: AffinityTerm
 
 
-class PodSet(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
+class PodSet(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True, gc=False):
     """Pods of one template. `requests` is what one pod asks for."""
 
     name: str = "main"
@@ -75,7 +75,7 @@ class CheckState(msgspec.Struct, frozen=True):
     state: Literal["Pending", "Ready", "Retry", "Rejected"] = "Pending"
 
 
-class Workload(msgspec.Struct, frozen=True, kw_only=True):
+class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What somebody asked for, and what happened to it before; never what it holds now."""
 
     key: WorkloadKey
@@ -148,7 +148,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
         return self.created_at if self.queued_at is None else self.queued_at
 
 
-class PodSetAssignment(msgspec.Struct, frozen=True, kw_only=True):
+class PodSetAssignment(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How many pods of a set may run, and which flavor each of its resources comes from."""
 
     name: str
@@ -159,14 +159,14 @@ class PodSetAssignment(msgspec.Struct, frozen=True, kw_only=True):
     devices: tuple[int, ...] = ()
 
 
-class Admission(msgspec.Struct, frozen=True, kw_only=True):
+class Admission(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A reservation of quota: where it is charged and for what."""
 
     queue: QueueName
     pod_sets: tuple[PodSetAssignment, ...]
 
 
-class Holding(msgspec.Struct, frozen=True, kw_only=True):
+class Holding(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A workload that holds quota now."""
 
     workload: Workload

@@ -40,8 +40,11 @@ def plan_in_time(state: ClusterState, now: Instant) -> Plan:
     state.refresh()
     rules = state.policy.backfill
     assert rules is not None, "without backfill the cycle decides"
-    cycle = Cycle(state, now, Ledger(state.floor.tenancy))
     stops = stops_due(state, now)
+    if not state.agenda.groups:  # nobody waits
+        state.agenda.draft(state.version, None)
+        return Plan(based_on=state.version, now=now, stops=tuple(stops))
+    cycle = Cycle(state, now, Ledger(state.floor.tenancy))
     cycle.victims.update(dict.fromkeys(stop.workload for stop in stops))
     if state.turns.desk is not None:
         state.agenda.shake()  # turns move with time: what the last pass found out is out of date

@@ -30,6 +30,7 @@ class PodRoom:
         "_caps_seen",
         "_is_even",
         "_is_exact",
+        "_ones",
         "_position_of",
         "_rows",
         "_seen",
@@ -58,6 +59,7 @@ class PodRoom:
         self._seen = self._caps_seen = -1
         self._total = 0
         self._caps: Integers = np.zeros(0, np.int64)
+        self._ones: Integers = np.zeros(0, np.int64)  # handed out; nobody changes them
 
     def total(self, ledger: Ledger) -> int:
         """Return how many pods fit on all nodes together, with what is on the ledger."""
@@ -85,7 +87,11 @@ class PodRoom:
             places = caps.nonzero()[0][:pods]
             if places.shape[0] < pods:
                 return None
-            return self._rows[places], np.ones(pods, np.int64)
+            if pods > self._ones.shape[0]:
+                self._ones = np.ones(2 * pods, np.int64)
+            if self._position_of is None:
+                return places, self._ones[:pods]
+            return self._rows[places], self._ones[:pods]
         if int(caps.sum()) < pods:
             return None
         if caps.shape[0] == 1:  # there is nothing to choose

@@ -48,7 +48,7 @@ def offer(cycle: Cycle, waiting: Waiting, group: Group, known: Counted) -> Offer
     )
     tenants = tenants_of(waiting.workload, admission)
     for tenant in tenants:
-        floor.tenancy.locate(tenant)
+        tenant.rows, tenant.counts, tenant.pods = rows, counts, known.pods
     return admission, Starting(known.cells, tenants)
 
 

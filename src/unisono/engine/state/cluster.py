@@ -243,8 +243,10 @@ class ClusterState:
         if as_candidate(old) != as_candidate(holding):
             self.rota.holdings_changed(known.book.tree)
 
-    def settle_in(self, holding: Holding, book: QueueBook, charges: Charges) -> None:
-        """Book a holding whose charges are known."""
+    def settle_in(
+        self, holding: Holding, book: QueueBook, charges: Charges, *, fits: bool = False
+    ) -> None:
+        """Book a holding whose charges are known; `fits`: a plan found the place."""
         running = Running(holding, book, charges)
         key = holding.workload.key
         self.running[key] = book.running[key] = running
@@ -252,7 +254,7 @@ class ClusterState:
         door.running[key] = running
         for cell, amount in charges:
             charge(cell, amount)
-        self.floor.seat(running)
+        self.floor.seat(running, fits=fits)
         self.agenda.starts(running)
         self.turns.start(holding)
         self.arrays.start(holding.workload)
@@ -266,7 +268,7 @@ class ClusterState:
         """Turn a waiting workload into a holding one."""
         book = self.books[holding.admission.queue]
         self._dequeue(waiting.workload.key)
-        self.settle_in(holding, book, charges)
+        self.settle_in(holding, book, charges, fits=True)
 
     def finish(self, key: WorkloadKey) -> None:
         """Let a workload go whose successor takes over its quota."""
@@ -288,12 +290,13 @@ class ClusterState:
 
     def _let_go(self, key: WorkloadKey) -> None:
         """Forget a workload that is finished or deleted."""
-        known = [each.workload for each in (self.waiting.get(key),) if each is not None]
-        known += [each.holding.workload for each in (self.running.get(key),) if each is not None]
+        waiting, running = self.waiting.get(key), self.running.get(key)
         self._release(key)
         self._dequeue(key)
-        for workload in known:
-            self.dependencies.forget(workload, self.now)
+        if waiting is not None:
+            self.dependencies.forget(waiting.workload, self.now)
+        if running is not None:
+            self.dependencies.forget(running.holding.workload, self.now)
 
     def _release(self, key: WorkloadKey) -> None:
         """Take a workload's quota back and wake who may use it."""

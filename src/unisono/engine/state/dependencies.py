@@ -24,7 +24,8 @@ class DependencyBook:
 
     def __init__(self) -> None:
         self._there: dict[str, dict[WorkloadKey, Workload]] = {}  # by the name of their job
-        self._alike: dict[str, dict[WorkloadKey, Workload]] = {}  # by what singletons share
+        # By what singletons share; None until somebody asks to be one.
+        self._alike: dict[str, dict[WorkloadKey, Workload]] | None = None
         self._sorts: dict[WorkloadKey, str] = {}
         self._started: dict[WorkloadKey, Instant] = {}
         self._results: dict[str, Result] = {}
@@ -36,6 +37,8 @@ class DependencyBook:
     def enter(self, workload: Workload) -> None:
         """Take in a workload that waits."""
         self._started.pop(workload.key, None)
+        if self._alike is None and any(each.kind == "singleton" for each in workload.depends):
+            self._compare_all()
         self._note(workload)
         for each in workload.depends:
             self._waiting_for.setdefault(self._awaited(each, workload), {})[workload.key] = None
@@ -60,11 +63,9 @@ class DependencyBook:
         """Let a workload be gone; to those who wait, one that left no result was cancelled."""
         key, job = workload.key, workload.job_name
         started = self._started.pop(key, None)
-        for index, name in ((self._there, job), (self._alike, self._sort(workload))):
-            group = index.get(name, {})
-            group.pop(key, None)
-            if not group:
-                index.pop(name, None)
+        _remove(self._there, job, key)
+        if self._alike is not None:
+            _remove(self._alike, self._sort(workload), key)
         for each in workload.depends:
             name = self._awaited(each, workload)
             self._waiting_for.get(name, {}).pop(key, None)
@@ -88,15 +89,28 @@ class DependencyBook:
         return tuple(self._results.values())
 
     def _note(self, workload: Workload) -> None:
-        is_new = workload.key not in self._there.get(workload.job_name, {})
-        self._there.setdefault(workload.job_name, {})[workload.key] = workload
-        self._alike.setdefault(self._sort(workload), {})[workload.key] = workload
+        key, there = workload.key, self._there.get(workload.job_name)
+        if there is None:
+            there = self._there[workload.job_name] = {}
+        is_new = key not in there
+        there[key] = workload
+        if self._alike is not None:
+            self._alike.setdefault(self._sort(workload), {})[key] = workload
         if is_new:
             self._stir(workload)
 
+    def _compare_all(self) -> None:
+        """Find out what everybody has in common with whom, now that somebody asks."""
+        self._alike = {}
+        for there in self._there.values():
+            for key, workload in there.items():
+                self._alike.setdefault(self._sort(workload), {})[key] = workload
+
     def _stir(self, workload: Workload) -> None:
-        for name in (workload.job_name, self._sort(workload)):
-            self._stirred.update(self._waiting_for.get(name, {}))
+        if self._waiting_for:
+            names = (workload.job_name, self._sort(workload))
+            for name in names if self._alike is not None else names[:1]:
+                self._stirred.update(self._waiting_for.get(name, {}))
 
     # --- questions -------------------------------------------------------------------------------
 
@@ -124,7 +138,7 @@ class DependencyBook:
         pending = DependencyPending(kind=each.kind, on=each.on)
         if each.kind == "singleton":
             mine = (workload.created_at, workload.uid)
-            others = self._alike.get(self._sort(workload), {}).values()
+            others = (self._alike or {}).get(self._sort(workload), {}).values()
             before = sorted(one.key for one in others if (one.created_at, one.uid) < mine)
             return DependencyPending(kind=each.kind, on=before[0]) if before else None
         if each.kind == "after":
@@ -157,3 +171,11 @@ class DependencyBook:
 
     def _awaited(self, each: Dependency, workload: Workload) -> str:
         return self._sort(workload) if each.kind == "singleton" else each.on
+
+
+def _remove(index: dict[str, dict[WorkloadKey, Workload]], name: str, key: WorkloadKey) -> None:
+    group = index.get(name)
+    if group is not None:
+        group.pop(key, None)
+        if not group:
+            del index[name]

@@ -27,6 +27,9 @@ def carry_out(state: ClusterState, plan: Plan) -> bool:
     )
     state.agenda.settle(plan.based_on)
     state.version += 1
+    if not (plan.waits or plan.admissions or plan.preemptions or plan.stops):
+        state.rota.put_to_sleep({}, examined=frozenset(plan.examined))
+        return False
     changed: dict[TreeBook, None] = {}
     for wait in plan.waits:
         if wait.outcome == "line":  # with backfill; it does not wait for victims any more

@@ -120,11 +120,11 @@ class Floor:
         wider = levels[: levels.index(level)] if level in levels else ()
         return {key: self.label(name, key) for key in (*wider, level)}
 
-    def seat(self, running: Running) -> None:
-        """Let a holding's pods sit where its admission says."""
+    def seat(self, running: Running, *, fits: bool = False) -> None:
+        """Let a holding's pods sit where its admission says; `fits`: there is room for them."""
         running.tenants = tenants_of(running.holding.workload, running.holding.admission)
         for tenant in running.tenants:
-            self.tenancy.occupy(tenant)
+            self.tenancy.occupy(tenant, fits=fits)
 
     def open_devices(self, shares: tuple[ResourceName, ...]) -> bool:
         """Get ready for pods that share GPUs; say whether that is new."""
@@ -221,12 +221,13 @@ class Floor:
 
 def tenants_of(workload: Workload, admission: Admission) -> tuple[Tenant, ...]:
     """Return the pods of a holding that sit on nodes."""
-    pod_sets = {pod_set.name: pod_set for pod_set in workload.pod_sets}
     namespace = namespace_of(workload.key)
     tenants = []
     for assigned in admission.pod_sets:
-        pod_set = pod_sets.get(assigned.name)
-        if pod_set is None or not assigned.nodes:
+        if not assigned.nodes:
+            continue
+        pod_set = next((one for one in workload.pod_sets if one.name == assigned.name), None)
+        if pod_set is None:
             continue
         requests = node_requests(pod_set)
         tenants.append(

@@ -141,21 +141,29 @@ class NodeTable:
 
     # --- usage -----------------------------------------------------------------------------------
 
-    def take(self, rows: Rows, counts: Integers, requests: Amounts, *, fits: bool = False) -> None:
+    def take(
+        self,
+        rows: Rows,
+        counts: Integers,
+        requests: Amounts,
+        *,
+        pods: int = 0,
+        fits: bool = False,
+    ) -> None:
         """Count pods on rows: `counts[i]` pods of the same request on `rows[i]`.
 
-        `fits` says that they have room there, so that nobody has to look.
+        `pods` is the sum of counts, for who knows it; `fits` says that there is room for them.
         """
         count = rows.shape[0]
         if not count:
             return
         columns, free = self.columns_of(requests), self.free
+        pods = pods or int(counts.sum())
         if count == 1:  # for one number NumPy is the long way round
-            row, pods = rows.item(), counts.item()
+            row = rows.item()
             for column, amount in columns:
                 free[column, row] -= pods * amount
         else:
-            pods = int(counts.sum())
             for column, amount in columns:
                 here = free[column]
                 here[rows] -= counts if amount == 1 else counts * amount
@@ -164,18 +172,18 @@ class NodeTable:
         else:
             self.usage.note(rows)
 
-    def give_back(self, rows: Rows, counts: Integers, requests: Amounts) -> None:
+    def give_back(self, rows: Rows, counts: Integers, requests: Amounts, *, pods: int = 0) -> None:
         """Undo `take`."""
         count = rows.shape[0]
         if not count:
             return
         columns, free = self.columns_of(requests), self.free
+        pods = pods or int(counts.sum())
         if count == 1:
-            row, pods = rows.item(), counts.item()
+            row = rows.item()
             for column, amount in columns:
                 free[column, row] += pods * amount
         else:
-            pods = int(counts.sum())
             for column, amount in columns:
                 here = free[column]
                 here[rows] += counts if amount == 1 else counts * amount
