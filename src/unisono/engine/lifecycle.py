@@ -29,7 +29,7 @@ def stop_for(holding: Holding, policy: Policy, now: Instant) -> Stop | None:
     workload = holding.workload
     if not workload.active:
         return Stop(workload=workload.key, reason="Deactivated", deactivate=True)
-    for state in ("Rejected", "Retry"):
+    for state in ("Rejected", "Retry") if workload.checks else ():
         if any(check.state == state for check in workload.checks):
             final = state == "Rejected"
             return Stop(workload=workload.key, reason="AdmissionCheck", deactivate=final)

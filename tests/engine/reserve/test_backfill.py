@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.quota_builders import pods, queue
 from tests.support.quota_builders import snapshot as world
+from unisono.engine.cycle import plan
 from unisono.engine.model.explanation import Planned, WouldDelay
 from unisono.engine.model.names import Instant, LocalQueueKey, NodeName, WorkloadKey
 from unisono.engine.model.node import Node
@@ -17,7 +18,7 @@ from unisono.engine.model.workload import Workload
 from unisono.engine.rehearsal import one_cycle
 from unisono.engine.state.changes import TimePassed, WorkloadGone, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import explanation, restore
+from unisono.engine.state.views import explanation, restore, snapshot
 
 EASY = Backfill(dates=1)
 CONSERVATIVE = Backfill()
@@ -240,3 +241,38 @@ def test_a_newcomer_with_a_higher_turn_takes_the_date() -> None:
     assert here.starts == {"A": 0, "small": 2}
     here.go_to(100)
     assert here.starts["vip"] == 100
+
+
+def test_equals_that_would_delay_a_date_are_told_so_without_being_looked_at() -> None:
+    here = machine(EASY, 8)
+    here.submit("A", 4, 10)
+    here.submit("B", 1, 30)
+    here.decide()
+    here.submit("C", 8, 10)
+    here.submit("D", 2, 90)
+    here.submit("E", 2, 80)
+    here.decide()
+    for name, limit in (("D", 90), ("E", 80)):
+        assert here.why(name) == WouldDelay(
+            whom=WorkloadKey("ns/C"), start=Instant(30 * SECOND), limit_ms=limit * SECOND
+        )
+    here.go_to(10)  # A has ended: the date is as before, and all that was said of D holds for E
+    made = plan(here.state, Instant(11 * SECOND))
+    assert not made.waits
+    again = restore(snapshot(here.state))
+    for name in ("C", "D", "E"):
+        key = WorkloadKey(f"ns/{name}")
+        assert explanation(again, key) == explanation(here.state, key)
+    here.state.apply(WorkloadGone(WorkloadKey("ns/C")))
+    here.submit("F", 8, 10, priority=1)
+    here.submit("G", 2, 70)
+    here.decide()
+    assert here.starts.keys() == {"A", "B"}
+    for name, limit in (("D", 90), ("E", 80), ("G", 70)):
+        assert here.why(name) == WouldDelay(
+            whom=WorkloadKey("ns/F"), start=Instant(30 * SECOND), limit_ms=limit * SECOND
+        )
+    again = restore(snapshot(here.state))
+    for name in ("D", "E", "F", "G"):
+        key = WorkloadKey(f"ns/{name}")
+        assert explanation(again, key) == explanation(here.state, key)

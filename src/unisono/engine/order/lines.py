@@ -135,6 +135,7 @@ class Lines:
         line.drop(waiting)
         self.unstick(waiting.workload.key)
         if line.size == 0:
+            line.offered = 0  # what stands for it on the heap is void
             del self._lines[line.kind, line.local_queue if self.usage_of else None]
             if not self._keys(line.kind):
                 self.parked.pop(line.kind, None)

@@ -22,6 +22,7 @@ from unisono.engine.nominate import Nominee, facts_of, nominate
 from unisono.engine.order.lines import Waiting, kind_of
 from unisono.engine.order.tallies import Tallies
 from unisono.engine.quota.assign import Verdict
+from unisono.engine.quota.tree import Cell, available
 from unisono.engine.reserve.agenda import Group, Place, limit_of
 from unisono.engine.reserve.counting import counted
 from unisono.engine.reserve.dates import Dates, dates_for
@@ -151,7 +152,7 @@ class _Pass:
         while heads:
             if self.dates.are_given and not narrowed:
                 narrowed = True
-                heads = [head for head in heads if self._might_start(head[2])]
+                heads = self._narrowed(heads)
                 if self.rules.shortest_first:
                     yield from self._shortest_first(heads)
                     return
@@ -175,18 +176,24 @@ class _Pass:
             if not self._is_over(group) and not self._is_late(group, limit):
                 yield waiting, group
 
-    def _might_start(self, group: Group) -> bool:
-        """Say whether it is worth looking at a group when there are no dates to give."""
-        known = counted(self.state, group, group.members[0][1])
-        if known is None:
-            return True
-        if not known.has_quota():
-            return False
-        if not self.dates.is_one or not group.is_delaying:
-            return True
-        # Not even the shortest may go first, as was said of one of them already.
-        shortest = Instant(self.now + group.limits[0])
-        return self.dates.foresee(known, shortest) is not False
+    def _narrowed(self, heads: list[_Head]) -> list[_Head]:
+        """Return the groups that are worth a look when there are no dates to give."""
+        state, dates = self.state, self.dates
+        left: dict[Cell, int] = {}  # of quota
+        worth: list[_Head] = []
+        for head in heads:
+            group = head[2]
+            known = counted(state, group, group.members[0][1])
+            if known is not None:
+                if any(amount > _left(cell, left) for cell, amount in known.cells):
+                    continue
+                if dates.is_one and group.is_delaying:
+                    # As was said of one of them already; perhaps not even the shortest may start.
+                    shortest = Instant(self.now + group.limits[0])
+                    if dates.foresee(known, shortest) is False:
+                        continue
+            worth.append(head)
+        return worth
 
     def _after(self, group: Group, index: int) -> int | None:
         """Return the next member of a group that is worth a look, if there is one."""
@@ -312,6 +319,14 @@ class _Pass:
 def _line(waiting: Waiting, group: Group, blockers: tuple[Blocker, ...]) -> Wait:
     why = Explanation(workload=waiting.workload.key, queue=group.book.spec.name, blockers=blockers)
     return Wait(outcome="line", explanation=why)
+
+
+def _left(cell: Cell, known: dict[Cell, int]) -> int:
+    """Return how much an account has left; many ask for the same one."""
+    left = known.get(cell)
+    if left is None:
+        left = known[cell] = available(cell)
+    return left
 
 
 def _turn(waiting: Waiting) -> tuple[int, Instant, str]:

@@ -380,8 +380,9 @@ class ClusterState:
             self.agenda.hear(self.running.values(), self.doors.values())
             self.forest.mark_everything()
             self.stale_doors.update(dict.fromkeys(self.doors))
-        for book in self.forest.relink():
-            self._reopen(book)
+        if self.forest.is_stale:
+            for book in self.forest.relink():
+                self._reopen(book)
         if self.stale_doors:
             stale, self.stale_doors = self.stale_doors, {}
             for key in stale:

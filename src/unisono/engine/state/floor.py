@@ -224,9 +224,7 @@ def tenants_of(workload: Workload, admission: Admission) -> tuple[Tenant, ...]:
     namespace = namespace_of(workload.key)
     tenants = []
     for assigned in admission.pod_sets:
-        if not assigned.nodes:
-            continue
-        pod_set = next((one for one in workload.pod_sets if one.name == assigned.name), None)
+        pod_set = _pod_set(workload, assigned.name) if assigned.nodes else None
         if pod_set is None:
             continue
         requests = node_requests(pod_set)
@@ -247,6 +245,13 @@ def tenants_of(workload: Workload, admission: Admission) -> tuple[Tenant, ...]:
 def node_requests(pod_set: PodSet) -> Amounts:
     """Return what one pod takes of a node."""
     return pod_set.requests if pod_set.node_requests is None else pod_set.node_requests
+
+
+def _pod_set(workload: Workload, name: str) -> PodSet | None:
+    for pod_set in workload.pod_sets:
+        if pod_set.name == name:
+            return pod_set
+    return None
 
 
 def _tenant_of_pod(pod: NodePod) -> Tenant:

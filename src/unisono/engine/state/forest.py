@@ -79,6 +79,11 @@ class Forest:
         """Look at every queue again at the next `relink`."""
         self._stale.update(dict.fromkeys(self._book_of))
 
+    @property
+    def is_stale(self) -> bool:
+        """Say whether `relink` has something to do."""
+        return bool(self._stale)
+
     def relink(self) -> Iterator[QueueBook]:
         """Move nodes to where the configuration wants them; yield queues to look at again."""
         if not self._stale:
