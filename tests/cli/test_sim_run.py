@@ -57,6 +57,7 @@ def test_what_is_saved_can_be_shown_again(
         (["--policy", "easy"], "--trace: is missing"),
         (["--trace", "lublin:jobs=5", "--policy", "nope"], 'there is no policy "nope"; there are'),
         (["--trace", "gpu:jobs=5,gpus=8"], "--nodes: is missing"),
+        (["--trace", "lublin:jobs=5", "--jobs", "0"], "has no jobs to replay"),
     ],
 )
 def test_what_is_wrong_is_named(

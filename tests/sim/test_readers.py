@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -108,6 +109,25 @@ def test_a_bad_time_is_named_by_its_line(tmp_path: Path) -> None:
 
 
 # --- CSV by a map --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (OPENB.replace("b,4000", "b,many"), 'line 2: cpu_milli is "many", which is no number'),
+        (OPENB.replace("a,8000", "a,"), 'line 3: cpu_milli is "", which is no number'),
+        (OPENB.replace("BE,Succeeded,0,100", "BE"), "line 3: has 7 cells; 10 are named on top"),
+        (PHILLY.replace("2017-10-09 07:01:55", "noon"), 'line 2: timestamp is "noon"'),
+        (PHILLY.replace("2951.0,12", "2951.0,x"), 'line 3: num_gpus is "x"'),
+    ],
+)
+def test_bad_rows_are_named_or_left_out(tmp_path: Path, text: str, problem: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(BadTrace, match=re.escape(problem)):
+        open_trace(str(path), Reading())
+    found = open_trace(str(path), Reading(skip_bad=True))
+    assert found.dropped == Dropped(no_run=1, unreadable=1)
+    assert len(found) == 1
 
 
 def mapped(tmp_path: Path, text: str, map_: str, *, skip_bad: bool = False) -> Trace:

@@ -128,6 +128,8 @@ def replay(chosen: list[Rules], arguments: argparse.Namespace) -> int:
         raise InvalidManifest("--ledger", "is of one run; give one policy, and no --seeds")
     traces = [(seed, _prepared(trace, arguments)) for seed, trace in _traces(arguments)]
     _tell_dropped(traces[0][1], arguments)
+    if not len(traces[0][1]):
+        raise InvalidManifest("--trace", f"{arguments.trace} has no jobs to replay")
     nodes = _nodes(arguments, traces[0][1])
     outcomes = [
         _replay(trace, nodes, rules, arguments, seed, is_one=len(chosen) * len(traces) == 1)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from unisono.sim.errors import BadTrace
-from unisono.sim.trace import FloatArray
+from unisono.sim.errors import BadRows, BadTrace
+from unisono.sim.trace import FloatArray, IntArray, Trace
 
 
 def read_bytes(path: Path) -> bytes:
@@ -67,6 +67,17 @@ class Sheet:
             raise BadTrace(self.path, f'has no column "{name}"; it has {", ".join(self.columns)}')
         return self.columns[name]
 
+    def without(self, rows: Collection[int]) -> Sheet:
+        """Return the sheet without some rows, which count as unreadable."""
+        gone = set(rows)
+        kept = [row for row in range(len(self)) if row not in gone]
+        return Sheet(
+            self.path,
+            {name: [column[row] for row in kept] for name, column in self.columns.items()},
+            [self.lines[row] for row in kept],
+            self.unreadable + len(gone),
+        )
+
     def numbers(self, name: str) -> FloatArray:
         """Return a column of numbers; NaN where a cell is empty or says nan, none or null."""
         values = self.column(name)
@@ -76,15 +87,37 @@ class Sheet:
             return self.each(name, _number)
 
     def each(self, name: str, read: Callable[[str], float]) -> FloatArray:
-        """Return a column read cell by cell; a cell that is refused is named by its line."""
+        """Return a column read cell by cell; the first that is refused is named by its line."""
         found = np.empty(len(self))
+        refused: dict[int, str] = {}
         for row, text in enumerate(self.column(name)):
             try:
                 found[row] = read(text)
             except ValueError as trouble:
-                where = f"{self.path}: line {self.lines[row]}"
-                raise BadTrace(where, f'{name} is "{text}", which is {trouble}') from trouble
+                refused[row] = f'{name} is "{text}", which is {trouble}'
+        if refused:
+            first = min(refused)
+            raise BadRows(f"{self.path}: line {self.lines[first]}", refused[first], [*refused])
         return found
+
+    def whole_numbers(self, name: str) -> IntArray:
+        """Return a column of which no cell may be empty, as integers."""
+        found = self.numbers(name)
+        if np.isnan(found).any():
+            found = self.each(name, _present)
+        return found.astype(np.int64)
+
+
+def read_rows(path: Path, read: Callable[[Sheet], Trace], *, skip_bad: bool) -> Trace:
+    """Read a CSV file; with `skip_bad`, rows with cells that are refused are left out."""
+    sheet = read_sheet(path, skip_bad=skip_bad)
+    while True:  # each time with fewer rows
+        try:
+            return read(sheet)
+        except BadRows as trouble:
+            if not skip_bad:
+                raise
+            sheet = sheet.without(trouble.rows)
 
 
 def read_sheet(path: Path, *, skip_bad: bool = False) -> Sheet:
@@ -108,6 +141,13 @@ def read_sheet(path: Path, *, skip_bad: bool = False) -> Sheet:
             unreadable += 1
     columns = list(zip(*rows, strict=False)) or [()] * len(names)
     return Sheet(str(path), dict(zip(names, columns, strict=False)), lines, unreadable)
+
+
+def _present(text: str) -> float:
+    number = _number(text)
+    if number != number:  # NaN
+        raise ValueError("no number")
+    return number
 
 
 def _number(text: str) -> float:

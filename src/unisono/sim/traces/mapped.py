@@ -22,7 +22,7 @@ from unisono.sim.trace import (
     Trace,
     make_trace,
 )
-from unisono.sim.traces.files import Sheet, bare_name, read_sheet
+from unisono.sim.traces.files import Sheet, bare_name, read_rows
 from unisono.sim.traces.gangs import split_gpus
 from unisono.sim.traces.mapping import Column
 
@@ -37,8 +37,11 @@ def read_mapped(path: Path, columns: Mapping[str, Column], *, skip_bad: bool = F
     """Read a CSV; jobs without a run time or without anything to run on are dropped and counted."""
     if "submit" not in columns:
         raise BadTrace("--map", "submit=COLUMN is missing")
-    sheet = read_sheet(path, skip_bad=skip_bad)
-    return _Reading(sheet, columns).trace(bare_name(path), skip_bad=skip_bad)
+
+    def read(sheet: Sheet) -> Trace:
+        return _Reading(sheet, columns).trace(bare_name(path), skip_bad=skip_bad)
+
+    return read_rows(path, read, skip_bad=skip_bad)
 
 
 class _Reading:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from unisono.sim.dice import dice
 from unisono.sim.errors import BadTrace
 from unisono.sim.trace import FAILED, FINISHED, UNKNOWN, Dropped, IntArray, Trace, make_trace
-from unisono.sim.traces.files import Sheet, bare_name, read_sheet
+from unisono.sim.traces.files import Sheet, bare_name, read_rows
 
 COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 DEMAND = 1.3  # of the published experiments
@@ -28,7 +28,10 @@ _PHASES = {"Succeeded": FINISHED, "Failed": FAILED}
 
 def read_openb(path: Path, *, skip_bad: bool = False) -> Trace:
     """Read a list of pods as they arrived; lists without times can only be used to fill."""
-    sheet = read_sheet(path, skip_bad=skip_bad)
+    return read_rows(path, lambda sheet: _arriving(path, sheet), skip_bad=skip_bad)
+
+
+def _arriving(path: Path, sheet: Sheet) -> Trace:
     if "creation_time" not in sheet.columns:
         raise BadTrace(str(path), "has no creation times; this list can only be replayed as fill")
     created, deleted = sheet.numbers("creation_time"), sheet.numbers("deletion_time")
@@ -47,9 +50,13 @@ def read_openb_fill(
     `demand` times the capacity (a list that wants more is cut there instead), and it is shuffled
     once more.
     """
-    sheet = read_sheet(path, skip_bad=skip_bad)
-    wanted = (sheet.numbers("num_gpu") * sheet.numbers("gpu_milli")).astype(np.int64)
-    rows = _filling(wanted, demand * gpu_milli, seed)
+    until = demand * gpu_milli
+    return read_rows(path, lambda sheet: _staying(path, sheet, until, seed), skip_bad=skip_bad)
+
+
+def _staying(path: Path, sheet: Sheet, until: float, seed: int) -> Trace:
+    wanted = sheet.whole_numbers("num_gpu") * sheet.whole_numbers("gpu_milli")
+    rows = _filling(wanted, until, seed)
     one_by_one = np.arange(len(rows), dtype=np.float64)
     dropped = Dropped(unreadable=sheet.unreadable)
     return _pods(path, sheet, rows, submit=one_by_one, run=np.inf, dropped=dropped)
@@ -75,7 +82,7 @@ def _pods(
     path: Path, sheet: Sheet, rows: Rows, *, submit: ArrayLike, run: ArrayLike, dropped: Dropped
 ) -> Trace:
     def numbers(name: str) -> IntArray:
-        return sheet.numbers(name).astype(np.int64)[rows]
+        return sheet.whole_numbers(name)[rows]
 
     def texts(name: str) -> list[str]:
         column = sheet.columns.get(name)

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from unisono.sim.errors import BadTrace
 from unisono.sim.trace import Dropped, FloatArray, Trace, make_trace
-from unisono.sim.traces.files import Sheet, bare_name, read_sheet
+from unisono.sim.traces.files import Sheet, bare_name, read_rows
 from unisono.sim.traces.gangs import split_gpus
 
 COLUMNS = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
@@ -16,7 +15,10 @@ COLUMNS = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
 
 def read_philly(path: Path, *, skip_bad: bool = False) -> Trace:
     """Read the jobs, sorted by time; each virtual cluster is a queue."""
-    sheet = read_sheet(path, skip_bad=skip_bad)
+    return read_rows(path, lambda sheet: _jobs(path, sheet), skip_bad=skip_bad)
+
+
+def _jobs(path: Path, sheet: Sheet) -> Trace:
     submit = times(sheet, "timestamp")
     run, gpus = sheet.numbers("duration"), np.nan_to_num(sheet.numbers("num_gpus"))
     no_run = ~(run > 0)
@@ -43,11 +45,12 @@ def times(sheet: Sheet, name: str) -> FloatArray:
     try:
         moments = np.array(texts, "datetime64[us]")
     except ValueError:
-        for line, text in zip(sheet.lines, texts, strict=True):
-            try:
-                np.datetime64(text, "us")
-            except ValueError as trouble:
-                where = f"{sheet.path}: line {line}"
-                raise BadTrace(where, f'{name} is "{text}", which is no time') from trouble
-        raise
+        return sheet.each(name, _moment)
     return moments.astype(np.int64) / 1e6
+
+
+def _moment(text: str) -> float:
+    try:
+        return float(np.datetime64(text, "us").astype(np.int64)) / 1e6
+    except ValueError:
+        raise ValueError("no time") from None
