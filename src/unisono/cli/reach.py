@@ -50,10 +50,15 @@ def verb_parser(
         made.add_argument(
             "-A", "--all-namespaces", action="store_true", dest="everywhere", help="all of them"
         )
-    made.add_argument("--data-dir", type=Path, metavar="DIR", help="the instance of `unisono up`")
-    made.add_argument("--kubeconfig", type=Path, metavar="FILE", help="another cluster")
-    made.add_argument("--context", default="", metavar="NAME", help="which one in the kubeconfig")
+    add_cluster_options(made)
     return made
+
+
+def add_cluster_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which cluster is meant."""
+    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="the instance of `unisono up`")
+    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="another cluster")
+    parser.add_argument("--context", default="", metavar="NAME", help="which one in the kubeconfig")
 
 
 def asked(arguments: argparse.Namespace, work: Work) -> int:

@@ -2,6 +2,8 @@
 
 replay     `sim run`: traces through the engine, under one or several policies
 compare    `sim compare`: policies of one's own, over several seeds
+what_if    `sim what-if`: what would become of a job on the running cluster
+living     the running cluster as manifests
 policies   which policies: by name, or by file
 trace      `sim trace`: what a trace holds, and traces to files
 source     options that say which trace to take
@@ -13,15 +15,16 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from unisono.cli.sim import compare, replay, show, trace
+from unisono.cli.sim import compare, replay, show, trace, what_if
 from unisono.kinds.overriding import override
 
-VERBS = (replay, compare, trace, show)
+VERBS = (replay, compare, what_if, trace, show)
 
 EPILOG = """\
 examples:
   unisono sim --trace KTH-SP2.swf.gz --policy fifo,easy,conservative --html out.html
   unisono sim compare now.yaml proposed.yaml --trace may.jsonl --nodes nodes.yaml
+  unisono sim what-if -f job.yaml
   unisono sim trace KTH-SP2.swf.gz
   unisono sim trace gpu:jobs=10000,load=0.9 --cluster 1000x{gpu=8}
   unisono sim trace jobs.csv --map submit=submit_time,run=duration,gpus=gpu_request

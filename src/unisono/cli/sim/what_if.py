@@ -1,0 +1,198 @@
+"""`unisono sim what-if`: what would become of a job on the running cluster, without sending it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from unisono.cli.reach import CLUSTER_OPTIONS, add_cluster_options, asked
+
+if TYPE_CHECKING:
+    from unisono.engine.model.names import Instant, WorkloadKey
+    from unisono.kinds.world import World
+    from unisono.kube.client import Client
+    from unisono.sim.what_if import Answer
+
+Json = dict[str, Any]
+File = tuple[str, bytes]
+
+NAME = "what-if"
+HELP = "say what would become of a job on the running cluster"
+DESCRIPTION = f"""\
+Take the cluster as it is, add a job, and say whether it would start now, on which nodes and whom it
+would displace; or what keeps it, and when it would start. Nothing is changed anywhere.
+
+Starts are drawn: every job runs for a part of its time limit, between a twentieth and all of it.
+{CLUSTER_OPTIONS}
+examples:
+  unisono sim what-if -f job.yaml
+  unisono sim what-if -f job.yaml --on cluster.yaml --policy backfill.yaml -o json
+
+Exit code 0: it starts, now or later; 2: never on this cluster (or the manifest is wrong)."""
+# So long one draws at most; who asks wants an answer.
+BUDGET_S = 10.0
+NEVER = 2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the arguments."""
+    parser.add_argument(
+        "-f",
+        "--filename",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        required=True,
+        help="the job: files, folders, or - for stdin",
+    )
+    parser.add_argument(
+        "--on",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="manifests of a cluster instead of the running one",
+    )
+    parser.add_argument("--policy", metavar="FILE", help="a policy instead of the cluster's own")
+    parser.add_argument(
+        "--samples", type=int, default=20, metavar="N", help="courses of things (default: 20)"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of what is drawn (default: 1)")
+    parser.add_argument("--now", metavar="TIME", help="with --on: as of this instant")
+    parser.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text")
+    add_cluster_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the answer."""
+    if not arguments.on:
+        return asked(arguments, _living)
+    from unisono.cli import clock
+    from unisono.cli.decide import instant
+
+    now = clock.now() if arguments.now is None else instant(arguments.now)
+    return _answer(arguments, [file for name in arguments.on for file in _files(name)], now)
+
+
+async def _living(client: Client, arguments: argparse.Namespace) -> int:
+    from unisono.cli import clock
+    from unisono.cli.sim.living import living_files
+
+    files = await living_files(client, with_policy=arguments.policy is None)
+    return _answer(arguments, files, clock.now())
+
+
+def _files(name: str) -> list[File]:
+    from unisono.cli.files import files_of
+
+    return files_of(name)
+
+
+def _answer(arguments: argparse.Namespace, cluster: list[File], now: Instant) -> int:
+    from unisono.cli.clock import RealClock
+    from unisono.engine.model.errors import InvalidManifest
+    from unisono.sim.what_if import what_if
+
+    if arguments.samples < 1:
+        raise InvalidManifest("--samples", "must be at least 1")
+    given = [file for name in arguments.filename for file in _files(name)]
+    policy = _files(arguments.policy) if arguments.policy else []
+    world, keys = _with_job([*cluster, *policy], given, now)
+    clock = RealClock()
+    until = clock.monotonic() + BUDGET_S
+    answers = [
+        what_if(
+            world.snapshot,
+            key,
+            samples=arguments.samples,
+            seed=arguments.seed,
+            go_on=lambda: clock.monotonic() < until,
+        )
+        for key in keys
+    ]
+    _print(answers, arguments.output, now)
+    return NEVER if any(answer.verdict == "never" for answer in answers) else 0
+
+
+def _with_job(
+    cluster: list[File], given: list[File], now: Instant
+) -> tuple[World, list[WorkloadKey]]:
+    """Return the cluster with the jobs on it, and which of those who wait they are."""
+    from unisono.engine.model.errors import InvalidManifest
+    from unisono.kinds.world import read_world
+
+    before = read_world(cluster, now=now)
+    there = {one.key for one in before.snapshot.waiting}
+    there |= {holding.workload.key for holding in before.snapshot.holdings}
+    world = read_world([*cluster, *given], now=now)
+    names = {name for name, _ in given}
+    problems = [problem for problem in world.problems if problem.file in names]
+    if problems:  # what others wrote on the cluster is not for this one to mend
+        raise InvalidManifest("", "\n".join(problem.line() for problem in problems))
+    for warning in world.warnings:
+        if warning.file in names:
+            print(f"unisono: warning: {warning.line()}", file=sys.stderr)
+    keys = [one.key for one in world.snapshot.waiting if one.key not in there]
+    if not keys:
+        raise InvalidManifest("-f", f"{', '.join(sorted(names))}: no job there that would wait")
+    return world, keys
+
+
+def _print(answers: list[Answer], form: str, now: Instant) -> None:
+    from unisono.cli.objects import dump
+
+    if form == "text":
+        print("\n\n".join(text(answer, now) for answer in answers))
+        return
+    told = [as_json(answer) for answer in answers]
+    whole: Any = told[0] if len(told) == 1 else told
+    sys.stdout.write(dump(whole, form))
+
+
+def as_json(answer: Answer) -> Json:
+    """Return an answer for programs."""
+    import msgspec
+
+    from unisono.engine.explain import at
+
+    made: Json = msgspec.to_builtins(answer)
+    for key in ("startP50", "startP95"):
+        made[key] = at(made[key]) if made[key] is not None else None
+    return made
+
+
+def text(answer: Answer, now: Instant) -> str:
+    """Return an answer for people.
+
+    >>> from unisono.sim.what_if import Answer
+    >>> print(text(Answer(workload="ml/a", verdict="now", nodes={"n1": 2}), 0))
+    ml/a would start now
+      on      n1 (2 pods)
+    """
+    from unisono.engine.explain import at, lasting
+
+    if answer.verdict == "now":
+        lines = [f"{answer.workload} would start now"]
+        if answer.nodes:
+            each = (f"{node} ({pods} pod{'s'[: pods != 1]})" for node, pods in answer.nodes.items())
+            lines.append("  on      " + ", ".join(each))
+    elif answer.verdict == "never":
+        assert answer.constraint is not None, "there is a reason"
+        lines = [f"{answer.workload} would never start with this cluster, even if it were empty"]
+    else:
+        lines = [f"{answer.workload} would wait"]
+    if answer.constraint is not None:
+        lines.append(f"  why     {answer.constraint.message}")
+    if answer.preempts:
+        lines.append("  evicts  " + ", ".join(answer.preempts))
+    if answer.verdict == "later":
+        lines.append(f"  drawn   {answer.samples} courses of things, it starts in {answer.started}")
+        for label, start in (("half", answer.start_p50), ("95 %", answer.start_p95)):
+            when = (
+                "not within 60 days"
+                if start is None
+                else f"{at(start)} (in {lasting(start - now)})"
+            )
+            lines.append(f"  {label:8}{when}")
+    return "\n".join(lines)
