@@ -95,6 +95,24 @@ def test_what_waits_for_quota_stands_in_line() -> None:
     play(story)
 
 
+def test_who_is_held_stands_in_no_line() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), *queue(gpus=8), job("first", pods=1))
+        await world.settle()
+        held = job("held", pods=1)
+        held["metadata"]["annotations"] = {"unisono.dev/hold": "admin"}
+        await world.create(held)
+        await world.settle()
+        await world.create(job("next", pods=1))
+        await world.settle()
+        found, words = await why(world, "held")
+        assert "position" not in found
+        assert "JobHeldAdmin: an administrator holds it back" in words
+        assert (await why(world, "next"))[0]["position"] == {"place": 1, "of": 1}
+
+    play(story)
+
+
 def test_what_runs_says_where_and_a_pod_leads_to_its_job() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1"), node("n2"), *queue(), job("train", seconds=500))

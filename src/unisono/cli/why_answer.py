@@ -68,7 +68,8 @@ def _of_workload(found: Found, workload: Json) -> Json:
     facts = made.get("facts") or []
     made["limit"] = limit_of(workload, facts, found.local_queue, found.cluster_queue)
     if state == "waiting":
-        made["position"] = _position(found, workload)
+        if not _is_aside(workload):
+            made["position"] = _position(found, workload)
         made["estimate"] = start_of(facts)
     elif state == "repairing":
         made |= _repair(workload)
@@ -124,7 +125,7 @@ def _reasons(workload: Json) -> Json:
 
 
 def _position(found: Found, workload: Json) -> Json:
-    order = in_line(found.rivals) or [workload]
+    order = [one for one in in_line(found.rivals) if not _is_aside(one)] or [workload]
     uids = [one["metadata"]["uid"] for one in order]
     own = workload["metadata"]["uid"]
     place = uids.index(own) if own in uids else len(uids)
@@ -133,6 +134,12 @@ def _position(found: Found, workload: Json) -> Json:
     if ahead is not None:
         made["behind"] = f"{ahead['namespace']}/{ahead['name']}"
     return made
+
+
+def _is_aside(workload: Json) -> bool:
+    """Say whether a workload that waits stands in no line: it is held, or not to begin yet."""
+    explained = condition(workload, EXPLANATION)
+    return explained is not None and explained["reason"].lower() == "hold"
 
 
 def _places(admission: Json) -> Iterator[Json]:
