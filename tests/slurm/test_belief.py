@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
-from unisono.slurm.belief import Held, jobs_of, nodes_of
+import pytest
+
+from unisono.kinds.overriding import override
+from unisono.slurm.belief import Held, jobs_of, nodes_of, read_jobs
 from unisono.slurm.bridge.gang import Each, each_node, pin_of
+from unisono.slurm.programs import Programs, SlurmSilent
 
 DATA = Path(__file__).parent / "data"
 JOBS = jobs_of(json.loads((DATA / "squeue-22.05.json").read_text()))
@@ -77,3 +82,13 @@ def test_newer_versions_wrap_numbers_and_list_states() -> None:
     starting = jobs_of({"jobs": [{**wrapped, "job_state": ["RUNNING", "CONFIGURING"]}]})["7"]
     assert starting.state == "CONFIGURING"
     assert nodes_of({"nodes": [{"name": "n", "state": ["IDLE", "DRAIN"]}]})["n"].is_drained
+
+
+def test_an_answer_with_errors_is_no_empty_queue() -> None:
+    class Dead(Programs):
+        @override
+        async def __call__(self, program: str, *arguments: str, stdin: str = "") -> str:
+            return '{"jobs": [], "nodes": [], "errors": [{"error": "Unable to contact"}]}'
+
+    with pytest.raises(SlurmSilent, match="Unable to contact"):
+        asyncio.run(read_jobs(Dead()))

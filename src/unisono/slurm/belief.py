@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from unisono.slurm.host_list import expand
-from unisono.slurm.programs import Programs
+from unisono.slurm.programs import Programs, SlurmSilent
 
 Json = Mapping[str, Any]
 
@@ -145,15 +145,29 @@ class Belief(msgspec.Struct, frozen=True):
 
 async def read_jobs(programs: Programs) -> dict[str, SlurmJob]:
     """Ask for every job that Slurm still knows."""
-    return jobs_of(json.loads(await programs("squeue", "--json", "--all")))
+    return jobs_of(_answered(await programs("squeue", "--json", "--all")))
 
 
 async def read_nodes(programs: Programs) -> dict[str, SlurmNode]:
     """Ask for every node; since 23.02 scontrol has them, before that sinfo."""
     version = re.search(r"(\d+)\.(\d+)", await programs("sinfo", "--version"))
     if version is not None and int(version[1]) < 23:
-        return nodes_of(json.loads(await programs("sinfo", "--json", "--all")))
-    return nodes_of(json.loads(await programs("scontrol", "show", "nodes", "--json")))
+        return nodes_of(_answered(await programs("sinfo", "--json", "--all")))
+    return nodes_of(_answered(await programs("scontrol", "show", "nodes", "--json")))
+
+
+def _answered(printed: str) -> Json:
+    """Read an answer; asked with --json, programs end well even if nobody answered them.
+
+    An empty list that came with an error must never pass for an empty queue.
+    """
+    try:
+        answer: Json = json.loads(printed)
+    except ValueError as error:
+        raise SlurmSilent(f"what Slurm printed is no JSON: {error}") from error
+    if answer.get("errors"):
+        raise SlurmSilent(f"Slurm answered with errors: {json.dumps(answer['errors'])}")
+    return answer
 
 
 async def read_config(programs: Programs) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -9,11 +10,11 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.real.slurm.daemons import (
     Shape,
@@ -25,9 +26,22 @@ from tests.real.slurm.daemons import (
     write_configuration,
 )
 from tests.real.slurm.packages import find
+from unisono.cli.clock import RealClock
+from unisono.cli.ids import chance, new_uid
+from unisono.control import names
+from unisono.kube.client import Client
+from unisono.kube.config import find_access
+from unisono.kube.connect import connected
 
 _SECONDS = 60.0
+_KINDS = {
+    "pods": names.POD,
+    "jobs": names.JOB,
+    "workloads": names.WORKLOAD,
+    "nodes": names.NODE,
+}
 Json = dict[str, Any]
+T = TypeVar("T")
 
 
 @dataclass
@@ -60,38 +74,51 @@ class Both:
         """Run `unisono slurm VERB` on these two."""
         return self.unisono("slurm", verb, *self._sides(), *flags)
 
+    def asked(self, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+        """Do something with a client of the cluster."""
+
+        async def main() -> T:
+            access = find_access(path=self.data / "kubeconfig")
+            async with connected(access, clock=RealClock(), chance=chance(), ids=new_uid) as client:
+                return await work(client)
+
+        return asyncio.run(main())
+
     def objects(self, kind: str) -> list[Json]:
-        """Return objects of a kind."""
-        answer = self.unisono("get", kind, "-A", "-o", "json", "--data-dir", str(self.data))
-        assert answer.returncode == 0, answer.stderr
-        return list(json.loads(answer.stdout)["items"])
+        """Return objects of a kind, in all namespaces."""
+
+        async def work(client: Client) -> list[Json]:
+            return (await client.list(_KINDS[kind])).items
+
+        return self.asked(work)
 
     def apply(self, *objects: Json) -> None:
         """Make objects."""
-        done = subprocess.run(
-            [sys.executable, "-m", "unisono", "apply", "--data-dir", str(self.data), "-f", "-"],
-            env=self._environment(),
-            input="\n---\n".join(json.dumps(one) for one in objects),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
 
-    def delete(self, *what: str) -> None:
-        """Delete objects."""
-        done = self.unisono("delete", *what, "--data-dir", str(self.data))
-        assert done.returncode == 0, done.stderr
+        async def work(client: Client) -> None:
+            for one in objects:
+                await client.apply(one)
 
-    def kubectl(self, *command: str) -> str:
-        """Run kubectl."""
-        config = f"--kubeconfig={self.data / 'kubeconfig'}"
-        done = subprocess.run(
-            ["kubectl", config, *command], capture_output=True, text=True, timeout=60, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        self.asked(work)
+
+    def delete(self, kind: str, name: str, namespace: str = "default") -> None:
+        """Delete an object."""
+
+        async def work(client: Client) -> None:
+            await client.delete(_KINDS[kind], name, namespace)
+
+        self.asked(work)
+
+    def patch(
+        self, kind: str, name: str, namespace: str, changes: Json, status: bool = False
+    ) -> None:
+        """Change an object."""
+
+        async def work(client: Client) -> None:
+            part = "status" if status else ""
+            await client.patch(_KINDS[kind], name, namespace, changes, subresource=part)
+
+        self.asked(work)
 
     def pods(self, job: int | str) -> dict[str, str]:
         """Return the nodes of a job's pods that stay, by pod."""

@@ -59,6 +59,7 @@ SelectTypeParameters=CR_Core_Memory
 DefMemPerCPU=1024
 GresTypes=gpu
 MinJobAge=3600
+KillWait=2
 SlurmctldTimeout=10
 SlurmdTimeout=20
 """

@@ -11,6 +11,7 @@ from tests.slurm.bridge.worlds import belief, gang, job, pods, truth
 from unisono.slurm.belief import SlurmJob
 from unisono.slurm.bridge import actions
 from unisono.slurm.bridge.decide import Patience, Terms, decide
+from unisono.slurm.bridge.nodes import avoided
 from unisono.slurm.bridge.truth import Gang
 
 NOW = 1_000_000.0
@@ -48,7 +49,7 @@ def test_two_pods_on_one_node_are_no_gang_of_two_nodes() -> None:
     [
         {"comment": "unisono:hold"},
         {"comment": "somebody else's"},
-        {"dependency": "afterok:7(unfulfilled)"},
+        {"dependency": "afterok:1(unfulfilled)"},  # itself: it is not over
         {"eligible": NOW + 60},
         {"reason": "Cleaning"},
     ],
@@ -157,7 +158,18 @@ def test_a_deleted_gang_cancels_its_job_and_goes_when_that_is_over() -> None:
     assert [type(one) for one in decided(runs, deleted)] == [actions.Cancel]
     over = msgspec.structs.replace(runs, state="CANCELLED", held=())
     assert [type(one) for one in decided(over, deleted)] == [actions.DropGang]
-    assert [type(one) for one in decided(None, deleted)] == [actions.DropGang]
+
+
+def test_a_job_that_slurm_does_not_list_is_given_up_only_after_a_while() -> None:
+    runs = job(on=("n1",))
+    there, patience = gang(runs, "n1"), Patience()
+    forgotten = belief()
+    assert list(decide(forgotten, truth(there), Terms(), patience, NOW)) == []
+    assert list(decide(forgotten, truth(there), Terms(), patience, NOW + 9)) == []
+    assert list(decide(belief(runs), truth(there), Terms(), patience, NOW + 10)) == []
+    assert list(decide(forgotten, truth(there), Terms(), patience, NOW + 11)) == []
+    (gone,) = decide(forgotten, truth(there), Terms(), patience, NOW + 21)
+    assert isinstance(gone, actions.DropGang)
 
 
 def test_a_pod_that_was_told_to_leave_stays_until_slurm_has_left() -> None:
@@ -184,3 +196,17 @@ def test_of_an_array_only_as_many_tasks_ask_as_may_run() -> None:
 def test_a_job_that_asks_for_something_else_gets_a_new_gang() -> None:
     small, large = job(nodes=1), job(nodes=2, cpus=2)
     assert [type(one) for one in decided(large, gang(small, "n1"))] == [actions.DropGang]
+
+
+def test_a_gang_on_a_node_that_slurm_does_not_use_moves() -> None:
+    drained = belief(
+        released := job(comment="unisono:pinned", priority=7, required=("n1",)),
+        states=frozenset(("DOWN",)),
+        reason="fan",
+    )
+    on_it = gang(released, "n1", released_at=NOW)
+    held, parked = decide(drained, truth(on_it), Terms(), Patience(), NOW)
+    assert isinstance(held, actions.HoldBack)
+    assert isinstance(parked, actions.Park)
+    assert "n1 (fan)" in held.why
+    assert list(avoided(drained, truth())) == [actions.Avoid("n1", True), actions.Avoid("n2", True)]

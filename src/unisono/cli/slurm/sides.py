@@ -61,8 +61,7 @@ async def both(
     """Look at both sides, once."""
     from unisono.kube.mapping import POD
     from unisono.slurm.belief import Belief, read_jobs, read_nodes
-    from unisono.slurm.bridge.apply import JOB, WORKLOAD
-    from unisono.slurm.bridge.daemon import NODE
+    from unisono.slurm.bridge.apply import JOB, NODE, WORKLOAD
     from unisono.slurm.bridge.truth import truth_of
 
     settings = await settings_of(arguments, programs)

@@ -98,6 +98,13 @@ class Resume(msgspec.Struct, frozen=True):
     node: str
 
 
+class Avoid(msgspec.Struct, frozen=True):
+    """Say on a node of Kubernetes whether Slurm would start anything there now."""
+
+    node: str  # as Kubernetes calls it
+    is_away: bool
+
+
 class Label(msgspec.Struct, frozen=True):
     """Set the features of a node, the available and the active ones together."""
 
@@ -132,6 +139,7 @@ Action = (
     | FreePod
     | Drain
     | Resume
+    | Avoid
     | Label
     | Occupy
     | Vacate

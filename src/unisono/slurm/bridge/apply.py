@@ -23,6 +23,7 @@ from unisono.slurm.programs import Programs
 Json = dict[str, Any]
 
 JOB = Kind("batch/v1", "Job")
+NODE = Kind("v1", "Node")
 WORKLOAD = Kind("kueue.x-k8s.io/v1beta2", "Workload")
 LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue")
 
@@ -83,6 +84,10 @@ class Hands:
                 )
             case actions.Resume(node):
                 await self._slurm("scontrol", "update", f"NodeName={node}", "State=RESUME")
+            case actions.Avoid(node, is_away):
+                labels = {gang.AWAY: "true" if is_away else None}
+                changes = {"metadata": {"labels": labels}}
+                self._saw(await self._client.patch(NODE, node, "", changes))
             case actions.Label(node, features):
                 listed = ",".join(features)
                 both = (f"AvailableFeatures={listed}", f"ActiveFeatures={listed}")
@@ -125,7 +130,10 @@ class Hands:
             await self._slurm("scancel", job.key)
 
     async def _occupy(self, node: str, gpus: int) -> None:
-        """Submit a job that stands for pods of others; the gate lets it through by its name."""
+        """Submit a job that stands for pods of others; the gate lets it through by its name.
+
+        Its time limit is the partition's: when that is over, the next look makes another one.
+        """
         said = await self._slurm(
             "sbatch",
             "--parsable",
@@ -135,7 +143,6 @@ class Hands:
             "--ntasks=1",
             "--mem=1",
             f"--gres=gpu:{gpus}",
-            "--time=UNLIMITED",
             "--no-requeue",
             "--output=/dev/null",
             stdin="#!/bin/sh\nexec sleep infinity\n",

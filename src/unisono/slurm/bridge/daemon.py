@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
+
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock, guarded
 from unisono.kube.form import Dicts
@@ -28,20 +30,18 @@ from unisono.kube.mapping import POD, Kind
 from unisono.kube.trouble import AlreadyExists, KubeTrouble
 from unisono.slurm.belief import Belief, SlurmJob, read_jobs, read_nodes
 from unisono.slurm.bridge import actions
-from unisono.slurm.bridge.apply import JOB, WORKLOAD, Hands
+from unisono.slurm.bridge.apply import JOB, NODE, WORKLOAD, Hands
 from unisono.slurm.bridge.decide import Patience, Terms, decide
 from unisono.slurm.bridge.gang import Settings
 from unisono.slurm.bridge.hooks import Answer, CannotListen, Question, listening
 from unisono.slurm.bridge.marks import PLACEHOLDER, read_mark
 from unisono.slurm.bridge.mismatch import SORTS, mismatches
-from unisono.slurm.bridge.nodes import PLACEHOLDER_NAME, sync
+from unisono.slurm.bridge.nodes import PLACEHOLDER_NAME, avoided, sync
 from unisono.slurm.bridge.requests import taken
 from unisono.slurm.bridge.truth import Gang, Truth, truth_of
 from unisono.slurm.host_list import expand
 from unisono.slurm.programs import Programs, SlurmRefused, SlurmSilent
 
-NODE = Kind("v1", "Node")
-NAMESPACE = Kind("v1", "Namespace")
 # Nodes change more slowly than jobs.
 _NODES_EVERY_S = 2.0
 _MISMATCHES_EVERY_S = 10.0
@@ -182,17 +182,31 @@ class Bridge:
                 if told > _MOST_TOLD:
                     continue
             await self._act(action, belief)
+        await self._sync(belief, truth)
+        self._count(belief, truth, now)
+        self._looked.set()
+        self._looked = asyncio.Event()
+
+    async def _sync(self, belief: Belief, truth: Truth) -> None:
+        """Keep nodes in step; what is to be done is decided anew on what Slurm says at that moment.
+
+        Else a drain that an administrator made a second ago would be taken for ours.
+        """
+        if any(self._for_nodes(belief, truth)):
+            self._nodes_read = float("-inf")
+            belief = msgspec.structs.replace(belief, nodes=await read_nodes(self._slurm))
+            for action in [*self._for_nodes(belief, truth)]:
+                await self._act(action, belief)
+
+    def _for_nodes(self, belief: Belief, truth: Truth) -> Iterator[actions.Action]:
+        yield from avoided(belief, truth)
         if self._choices.syncs_nodes:
-            for action in sync(
+            yield from sync(
                 belief,
                 truth,
                 has_features=self._choices.has_features,
                 has_placeholders=self._choices.has_placeholders,
-            ):
-                await self._act(action, belief)
-        self._count(belief, truth, now)
-        self._looked.set()
-        self._looked = asyncio.Event()
+            )
 
     async def _read(self) -> Belief:
         now = self._clock.monotonic()

@@ -40,6 +40,7 @@ from unisono.slurm.bridge.actions import (
     Tell,
     Unpark,
 )
+from unisono.slurm.bridge.dependencies import is_satisfied
 from unisono.slurm.bridge.gang import shape_of, wanted_of
 from unisono.slurm.bridge.marks import GATE, HOLD, PINNED, PLACEHOLDER, Mark, read_mark
 from unisono.slurm.bridge.truth import Gang, Truth
@@ -56,6 +57,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     start_s: float = 60.0  # a job that was released must have nodes by then
     first_retry_s: float = 5.0
     longest_retry_s: float = 300.0
+    forget_s: float = 10.0  # a job that Slurm does not list for so long is gone
     tasks_ahead: int = 16  # tasks of one array that ask for a reservation at a time
 
 
@@ -92,20 +94,22 @@ def decide(
     belief: Belief, truth: Truth, terms: Terms, patience: Patience, now: float
 ) -> Iterator[Action]:
     """Yield what is to be done now, jobs in the order in which Slurm lists them."""
-    patience.keep(belief.jobs)
+    patience.keep({*belief.jobs, *truth.gangs})
     for job in _in_turn(belief, truth, terms):
         gang = truth.gangs.get(job.key)
         mark = read_mark(job.comment)
         if mark.stand == PLACEHOLDER:
             continue
+        if not job.is_holding:
+            patience.forget(job.key)
         if job.state == PENDING:
-            yield from _pending(job, gang, mark, terms, now)
+            yield from _pending(job, gang, mark, belief, terms, now)
         elif job.is_holding:
             yield from _holding(job, gang, mark, terms, patience, now)
         elif gang is not None:
             yield DropGang(gang, f"its job is over ({job.state})")
     for key, gang in truth.gangs.items():
-        if key not in belief.jobs:
+        if key not in belief.jobs and patience.waited(key, now) >= terms.forget_s:
             yield DropGang(gang, "Slurm does not know its job")
     yield from _free(belief, truth)
 
@@ -130,28 +134,30 @@ def _in_turn(belief: Belief, truth: Truth, terms: Terms) -> Iterator[SlurmJob]:
 
 
 def _pending(
-    job: SlurmJob, gang: Gang | None, mark: Mark, terms: Terms, now: float
+    job: SlurmJob, gang: Gang | None, mark: Mark, belief: Belief, terms: Terms, now: float
 ) -> Iterator[Action]:
     if job.reason == _CLEANING:
         return
     if job.is_held:
         if mark.stand in (GATE, PINNED):
-            yield from _gated(job, gang, mark, now)
+            may_begin = job.eligible <= now or job.restarts > 0
+            if may_begin and is_satisfied(job, belief.jobs, now):
+                yield from _gated(job, gang, mark, belief, terms, now)
+            elif gang is not None:
+                yield DropGang(gang, "its job may not begin yet")
         elif gang is not None:
             yield DropGang(gang, "its job is held by its user or an administrator")
     elif mark.stand == PINNED:
-        yield from _released(job, gang, terms, now)
+        yield from _released(job, gang, belief, terms, now)
     elif mark.stand in (GATE, HOLD):
         # It was refused by the prolog, or got past the gate (job_submit.lua was away).
         yield HoldBack(job, mark.text or "it was released without a reservation")
 
 
-def _gated(job: SlurmJob, gang: Gang | None, mark: Mark, now: float) -> Iterator[Action]:
+def _gated(
+    job: SlurmJob, gang: Gang | None, mark: Mark, belief: Belief, terms: Terms, now: float
+) -> Iterator[Action]:
     """Get a reservation for a job that waits at the gate, and start it once there is one."""
-    if job.dependency or (job.eligible > now and job.restarts == 0):
-        if gang is not None:
-            yield DropGang(gang, "its job may not begin yet")
-        return
     wanted = len(wanted_of(job))
     if gang is None and 0 < wanted < job.nodes:
         why = f"it names {wanted} of its {job.nodes} nodes; name all of them or none"
@@ -167,12 +173,28 @@ def _gated(job: SlurmJob, gang: Gang | None, mark: Mark, now: float) -> Iterator
         if now >= gang.retry_at:
             yield Unpark(gang)
     elif gang.is_whole:
-        yield Start(job, gang)
+        if away := _away(gang, belief):
+            yield Park(gang, now + retry_after(gang.tries, terms), away)
+        else:
+            yield Start(job, gang)
     elif gang.why and gang.why != mark.text:
         yield Tell(job, gang.why)
 
 
-def _released(job: SlurmJob, gang: Gang | None, terms: Terms, now: float) -> Iterator[Action]:
+def _away(gang: Gang, belief: Belief) -> str:
+    """Name a node of a gang on which Slurm would start nothing."""
+    for name in gang.nodes:
+        node = belief.nodes.get(name)
+        if node is not None and not node.takes_jobs:
+            return f"Slurm would start nothing on {name}" + (
+                f" ({node.reason})" if node.reason else ""
+            )
+    return ""
+
+
+def _released(
+    job: SlurmJob, gang: Gang | None, belief: Belief, terms: Terms, now: float
+) -> Iterator[Action]:
     """Watch over a job that Slurm was told to start."""
     if gang is None:
         yield HoldBack(job, "its reservation is gone")
@@ -182,6 +204,9 @@ def _released(job: SlurmJob, gang: Gang | None, terms: Terms, now: float) -> Ite
         yield HoldBack(job, "its reservation is not whole any more")
     elif set(job.required) != set(gang.nodes):
         yield HoldBack(job, "its reservation has moved to other nodes")
+    elif away := _away(gang, belief):
+        yield HoldBack(job, away)
+        yield Park(gang, now + retry_after(gang.tries, terms), away)
     elif job.reason == _BEGIN_TIME and job.restarts:
         yield StartNow(job)
     elif now - max(gang.released_at, job.submitted) > terms.start_s:  # a requeue submits it anew
@@ -239,10 +264,16 @@ def _unreserved(job: SlurmJob, gang: Gang) -> str:
 
 
 def _free(belief: Belief, truth: Truth) -> Iterator[Action]:
-    """Let pods go whose node Slurm has left; until then they keep others away from it."""
+    """Let pods go whose node Slurm has left; until then they keep others away from it.
+
+    Pods of a gang that was lost make room for the one that was made in its place.
+    """
     for pod in truth.pods:
-        if pod.is_bridged and pod.leaves:
-            job = belief.jobs.get(pod.job)
-            is_there = job is not None and (job.is_holding or job.reason == _CLEANING)
-            if not (is_there and job is not None and (pod.node in job.on or not job.on)):
-                yield FreePod(pod)
+        if not (pod.is_bridged and pod.leaves):
+            continue
+        job, gang = belief.jobs.get(pod.job), truth.gangs.get(pod.job)
+        is_there = job is not None and (job.is_holding or job.reason == _CLEANING)
+        is_on_it = job is not None and (pod.node in job.on or not job.on)
+        is_replaced = gang is not None and gang.uid != pod.owner
+        if is_replaced or not (is_there and is_on_it):
+            yield FreePod(pod)

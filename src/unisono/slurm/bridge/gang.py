@@ -26,6 +26,7 @@ TRIES = f"{PREFIX}bridged-tries"  # annotation: how often it was taken back
 RETRY_AT = f"{PREFIX}bridged-retry-at"  # annotation: not before this second
 RELEASED_AT = f"{PREFIX}bridged-released-at"  # annotation: when Slurm was told to start it
 SLURM_NODE = f"{PREFIX}slurm-node"  # label of a Kubernetes node that Slurm calls otherwise
+AWAY = f"{PREFIX}slurm-away"  # label of a node on which Slurm would start nothing
 FINALIZER = f"{PREFIX}bridged"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 UNLIMITED = "unisono.dev-unlimited"
@@ -219,18 +220,17 @@ def _affinity(
     fits = {name for name, one in nodes.items() if _may_hold(job, one)}
     if names:
         fits &= names
-    rules: Json = {}
+    chosen: list[Json] = [{"key": AWAY, "operator": "DoesNotExist"}]
     if names or fits != set(nodes):
         is_short = names or len(fits) <= len(nodes) - len(fits)
         listed = fits if is_short else set(nodes) - fits
         # Nothing is called `none`: a job for which no node is left waits, and says why.
         values = sorted(hosts.get(name, name) for name in listed) or ["none"]
         operator = "In" if is_short else "NotIn"
-        chosen = {"key": HOSTNAME, "operator": operator, "values": values}
-        terms = [{"matchExpressions": [chosen]}]
-        rules["nodeAffinity"] = {
-            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}
-        }
+        chosen.append({"key": HOSTNAME, "operator": operator, "values": values})
+    terms = [{"matchExpressions": chosen if only is None else chosen[1:]}]
+    required = {"nodeSelectorTerms": terms}
+    rules: Json = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
     if job.nodes > 1:
         own = {"matchLabels": {JOB: job.key}}
         rules["podAntiAffinity"] = {
@@ -242,12 +242,11 @@ def _affinity(
 
 
 def _may_hold(job: SlurmJob, node: SlurmNode) -> bool:
-    """Say whether Slurm would ever put this job on a node, as things are."""
+    """Say whether Slurm would ever put this job on a node."""
     features = set(node.features)
     asks = [word for word in job.features.split("&") if word.isidentifier()]
     return (
-        node.takes_jobs
-        and _is_in(job, node)
+        _is_in(job, node)
         and node.name not in job.excluded
         and (not job.gpu_type or job.gpu_type in node.gpu_types)
         and ("|" in job.features or features.issuperset(asks))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unisono.slurm.belief import Belief, SlurmJob, SlurmNode
-from unisono.slurm.bridge.actions import Action, Drain, Label, Occupy, Resume, Vacate
+from unisono.slurm.bridge.actions import Action, Avoid, Drain, Label, Occupy, Resume, Vacate
 from unisono.slurm.bridge.marks import PLACEHOLDER, read_mark
 from unisono.slurm.bridge.truth import KubeNode, Truth
 
@@ -31,6 +31,18 @@ def sync(
                 yield Label(name, wanted)
     if has_placeholders:
         yield from _placeholders(belief, truth)
+
+
+def avoided(belief: Belief, truth: Truth) -> Iterator[Action]:
+    """Yield what keeps gangs away from nodes on which Slurm would start nothing.
+
+    A label, because it may change while a gang waits; without it a gang would be given a node that
+    is down or drained in Slurm again and again.
+    """
+    for name, node in sorted(belief.nodes.items()):
+        real = truth.nodes.get(name)
+        if real is not None and real.is_away == node.takes_jobs:
+            yield Avoid(real.name, not node.takes_jobs)
 
 
 def state_of(node: SlurmNode, real: KubeNode | None) -> Iterator[Action]:

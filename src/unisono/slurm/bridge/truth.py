@@ -76,6 +76,7 @@ class KubeNode(msgspec.Struct, frozen=True, kw_only=True):
     host: str = ""  # its label kubernetes.io/hostname
     is_ready: bool = True
     is_cordoned: bool = False
+    is_away: bool = False  # we labelled it: Slurm would start nothing there
     cpu_milli: int = 0
     memory_mib: int = 0
     gpus: int = 0
@@ -171,6 +172,7 @@ def _node(node: Json, pods: Iterable[Pod], gpu: str) -> KubeNode:
         slurm=_slurm_name(metadata),
         host=labels.get(words.HOSTNAME) or metadata["name"],
         is_ready=conditions.get("Ready", "True") == "True",
+        is_away=words.AWAY in labels,
         is_cordoned=bool((node.get("spec") or {}).get("unschedulable")),
         cpu_milli=_amount(room.get("cpu"), 1000),
         memory_mib=_amount(room.get("memory"), 1) // _MIB,
