@@ -192,15 +192,23 @@ def both(
     mode: str = "",
     lines: Sequence[str] = (),
     flags: Sequence[str] = (),
-    policy: str = "",
+    prolog: str = "",
 ) -> Iterator[Both]:
-    """Run a Slurm and an embedded cluster with the same nodes; with a mode also a bridge."""
+    """Run a Slurm and an embedded cluster with the same nodes; with a mode also a bridge.
+
+    `prolog` is the text of a PrologSlurmctld of somebody else's.
+    """
     find()
     with directory_for() as directory:
         slurm = Slurm(directory, shape)
         sides = Both(slurm, directory / "cluster", directory / "bridge.log")
         try:
             start_munge(slurm)
+            if prolog:
+                script = directory / "prolog"
+                script.write_text(prolog.format(directory=directory))
+                script.chmod(0o755)
+                lines = (*lines, f"PrologSlurmctld={script}")
             write_configuration(slurm, lines)
             if mode:
                 installed = sides.unisono(
@@ -208,7 +216,7 @@ def both(
                     *("--socket", str(sides.socket)),
                 )
                 assert installed.returncode == 0, installed.stdout + installed.stderr
-            with _cluster(sides, shape, policy):
+            with _cluster(sides, shape):
                 start_daemons(slurm)
                 if mode:
                     sides.start_bridge(*flags)
@@ -219,7 +227,7 @@ def both(
 
 
 @contextmanager
-def _cluster(sides: Both, shape: Shape, policy: str) -> Iterator[None]:
+def _cluster(sides: Both, shape: Shape) -> Iterator[None]:
     sides.data.mkdir(mode=0o700)
     name = shape.prefix.rstrip("-")
     room = f"gpu={shape.gpus},cpu={shape.cpus},memory={shape.memory_mib}Mi,name={name}"
@@ -227,9 +235,6 @@ def _cluster(sides: Both, shape: Shape, policy: str) -> Iterator[None]:
         *(sys.executable, "-m", "unisono", "up", "--data-dir", str(sides.data)),
         *("--nodes", f"{shape.nodes}x{{{room}}}"),
     ]
-    if policy:
-        (sides.data / "policy.yaml").write_text(policy)
-        command += ["--policy", str(sides.data / "policy.yaml")]
     with (sides.slurm.directory / "up.log").open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out, env=sides._environment())
     try:
