@@ -67,11 +67,17 @@ def fragmentation(
     """
     idle = gpu_free.sum(axis=1)
     found = np.zeros(len(idle))
+    by_size = {size: _devices(gpu_free, size) for size in {shape.gpu_milli for shape in shapes}}
     for shape in shapes:
-        usable = gpu_free >= max(shape.gpu_milli, 1)
-        fits = (usable.sum(axis=1) >= shape.gpus) & (cpu_free >= shape.cpu) & (shape.gpus > 0)
+        devices, too_small = by_size[shape.gpu_milli]
+        fits = (devices >= shape.gpus) & (cpu_free >= shape.cpu) & (shape.gpus > 0)
         if shape.models:
             fits &= np.isin(np.asarray(models, np.str_), shape.models)
-        too_small = np.where(usable, 0, gpu_free).sum(axis=1)
         found += shape.weight * np.where(fits, too_small, idle)
     return found
+
+
+def _devices(gpu_free: IntArray, size: int) -> tuple[IntArray, IntArray]:
+    """Return how many devices of each node are large enough, and what is idle on the others."""
+    usable = gpu_free >= max(size, 1)
+    return usable.sum(axis=1), np.where(usable, 0, gpu_free).sum(axis=1)

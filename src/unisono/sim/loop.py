@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import heapq
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -147,6 +148,10 @@ class _Run:
         self._spans = spans
         self._row_of_node = {node.name: row for row, node in enumerate(nodes)}
         self._make = workload_maker(trace, nodes, self.state.policy.turns)
+        if trace.is_endless:
+            # As in the published experiments: what pods are like is known beforehand.
+            everybody = [self._make(row) for row in range(count)]
+            self.state.floor.know_pods(pod for one in everybody for pod in one.pod_sets)
         self._run_s: list[float] = trace.run.tolist()
         self._job_cpu: list[int] = trace.job_cpu.tolist()
         self._job_gpu: list[int] = trace.job_gpu_milli.tolist()
@@ -165,6 +170,7 @@ class _Run:
         state, ends, trace = self.state, self._ends, self.trace
         submits: list[float] = trace.submit.tolist()
         count, arrived, done = len(submits), 0, 0
+        fills = trace.is_endless
         while ends or arrived < count:
             now = ends[0][0] if ends else submits[arrived]
             if arrived < count and submits[arrived] < now:
@@ -181,8 +187,15 @@ class _Run:
                 state.apply(WorkloadWaits(self._make(arrived)))
                 arrived += 1
             self._decide(now, instant)
+            if fills:  # nobody leaves, so who does not fit now never will
+                self._turn_away()
             if progress is not None:
-                progress(done, count)
+                progress(arrived if fills else done, count)
+
+    def _turn_away(self) -> None:
+        """Let everybody go who waits."""
+        for key in [*self.state.waiting]:
+            self.state.apply(WorkloadGone(key))
 
     def _complete(self, row: int, now: float) -> None:
         self.end[row] = now
@@ -225,7 +238,8 @@ class _Run:
         self._used_cpu += self._job_cpu[row]
         self._used_gpu += self._job_gpu[row]
         left = self._run_s[row] + self._overhead.get(row, 0.0)
-        heapq.heappush(self._ends, (now + left, attempt, row))
+        if left < math.inf:
+            heapq.heappush(self._ends, (now + left, attempt, row))
 
     def _stop(self, row: int, now: float) -> float:
         """Take a job off its nodes; return how long it was there."""

@@ -7,6 +7,7 @@ cluster, in one cohort that lends freely.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -118,7 +119,8 @@ POLICIES = _policies()
 def entitlements(trace: Trace) -> FloatArray:
     """Return each queue's part of the cluster: by the work it brings."""
     size = trace.job_gpu_milli if trace.gpus.any() else trace.job_cpu
-    work = np.bincount(trace.queue, size * trace.run, minlength=len(trace.queues))
+    work = size if trace.is_endless else size * trace.run
+    work = np.bincount(trace.queue, work, minlength=len(trace.queues))
     total = float(work.sum())
     return work / total if total else np.full(len(trace.queues), 1 / len(trace.queues))
 
@@ -230,7 +232,7 @@ def workload_maker(
             found = known[asked] = (_pod_set(asked, trace.model_sets[asked[-1]], listed),)
         pod_sets.append(found)
     submit = np.floor(trace.submit * 1000).astype(np.int64).tolist()
-    limit = np.ceil(trace.request * 1000).astype(np.int64).tolist()
+    limit = [None if np.isinf(request) else math.ceil(request * 1000) for request in trace.request]
     priority = trace.priority.tolist()
     queue = [local_queue(number) for number in range(len(trace.queues))]
     queues = [queue[number] for number in trace.queue.tolist()]

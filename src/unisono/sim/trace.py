@@ -85,6 +85,11 @@ class Trace:
         """Thousandths of GPUs of each whole job."""
         return self.pods * self.gpus * self.gpu_milli
 
+    @property
+    def is_endless(self) -> bool:
+        """Say whether no job ever ends: they fill a cluster."""
+        return bool(len(self)) and bool(np.isinf(self.run).all())
+
     def name_of(self, row: int) -> str:
         """Return what to call a job."""
         return self.names[row] if self.names else str(int(self.number[row]))

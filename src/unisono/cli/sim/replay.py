@@ -66,6 +66,12 @@ def add_replaying(parser: argparse.ArgumentParser, *, seeds: int) -> None:
         help="replay N traces and say which differences are more than luck: a generator's with N "
         f"seeds, a file's with arrivals moved by up to 30 s (default: {seeds})",
     )
+    parser.add_argument(
+        "--scoring",
+        default="",
+        metavar="NAME,…",
+        help="how nodes are scored, whatever the policies say: spare, fgd, binpack, …",
+    )
     parser.add_argument("--jobs", type=int, metavar="N", help="only the first jobs of the trace")
     parser.add_argument("--perfect", action="store_true", help="requests are the true run times")
     parser.add_argument(
@@ -119,11 +125,9 @@ def replay(chosen: list[Rules], arguments: argparse.Namespace) -> int:
 
     if not arguments.trace:
         raise InvalidManifest("--trace", "is missing; `unisono sim --help` shows examples")
-    if arguments.fill:
-        message = "is for `unisono sim trace`: jobs that never end would leave nothing to replay"
-        raise InvalidManifest("--fill", message)
     if arguments.seeds < 1:
         raise InvalidManifest("--seeds", "must be at least 1")
+    chosen = [scored for rules in chosen for scored in _scorings(rules, arguments.scoring)]
     if arguments.ledger is not None and (arguments.seeds > 1 or len(chosen) > 1):
         raise InvalidManifest("--ledger", "is of one run; give one policy, and no --seeds")
     traces = [(seed, _prepared(trace, arguments)) for seed, trace in _traces(arguments)]
@@ -148,9 +152,41 @@ def replay(chosen: list[Rules], arguments: argparse.Namespace) -> int:
 
 
 def _traces(arguments: argparse.Namespace) -> list[tuple[int, Trace]]:
+    capacity = None
+    if arguments.fill:  # as many pods as the cluster is large
+        from unisono.cli.sim.cluster import cluster_nodes
+        from unisono.sim.clusters import capacity_of
+
+        capacity = capacity_of(cluster_nodes(arguments.nodes))
     if arguments.seeds == 1:
-        return [(arguments.seed or 0, trace_of(arguments.trace, arguments))]
-    return list(traces_of(arguments.trace, arguments, arguments.seeds))
+        return [(arguments.seed or 0, trace_of(arguments.trace, arguments, capacity))]
+    return list(traces_of(arguments.trace, arguments, arguments.seeds, capacity))
+
+
+def _scorings(rules: Rules, text: str) -> list[Rules]:
+    """Return a policy with every scoring that was asked for, under names that tell them apart."""
+    from typing import get_args, get_type_hints
+
+    import msgspec
+
+    from unisono.engine.model.errors import InvalidManifest
+    from unisono.engine.model.policy import Placement
+
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    known = get_args(get_type_hints(Placement)["scoring"])
+    for name in names:
+        if name not in known:
+            message = f'there is no scoring "{name}"; there are {", ".join(known)}'
+            raise InvalidManifest("--scoring", message)
+    replace, policy = msgspec.structs.replace, rules.policy
+    return [
+        replace(
+            rules,
+            name=rules.name if len(names) == 1 else f"{rules.name}/{name}",
+            policy=replace(policy, placement=replace(policy.placement, scoring=name)),
+        )
+        for name in names
+    ] or [rules]
 
 
 def _prepared(trace: Trace, arguments: argparse.Namespace) -> Trace:

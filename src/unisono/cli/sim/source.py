@@ -40,18 +40,23 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def traces_of(text: str, arguments: argparse.Namespace, count: int) -> Iterator[tuple[int, Trace]]:
-    """Yield so many traces with their seeds: a generator's with several, or a file's, shaken."""
+def traces_of(
+    text: str, arguments: argparse.Namespace, count: int, capacity: Capacity | None = None
+) -> Iterator[tuple[int, Trace]]:
+    """Yield so many traces with their seeds: a generator's with several, or a file's, shaken.
+
+    A list that fills a cluster is shuffled by each seed.
+    """
     from unisono.sim.shaking import replicas
     from unisono.sim.sources import is_generated
 
     first = 1 if arguments.seed is None else arguments.seed
-    if not is_generated(text):
+    if not is_generated(text) and not arguments.fill:
         yield from replicas(trace_of(text, arguments), seed=first, count=count)
         return
     for seed in range(first, first + count):
         arguments.seed = seed
-        yield seed, trace_of(text, arguments)
+        yield seed, trace_of(text, arguments, capacity)
 
 
 def trace_of(text: str, arguments: argparse.Namespace, capacity: Capacity | None = None) -> Trace:

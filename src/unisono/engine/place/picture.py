@@ -24,6 +24,7 @@ class Picture:
         self._mix = mix
         self._edition = -1  # of the mix
         self._version = -1  # of usage
+        self._traits = -1
         self._rows = 0
         self._seen: Integers = np.zeros(
             0, np.int64
@@ -67,7 +68,9 @@ class Picture:
         cpu = table.column(CPU)
         if cpu is not None:
             self.cpu[rows] = table.free_of(cpu)[rows]
-            self.most_cpu = max(1, int(table.allocatable[cpu].max(initial=0)))
+            if self._traits != table.traits.version:
+                self._traits = table.traits.version
+                self.most_cpu = max(1, int(table.allocatable[cpu].max(initial=0)))
         self.has_gpus[rows] = table.allocatable[columns.whole][rows] > 0
         self.room[rows] = rooms(table.free, columns, rows)
         free = self.cpu[rows], self.room[rows]

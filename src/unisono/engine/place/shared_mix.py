@@ -4,9 +4,9 @@ Typical pods decide how useful what is idle on a node is (FGD's fragmentation, W
 of Fragmentation", USENIX ATC 2023); large pods, however rare, decide which nodes are worth keeping
 whole. Spec placement §8.15.
 
-What is typical changes rarely (when the history has doubled, and then once in as many admissions as
-it is long), because every ranking of nodes depends on it. It follows from the history alone, so
-that a snapshot of the history brings back the same.
+What is typical changes rarely (after 1, 4, 16, 64, ... admissions, and in the end once in as many
+as the history is long), because every ranking of nodes depends on it. It follows from the history
+alone, so that a snapshot of the history brings back the same.
 """
 
 from __future__ import annotations
@@ -90,7 +90,9 @@ class SharedMix:
             del self._recent[:HISTORY]
             self._parts = sum(any(is_share(name) for name, _ in one) for one in self._recent)
             self._settled = 0
-        known = min(HISTORY, 1 << (len(self._recent).bit_length() - 1))
+        known = min(HISTORY, 1 << (len(self._recent).bit_length() - 1 & ~1))
+        if len(self._recent) >= HISTORY:
+            known = HISTORY
         if known != self._settled and not self._is_fixed:
             self._settled = known
             self._settle(islice(self._recent, known))

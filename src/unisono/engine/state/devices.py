@@ -49,19 +49,22 @@ def share(
             free[whole, row] += 1
 
 
-def rooms(free: Integers, columns: DeviceColumns, rows: Rows | slice) -> Integers:
+def rooms(free: Integers, columns: DeviceColumns, rows: Rows) -> Integers:
     """Return what is free on every device (a column each) of rows, in thousandths.
 
     Of those that nobody shares, the first stand for the devices that nobody uses. A node of which
     more is taken than it has (it lost a GPU) gives nothing.
     """
-    taken: Integers = free[list(columns.devices)][:, rows].T
+    taken: Integers = free[columns.devices, rows[:, None]]
     whole = free[columns.whole][rows][:, None]
     shut = taken == 0
-    idle = shut & (np.cumsum(shut, axis=1) <= whole)
-    found: Integers = np.where(shut, WHOLE_GPU * idle, np.maximum(WHOLE_GPU + taken, 0))
-    found *= whole >= 0
-    return found
+    # Devices that are shut but beyond those that nobody uses are taken whole.
+    full = shut & (shut.cumsum(axis=1) > whole)
+    taken += WHOLE_GPU
+    taken[full] = 0
+    np.maximum(taken, 0, out=taken)
+    taken *= whole >= 0
+    return taken
 
 
 def pods_that_fit(

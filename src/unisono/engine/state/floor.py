@@ -6,6 +6,8 @@ nodes are needed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import Instant, NodeName, ResourceName, namespace_of
 from unisono.engine.model.node import NodePod
@@ -148,6 +150,10 @@ class Floor:
             return
         for pod_set in workload.pod_sets:
             self.shared_mix.note(node_requests(pod_set))
+
+    def know_pods(self, pod_sets: Iterable[PodSet]) -> None:
+        """Hear what pods are typical, instead of learning it; for experiments."""
+        self.shared_mix.fix(map(node_requests, pod_sets))
 
     @property
     def shares_gpus(self) -> bool:
