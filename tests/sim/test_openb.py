@@ -1,4 +1,4 @@
-"""Pods that share GPUs, replayed: clusters that are filled, published results (performance §5.2)."""
+"""Pods that share GPUs, replayed: a cluster that is filled, and published results."""
 
 from __future__ import annotations
 
