@@ -3,6 +3,8 @@
 Pods come one after the other, in a seeded order, until 1.3 times the cluster's GPUs were asked for;
 none leaves, and one that does not fit is dropped. Counted is how
 much of all GPUs is allocated, and how much is fragmented, when so many percent have been asked for.
+The engine chooses node and device, on its own tables; `unisono sim run --fill` is the
+same with queues and quota around it.
 `python -m bench openb --seeds 10 --pods gpuspec33` takes other orders and other lists of pods.
 """
 
@@ -12,27 +14,44 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
-from bench.device_mix import Fragments, pod_mix
-from bench.device_table import MILLI, DeviceTable, SharedNode, SharedPod
-from bench.devices import DevicePlacer, DeviceScoring
+import numpy as np
+
 from bench.harness import Finding, Note, Row, Scale, Target, figures, row, seconds, target
-from bench.traces import NO_TRACES, openb_folder, read_nodes, read_pods, read_published
+from bench.traces import NO_TRACES, openb_folder, pod_list, read_published
+from unisono.engine.model.names import CPU
+from unisono.engine.model.node import Node
+from unisono.engine.model.resources import WHOLE_GPU, share_in, share_of
+from unisono.engine.place.crowd import Crowd
+from unisono.engine.place.demand import Demand, constraint_for
+from unisono.engine.place.feasible import Feasibility
+from unisono.engine.place.seating import Seating
+from unisono.engine.place.shared_mix import SharedMix
+from unisono.engine.state.devices import rooms
+from unisono.engine.state.node_table import NodeTable
+from unisono.engine.state.tenancy import Tenancy, Tenant
+from unisono.sim.clusters import GPU, MODEL, capacity_of, read_cluster
+from unisono.sim.fragments import fragmentation, typical_pods
+from unisono.sim.setup import workload_maker
+from unisono.sim.trace import Trace
+from unisono.sim.traces.openb import read_openb_fill
+
+Filling = Literal["leftover", "spare", "fgd", "binpack", "random"]
 
 FIRST_SEED = 42
 MARKS = (90, 95, 100, 130)  # percent of the cluster's GPUs that have been asked for
 DEMAND = MARKS[-1]
 # What the published policies are called there.
-PUBLISHED: dict[DeviceScoring, str] = {"fgd": "FGD", "best-fit": "BestFit", "random": "Random"}
+PUBLISHED: dict[Filling, str] = {"fgd": "FGD", "binpack": "BestFit", "random": "Random"}
 APART = 0.5  # points: our own order of arrivals is not theirs
 BEST_FIT_PERCENT, FGD_PERCENT = 93.1, 95.4  # published, at 130 percent
-RUN_S: dict[DeviceScoring, float] = {"best-fit": 5, "fgd": 20}
+RUN_S: dict[Filling, float] = {"binpack": 5, "fgd": 20}
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many orders of arrival, and every how many-th node and pod."""
+    """How many orders of arrival, and every how many-th node."""
 
     seeds: int
     every: int
@@ -69,23 +88,20 @@ def measure(scale: Scale) -> Iterator[Finding]:
         yield Note(NO_TRACES)
         return
     sizes = SIZES[scale]
-    nodes = read_nodes(folder)[:: sizes.every]
-    pods = read_pods(folder, _Choice.pods)
+    nodes = read_cluster(folder / "openb_node_list_gpu_node.csv")[:: sizes.every]
     seeds = range(FIRST_SEED, FIRST_SEED + (_Choice.seeds or sizes.seeds))
-    gpus = sum(node.gpus for node in nodes)
-    orders = [arrivals(pods, gpus * MILLI, seed) for seed in seeds]
-    yield Note(f"list {_Choice.pods}: {len(nodes):,} nodes, {gpus:,} GPUs, {len(pods):,} pods")
-    for scoring in get_args(DeviceScoring):
-        runs = [
-            fill(nodes, pods, order, scoring, seed)
-            for seed, order in zip(seeds, orders, strict=True)
-        ]
-        rows = [*_rows(scoring, runs, gpus)]
+    milli = capacity_of(nodes).gpu_milli
+    pods = pod_list(folder, _Choice.pods)
+    orders = [read_openb_fill(pods, gpu_milli=milli, seed=seed) for seed in seeds]
+    yield Note(f"list {_Choice.pods}: {len(nodes):,} nodes, {milli // WHOLE_GPU:,} GPUs")
+    for scoring in get_args(Filling):
+        runs = [fill(nodes, order, scoring, s) for s, order in zip(seeds, orders, strict=True)]
+        rows = [*_rows(scoring, runs, milli // WHOLE_GPU)]
         yield from rows
         yield from _comparison(folder, scoring, rows, scale)
 
 
-def _rows(scoring: DeviceScoring, runs: Sequence[Filled], gpus: int) -> Iterator[Row]:
+def _rows(scoring: Filling, runs: Sequence[Filled], gpus: int) -> Iterator[Row]:
     for mark in MARKS:
         found = [run.allocated[mark] for run in runs]
         yield figures(f"{scoring}: GPUs allocated", mark, "% asked for", found, "%")
@@ -95,7 +111,7 @@ def _rows(scoring: DeviceScoring, runs: Sequence[Filled], gpus: int) -> Iterator
 
 
 def _comparison(
-    folder: Path, scoring: DeviceScoring, rows: Sequence[Row], scale: Scale
+    folder: Path, scoring: Filling, rows: Sequence[Row], scale: Scale
 ) -> Iterator[Finding]:
     """Set the figures beside the published ones, which are of the whole cluster."""
     *_, at_end, _, taken = rows
@@ -119,55 +135,94 @@ def _comparison(
         yield target(at_end.what, at_end, wanted, scale=scale, better="above")
 
 
-def arrivals(pods: Sequence[SharedPod], capacity_milli: int, seed: int) -> list[SharedPod]:
-    """Return pods in the order in which they come, until 1.3 times the capacity is asked for.
+class Filler:
+    """A cluster that takes one pod after the other."""
 
-    A list that asks for less is stretched with clones of its pods; of one that asks for more, pods
-    are left out. Both at random.
-    """
-    dice = random.Random(seed)
-    order = list(pods)
-    dice.shuffle(order)
-    limit = capacity_milli * DEMAND // 100
-    asked = sum(pod.total_milli for pod in order)
-    while asked > limit:
-        asked -= order.pop().total_milli
-    while asked < limit:
-        clone = dice.choice(pods)
-        order.append(clone)
-        asked += clone.total_milli
-    dice.shuffle(order)
-    return order
+    def __init__(
+        self, nodes: Sequence[Node], trace: Trace, scoring: Filling, dice: random.Random
+    ) -> None:
+        make = workload_maker(trace, tuple(nodes))
+        sets = [make(row).pod_sets[0] for row in range(len(trace))]
+        self.demands = [
+            Demand(
+                name="pod",
+                least=1,
+                most=1,
+                requests=pod_set.requests,
+                constraint=constraint_for(pod_set, ()),
+                mode="preferred",
+            )
+            for pod_set in sets
+        ]
+        self.table = NodeTable()
+        for node in nodes:
+            self.table.put(node)
+        self.columns = self.table.open_devices(share_of(GPU))
+        self._tenancy = Tenancy(self.table, Crowd())
+        self._feasibility = Feasibility(self.table)
+        self._dice = dice if scoring == "random" else None
+        mix = SharedMix()
+        mix.fix(pod_set.requests for pod_set in sets)
+        self._seating = Seating(self._feasibility, mix)
+        if scoring != "random":
+            self._seating.score_by(scoring)
+        self._rows = np.arange(len(self.table))
+        self._shapes = typical_pods(trace)
+        self._models = [dict(node.labels).get(MODEL, "") for node in nodes]
+
+    def place(self, demand: Demand) -> bool:
+        """Give a pod its seat; say whether there was one."""
+        seat = self._any_seat(demand) if self._dice else self._seating.seat(demand)
+        if seat is None:
+            return False
+        name = self.table.names(np.array([seat[0]]))[0]
+        self._tenancy.occupy(Tenant(((name, 1),), demand.requests, devices=seat[1]))
+        return True
+
+    def _any_seat(self, demand: Demand) -> tuple[int, tuple[int, ...]] | None:
+        assert self._dice is not None, "random filling needs dice"
+        caps = self._feasibility.pods_on(demand.constraint, demand.requests, self._rows)
+        rows = np.flatnonzero(caps)
+        if not rows.shape[0]:
+            return None
+        chosen = int(rows[self._dice.randrange(rows.shape[0])])
+        part = share_in(demand.requests)
+        if part is None:
+            return chosen, ()
+        room = rooms(self.table.free, self.columns, np.array([chosen]))[0]
+        devices = np.flatnonzero(room >= part[1])
+        return chosen, (int(devices[self._dice.randrange(devices.shape[0])]),)
+
+    def idle_milli(self) -> int:
+        """Return how much of all GPUs nobody has."""
+        return int(rooms(self.table.free, self.columns, self._rows).sum())
+
+    def fragmented_milli(self) -> float:
+        """Return how much of it typical pods could not use where it is, as published."""
+        cpu = self.table.column(CPU)
+        assert cpu is not None, "all nodes have CPUs"
+        free = rooms(self.table.free, self.columns, self._rows)
+        cpu_free = self.table.free_of(cpu)[self._rows]
+        found = fragmentation(self._shapes, cpu_free=cpu_free, gpu_free=free, models=self._models)
+        return float(found.sum())
 
 
-def fill(
-    nodes: Sequence[SharedNode],
-    pods: Sequence[SharedPod],
-    order: Sequence[SharedPod],
-    scoring: DeviceScoring,
-    seed: int,
-) -> Filled:
+def fill(nodes: Sequence[Node], trace: Trace, scoring: Filling, seed: int) -> Filled:
     """Place pods in order; what is typical is known from the whole list."""
-    mix = pod_mix(pods)
-    table = DeviceTable(nodes)
-    placer = DevicePlacer(table, mix, scoring, random.Random(seed).randrange)
-    fragments = Fragments(table, mix)
-    capacity = int(table.device_free.sum())
+    filler = Filler(nodes, trace, scoring, random.Random(seed))
+    capacity = filler.idle_milli()
     allocated: dict[int, float] = {}
     fragmented: dict[int, float] = {}
 
     def note(mark: int) -> None:
-        allocated[mark] = 100 - 100 * int(table.device_free.sum()) / capacity
-        fragmented[mark] = 100 * fragments.cluster_milli() / capacity
+        allocated[mark] = 100 - 100 * filler.idle_milli() / capacity
+        fragmented[mark] = 100 * filler.fragmented_milli() / capacity
 
     def place_all() -> None:
-        asked = 0
-        marks = list(MARKS)
-        for pod in order:
-            seat = placer.place(pod)
-            if seat is not None:
-                table.take(seat)
-            asked += pod.total_milli
+        asked, marks = 0, list(MARKS)
+        for demand, milli in zip(filler.demands, trace.job_gpu_milli.tolist(), strict=True):
+            filler.place(demand)
+            asked += milli
             while marks and 100 * asked >= marks[0] * capacity:
                 note(marks.pop(0))
         for mark in marks:  # a pruned list may end just short of its last mark

@@ -7,15 +7,10 @@ project. Files may be plain or compressed with gzip.
 from __future__ import annotations
 
 import csv
-import gzip
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
-from bench.device_table import SharedNode, SharedPod
-
 ROOT = Path(__file__).resolve().parents[1]
-MIB = 1 << 20
 LISTS = (
     *("default", "cpu050", "cpu100", "cpu200", "gpushare40", "gpushare60", "gpushare100"),
     *("gpuspec10", "gpuspec20", "gpuspec33", "multigpu20", "multigpu30", "multigpu50"),
@@ -40,47 +35,18 @@ def _folder() -> Path:
     return Path(named) if named else ROOT.parent / "shared" / "traces"
 
 
-def read_nodes(folder: Path) -> list[SharedNode]:
-    """Return the nodes with GPUs."""
-    return [
-        SharedNode(
-            name=line["sn"],
-            cpu_milli=int(line["cpu_milli"]),
-            memory_bytes=int(line["memory_mib"]) * MIB,
-            gpus=int(line["gpu"]),
-            model=line["model"],
-        )
-        for line in _lines(folder / "openb_node_list_gpu_node.csv")
-    ]
-
-
-def read_pods(folder: Path, name: str) -> list[SharedPod]:
-    """Return the pods of one list; some lists have no column for GPU models."""
-    return [
-        SharedPod(
-            cpu_milli=int(line["cpu_milli"]),
-            memory_bytes=int(line["memory_mib"]) * MIB,
-            gpus=int(line["num_gpu"]),
-            gpu_milli=int(line["gpu_milli"]),
-            models=tuple(sorted(filter(None, line.get("gpu_spec", "").split("|")))),
-        )
-        for line in _lines(folder / f"openb_pod_list_{name}.csv")
-    ]
+def pod_list(folder: Path, name: str) -> Path:
+    """Return a list of pods, plain or packed."""
+    plain = folder / f"openb_pod_list_{name}.csv"
+    return plain if plain.exists() else plain.with_name(f"{plain.name}.gz")
 
 
 def read_published(folder: Path, metric: str, name: str, policy: str) -> dict[int, float]:
     """Return a published mean over ten seeds, by percent of demand that has arrived."""
-    for line in _lines(folder / "fgd_published_means.csv"):
+    with (folder / "fgd_published_means.csv").open(encoding="utf-8", newline="") as file:
+        lines = [*csv.DictReader(file)]
+    for line in lines:
         if (line["metric"], line["workload"], line["policy"]) == (metric, name, policy):
             marks = {key: value for key, value in line.items() if key.startswith("mean_at_")}
             return {int(key.removeprefix("mean_at_")): float(value) for key, value in marks.items()}
     return {}
-
-
-def _lines(path: Path) -> Iterator[dict[str, str]]:
-    if path.exists():
-        with path.open(encoding="utf-8", newline="") as plain:
-            yield from csv.DictReader(plain)
-    else:
-        with gzip.open(f"{path}.gz", "rt", encoding="utf-8", newline="") as packed:
-            yield from csv.DictReader(packed)

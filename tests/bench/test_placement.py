@@ -6,18 +6,20 @@ import gzip
 import random
 from collections import Counter
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from bench import openb, pass_, place
-from bench.device_table import MILLI, SharedNode, SharedPod
 from bench.floors import BLOCK, GPUS, LEVELS, RACK, ZONE, gang, node, placer_of, request, table_of
 from bench.harness import Note, Row, Target
-from bench.traces import NO_TRACES, read_nodes, read_pods, read_published
+from bench.traces import NO_TRACES, pod_list, read_published
 from bench.worlds import GPU
 from tests.support.pod_by_pod import PodByPod
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import PODS
+from unisono.sim.clusters import read_cluster
+from unisono.sim.traces.openb import read_openb_fill
 
 # --- nodes ---------------------------------------------------------------------------------------
 
@@ -126,16 +128,9 @@ def traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_traces_are_read_plain_and_packed(traces: Path) -> None:
-    assert read_nodes(traces)[1] == SharedNode(
-        name="n1", cpu_milli=64_000, memory_bytes=1 << 30, gpus=2, model="T4"
-    )
-    share, whole, without = read_pods(traces, "default")
-    assert (share.gpu_milli, share.models) == (460, ())
-    assert (whole.gpus, whole.models) == (2, ("G2", "T4"))
-    assert without.gpus == 0
-    (packed,) = read_pods(traces, "multigpu50")
-    assert (packed.gpus, packed.models) == (8, ())
+def test_lists_are_found_plain_and_packed(traces: Path) -> None:
+    assert pod_list(traces, "default").suffix == ".csv"
+    assert len(read_openb_fill(pod_list(traces, "multigpu50"), gpu_milli=16_000, seed=1)) == 3
     assert read_published(traces, "alloc_pct", "default", "FGD")[130] == 97
     assert read_published(traces, "alloc_pct", "no-such-list", "FGD") == {}
 
@@ -157,11 +152,13 @@ def test_without_traces_it_says_so_in_one_line(
     assert [*openb.measure("tiny")] == [Note(NO_TRACES)]
 
 
-def test_arrivals_are_stretched_or_pruned_to_what_is_asked_for() -> None:
-    pods = [SharedPod(gpus=1, gpu_milli=milli) for milli in (100, 500, 1000)]
-    for capacity in (1_000, 10_000):
-        order = openb.arrivals(pods, capacity, seed=1)
-        asked = sum(pod.total_milli for pod in order)
-        assert 1.3 * capacity - MILLI <= asked <= 1.3 * capacity + MILLI
-        assert order == openb.arrivals(pods, capacity, seed=1)
-        assert set(order) <= set(pods)
+@pytest.mark.parametrize("scoring", get_args(openb.Filling))
+def test_whoever_is_seated_is_counted(traces: Path, scoring: openb.Filling) -> None:
+    nodes = read_cluster(traces / "openb_node_list_gpu_node.csv")
+    order = read_openb_fill(pod_list(traces, "default"), gpu_milli=10_000, seed=7)
+    filler = openb.Filler(nodes, order, scoring, random.Random(1))
+    before = filler.idle_milli()
+    seated = [filler.place(demand) for demand in filler.demands]
+    assert before == 10_000
+    assert before - filler.idle_milli() == int(order.job_gpu_milli[seated].sum())
+    assert 0 <= filler.fragmented_milli() <= filler.idle_milli()

@@ -12,7 +12,7 @@ from unisono.engine.model.explanation import Expected, Explanation, Planned
 from unisono.engine.model.market import MICRO, Purchase
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Admit, Plan, evictions, shrinks
-from unisono.engine.model.workload import Admission
+from unisono.engine.model.workload import Admission, PodSetAssignment
 from unisono.engine.reserve.estimate import estimates
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.views import explanations
@@ -29,6 +29,8 @@ class PodSetDecision(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     flavors: dict[str, str]
     nodes: dict[str, int] | msgspec.UnsetType = msgspec.UNSET  # absent if placement was skipped
+    # By node, of pods that share GPUs: the device of each.
+    devices: dict[str, list[int]] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Admitted(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -193,9 +195,20 @@ def _pod_sets(admission: Admission) -> list[PodSetDecision]:
             count=assigned.count,
             flavors={str(resource): str(flavor) for resource, flavor in assigned.flavors},
             nodes={str(name): pods for name, pods in assigned.nodes} or msgspec.UNSET,
+            devices=_devices(assigned) or msgspec.UNSET,
         )
         for assigned in admission.pod_sets
     ]
+
+
+def _devices(assigned: PodSetAssignment) -> dict[str, list[int]]:
+    """Return the devices of pods that share GPUs, by node."""
+    found: dict[str, list[int]] = {}
+    before = 0
+    for name, pods in assigned.nodes if assigned.devices else ():
+        found.setdefault(str(name), []).extend(assigned.devices[before : before + pods])
+        before += pods
+    return found
 
 
 def _admitted(admit: Admit, cycle: int) -> Admitted:

@@ -49,7 +49,7 @@ def _admitted(admitted: list[Admitted]) -> str:
     ]
     headings = ["CYCLE", "WORKLOAD", "QUEUE", "POD SET", "PODS", "FLAVORS"]
     placed = [
-        [item.workload, pod_set.name, _nodes(pod_set.nodes)]
+        [item.workload, pod_set.name, _nodes(pod_set.nodes, pod_set.devices or {})]
         for item in admitted
         for pod_set in item.pod_sets
         if pod_set.nodes is not msgspec.UNSET
@@ -79,12 +79,21 @@ def _bought(claims: list[NodeClaims]) -> str:
     return "Bought before it starts:\n" + table(headings, rows)
 
 
-def _nodes(nodes: dict[str, int]) -> str:
+def _nodes(nodes: dict[str, int], devices: dict[str, list[int]]) -> str:
     """Write pods per node; a large gang shows its first nodes and how many more there are."""
-    shown = [name if pods == 1 else f"{name}:{pods}" for name, pods in nodes.items()]
+    shown = [
+        (name if pods == 1 else f"{name}:{pods}") + _gpus(devices.get(name, []))
+        for name, pods in nodes.items()
+    ]
     if len(shown) <= NODES_SHOWN:
         return " ".join(shown)
     return " ".join(shown[:NODES_SHOWN]) + f" and {len(shown) - NODES_SHOWN} more"
+
+
+def _gpus(devices: list[int]) -> str:
+    """Write which GPUs of a node pods share."""
+    numbers = ",".join(str(device) for device in sorted(set(devices)))
+    return f"(gpu {numbers})" if devices else ""
 
 
 def _flavors(pod_set: PodSetDecision) -> str:

@@ -402,8 +402,8 @@ def _more_room(fact: facts.GangDoesNotFit) -> str | None:
     if shut:
         return _SHUT[shut]
     if fact.resource:
-        amount = _amount(fact.wanted_of_node, fact.resource)
-        return f"add a node with {amount}, or ask for less in one pod"
+        part, amount = is_share(fact.resource), _amount(fact.wanted_of_node, fact.resource)
+        return f"add a node with {'a free GPU' if part else amount}, or ask for less in one pod"
     return None
 
 

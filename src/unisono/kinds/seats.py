@@ -19,6 +19,7 @@ from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import HOSTNAME, NodePod
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.workload import Holding, PodSet, PodSetAssignment
+from unisono.kinds.core.gpu_parts import device_of
 from unisono.kinds.core.neighbours import neighbourhood
 from unisono.kinds.core.pod_sets import costing_of
 from unisono.kinds.core.requests import pod_cost
@@ -72,7 +73,8 @@ def seats_for(
     for pod in sorted(pods, key=lambda pod: pod.metadata.deletion_timestamp is not None):
         free = [one for one in pod_sets if len(seats.of(one.name)) < counts.get(one.name, 0)]
         assert costing is not None, "there are pods"
-        name = _set_of(pod, pod_sets, free, pod_cost(pod.manifest.spec, costing).requests)
+        cost = pod_cost(pod.manifest.spec, costing, pod.metadata.annotations)
+        name = _set_of(pod, pod_sets, free, cost.requests)
         if name:
             seats.give(name, pod)
     return seats
@@ -101,6 +103,18 @@ def nodes_of(pods: Iterable[Entry]) -> Nodes:
         node = NodeName(pod.manifest.spec.node_name)
         found[node] = found.get(node, 0) + 1
     return tuple(sorted(found.items()))
+
+
+def devices_of(pods: Iterable[Entry], nodes: Mapping[NodeName, int]) -> tuple[int, ...]:
+    """Return the GPUs that pods share, in the order of nodes; none unless all of them say so."""
+    by_node: dict[NodeName, list[int]] = {}
+    for pod in pods:
+        device = device_of(pod.metadata.annotations)
+        if device is not None:
+            by_node.setdefault(NodeName(pod.manifest.spec.node_name), []).append(device)
+    if any(len(by_node.get(node, ())) != count for node, count in nodes.items()):
+        return ()
+    return tuple(device for node in sorted(nodes) for device in by_node[node])
 
 
 # ---- Workloads ---------------------------------------------------------------------------------
@@ -148,7 +162,9 @@ def _with_nodes(
         if more > 0:
             nodes[node] = nodes.get(node, 0) + more
             missing -= more
-    return msgspec.structs.replace(one, nodes=tuple(sorted(nodes.items())))
+    return msgspec.structs.replace(
+        one, nodes=tuple(sorted(nodes.items())), devices=devices_of(seats.of(one.name), nodes)
+    )
 
 
 # ---- strangers ---------------------------------------------------------------------------------
@@ -162,7 +178,8 @@ def stranger(entry: Entry, context: Context) -> NodePod:
     return NodePod(
         key=f"{entry.namespace}/{entry.name}",
         node=NodeName(pod.spec.node_name),
-        requests=pod_cost(pod.spec, costing_of(context)).requests,
+        requests=pod_cost(pod.spec, costing_of(context), pod.metadata.annotations).requests,
+        device=device_of(pod.metadata.annotations),
         labels=labels_of(pod.metadata.labels),
         host_ports=near.host_ports,
         anti_affinity=near.anti_affinity,

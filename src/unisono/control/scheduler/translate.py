@@ -35,6 +35,7 @@ from unisono.engine.model.queue import LocalQueue
 from unisono.engine.model.snapshot import Namespace
 from unisono.engine.model.workload import Holding, Workload, first_of
 from unisono.engine.state import changes
+from unisono.kinds.core.gpu_parts import device_of
 from unisono.kinds.core.neighbours import neighbourhood
 from unisono.kinds.core.nodes import node_of
 from unisono.kinds.core.pod_sets import costing_of, pod_sets
@@ -225,7 +226,10 @@ class Translator:
             NodePod(
                 key=full,
                 node=NodeName(node),
-                requests=pod_cost(made.spec, costing_of(context)).requests,
+                requests=pod_cost(
+                    made.spec, costing_of(context), made.metadata.annotations
+                ).requests,
+                device=device_of(made.metadata.annotations),
                 labels=labels_of(made.metadata.labels),
                 host_ports=near.host_ports,
                 anti_affinity=near.anti_affinity,

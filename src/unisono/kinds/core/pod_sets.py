@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from unisono.engine.model.workload import PodSet
+from unisono.kinds.core.gpu_parts import with_models
 from unisono.kinds.core.limits import namespace_limits
 from unisono.kinds.core.neighbours import ignored, neighbourhood
 from unisono.kinds.core.requests import PodCosting, pod_cost
@@ -69,7 +70,7 @@ def _pod_set(one: TemplateSet, costing: PodCosting, context: Context) -> PodSet:
     spec, annotations = one.template.spec, one.template.metadata.annotations
     labels = {**one.template.metadata.labels, **one.labels}
     near = neighbourhood(spec, labels, context)
-    cost = pod_cost(spec, costing)
+    cost = pod_cost(spec, costing, annotations)
     if cost.misconfigured:
         context.notes.misconfigured(f"pod set {one.name}: {cost.misconfigured}")
     for without_effect in ignored(spec):
@@ -82,7 +83,7 @@ def _pod_set(one: TemplateSet, costing: PodCosting, context: Context) -> PodSet:
         requests=cost.charged,
         node_requests=None if cost.requests == cost.charged else cost.requests,
         node_selector=labels_of(spec.node_selector),
-        affinity=affinity_terms(spec.affinity),
+        affinity=with_models(affinity_terms(spec.affinity), annotations),
         tolerations=tolerations_of(spec.tolerations),
         topology=topology_request(annotations),
         group=annotations.get(GROUP, ""),

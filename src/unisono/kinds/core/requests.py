@@ -7,7 +7,8 @@ A pod goes through stages, and needs as much of each resource as its hungriest s
     last       all sidecars, and all containers
 
 `spec.resources` (pod level) replaces the result for cpu, memory and huge pages; `spec.overhead`
-comes on top. Exact in nano-units, rounded once. Spec placement §5.1 and quota §3.
+comes on top. Annotations may ask for a part of a GPU (`gpu_parts`). Exact in nano-units, rounded
+once. Spec placement §5.1 and quota §3.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from itertools import chain
 import msgspec
 
 from unisono.engine.model.resources import Amounts
+from unisono.kinds.core.gpu_parts import with_parts
 from unisono.kinds.core.limits import NO_LIMITS, NamespaceLimits, Needs, violations, with_defaults
 from unisono.kinds.core.nano import Nano, first_of, highest, nano, rounded, total, written
 from unisono.kinds.core.schema import Container, PodSpec, ResourceList, ResourceRequirements
@@ -42,9 +44,12 @@ class PodCosting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 PLAIN_COSTING = PodCosting()
+_NONE: Mapping[str, str] = {}
 
 
-def pod_cost(spec: PodSpec, costing: PodCosting = PLAIN_COSTING) -> PodCost:
+def pod_cost(
+    spec: PodSpec, costing: PodCosting = PLAIN_COSTING, annotations: Mapping[str, str] = _NONE
+) -> PodCost:
     """Return what one pod of this spec asks for and is charged for."""
     containers = _completed(spec.containers, costing.limits)
     init_containers = _completed(spec.init_containers, costing.limits)
@@ -56,11 +61,11 @@ def pod_cost(spec: PodSpec, costing: PodCosting = PLAIN_COSTING) -> PodCost:
         violations("a pod", "Pod", needs, costing.limits),
     )
     overhead = nano(_overhead(spec, costing.runtime_overhead))
-    requests = total((needs.requests, overhead))
+    requests, wrong_part = with_parts(total((needs.requests, overhead)), annotations)
     return PodCost(
         requests=rounded(requests),
         charged=rounded(charged(requests, costing.rules)),
-        misconfigured="; ".join(faults),
+        misconfigured="; ".join(chain(faults, filter(None, [wrong_part]))),
     )
 
 
