@@ -10,8 +10,10 @@ arrives one second after the one before it, and `time` sets the clock.
 
 from __future__ import annotations
 
+import traceback
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -46,13 +48,27 @@ _MOST_CYCLES = 100
 def run(path: Path) -> None:
     """Run one scenario file; raise BadScenario or Mismatch."""
     file = read_yaml(path)
-    given = file.fields("story", "spec", "twice", "policy", "cluster", "steps")
-    for field in ("story", "spec", "steps"):
+    given = file.fields("story", "spec", "twice", "policy", "cluster", "steps", "live")
+    for field in ("story", "spec"):
         if field not in given:
             file.fail(f"has no {field}")
+    if ("live" in given) == ("steps" in given):
+        file.fail("has either steps, or the name of a story on a living cluster")
+    if "live" in given:
+        _tell_live(given["live"])
+        return
     plans = _tell(given)
     if "twice" in given and given["twice"].flag() and _tell(given) != plans:
         raise mismatch(given["twice"], "told again, the story has other plans")
+
+
+def _tell_live(part: Part) -> None:
+    """Tell a story that needs controllers, a cloud and a clock: `module:function`."""
+    module, _, function = part.text().partition(":")
+    try:
+        getattr(import_module(module), function)()
+    except AssertionError as error:
+        raise mismatch(part, str(error) or traceback.format_exc(limit=-1)) from error
 
 
 def _tell(given: dict[str, Part]) -> list[bytes]:

@@ -18,7 +18,7 @@ import asyncio
 import contextlib
 import math
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from unisono.apiserver.api import Api, Outside
@@ -31,7 +31,7 @@ from unisono.cli.inprocess import InProcess
 from unisono.control.actions import Note
 from unisono.control.assembly import INDEXES, KINDS, LANES, Assembly, embedded
 from unisono.control.driver import Driver
-from unisono.control.view import Shelf, View
+from unisono.control.view import Index, Shelf, View
 from unisono.kinds.settings import DEFAULTS, Settings
 from unisono.kube.client import Client
 from unisono.kube.connect import client_over
@@ -68,6 +68,7 @@ class World:
         settings: Settings = DEFAULTS,
         assemble: Callable[[View, Settings], Assembly] = embedded,
         kinds: Sequence[Kind] = KINDS,
+        indexes: Mapping[Kind, Mapping[str, Index]] = INDEXES,
         wrap: Callable[[Transport], Transport] = lambda transport: transport,
     ) -> None:
         """`wrap` may put something between the controllers and the API, to disturb them."""
@@ -77,6 +78,7 @@ class World:
         self._settings = settings
         self._assemble = assemble
         self._kinds = kinds
+        self._indexes = indexes
         self._uid = 0
 
     @contextlib.asynccontextmanager
@@ -111,7 +113,9 @@ class World:
 
     def restart(self) -> None:
         """Forget everything in memory and begin with what is stored, as after a crash."""
-        self.view = View({kind: Shelf.of(kind, INDEXES.get(kind, {})) for kind in self._kinds})
+        self.view = View(
+            {kind: Shelf.of(kind, self._indexes.get(kind, {})) for kind in self._kinds}
+        )
         self.assembly = self._assemble(self.view, self._settings)
         self.driver = Driver(
             self.assembly.controllers,

@@ -31,6 +31,8 @@ from unisono.kube.form import Key
 from unisono.kube.lanes import Lanes
 from unisono.kube.mapping import Kind
 from unisono.kube.trouble import NotFound
+from unisono.provision import assembly as provisioning
+from unisono.provision.reader import Reader
 from unisono.runner.addresses import Addresses
 from unisono.runner.choice import Manner
 from unisono.runner.gpu_faults import GpuFaults
@@ -74,10 +76,10 @@ async def controlling(
     )
     live = Live(
         client,
-        KINDS,
+        (*KINDS, *provisioning.KINDS),
         clock=clock,
         chance=chance(),
-        indexes=INDEXES,
+        indexes={**INDEXES, **provisioning.INDEXES},
         report=_report_crash,
         stored=lambda kind, one: api.own.bytes_of(*kind, *one.key, one.resource_version),
     )
@@ -91,8 +93,12 @@ async def controlling(
     runner = _process_runner(pods, addresses, clock) if pods.manner == "process" else None
     processes = () if runner is None else (runner.kubelet, runner.checkpoints)
     epoch = await _next_epoch(client)
-    assembly = embedded(live.view, settings, epoch=epoch, decides=decides or plan)
-    driver = live.driver((*assembly.controllers, kubelet, GpuFaults(), *processes), LANES)
+    reader = Reader(pods.speed)
+    decider = decides or plan
+    assembly = embedded(live.view, settings, epoch=epoch, decides=decider, market=reader)
+    machines = provisioning.simulated(settings, reader, speed=pods.speed)
+    others = (*machines, kubelet, GpuFaults(), *processes)
+    driver = live.driver((*assembly.controllers, *others), LANES)
     if runner is not None:
         name = runner.kubelet.name
         runner.begin(lambda namespace, pod: driver.want(name, Key(namespace, pod)))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 # Told on a living cluster, in the order of `all`; those on manifests alone follow.
-LIVE = ("gang", "preemption", "recovery")
+LIVE = ("gang", "preemption", "recovery", "autoscale")
 MORE = ("monitor", "slurm")
 OFFLINE = ("borrowing", "pool")
 
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _tell_live(name: str) -> None:
     import uvloop
 
-    from unisono.cli.stories import gang, monitor, preemption, recovery, slurm
+    from unisono.cli.stories import autoscale, gang, monitor, preemption, recovery, slurm
 
     stories: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
         "gang": gang.tell,
@@ -67,6 +67,7 @@ def _tell_live(name: str) -> None:
         "preemption": preemption.tell,
         "recovery": recovery.tell,
         "slurm": slurm.tell,
+        "autoscale": autoscale.tell,
     }
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -65,6 +65,7 @@ class Choices:
     is_power_safe: bool = True
     policy: Chosen | None = None
     decides: Decides | None = None  # somebody else than the engine, who also records decisions
+    objects: tuple[dict[str, Any], ...] = ()  # applied at every start, as a person would
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,8 @@ async def answering(
         )
         api = Api(store, outside)
         await bootstrap(api, nodes)
+        for obj in choices.objects:
+            await install(api, path_of(api, obj), obj, replaces=True)
         settings = await _settings(api, choices.policy)
         sock = _socket(instance, choices)
         taken = sock.getsockname()[1]
@@ -171,6 +174,21 @@ async def answering(
         raise InstanceError(str(error)) from error
     finally:
         store.close()
+
+
+def path_of(api: Api, obj: dict[str, Any]) -> str:
+    """Return the address of an object."""
+    group, _, version = str(obj["apiVersion"]).rpartition("/")
+    for served in api.catalogue.served():
+        if (served.group, served.version, served.kind) == (group, version, obj["kind"]):
+            metadata = obj["metadata"]
+            root = f"/apis/{group}/{version}" if group else f"/api/{version}"
+            if served.namespaced:
+                root += f"/namespaces/{metadata.get('namespace', 'default')}"
+            else:
+                metadata.pop("namespace", None)  # clients drop it, too
+            return f"{root}/{served.plural}/{metadata['name']}"
+    raise InstanceError(f"{obj['apiVersion']} {obj['kind']} is not served here")
 
 
 async def _settings(api: Api, policy: Chosen | None) -> Settings:

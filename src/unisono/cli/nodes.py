@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from unisono.cli.claims import claim_sheet, price_and_holder, read_claims
 from unisono.cli.listing import Sheet, add_form, show
 from unisono.cli.reach import asked, verb_parser
 from unisono.engine.model.errors import InvalidManifest
@@ -25,6 +26,7 @@ examples:
 
 _OURS = "unisono:///"  # how the identity of a node begins that exists only here
 
+_PRICE = "unisono.dev/price-usd-hour"
 _TYPE = "node.kubernetes.io/instance-type"
 
 
@@ -80,17 +82,24 @@ async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
     nodes = (await client.list(NODE)).items
     pods = (await client.list(POD)).items
     found = listed(nodes, pods)
-    headings = ("NAME", "STATUS", "TYPE", "PODS", "GPUS", "CPU", "MEMORY")
+    claims = await read_claims(client)
+    bought = {one["node"]: one for one in claims if one["node"]}
+    headings: tuple[str, ...] = ("NAME", "STATUS", "TYPE", "PODS", "GPUS", "CPU", "MEMORY")
+    if claims:
+        headings = (*headings, "US$/H", "HELD FOR")
     rows = [
         (
             one["name"],
             one["status"],
             one["type"],
             *(_cell(one["resources"], name) for name in ("pods", "gpus", "cpu", "memory")),
+            *(price_and_holder(one, bought) if claims else ()),
         )
         for one in found
     ]
-    return [Sheet("nodes", headings, rows, found)]
+    sheets = [Sheet("nodes", headings, rows, found)]
+    coming = [one for one in claims if not one["node"]]
+    return [*sheets, claim_sheet(coming)] if coming else sheets
 
 
 def listed(nodes: Iterable[Json], pods: Iterable[Json]) -> list[Json]:
@@ -123,6 +132,7 @@ def _row(node: Json, pods: list[Json]) -> Json:
         "name": node["metadata"]["name"],
         "status": _status(node),
         "type": labels.get(_TYPE, ""),
+        "price": (node["metadata"].get("annotations") or {}).get(_PRICE, ""),
         "resources": resources,
     }
 

@@ -11,6 +11,7 @@ State = Literal[
     "waiting",
     "deactivated",
     "checked",
+    "buying",
     "starting",
     "running",
     "repairing",
@@ -20,6 +21,9 @@ State = Literal[
 
 # Where a gang stands on its way to its nodes.
 PLACEMENT = "unisono.dev/Placement"
+# What is bought for a workload, and what that is in words.
+PURCHASE = "unisono.dev/Purchase"
+CAPACITY_PLANNED = "CapacityPlanned"
 # The queue of what only has to find nodes: nobody wrote it, and it has no quota.
 NO_QUEUE = "unisono.dev-unlimited"
 
@@ -27,6 +31,7 @@ MEANINGS: dict[State, str] = {
     "waiting": "waits",
     "deactivated": "is deactivated",
     "checked": "has quota and waits for admission checks",
+    "buying": "has quota and waits for machines that are bought for it",
     "starting": "is admitted and starts",
     "running": "runs",
     "repairing": "lost nodes and waits for others, with everything else kept",
@@ -60,7 +65,8 @@ def state_of(workload: Json) -> State:
             return "repairing"
         return "running" if holds(workload, "PodsReady") else "starting"
     if has_quota and holds(workload, "QuotaReserved"):
-        return "checked"
+        bought = condition(workload, PURCHASE)
+        return "buying" if bought and bought["reason"] in ("Planned", "Waiting") else "checked"
     return "waiting" if workload["spec"].get("active", True) else "deactivated"
 
 
@@ -84,6 +90,7 @@ def since(workload: Json) -> str:
     kind = {
         "waiting": "QuotaReserved",
         "checked": "QuotaReserved",
+        "buying": "QuotaReserved",
         "starting": "Admitted",
         "running": "PodsReady",
         "repairing": PLACEMENT,

@@ -26,6 +26,7 @@ examples:
   unisono up --nodes 4xg6e.48xlarge,2xm6i.2xlarge
   unisono up --nodes '8x{gpu=8,cpu=96,memory=768Gi,rack=r1}' --data-dir /tmp/try
   unisono up --nodes nodes.yaml --port 6443
+  unisono up --nodes 0 --pools pools.yaml
 
 then, in another terminal:
   export KUBECONFIG=~/.unisono/default/kubeconfig
@@ -58,6 +59,14 @@ def parser() -> argparse.ArgumentParser:
         metavar="SHAPE|FILE",
         help="nodes to add: COUNTxTYPE[@ZONE],…, COUNTx{gpu=8,cpu=96,…}, a file of Node "
         f"manifests, or none (default at the first start: {_FIRST_NODES})",
+    )
+    found.add_argument(
+        "--pools",
+        type=Path,
+        default=None,
+        metavar="FILE",
+        help="NodePools from which machines are bought (simulated ones); without --nodes there are "
+        "no others",
     )
     found.add_argument(
         "--pods",
@@ -142,7 +151,8 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         policy = chosen_policy(instance, path_of(arguments.policy) if arguments.policy else None)
         is_first = not instance.database.exists()
-        _serve(instance, arguments, _nodes(arguments.nodes, is_first=is_first), policy)
+        shape = "none" if arguments.nodes is None and arguments.pools else arguments.nodes
+        _serve(instance, arguments, _nodes(shape, is_first=is_first), policy)
     finally:
         os.close(lock)
     return 0
@@ -159,7 +169,7 @@ def _nodes(chosen: str | None, *, is_first: bool) -> Iterator[dict[str, Any]]:
     from unisono.provision.shapes import BadShape, parse_shape
 
     shape = chosen if chosen is not None else _FIRST_NODES if is_first else "none"
-    if shape == "none":
+    if shape in ("none", "0"):
         return iter(())
     path = Path(shape)
     if path.suffix in (".yaml", ".yml", ".json") or path.is_file():
@@ -180,6 +190,23 @@ def _nodes_of_file(path: Path) -> list[dict[str, Any]]:
     if others:
         raise InvalidManifest("--nodes", f"{path} holds a {others[0]}; only Nodes belong there")
     return [dict(document.raw) for document in read.documents]
+
+
+def _pools_of_file(path: Path) -> tuple[dict[str, Any], ...]:
+    """Read pools, and what belongs to them."""
+    from unisono.kinds.documents import read_documents
+
+    try:
+        read = read_documents(str(path), path.read_bytes())
+    except OSError as error:
+        raise InvalidManifest("--pools", f"cannot read {path}: {error.strerror}") from error
+    for problem in read.problems:
+        raise InvalidManifest("--pools", problem.line())
+    known = ("NodePool", "EC2NodeClass", "ConfigMap")
+    others = [document.kind for document in read.documents if document.kind not in known]
+    if others:
+        raise InvalidManifest("--pools", f"{path} holds a {others[0]}; only pools belong there")
+    return tuple(dict(document.raw) for document in read.documents)
 
 
 def _serve(
@@ -217,6 +244,7 @@ async def _until_stopped(
         speed=arguments.speed,
         is_power_safe=not arguments.fast_commit,
         policy=policy,
+        objects=_pools_of_file(arguments.pools) if arguments.pools is not None else (),
     )
     async with answering(instance, choices, nodes) as there:
         taken = int(there.url.rpartition(":")[2])

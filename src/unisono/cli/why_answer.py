@@ -9,11 +9,21 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from unisono.cli.standing import PLACEMENT, condition, evictions, in_line, since, state_of
+from unisono.cli.standing import (
+    CAPACITY_PLANNED,
+    PLACEMENT,
+    condition,
+    evictions,
+    in_line,
+    since,
+    state_of,
+)
 from unisono.cli.start_times import facts_of, limit_of, start_of, until
 from unisono.cli.why_found import Found
+from unisono.control.conditions import timestamp
 from unisono.control.names import EXPLANATION, QUEUE_LABEL
 from unisono.control.progress import progress_of
+from unisono.control.purchases import purchase_of
 from unisono.kinds.kueue.topology_assignment import pods_per_host
 
 Json = dict[str, Any]
@@ -73,6 +83,10 @@ def _of_workload(found: Found, workload: Json) -> Json:
         made["estimate"] = start_of(facts)
     elif state == "repairing":
         made |= _repair(workload)
+    elif state == "buying":
+        told = condition(workload, CAPACITY_PLANNED) or {}
+        made |= {"reason": told.get("reason", ""), "message": told.get("message", "")}
+        made["purchase"] = _purchase(workload)
     elif state in ("leaving", "finished"):
         told = condition(workload, "Evicted" if state == "leaving" else "Finished") or {}
         made |= {"reason": told.get("reason", ""), "message": told.get("message", "")}
@@ -85,6 +99,30 @@ def _of_workload(found: Found, workload: Json) -> Json:
     if found.pods:
         made["pods"] = _phases(found.pods)
     return made
+
+
+def _purchase(workload: Json) -> Json:
+    """Return what is bought: machines, their price an hour, and when they are expected."""
+    found = purchase_of(workload)
+    if found is None:
+        return {}
+    _, written = found
+    return {
+        "machines": [
+            {
+                "pool": one.pool,
+                "type": one.type,
+                "zone": one.zone,
+                "capacityType": one.sold,
+                "count": len(one.nodes),
+                "pricePerHour": one.price * len(one.nodes) / 1_000_000,
+            }
+            for one in written.machines
+        ],
+        "pricePerHour": written.price_micro / 1_000_000,
+        "readyBy": timestamp(written.ready_by),
+        "attempt": written.attempt,
+    }
 
 
 def _repair(workload: Json) -> Json:

@@ -108,6 +108,8 @@ def _changes(answer: Json) -> Iterator[str]:
     )
     if answer.get("keptUntil"):
         yield f"nodes that join, come back or get room; at {answer['keptUntil']} it queues again"
+    if answer["state"] == "buying":
+        yield "nothing to do: all of its pods start when the last machine is ready"
     if answer["state"] == "stuck":
         yield "correct the manifest, or create what it refers to"
     if answer["state"] == "unmanaged" and answer.get("isJob"):

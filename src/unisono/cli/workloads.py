@@ -27,6 +27,7 @@ _ORDER = (
     "repairing",
     "starting",
     "checked",
+    "buying",
     "waiting",
     "deactivated",
     "finished",

@@ -64,7 +64,7 @@ from unisono.control.queue_status.shares import FairShares
 from unisono.control.queue_status.tally import Tally
 from unisono.control.requeueing import ON_HOLD, Requeues, queue_on_hold
 from unisono.control.scheduler.explainer import Explainer
-from unisono.control.scheduler.loop import LEDGER, Scheduler
+from unisono.control.scheduler.loop import LEDGER, MarketReader, Scheduler
 from unisono.control.scheduler.reading import Manifests
 from unisono.control.scheduler.sentences import Sentences
 from unisono.control.scheduler.usage_ledger import UsageLedger
@@ -173,13 +173,20 @@ class Assembly:
 
 
 def embedded(
-    view: View, settings: Settings, *, epoch: int = 1, decides: Decides = plan
+    view: View,
+    settings: Settings,
+    *,
+    epoch: int = 1,
+    decides: Decides = plan,
+    market: MarketReader | None = None,
 ) -> Assembly:
     """Return the controllers of an embedded cluster: we schedule everything and run every kind.
 
     `epoch` counts those who led before, this one included; `decides` may also record decisions.
     """
-    return _assembled(view, settings, epoch, OPERATORS, is_alone=True, decides=decides)
+    return _assembled(
+        view, settings, epoch, OPERATORS, is_alone=True, decides=decides, market=market
+    )
 
 
 def cluster(
@@ -190,6 +197,7 @@ def cluster(
     operators: Collection[str],
     decides: Decides = plan,
     home: str = LEDGER.namespace,
+    market: MarketReader | None = None,
 ) -> Assembly:
     """Return the controllers for a real cluster, which keeps its nodes and runs its Jobs itself.
 
@@ -198,7 +206,14 @@ def cluster(
     """
     ledger = Key(home, LEDGER.name)
     return _assembled(
-        view, settings, epoch, operators, is_alone=False, decides=decides, ledger=ledger
+        view,
+        settings,
+        epoch,
+        operators,
+        is_alone=False,
+        decides=decides,
+        market=market,
+        ledger=ledger,
     )
 
 
@@ -210,6 +225,7 @@ def _assembled(
     *,
     is_alone: bool,
     decides: Decides,
+    market: MarketReader | None,
     ledger: Key = LEDGER,
 ) -> Assembly:
     # A cluster of others may have no nodes at all, and its pods run somewhere else.
@@ -221,6 +237,7 @@ def _assembled(
         needs_nodes=is_alone,
         decides=decides,
         ledger=ledger,
+        market=market,
     )
     runs_volcano = "volcano" in operators
     adapters: Sequence[JobAdapter] = (

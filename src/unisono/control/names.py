@@ -31,6 +31,8 @@ TOPOLOGY = Kind(KUEUE, "Topology")
 WORKLOAD_PRIORITY_CLASS = Kind(KUEUE, "WorkloadPriorityClass")
 VOLCANO_QUEUE = Kind("scheduling.volcano.sh/v1beta1", "Queue")
 POLICY = Kind("unisono.dev/v1", "Policy")
+NODE_POOL = Kind("karpenter.sh/v1", "NodePool")
+NODE_CLAIM = Kind("karpenter.sh/v1", "NodeClaim")
 HYPER_NODE = Kind("topology.volcano.sh/v1alpha1", "HyperNode")
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
@@ -49,6 +51,9 @@ GATE = "unisono.dev/gang"
 SHRINKING = "unisono.dev/Shrinking"
 # Why a workload waits, as facts for programs; QuotaReserved says the same in words.
 EXPLANATION = "unisono.dev/Explanation"
+# What is bought for a workload, for programs and for people (provisioning §5.14).
+PURCHASE = "unisono.dev/Purchase"
+CAPACITY_PLANNED = "CapacityPlanned"
 # On a Workload: pod sets whose pods come when the others run; places are kept for them.
 LATER_SETS = "unisono.dev/later-sets"
 # What pods that are to be scheduled by us alone name.

@@ -101,6 +101,10 @@ class View:
         """Say whether anybody watches a kind."""
         return kind in self._shelves
 
+    def is_any(self, kind: Kind) -> bool:
+        """Say whether there is any object of a kind."""
+        return any(True for _ in self._shelves[kind].store)
+
     def kinds(self) -> Iterable[Kind]:
         """Return the kinds that somebody watches."""
         return self._shelves.keys()

@@ -8,6 +8,8 @@ from typing import Any
 from unisono.provision.machines import MachineType, region_of
 from unisono.provision.shapes import NodeGroup
 
+Json = dict[str, Any]
+
 _OS_IMAGE = "Unisono simulated node"
 # Neighbours in the network: four nodes under a switch, four switches under the next.
 _FAN_OUT = 4
@@ -80,6 +82,34 @@ def _node(group: NodeGroup, name: str, place: int, now: str) -> dict[str, Any]:
             },
         },
     }
+
+
+def bought_node(claim: Json, machine: MachineType, place: int, *, now: str) -> Json:
+    """Return the node that a claim becomes: ready, and still without its devices.
+
+    Its accelerators are counted when the device plugin has found them; until then there are none.
+    """
+    metadata, spec = claim["metadata"], claim["spec"]
+    wanted = {one["key"]: one["values"][0] for one in spec["requirements"] if one.get("values")}
+    zone = wanted["topology.kubernetes.io/zone"]
+    group = NodeGroup(count=1, machine=machine, zone=zone)
+    node = _node(group, metadata["name"], place, now)
+    kept = ("karpenter.sh/do-not-disrupt", "unisono.dev/gang", "unisono.dev/price-usd-hour")
+    own = metadata.get("annotations") or {}
+    node["metadata"]["labels"] |= {
+        **(metadata.get("labels") or {}),
+        "karpenter.sh/capacity-type": wanted["karpenter.sh/capacity-type"],
+        "karpenter.sh/registered": "true",
+    }
+    node["metadata"]["finalizers"] = ["karpenter.sh/termination"]  # pods go before the node does
+    node["metadata"]["annotations"] = {key: own[key] for key in kept if key in own}
+    node["spec"] = {
+        "providerID": claim["status"]["providerID"],
+        "taints": [*(spec.get("taints") or ()), *(spec.get("startupTaints") or ())],
+    }
+    for amounts in (node["status"]["capacity"], node["status"]["allocatable"]):
+        amounts.update({name: "0" for name in amounts if "/" in name})
+    return node
 
 
 def machine_labels(machine: MachineType) -> dict[str, str]:

@@ -66,7 +66,9 @@ class Stage:
     def note(self, text: str) -> None:
         """Tell what has just happened, and when."""
         since = f"  {time.monotonic() - self.started:5.1f} s  "
-        wrapped = textwrap.wrap(text, WIDTH - len(since), subsequent_indent=" " * 4)
+        wrapped = textwrap.wrap(
+            text, WIDTH - len(since), subsequent_indent=" " * 4, break_on_hyphens=False
+        )
         sys.stdout.write(f"\n{' ' * len(since)}".join([since + wrapped[0], *wrapped[1:]]) + "\n")
         sys.stdout.flush()
 
@@ -182,6 +184,9 @@ def _condition_of(workload: Json, pods: list[Json]) -> str:
     if holds("PodsReady"):
         nodes = sorted({pod["spec"].get("nodeName", "") for pod in alive})
         return f"runs: {len(alive)} pods on {', '.join(nodes)}" if alive else ""
+    buying = conditions.get("CapacityPlanned")
+    if buying is not None and buying["reason"] == "Planned" and not holds("Admitted"):
+        return f"waits for machines: {buying['message']}"
     if holds("Admitted"):
         return "admitted: all of it, with a node for every pod"
     if "QuotaReserved" in conditions:
@@ -198,7 +203,8 @@ async def stage(
     with tempfile.TemporaryDirectory(prefix="unisono-demo-") as directory:
         instance = Instance(Path(directory))
         instance.prepare()
-        made = list(nodes_of(parse_shape(nodes), now=timestamp(seconds_now())))
+        groups = parse_shape(nodes) if nodes else ()
+        made = list(nodes_of(groups, now=timestamp(seconds_now())))
         chosen = None
         if policy:
             (Path(directory) / "chosen.yaml").write_text(policy, encoding="utf-8")

@@ -11,7 +11,7 @@ read again from the view before the next decision.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -43,12 +43,13 @@ from unisono.control.view import View
 from unisono.engine.audit import Standing
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.model.explanation import Explanation, GangDoesNotFit
+from unisono.engine.model.market import Market
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.plan import Plan, evictions, shrinks
 from unisono.engine.model.workload import Workload
 from unisono.engine.rehearsal import refuse_if_broken
 from unisono.engine.repair import repair
-from unisono.engine.state.changes import PolicySet, TimePassed, UsageSet
+from unisono.engine.state.changes import MarketSet, PolicySet, TimePassed, UsageSet
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import carry_out
 from unisono.kinds.settings import Settings
@@ -73,6 +74,20 @@ class Decided(NamedTuple):
     asked: Mapping[WorkloadKey, Workload]
 
 
+class MarketReader(Protocol):
+    """Whoever knows what can be bought."""
+
+    @property
+    def kinds(self) -> Sequence[Kind]:
+        """The kinds that it reads."""
+
+    def concerns(self, kind: Kind, obj: Json) -> bool:
+        """Say whether a change of an object may change what can be bought."""
+
+    def read(self, view: View) -> Market | None:
+        """Return what can be bought now; None: nothing."""
+
+
 class Scheduler:
     """Decides. `explanations` holds why each workload waits, for those who tell people."""
 
@@ -89,8 +104,11 @@ class Scheduler:
         needs_nodes: bool = True,
         decides: Decides = plan,
         ledger: Key = LEDGER,
+        market: MarketReader | None = None,
     ) -> None:
         """Begin with an empty state; everything in the view has to be told by `changed`.
+
+        `market` says what can be bought; without it nothing can.
 
         With `places_strays` we are the only scheduler: pods that are in no queue get nodes, too.
         Without `needs_nodes` quota alone decides while there is not a single node.
@@ -104,9 +122,18 @@ class Scheduler:
         settings = self._living(settings)
         self._translator = Translator(view, settings, places_strays=places_strays)
         policies = (names.POLICY,) if view.has(names.POLICY) else ()
-        self.watches: Sequence[Kind] = (*policies, *self._translator.watches)
+        self._market = market
+        self._market_moved = market is not None
+        sellers = () if market is None else tuple(market.kinds)
+        others = (*self._translator.watches, *policies)
+        self.watches: Sequence[Kind] = (
+            *policies,
+            *self._translator.watches,
+            *(kind for kind in sellers if kind not in others),
+        )
         self.state = ClusterState(settings.policy)
         self.state.apply(PolicySet(settings.policy))
+        self._heard_kinds = frozenset((*policies, *self._translator.watches))
         self._dirty: dict[tuple[Kind, Key], None] = {}
         self._epoch = epoch
         self.explanations: dict[WorkloadKey, Explanation] = {}
@@ -121,7 +148,10 @@ class Scheduler:
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """Remember what changed; one look will do for all of it."""
-        if not self._news.is_news(kind, obj, view):
+        if self._market is not None and self._market.concerns(kind, obj):
+            self._market_moved = True
+            yield CYCLE
+        if kind not in self._heard_kinds or not self._news.is_news(kind, obj, view):
             return
         metadata = obj["metadata"]
         self._dirty[kind, Key(metadata.get("namespace", ""), metadata["name"])] = None
@@ -184,6 +214,9 @@ class Scheduler:
         Stops now and then, for others to have a turn; nobody may decide before it is through.
         """
         self._hear_policy(view)
+        if self._market is not None and self._market_moved:
+            self._market_moved = False
+            self.state.apply(MarketSet(self._market.read(view)))
         dirty, self._dirty = self._dirty, {}
         if dirty:
             self._estimates.heard()

@@ -22,7 +22,9 @@ from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
 # Conditions that are for people, or for those who carry decisions out.
-_FOR_OTHERS = frozenset({names.PLACEMENT, names.EXPLANATION})
+_FOR_OTHERS = frozenset(
+    {names.PLACEMENT, names.EXPLANATION, names.PURCHASE, names.CAPACITY_PLANNED}
+)
 _READINESS = "PodsReady"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from unisono.control import names
+from unisono.control import names, purchases
 from unisono.control.actions import Json
 from unisono.control.conditions import find, is_true, timestamp, with_condition
 from unisono.control.scheduler import facts
@@ -70,7 +70,11 @@ def admitted(
                 message,
                 now=now,
             )
-    if admit.checks_pass:
+    if admit.purchase is not None:
+        conditions = purchases.bought(conditions, admit.purchase, now)
+    else:
+        conditions = purchases.without_purchase(conditions)
+    if admit.checks_pass and admit.purchase is None:
         conditions = with_condition(
             conditions,
             "Admitted",

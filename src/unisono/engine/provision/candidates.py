@@ -185,7 +185,7 @@ class Candidates:
         headroom = self._headroom(ware)
         if headroom < 1:
             return Refusal("LimitExceeded", self._over(ware, 1)), 0
-        left, refusal = self._in_stock(ware)
+        left, refusal = self._in_stock(ware, -(-demand.needed // slots))
         return refusal, min(stock, headroom, left)
 
     def _spot_is_fine(self, ware: Ware, demand: Demand) -> bool:
@@ -205,7 +205,8 @@ class Candidates:
             return False
         return self.order.ends_at is None or self.order.ends_at > ends - BLOCK_MARGIN_MS
 
-    def _in_stock(self, ware: Ware) -> tuple[int, Refusal | None]:
+    def _in_stock(self, ware: Ware, wanted: int) -> tuple[int, Refusal | None]:
+        """Return how many may be asked for; `wanted` is how many this alone would need."""
         offer = ware.offer
         outage = self.shelf.outages.get((offer.capacity_type, offer.machine, offer.zone))
         if outage is None or outage.until <= self.order.now:
@@ -213,7 +214,7 @@ class Candidates:
         self._retry.append(outage.until)
         if outage.fewer_from <= self.order.now and outage.count > 1:
             return outage.count - 1, None
-        if outage.count > 1:
+        if wanted < outage.count:
             self._retry.append(outage.fewer_from)
         text = f"{offer.machine} {offer.capacity_type} {offer.zone} out of stock"
         return 0, Refusal("StockOut", f"{text} (asked {outage.count})")

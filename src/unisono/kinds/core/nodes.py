@@ -34,15 +34,20 @@ _FROM_CONDITIONS = (
     ("PIDPressure", "True", "pid-pressure"),
     ("NetworkUnavailable", "True", "network-unavailable"),
 )
+# The workload that a node was bought for, until its pods are there; also the key of a taint.
+HELD_FOR = "unisono.dev/gang"
 UNREGISTERED = "karpenter.sh/unregistered"
 
 
 def node_of(node: Node, more_labels: Mapping[str, str]) -> engine.Node:
     """Return the engine's form of a node, with labels that somebody else gives it on top."""
+    holder = node.metadata.annotations.get(HELD_FOR, "")
     return engine.Node(
         name=NodeName(node.metadata.name),
         labels=labels_of({**node.metadata.labels, **more_labels}),
-        taints=_taints(node),
+        # Whom it is held for is said by name; the taint says the same to other schedulers.
+        taints=tuple(one for one in _taints(node) if not holder or one.key != HELD_FOR),
+        held_for=holder,
         allocatable=amounts(
             {
                 name: quantity.amount(name)

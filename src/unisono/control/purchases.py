@@ -1,0 +1,146 @@
+"""A purchase as a Workload's status has it: what is bought for it, and how far that is.
+
+    Planned ──claims written──▶ Waiting ──all ready──▶ Ready
+       │                           │
+       └───── refused, too late, quota lost ─────▶ RolledBack | TimedOut
+
+The admission names nodes that do not exist yet; this condition says what they are. It is written
+with the admission in one patch, so that whoever comes after a crash knows what was decided.
+Spec provisioning §5.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from unisono.control import names
+from unisono.control.actions import Json
+from unisono.control.conditions import find, with_condition
+from unisono.engine.model.market import CapacityType, Lot, Purchase
+from unisono.engine.model.names import NodeName
+from unisono.engine.purchase_words import alternative_sentence, purchase_sentence
+
+Phase = Literal["Planned", "Waiting", "Ready", "RolledBack", "TimedOut"]
+UNDER_WAY: tuple[Phase, ...] = ("Planned", "Waiting")
+
+
+class Alike(msgspec.Struct, frozen=True, kw_only=True):
+    """Machines of a purchase that are alike, with their names."""
+
+    pool: str
+    type: str
+    zone: str
+    sold: CapacityType
+    price: int  # millionths of a dollar an hour, each
+    pods: dict[str, int]
+    nodes: tuple[str, ...]
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """What a Workload says of its purchase."""
+
+    attempt: int
+    planned_at: int  # seconds
+    ready_by: int
+    machines: tuple[Alike, ...]
+
+    @property
+    def nodes(self) -> list[str]:
+        """The names of all machines."""
+        return [name for alike in self.machines for name in alike.nodes]
+
+    @property
+    def price_micro(self) -> int:
+        """What all of it costs an hour."""
+        return sum(alike.price * len(alike.nodes) for alike in self.machines)
+
+    def lots(self) -> Iterable[Lot]:
+        """Yield every machine."""
+        for alike in self.machines:
+            for name in alike.nodes:
+                yield Lot(
+                    node=NodeName(name),
+                    pool=alike.pool,
+                    machine=alike.type,
+                    zone=alike.zone,
+                    capacity_type=alike.sold,
+                    price_micro=alike.price,
+                    pods=tuple(alike.pods.items()),
+                )
+
+
+def purchase_of(workload: Json) -> tuple[Phase, Written] | None:
+    """Return what a Workload says of its purchase; None if it has none."""
+    found = find((workload.get("status") or {}).get("conditions"), names.PURCHASE)
+    if found is None:
+        return None
+    try:
+        return found["reason"], msgspec.json.decode(found["message"], type=Written)
+    except msgspec.DecodeError:
+        return None
+
+
+def is_holding(workload: Json) -> bool:
+    """Say whether a Workload holds quota, and was not told to leave."""
+    status = workload.get("status") or {}
+    evicted = find(status.get("conditions"), "Evicted")
+    is_evicted = evicted is not None and evicted["status"] == "True"
+    return bool(status.get("admission")) and not is_evicted
+
+
+def bought(conditions: list[Json], purchase: Purchase, now: float) -> list[Json]:
+    """Add to an admission what has to be bought for it first."""
+    old = purchase_of({"status": {"conditions": conditions}})
+    attempt = 1 if old is None else old[1].attempt + (old[0] == "TimedOut")
+    written = Written(
+        attempt=attempt,
+        planned_at=int(now),
+        ready_by=purchase.ready_by // 1000,
+        machines=tuple(_alike(purchase)),
+    )
+    conditions = with_phase(conditions, "Planned", written, now)
+    conditions = with_condition(
+        conditions, "Admitted", "False", "WaitingForMachines", "Machines are on their way", now=now
+    )
+    return with_condition(
+        conditions, names.CAPACITY_PLANNED, "True", "Planned", planned_text(purchase), now=now
+    )
+
+
+def planned_text(purchase: Purchase) -> str:
+    """Say what is bought, and what else would have done."""
+    others = [f"instead of {alternative_sentence(one)}" for one in purchase.alternatives[:2]]
+    return "; ".join([f"buys {purchase_sentence(purchase)}", *others])
+
+
+def with_phase(conditions: list[Json], phase: Phase, written: Written, now: float) -> list[Json]:
+    """Set how far a purchase is."""
+    text = msgspec.json.encode(written).decode()
+    status: Literal["True", "False"] = "True" if phase == "Ready" else "False"
+    return with_condition(conditions, names.PURCHASE, status, phase, text, now=now)
+
+
+def without_purchase(conditions: list[Json]) -> list[Json]:
+    """Take a purchase back that an admission no longer has."""
+    ours = (names.PURCHASE, names.CAPACITY_PLANNED)
+    return [one for one in conditions if one["type"] not in ours]
+
+
+def _alike(purchase: Purchase) -> Iterable[Alike]:
+    groups: dict[Lot, list[str]] = {}
+    for lot in purchase.lots:
+        same = msgspec.structs.replace(lot, node=NodeName(""))
+        groups.setdefault(same, []).append(lot.node)
+    for lot, nodes in groups.items():
+        yield Alike(
+            pool=lot.pool,
+            type=lot.machine,
+            zone=lot.zone,
+            sold=lot.capacity_type,
+            price=lot.price_micro,
+            pods=dict(lot.pods),
+            nodes=tuple(nodes),
+        )

@@ -1,0 +1,206 @@
+"""Looks after machines that are there: who holds them, who may have them next, when they go.
+
+    held      bought for a gang that waits for the rest of its machines; closed to everybody else
+    used      somebody's pods are on it
+    idle      nobody is: it may be used by whoever fits, and goes after a while
+    going     tainted, looked at once more, and given back
+
+A node with a pod of a running gang never goes, whatever the pool says: one that is too old takes
+no new gang, and goes when the last one has ended. Spec provisioning §5.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from unisono.control import names
+from unisono.control.actions import Again, Delete, Json, Note, Patch, Ref, Steps, Wake
+from unisono.control.conditions import seconds, timestamp
+from unisono.control.controller import own_key
+from unisono.control.purchases import UNDER_WAY, is_holding, purchase_of
+from unisono.control.scheduler.record import hosts_of
+from unisono.control.usable import node_name as node_of_host
+from unisono.control.view import View
+from unisono.kinds.provisioning_policy import BuyingTimes
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+from unisono.provision import words
+from unisono.provision.budgets import allowed
+from unisono.provision.claims import node_name, pool_name, state_of
+from unisono.provision.idle import NEVER, expires_at, holder_of, is_empty, stays_for
+
+BY_NODE = "node"
+BY_POOL = "pool"
+# Whoever decides may not have seen the taint yet; a second later they have.
+_SECOND_LOOK = 1.0
+
+
+def node_of_claim(claim: Json) -> Iterable[str]:
+    """Index claims by the node that they are."""
+    node = node_name(claim)
+    return (node,) if node else ()
+
+
+def pool_of_claim(claim: Json) -> Iterable[str]:
+    """Index claims by their pool."""
+    pool = pool_name(claim)
+    return (pool,) if pool else ()
+
+
+class Keeper:
+    """Keeps one machine in order."""
+
+    name = "machines"
+    watches: Sequence[Kind] = (names.NODE_CLAIM, names.NODE, names.POD, names.WORKLOAD)
+
+    def __init__(self, times: BuyingTimes, *, gives_back: bool) -> None:
+        """With `gives_back` empty machines are ours to give back; Karpenter does it itself."""
+        self._times = times
+        self._gives_back = gives_back
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """A claim; that of a node; that of the node that a pod is on; those of a purchase."""
+        if kind == names.NODE_CLAIM:
+            yield own_key(obj)
+        elif kind == names.NODE:
+            for claim in view.by(names.NODE_CLAIM, BY_NODE, obj["metadata"]["name"]):
+                yield own_key(claim)
+        elif kind == names.POD:
+            node = obj["spec"].get("nodeName")
+            for claim in view.by(names.NODE_CLAIM, BY_NODE, node) if node else ():
+                yield own_key(claim)
+        elif view.is_any(names.NODE_CLAIM):
+            found = purchase_of(obj)
+            for name in found[1].nodes if found is not None else ():
+                yield Key("", name)
+            if (obj.get("status") or {}).get("admission"):
+                for host, _ in hosts_of(obj):
+                    for claim in view.by(names.NODE_CLAIM, BY_NODE, node_of_host(host, view)):
+                        yield own_key(claim)
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Take one machine a step further."""
+        claim = view.get(names.NODE_CLAIM, key.name)
+        if claim is None or "deletionTimestamp" in claim["metadata"]:
+            return
+        workload = holder_of(claim, view)
+        found = purchase_of(workload) if workload is not None else None
+        is_held = workload is not None and is_holding(workload)
+        if is_held and found is not None and found[0] in UNDER_WAY:
+            return
+        node = view.get(names.NODE, node_name(claim)) if node_name(claim) else None
+        annotations = claim["metadata"].get("annotations") or {}
+        if words.HELD_FOR in annotations:
+            is_consumed = is_held and found is not None and found[0] == "Ready"
+            if not is_consumed and (state_of(claim) != "ready" or node is None):
+                yield Delete(Ref.to(claim))  # of a purchase that failed, and of no use to others
+                return
+            yield from self._release(claim, node, is_consumed=is_consumed, now=now)
+            return
+        if node is None or "deletionTimestamp" in node["metadata"]:
+            return
+        if self._gives_back:
+            yield from self._idle(claim, node, view, now)
+        elif words.DO_NOT_DISRUPT in (node["metadata"].get("annotations") or {}):
+            if is_empty(node, view):
+                yield Patch(Ref.to(node), _unprotected())
+
+    def _release(self, claim: Json, node: Json | None, *, is_consumed: bool, now: float) -> Steps:
+        """Open a machine: to the pods that it was bought for, or to anybody."""
+        if node is not None:
+            taints = (node["spec"].get("taints")) or []
+            kept = [one for one in taints if one["key"] != words.HELD_FOR]
+            changes: Json = {"metadata": {"annotations": {words.HELD_FOR: None}}}
+            if kept != taints:
+                changes["spec"] = {"taints": kept or None}
+            if not is_consumed:
+                changes["metadata"]["annotations"][words.DO_NOT_DISRUPT] = None
+            yield Patch(Ref.to(node), changes)
+        about: dict[str, str | None] = {words.HELD_FOR: None, words.PLAN_SIZE: None}
+        if not is_consumed:
+            about |= {words.DO_NOT_DISRUPT: None, words.RELEASED: timestamp(now)}
+        yield Patch(Ref.to(claim), {"metadata": {"annotations": about}})
+        if not is_consumed:
+            told = "offered to others: what it was bought for did not come together"
+            yield Note(Ref.to(claim), "CapacityReused", told)
+
+    # ---- machines that nobody is on ----------------------------------------------------------
+
+    def _idle(self, claim: Json, node: Json, view: View, now: float) -> Steps:
+        pool = view.get(names.NODE_POOL, pool_name(claim))
+        is_old = now >= expires_at(claim)
+        is_going = _has_taint(node, words.DISRUPTED)
+        if not is_empty(node, view):
+            yield from self._in_use(claim, node, now, is_old=is_old, is_going=is_going)
+            if expires_at(claim) < NEVER and not is_old:
+                yield Again(expires_at(claim))
+            return
+        annotations = claim["metadata"].get("annotations") or {}
+        since = annotations.get(words.IDLE_SINCE)
+        if since is None:
+            yield Patch(Ref.to(claim), _note({words.IDLE_SINCE: timestamp(now)}))
+            since = timestamp(now)
+        if words.STATIC in annotations and pool is not None:
+            yield Wake("node-pools", "", pool_name(claim))  # it may have one too many
+            return
+        due = seconds(since) + stays_for(claim, pool, reuse=self._times.reuse)
+        if is_old or pool is None:
+            due = min(due, now)
+        if now < due:
+            if due < NEVER:
+                yield Again(due)
+            return
+        if not is_going:
+            if pool is not None and allowed(pool, "Empty", view, now) < 1:
+                yield Again(now + 10)
+                return
+            yield Patch(Ref.to(node), _tainted(node, now))
+            yield Again(now + _SECOND_LOOK)
+            return
+        if now < _tainted_at(node) + _SECOND_LOOK:
+            yield Again(_tainted_at(node) + _SECOND_LOOK)
+            return
+        yield Note(Ref.to(claim), "NodeReclaimed", f"{node['metadata']['name']} is not needed")
+        yield Delete(Ref.to(claim))
+
+    def _in_use(
+        self, claim: Json, node: Json, now: float, *, is_old: bool, is_going: bool
+    ) -> Steps:
+        """Somebody is there: it stays; one that is too old takes nobody new."""
+        if is_old and not is_going:
+            yield Patch(Ref.to(node), _tainted(node, now))
+            yield Note(
+                Ref.to(claim), "NodeExpired", "goes when the gang on it has ended", "Warning"
+            )
+        elif is_going and not is_old:
+            taints = [one for one in node["spec"]["taints"] if one["key"] != words.DISRUPTED]
+            yield Patch(Ref.to(node), {"spec": {"taints": taints or None}})
+        annotations = claim["metadata"].get("annotations") or {}
+        if words.IDLE_SINCE in annotations or words.RELEASED in annotations:
+            yield Patch(Ref.to(claim), _note({words.IDLE_SINCE: None, words.RELEASED: None}))
+
+
+def _note(annotations: dict[str, str | None]) -> Json:
+    return {"metadata": {"annotations": annotations}}
+
+
+def _unprotected() -> Json:
+    return _note({words.DO_NOT_DISRUPT: None})
+
+
+def _has_taint(node: Json, key: str) -> bool:
+    return any(taint["key"] == key for taint in node["spec"].get("taints") or ())
+
+
+def _tainted(node: Json, now: float) -> Json:
+    """Close a node that is about to go; when that was is for whoever looks again."""
+    taint = {"key": words.DISRUPTED, "effect": "NoSchedule", "timeAdded": timestamp(now)}
+    return {"spec": {"taints": [*(node["spec"].get("taints") or ()), taint]}}
+
+
+def _tainted_at(node: Json) -> float:
+    """Return when a node was closed, as far as anybody knows."""
+    for taint in node["spec"].get("taints") or ():
+        if taint["key"] == words.DISRUPTED:
+            return seconds(taint.get("timeAdded") or "")
+    return 0.0

@@ -1,0 +1,171 @@
+"""NodePools: what people see of them, and static ones, which keep their number of nodes.
+
+Status as Karpenter writes it: how many nodes, what they have together, and whether the pool can be
+used. A pool that is deleted goes when its machines are gone; those of running gangs are waited for.
+Spec provisioning §5.17 and §5.18.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+from unisono.control import names
+from unisono.control.actions import Create, Delete, Json, Note, Patch, Ref, Steps
+from unisono.control.conditions import find, with_condition
+from unisono.control.controller import own_key
+from unisono.control.view import View
+from unisono.engine.model.market import Lot
+from unisono.engine.model.names import NodeName
+from unisono.engine.provision.shelf import Shelf
+from unisono.kinds.decode import decode
+from unisono.kinds.karpenter import NodePool, problem_of
+from unisono.kinds.quantity import Quantity, format_amount
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+from unisono.provision import words
+from unisono.provision.claims import bare_claim, node_name, pool_name
+from unisono.provision.idle import is_empty
+from unisono.provision.reader import Reader
+
+
+class Pools:
+    """Keeps pools in order."""
+
+    name = "node-pools"
+    watches: Sequence[Kind] = (names.NODE_POOL, names.NODE_CLAIM)
+
+    def __init__(self, reader: Reader) -> None:
+        """Take who knows what can be bought, for static pools."""
+        self._reader = reader
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """A pool, or that of a claim."""
+        if kind == names.NODE_POOL:
+            yield own_key(obj)
+        elif pool_name(obj):
+            yield Key("", pool_name(obj))
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Write the status of one pool; keep its number if it is static."""
+        pool = view.get(names.NODE_POOL, key.name)
+        if pool is None:
+            return
+        claims = view.by(names.NODE_CLAIM, "pool", key.name)
+        living = [one for one in claims if "deletionTimestamp" not in one["metadata"]]
+        if "deletionTimestamp" in pool["metadata"]:
+            yield from self._close(pool, living, view)
+            return
+        problem = _problem(pool)
+        if pool["spec"].get("replicas") is not None and not problem:
+            yield from self._keep_number(pool, living, view)
+        status = _status(pool, living, problem, now)
+        if status != {name: (pool.get("status") or {}).get(name) for name in status}:
+            yield Patch(Ref.to(pool), {"status": status}, "status")
+
+    def _keep_number(self, pool: Json, living: list[Json], view: View) -> Steps:
+        """Add machines to a static pool, or let empty ones go."""
+        wanted = int(pool["spec"]["replicas"])
+        numbers = {_number(one): one for one in living}
+        lot = self._cheapest(pool, view) if len(living) < wanted else None
+        missing = [number for number in range(wanted) if number not in numbers]
+        for number in missing[: max(0, wanted - len(living))] if lot is not None else ():
+            name = NodeName(f"{pool['metadata']['name']}-{_suffix(pool, number)}")
+            assert lot is not None, "nothing is written without it"
+            own = Lot(
+                node=name,
+                pool=lot.pool,
+                machine=lot.machine,
+                zone=lot.zone,
+                capacity_type=lot.capacity_type,
+                price_micro=lot.price_micro,
+                pods=(),
+            )
+            claim = bare_claim(own, pool, {})
+            claim["metadata"]["annotations"][words.STATIC] = str(number)
+            yield Create(claim)
+        too_many = len(living) - wanted
+        for claim in sorted(living, key=_number, reverse=True):
+            if too_many <= 0:
+                break
+            node = view.get(names.NODE, node_name(claim)) if node_name(claim) else None
+            if node is None or is_empty(node, view):
+                yield Delete(Ref.to(claim))
+                too_many -= 1
+
+    def _cheapest(self, pool: Json, view: View) -> Lot | None:
+        market = self._reader.read(view, with_static=True)
+        if market is None:
+            return None
+        wares = [
+            ware
+            for ware in Shelf(market).wares
+            if ware.pool.name == pool["metadata"]["name"] and ware.offer.capacity_type != "spot"
+        ]
+        best = min(
+            wares,
+            key=lambda one: (one.offer.price_micro, one.offer.zone, one.machine.name),
+            default=None,
+        )
+        if best is None:
+            return None
+        return Lot(
+            node=NodeName(""),
+            pool=best.pool.name,
+            machine=best.machine.name,
+            zone=best.offer.zone,
+            capacity_type=best.offer.capacity_type,
+            price_micro=best.offer.price_micro,
+            pods=(),
+        )
+
+    def _close(self, pool: Json, living: list[Json], view: View) -> Steps:
+        """Let the machines of a deleted pool go; those of running gangs when they have ended."""
+        is_forced = (pool["metadata"].get("annotations") or {}).get(words.FORCE) == "true"
+        for claim in living:
+            node = view.get(names.NODE, node_name(claim)) if node_name(claim) else None
+            if is_forced or node is None or is_empty(node, view):
+                yield Delete(Ref.to(claim))
+            else:
+                told = f"{node['metadata']['name']} is in use; the pool goes when it is not"
+                yield Note(Ref.to(pool), "DeletionBlockedByGang", told, "Warning")
+
+
+def _number(claim: Json) -> int:
+    text = (claim["metadata"].get("annotations") or {}).get(words.STATIC, "")
+    return int(text) if text.isdecimal() else -1
+
+
+def _suffix(pool: Json, number: int) -> str:
+    return hashlib.sha256(f"{pool['metadata']['uid']}|{number}".encode()).hexdigest()[:8]
+
+
+def _problem(pool: Json) -> str:
+    made, problems = decode(NodePool, pool, ignore_unknown=True)
+    if made is None:
+        return problems[0].message if problems else "it cannot be read"
+    return problem_of(made)
+
+
+def _status(pool: Json, living: list[Json], problem: str, now: float) -> Json:
+    totals: dict[str, int] = {}
+    for claim in living:
+        for name, text in ((claim.get("status") or {}).get("capacity") or {}).items():
+            totals[name] = totals.get(name, 0) + Quantity.from_raw(text).amount(name)
+    conditions = list((pool.get("status") or {}).get("conditions") or ())
+    healthy = "ValidationFailed" if problem else "ValidationSucceeded"
+    facts = {
+        "ValidationSucceeded": (not problem, healthy, problem),
+        "NodeClassReady": (True, "NodeClassReady", ""),
+        "Ready": (not problem, healthy if problem else "Ready", problem),
+    }
+    for kind, (holds, reason, message) in facts.items():
+        old = find(conditions, kind)
+        status = "True" if holds else "False"
+        if old is None or (old["status"], old["message"]) != (status, message):
+            conditions = with_condition(
+                conditions, kind, "True" if holds else "False", reason, message, now=now
+            )
+    resources = {name: format_amount(amount, name) for name, amount in sorted(totals.items())}
+    resources["nodes"] = str(len(living))
+    return {"nodes": len(living), "resources": resources, "conditions": conditions}

@@ -1,0 +1,130 @@
+"""What can be bought now, read from the cluster: pools, claims, refusals, the cloud's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from unisono.control import names
+from unisono.control.actions import Json
+from unisono.control.purchases import UNDER_WAY, is_holding, purchase_of
+from unisono.control.view import View
+from unisono.engine.model.market import MICRO, NODES, Market, Pool
+from unisono.kinds.decode import decode
+from unisono.kinds.karpenter import NodePool, pool_of
+from unisono.kinds.quantity import Quantity
+from unisono.kube.mapping import Kind
+from unisono.provision import words
+from unisono.provision.claims import pool_name, wanted_of
+from unisono.provision.cloud import Cloud, cloud_of
+from unisono.provision.machines import MachineType
+from unisono.provision.market import market_of, regions_of
+from unisono.provision.nodes import capacity_of
+from unisono.provision.offers import merged
+from unisono.provision.stock import refusals
+
+_OURS = (words.STOCK, words.CLOUD)
+
+
+class Reader:
+    """Reads the market. It keeps nothing that it could not read again."""
+
+    kinds: Sequence[Kind] = (names.NODE_POOL, names.NODE_CLAIM, names.CONFIG_MAP)
+
+    def __init__(self, speed: float = 1.0) -> None:
+        """Machines come so many times faster than a cloud says."""
+        self._speed = speed
+
+    def concerns(self, kind: Kind, obj: Json) -> bool:
+        """Say whether a change of an object may change what can be bought."""
+        if kind == names.CONFIG_MAP:
+            return obj["metadata"]["name"] in _OURS
+        return kind in (names.NODE_POOL, names.NODE_CLAIM)
+
+    def read(self, view: View, *, with_static: bool = False) -> Market | None:
+        """Return what can be bought now; None without pools."""
+        written = [pool for pool in view.all(names.NODE_POOL) if _is_there(pool)]
+        if not written:
+            return None
+        cloud = cloud_of(view.get(names.CONFIG_MAP, words.CLOUD, words.SYSTEM))
+        types = merged({one.name: one for one in cloud.instance_types})
+        used, busy, spent = _use(view, types)
+        pools = []
+        for obj in written:
+            made, _ = decode(NodePool, obj, ignore_unknown=True)
+            if made is not None:
+                pool = pool_of(made, used.get(made.metadata.name, {}))
+                if with_static and made.spec.replicas is not None:
+                    pool = msgspec.structs.replace(pool, refused="")
+                pools.append(pool)
+        return market_of(
+            pools,
+            _regions(pools, cloud, view),
+            types=types,
+            refused=refusals(view),
+            under_way=busy,
+            spent_micro=spent,
+            soon_ms=round(_soon_ms(cloud) / self._speed),
+        )
+
+
+def _is_there(pool: Json) -> bool:
+    return "deletionTimestamp" not in pool["metadata"]
+
+
+def _regions(pools: list[Pool], cloud: Cloud, view: View) -> list[str]:
+    named = regions_of(pools, ())
+    said = any(one.key in (words.ZONE, words.REGION) for pool in pools for one in pool.requirements)
+    if said:
+        return named
+    there = {
+        (node["metadata"].get("labels") or {}).get(words.REGION, "")
+        for node in view.all(names.NODE)
+    }
+    return [cloud.region] if cloud.region else sorted(there - {"", "local"}) or [cloud.home]
+
+
+def _soon_ms(cloud: Cloud) -> int:
+    steps = sum(cloud.seconds(step, "typical") for step in ("api", "boot", "plugin", "startup"))
+    return int(steps * 1000)
+
+
+def _use(
+    view: View, types: dict[str, MachineType]
+) -> tuple[dict[str, dict[str, int]], dict[str, int], int]:
+    """Return what machines of each pool have, how many purchases are under way, and the costs."""
+    used: dict[str, dict[str, int]] = {}
+    busy: dict[str, int] = {}
+    spent = 0
+    seen: set[str] = set()
+    for claim in view.all(names.NODE_CLAIM):
+        seen.add(claim["metadata"]["name"])
+        _count(used, pool_name(claim), types.get(wanted_of(claim, words.MACHINE_TYPE)))
+        spent += _price(claim)
+    for workload in view.all(names.WORKLOAD):
+        found = purchase_of(workload)
+        if found is None or found[0] not in UNDER_WAY or not is_holding(workload):
+            continue
+        for pool in {alike.pool for alike in found[1].machines}:
+            busy[pool] = busy.get(pool, 0) + 1
+        for lot in found[1].lots():
+            if lot.node not in seen:  # decided, and not written yet
+                _count(used, lot.pool, types.get(lot.machine))
+                spent += lot.price_micro
+    return used, busy, spent
+
+
+def _count(used: dict[str, dict[str, int]], pool: str, machine: MachineType | None) -> None:
+    mine = used.setdefault(pool, {})
+    mine[NODES] = mine.get(NODES, 0) + 1
+    for name, text in (capacity_of(machine) if machine is not None else {}).items():
+        mine[name] = mine.get(name, 0) + Quantity.from_raw(text).amount(name)
+
+
+def _price(claim: Json) -> int:
+    text = (claim["metadata"].get("annotations") or {}).get(words.PRICE, "")
+    try:
+        return round(float(text) * MICRO)
+    except ValueError:
+        return 0

@@ -1,0 +1,299 @@
+"""A cloud that exists only here: fulfils NodeClaims as Karpenter and its clouds do.
+
+    claim ──api──▶ Launched ──boot──▶ Registered: a Node ──plugin──▶ Initialized: with its GPUs
+       └─ out of stock: the claim says so and goes
+
+All claims of a purchase are judged together where the cloud is atomic; elsewhere as many are
+launched as there are. A claim that is deleted takes its node along: pods first, then the node, then
+the machine. Nothing is kept in memory: what is launched is what claims say.
+Spec provisioning §5.11.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from unisono.control import names
+from unisono.control.actions import Again, Create, Delete, Json, Note, Patch, Ref, Steps
+from unisono.control.conditions import find, is_true, seconds, timestamp, with_condition
+from unisono.control.controller import own_key
+from unisono.control.view import View
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+from unisono.provision import words
+from unisono.provision.claims import created_at, launched_at, node_name, state_of, wanted_of
+from unisono.provision.cloud import Cloud, cloud_of
+from unisono.provision.machines import MachineType, machine_types
+from unisono.provision.nodes import bought_node, capacity_of
+
+_NOTICE = 120.0  # before a spot machine is taken away
+
+
+class SimulatedCloud:
+    """Launches, registers and terminates machines."""
+
+    name = "cloud"
+    watches: Sequence[Kind] = (names.NODE_CLAIM, names.NODE, names.POD, names.CONFIG_MAP)
+
+    def __init__(self, speed: float = 1.0) -> None:
+        """Time runs so many times faster there."""
+        self._speed = speed
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """A claim, that of a node or of a pod's node; all of them if the cloud changes."""
+        if kind == names.NODE_CLAIM:
+            yield own_key(obj)
+        elif kind == names.NODE:
+            yield Key("", obj["metadata"]["name"])
+        elif kind == names.POD:
+            if node := obj["spec"].get("nodeName"):
+                yield Key("", node)
+        elif obj["metadata"]["name"] == words.CLOUD:
+            for claim in view.all(names.NODE_CLAIM):
+                yield own_key(claim)
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Take one machine a step further."""
+        claim = view.get(names.NODE_CLAIM, key.name)
+        if claim is None:
+            return
+        cloud = cloud_of(view.get(names.CONFIG_MAP, words.CLOUD, words.SYSTEM))
+        if "deletionTimestamp" in claim["metadata"]:
+            yield from self._terminate(claim, view)
+            return
+        finalizers = claim["metadata"].get("finalizers") or []
+        if words.TERMINATION not in finalizers:
+            claim = yield Patch(
+                Ref.to(claim), {"metadata": {"finalizers": [*finalizers, words.TERMINATION]}}
+            )
+        state = state_of(claim)
+        if state == "refused":
+            yield Delete(Ref.to(claim))
+        elif state == "launching":
+            yield from self._launch(claim, cloud, view, now)
+        elif not node_name(claim):
+            yield from self._register(claim, cloud, view, now)
+        else:
+            yield from self._initialize(claim, cloud, view, now)
+
+    # ---- launching ---------------------------------------------------------------------------
+
+    def _launch(self, claim: Json, cloud: Cloud, view: View, now: float) -> Steps:
+        due = created_at(claim) + self._takes(cloud, "api", claim)
+        if now < due:
+            yield Again(due)
+            return
+        name = claim["metadata"]["name"]
+        if cloud.fails("launch", name):
+            return
+        machine = _type_of(claim, cloud)
+        if machine is None:
+            yield from _refuse(claim, "Unsupported", "there is no such machine type", now)
+            return
+        batch = _batch(claim, view, is_atomic=cloud.atomic)
+        if batch is None:  # the rest of the purchase is still being written
+            return
+        if not _is_in_stock(claim, batch, cloud, view):
+            text = f"{machine.name} is out of stock in {wanted_of(claim, words.ZONE)}"
+            yield from _refuse(claim, "InsufficientCapacityError", text, now)
+            return
+        zone = wanted_of(claim, words.ZONE)
+        labels = {key: wanted_of(claim, key) for key in (words.MACHINE_TYPE, words.ZONE)}
+        labels[words.CAPACITY_TYPE] = wanted_of(claim, words.CAPACITY_TYPE)
+        claim = yield Patch(Ref.to(claim), {"metadata": {"labels": labels}})
+        conditions = with_condition(
+            (claim.get("status") or {}).get("conditions"),
+            "Launched",
+            "True",
+            "Launched",
+            "the machine is there",
+            now=now,
+        )
+        status = {
+            "conditions": conditions,
+            "providerID": f"sim:///{zone}/{name}",
+            "imageID": "simulated",
+            "capacity": capacity_of(machine),
+            "allocatable": dict(machine.allocatable),
+        }
+        yield Patch(Ref.to(claim), {"status": status}, "status")
+
+    # ---- becoming a node ---------------------------------------------------------------------
+
+    def _register(self, claim: Json, cloud: Cloud, view: View, now: float) -> Steps:
+        name = claim["metadata"]["name"]
+        due = launched_at(claim) + self._takes(cloud, "boot", claim)
+        if now < due:
+            yield Again(due)
+            return
+        machine = _type_of(claim, cloud)
+        if machine is None or cloud.fails("register", name):
+            return
+        if view.get(names.NODE, name) is None:
+            place = sum(1 for _ in view.all(names.NODE))
+            yield Create(bought_node(claim, machine, place, now=timestamp(now)))
+        conditions = claim["status"]["conditions"]
+        conditions = with_condition(
+            conditions, "Registered", "True", "Registered", "the node is there", now=now
+        )
+        status = {"nodeName": name, "conditions": conditions}
+        yield Patch(Ref.to(claim), {"status": status}, "status")
+
+    def _initialize(self, claim: Json, cloud: Cloud, view: View, now: float) -> Steps:
+        node = view.get(names.NODE, node_name(claim))
+        if node is None or "deletionTimestamp" in node["metadata"]:
+            yield Delete(Ref.to(claim))  # somebody deleted it: the machine is of no use without
+            return
+        if state_of(claim) == "ready":
+            yield from self._interrupt(claim, cloud, now)
+            return
+        name = claim["metadata"]["name"]
+        registered = find(claim["status"]["conditions"], "Registered")
+        since = seconds(registered["lastTransitionTime"]) if registered is not None else now
+        due = since + self._takes(cloud, "plugin", claim)
+        if now < due:
+            yield Again(due)
+            return
+        if cloud.fails("initialize", name):
+            return
+        wanted = dict(claim["status"]["allocatable"])
+        if (node["status"].get("allocatable") or {}) != wanted:
+            capacity = claim["status"]["capacity"]
+            changes = {"status": {"allocatable": wanted, "capacity": capacity}}
+            yield Patch(Ref.to(node), changes, "status")
+            return
+        startup = {one["key"] for one in claim["spec"].get("startupTaints") or ()}
+        taints = node["spec"].get("taints") or []
+        if any(one["key"] in startup for one in taints):
+            due += self._takes(cloud, "startup", claim)
+            if now < due:
+                yield Again(due)
+                return
+            kept = [one for one in taints if one["key"] not in startup]
+            yield Patch(Ref.to(node), {"spec": {"taints": kept or None}})
+            return
+        ready = find(node["status"].get("conditions"), "Ready")
+        if ready is None or ready["status"] != "True":
+            return
+        if (node["metadata"].get("labels") or {}).get(words.INITIALIZED) != "true":
+            yield Patch(Ref.to(node), {"metadata": {"labels": {words.INITIALIZED: "true"}}})
+        conditions = claim["status"]["conditions"]
+        for kind, text in (("Initialized", "the node has all it needs"), ("Ready", "")):
+            conditions = with_condition(conditions, kind, "True", kind, text, now=now)
+        yield Patch(Ref.to(claim), {"status": {"conditions": conditions}}, "status")
+
+    # ---- going -------------------------------------------------------------------------------
+
+    def _interrupt(self, claim: Json, cloud: Cloud, now: float) -> Steps:
+        """Take a spot machine away, some day, after a notice."""
+        rate = cloud.interruptions_per_hour
+        if rate <= 0 or wanted_of(claim, words.CAPACITY_TYPE) != "spot":
+            return
+        name = claim["metadata"]["name"]
+        lives = -math.log(cloud.draw("interruption", name)) / rate * 3600 / self._speed
+        end = launched_at(claim) + lives
+        notice = end - _NOTICE / self._speed
+        if now < notice:
+            yield Again(notice)
+        elif now < end:
+            text = f"the machine is taken away at {timestamp(end)}"
+            yield Note(Ref.to(claim), "SpotInterrupted", text, "Warning")
+            yield Again(end)
+        else:
+            yield Delete(Ref.to(claim))
+
+    def _terminate(self, claim: Json, view: View) -> Steps:
+        """Let pods go, then the node, then the machine."""
+        finalizers = claim["metadata"].get("finalizers") or []
+        if words.TERMINATION not in finalizers:
+            return
+        node = view.get(names.NODE, node_name(claim)) if node_name(claim) else None
+        if node is not None:
+            yield from self._drain(node, view)
+            return
+        left = [one for one in finalizers if one != words.TERMINATION]
+        yield Patch(Ref.to(claim), {"metadata": {"finalizers": left}}, exact=False)
+
+    def _drain(self, node: Json, view: View) -> Steps:
+        """Close a node, let its pods go, and then the node itself."""
+        if "deletionTimestamp" not in node["metadata"]:
+            yield Delete(Ref.to(node))
+            return
+        pods = [
+            pod
+            for pod in view.by(names.POD, "node", node["metadata"]["name"])
+            if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+        ]
+        for pod in pods:
+            if "deletionTimestamp" not in pod["metadata"]:
+                yield Delete(Ref.to(pod))
+        if not pods:
+            finalizers = node["metadata"].get("finalizers") or []
+            left = [one for one in finalizers if one != words.TERMINATION]
+            yield Patch(Ref.to(node), {"metadata": {"finalizers": left}}, exact=False)
+
+    def _takes(self, cloud: Cloud, step: str, claim: Json) -> float:
+        return cloud.seconds(step, claim["metadata"]["name"]) / self._speed
+
+
+def _refuse(claim: Json, reason: str, text: str, now: float) -> Steps:
+    """Say that a machine cannot be had; whoever wants it sees that before the claim goes."""
+    conditions = with_condition(
+        (claim.get("status") or {}).get("conditions"), "Launched", "False", reason, text, now=now
+    )
+    yield Patch(Ref.to(claim), {"status": {"conditions": conditions}}, "status")
+    yield Note(Ref.to(claim), reason, text, "Warning")
+
+
+def _type_of(claim: Json, cloud: Cloud) -> MachineType | None:
+    name = wanted_of(claim, words.MACHINE_TYPE)
+    own = {one.name: one for one in cloud.instance_types}
+    return own.get(name) or machine_types().get(name)
+
+
+def _batch(claim: Json, view: View, *, is_atomic: bool) -> list[Json] | None:
+    """Return the claims that are judged together; None as long as some are not there yet."""
+    plan = (claim["metadata"].get("labels") or {}).get(words.PLAN, "")
+    size = (claim["metadata"].get("annotations") or {}).get(words.PLAN_SIZE, "")
+    if not is_atomic or not plan or not size.isdecimal():
+        return [claim]
+    same = [
+        one
+        for one in view.all(names.NODE_CLAIM)
+        if (one["metadata"].get("labels") or {}).get(words.PLAN) == plan
+    ]
+    return same if len(same) >= int(size) else None
+
+
+def _is_in_stock(claim: Json, batch: list[Json], cloud: Cloud, view: View) -> bool:
+    """Say whether there are enough machines of every offer that a batch needs."""
+    if any(state_of(one) == "refused" for one in batch):
+        return False
+    offers = {_offer(one) for one in batch}
+    for offer in offers:
+        left = cloud.left(*offer)
+        if left is None:
+            continue
+        mine = [one for one in batch if _offer(one) == offer]
+        used = sum(
+            1
+            for one in view.all(names.NODE_CLAIM)
+            if _offer(one) == offer and _is_launched(one) and one not in mine
+        )
+        already = sum(1 for one in mine if _is_launched(one))
+        if used + max(already, 0) + len(mine) - already > left:
+            return False
+    return True
+
+
+def _is_launched(claim: Json) -> bool:
+    return is_true((claim.get("status") or {}).get("conditions"), "Launched")
+
+
+def _offer(claim: Json) -> tuple[str, str, str]:
+    return (
+        wanted_of(claim, words.MACHINE_TYPE),
+        wanted_of(claim, words.ZONE),
+        wanted_of(claim, words.CAPACITY_TYPE),
+    )
