@@ -16,6 +16,7 @@ import signal
 import socket
 import traceback
 from dataclasses import dataclass
+from typing import Literal
 
 from unisono import __version__
 from unisono.cli.clock import RealClock
@@ -35,7 +36,7 @@ from unisono.cli.probes import probes
 from unisono.control.assembly import INDEXES, LANES, cluster
 from unisono.control.hearing import Task
 from unisono.control.live import Live
-from unisono.control.rights import READ_KINDS, UNREAD
+from unisono.control.rights import MACHINES, READ_KINDS, UNREAD
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.model.errors import UnisonoError
 from unisono.kinds.settings import Settings
@@ -46,6 +47,8 @@ from unisono.kube.config import Access
 from unisono.kube.connect import connected
 from unisono.kube.lanes import Lanes
 from unisono.kube.trouble import KubeTrouble
+from unisono.provision import assembly as provisioning
+from unisono.provision.reader import Reader
 
 # Shorter than the 30 seconds that Kubernetes gives a pod to end.
 _GRACE_S = 20.0
@@ -66,6 +69,7 @@ class Choices:
     settings: Settings
     rate: float
     decides: Decides = plan  # or somebody who also records decisions
+    machines: Literal["none", "karpenter"] = "none"  # who fulfils NodeClaims of ours
 
 
 class NeighboursChanged(UnisonoError):
@@ -102,7 +106,8 @@ async def _found_fit(client: Client, choices: Choices, journal: Journal) -> tupl
     """Check the cluster, and return which operators are ours to run there."""
     await check_kinds(client)
     await check_namespace(client, choices.namespace)
-    await check_rights(client, choices.namespace)
+    needs = MACHINES if choices.machines == "karpenter" else ()
+    await check_rights(client, choices.namespace, needs)
     found = await others(client)
     operators = operators_to_run(choices.operators, choices.adopted, found)
     for one in found:
@@ -141,12 +146,13 @@ class _Replica:
             namespace=choices.namespace,
             on_leader=lambda holder: journal.info("who leads", holder=holder),
         )
+        self._buys = choices.machines == "karpenter"
         self._live = Live(
             client.variant(permit=self._candidate.permit),
-            READ_KINDS,
+            (*READ_KINDS, *(provisioning.KINDS if self._buys else ())),
             clock=clock,
             chance=chance(),
-            indexes=INDEXES,
+            indexes={**INDEXES, **provisioning.INDEXES},
             report=self._report,
             may_lack_kinds=True,
             unread=UNREAD,
@@ -189,8 +195,10 @@ class _Replica:
             operators=self._operators,
             decides=timed,
             home=self._choices.namespace,
+            market=Reader() if self._buys else None,
         )
-        driver = self._live.driver(assembly.controllers, LANES)
+        machines = provisioning.karpenter(self._choices.settings) if self._buys else ()
+        driver = self._live.driver((*assembly.controllers, *machines), LANES)
         self._observed.driver = driver
         self._observed.figures = figures_of(self._live.view, driver, timed, mode="cluster")
         self._journal.info("leading", epoch=epoch)

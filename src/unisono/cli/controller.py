@@ -70,6 +70,13 @@ def parser() -> argparse.ArgumentParser:
         help="act although another operator for these seems to run; may be repeated",
     )
     made.add_argument(
+        "--machines",
+        choices=("none", "karpenter"),
+        default="none",
+        help="buy machines for whole gangs: karpenter fulfils NodeClaims of ours, as the NodePools "
+        "of the cluster say (default: none)",
+    )
+    made.add_argument(
         "--policy", type=Path, metavar="FILE", help="a Policy or a Kueue Configuration"
     )
     made.add_argument(
@@ -116,6 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
             settings=settings,
             rate=arguments.rate,
             decides=plan if arguments.record is None else recorder(arguments.record).plan,
+            machines=arguments.machines,
         )
         clock = RealClock()
         journal = Journal(sys.stderr, clock.now, arguments.log)

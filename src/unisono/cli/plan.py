@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from unisono.cli.reach import asked, verb_parser
+from unisono.engine.model.errors import InvalidManifest
+from unisono.engine.model.market import Purchase
+from unisono.engine.model.names import Instant
 
 if TYPE_CHECKING:
+    from unisono.engine.model.snapshot import Snapshot
     from unisono.kube.client import Client
 
 Json = dict[str, Any]
@@ -19,6 +26,7 @@ examples:
   unisono plan -A -q research
   unisono plan -o wide
   unisono plan -f cluster.yaml -f jobs.yaml --policy backfill.yaml
+  unisono plan -f job.yaml --on-cluster
 
 START is when a workload starts at the latest if everybody keeps to their time limits; with ~ it is
 an estimate, and nothing is kept free for it. Without -f the running cluster is asked.
@@ -42,6 +50,11 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         help="plan what these manifests describe instead; files, folders, or - for stdin",
     )
+    made.add_argument(
+        "--on-cluster",
+        action="store_true",
+        help="with -f: plan these manifests on the running cluster, as it is now",
+    )
     made.add_argument("--policy", metavar="FILE", help="with -f: a Policy or a Kueue Configuration")
     made.add_argument("--now", metavar="TIME", help="with -f: plan as of this instant")
     made.add_argument("-o", "--output", choices=("table", "wide", "json", "yaml"), default="table")
@@ -50,6 +63,10 @@ def parser() -> argparse.ArgumentParser:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the plan."""
+    if arguments.on_cluster and not arguments.filename:
+        raise InvalidManifest("--on-cluster", "say with -f what to plan there")
+    if arguments.on_cluster:
+        return asked(arguments, _on_cluster)
     if arguments.filename:
         return _offline(arguments)
     return asked(arguments, _living)
@@ -59,9 +76,6 @@ def _offline(arguments: argparse.Namespace) -> int:
     from unisono.cli import clock
     from unisono.cli.decide import instant
     from unisono.cli.files import files_of
-    from unisono.cli.plan_rows import rehearsed_rows
-    from unisono.engine.model.errors import InvalidManifest
-    from unisono.engine.state.views import restore
     from unisono.kinds.world import read_world
     from unisono.provision.market import with_market
 
@@ -72,9 +86,50 @@ def _offline(arguments: argparse.Namespace) -> int:
         raise InvalidManifest("", "\n".join(problem.line() for problem in world.problems))
     for warning in world.warnings:
         print(f"unisono: warning: {warning.line()}", file=sys.stderr)
-    rows = rehearsed_rows(restore(with_market(world.snapshot, world.pools)), now)
-    place = "" if arguments.everywhere else arguments.namespace
-    _print([row for row in rows if place in ("", row["namespace"])], arguments, now / 1000)
+    snapshot = with_market(world.snapshot, world.pools)
+    _print_rehearsed(snapshot, arguments, now, arguments.everywhere or not arguments.namespace)
+    return 0
+
+
+def _print_rehearsed(
+    snapshot: Snapshot,
+    arguments: argparse.Namespace,
+    now: Instant,
+    everywhere: bool,
+    *,
+    known: Collection[str] = (),
+) -> None:
+    """Let start who can, and print who waits and what is bought; those `known` are left out."""
+    from unisono.cli.plan_purchases import bought_by
+    from unisono.cli.plan_rows import rehearsed_rows
+    from unisono.engine.state.views import restore
+
+    rows, plans = rehearsed_rows(restore(snapshot), now)
+    shown = [
+        row
+        for row in rows
+        if (everywhere or row["namespace"] == arguments.namespace)
+        and f"{row['namespace']}/{row['workload']}" not in known
+    ]
+    bought = [one for one in bought_by(plans) if one.workload not in known]
+    _print(shown, arguments, now / 1000, bought)
+
+
+async def _on_cluster(client: Client, arguments: argparse.Namespace) -> int:
+    """Plan manifests as if they were applied to the running cluster now."""
+    from unisono.cli import clock
+    from unisono.cli.files import files_of
+    from unisono.cli.plan_cluster import read_cluster
+    from unisono.kinds.world import read_world
+
+    there = await read_cluster(client)
+    now = clock.now()
+    files = [file for name in arguments.filename for file in files_of(name)]
+    world = read_world([there.file, *files], now=now)
+    if world.problems:
+        raise InvalidManifest("", "\n".join(problem.line() for problem in world.problems))
+    snapshot = msgspec.structs.replace(world.snapshot, market=there.market)
+    _print_rehearsed(snapshot, arguments, now, everywhere=True, known=there.workloads)
     return 0
 
 
@@ -102,13 +157,24 @@ async def _living(client: Client, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _print(rows: list[Json], arguments: argparse.Namespace, now: float) -> None:
+def _print(
+    rows: list[Json],
+    arguments: argparse.Namespace,
+    now: float,
+    bought: Sequence[Purchase] = (),
+) -> None:
     from unisono.cli.objects import dump
+    from unisono.cli.plan_purchases import as_json, as_text
     from unisono.cli.tables import table
 
     found = [row for row in rows if arguments.queue in ("", row["queue"], row["clusterQueue"])]
     if arguments.output in ("json", "yaml"):
-        sys.stdout.write(dump({"plan": found}, arguments.output))
+        purchases = {"purchases": [as_json(one) for one in bought]} if bought else {}
+        sys.stdout.write(dump({"plan": found, **purchases}, arguments.output))
+        return
+    if bought:
+        print(as_text(bought, Instant(round(now * 1000))) + ("\n" if found else ""))
+    if not found and bought:
         return
     if not found:
         print("unisono: nobody waits", file=sys.stderr)

@@ -11,6 +11,7 @@ from unisono.cli.start_times import facts_of, limit_of, start_of
 from unisono.engine.explain import message_of, reason_of
 from unisono.engine.model.explanation import Expected, Explanation, Planned
 from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.plan import Plan
 from unisono.engine.model.workload import Workload
 from unisono.engine.rehearsal import rehearse
 from unisono.engine.reserve.estimate import estimates
@@ -62,11 +63,11 @@ def _living_row(workload: Json, door: Json | None, queue: Json | None, behind: s
 # ---- manifests -----------------------------------------------------------------------------------
 
 
-def rehearsed_rows(state: ClusterState, now: Instant) -> list[Json]:
-    """Let start who can, and return those who wait then."""
+def rehearsed_rows(state: ClusterState, now: Instant) -> tuple[list[Json], list[Plan]]:
+    """Let start who can; return those who wait then, and what was decided."""
     from unisono.engine.explain import at
 
-    rehearse(state, now)
+    plans = rehearse(state, now)
     expected = estimates(state, now, most=MOST_ESTIMATES)
     rows = []
     for why in explanations(state):
@@ -93,7 +94,7 @@ def rehearsed_rows(state: ClusterState, now: Instant) -> list[Json]:
                 "message": message_of(why),
             }
         )
-    return _numbered(rows)
+    return _numbered(rows), plans
 
 
 def _date_in(why: Explanation) -> Planned | Expected | None:

@@ -39,7 +39,7 @@ async def check_namespace(client: Client, namespace: str) -> None:
         raise AnswerIsNo(f"{message}; {hint}") from error
 
 
-async def check_rights(client: Client, namespace: str) -> None:
+async def check_rights(client: Client, namespace: str, more: Iterable[Right] = ()) -> None:
     """Refuse to begin with too few rights; say which are missing."""
     review = {
         "apiVersion": "authorization.k8s.io/v1",
@@ -50,7 +50,7 @@ async def check_rights(client: Client, namespace: str) -> None:
     status = (await client.create(review)).get("status") or {}
     if status.get("incomplete"):
         return  # an authorizer that cannot list its rules; it will say no where it means no
-    lacking = missing_rights((*rights(), *OWN), status.get("resourceRules") or ())
+    lacking = missing_rights((*rights(), *OWN, *more), status.get("resourceRules") or ())
     if lacking:
         shown = "\n".join(f"not allowed: {', '.join(one.verbs)} {one.full_name}" for one in lacking)
         raise AnswerIsNo(f"{shown}\n`unisono install` makes a role that has all of it")

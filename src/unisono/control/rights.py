@@ -63,6 +63,13 @@ OWN: Sequence[Right] = (Right("coordination.k8s.io", "leases", ("get", "create",
 KEYS: Sequence[Right] = (Right("", "secrets", ("get", "create")),)
 
 
+# With machines that are bought: pools are read, claims are made and given up.
+MACHINES: Sequence[Right] = (
+    Right("karpenter.sh", "nodepools", READ),
+    Right("karpenter.sh", "nodeclaims", MAKE),
+)
+
+
 def rights() -> Iterator[Right]:
     """Yield what is needed in the whole cluster."""
     plurals = {Kind(one.api_version, one.kind): one.plural for one in served_kinds()}

@@ -1,0 +1,88 @@
+"""A living cluster as one document and one market, for plans of what is not applied yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from unisono.control import names
+from unisono.control.assembly import INDEXES
+from unisono.control.view import Shelf, View
+from unisono.engine.model.market import Market
+from unisono.kube.client import Client
+from unisono.kube.mapping import Kind
+from unisono.kube.trouble import Forbidden, NotFound, UnknownKind
+from unisono.provision import assembly as provisioning
+from unisono.provision.reader import Reader
+
+Json = dict[str, Any]
+
+_READ: Sequence[Kind] = (
+    names.POLICY,
+    names.NAMESPACE,
+    names.NODE,
+    names.POD,
+    names.LIMIT_RANGE,
+    names.PRIORITY_CLASS,
+    names.RUNTIME_CLASS,
+    names.CLUSTER_TRAINING_RUNTIME,
+    names.TRAINING_RUNTIME,
+    names.FLAVOR,
+    names.TOPOLOGY,
+    names.ADMISSION_CHECK,
+    names.COHORT,
+    names.CLUSTER_QUEUE,
+    names.LOCAL_QUEUE,
+    names.WORKLOAD_PRIORITY_CLASS,
+    names.WORKLOAD,
+)
+_MARKET: Sequence[Kind] = (names.NODE_POOL, names.NODE_CLAIM, names.CONFIG_MAP)
+
+
+@dataclass(frozen=True, slots=True)
+class There:
+    """What is there."""
+
+    file: tuple[str, bytes]  # everything that decides, as one list
+    market: Market | None
+    workloads: frozenset[str]  # those that are there already
+
+
+async def read_cluster(client: Client) -> There:
+    """Read everything that a decision depends on."""
+    found = {kind: await _list(client, kind) for kind in (*_READ, *_MARKET)}
+    indexes = {**INDEXES, **provisioning.INDEXES}
+    view = View({kind: Shelf.of(kind, indexes.get(kind, {})) for kind in found})
+    for kind, objects in found.items():
+        for obj in objects:
+            list(view.upsert(kind, obj))
+    items = [one for kind in _READ for one in found[kind] if kind != names.POD or _is_other(one)]
+    document = {"apiVersion": "v1", "kind": "List", "items": items}
+    return There(
+        file=("the cluster", orjson.dumps(document)),
+        market=Reader().read(view),
+        workloads=frozenset(
+            f"{one['metadata']['namespace']}/{one['metadata']['name']}"
+            for one in found[names.WORKLOAD]
+        ),
+    )
+
+
+async def _list(client: Client, kind: Kind) -> list[Json]:
+    """Return all objects of a kind; none where it is not served or not ours to read."""
+    try:
+        items = (await client.list(kind)).items
+    except (Forbidden, NotFound, UnknownKind):
+        return []
+    return [{**one, "apiVersion": kind.api_version, "kind": kind.kind} for one in items]
+
+
+def _is_other(pod: Json) -> bool:
+    """Say whether a pod takes room that no Workload accounts for."""
+    annotations = pod["metadata"].get("annotations") or {}
+    is_over = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    is_ours = names.WORKLOAD_ANNOTATION in annotations
+    return bool(pod["spec"].get("nodeName")) and not is_over and not is_ours
