@@ -5,6 +5,7 @@ the queue grow for as long as jobs arrive. Beside it, alternating in the same ru
 
     plain      tests/support/pool_scheduler.py: the bare rules on a number of free processors, with
                no queues, quotas, nodes, explanations or plans: what the bookkeeping costs
+    one node   ours again, with all CPUs on one node
     AccaSim    a published simulator in Python, in a process of its own: on the same nodes, and on
                one node of 256 CPUs, which suits it better
 
@@ -92,9 +93,14 @@ def _compared(
     trace: Trace, name: str, case: Case, folder: Path | None, scale: Scale
 ) -> Iterator[Finding]:
     """Let everybody simulate the same jobs, in turns."""
-    runners: dict[str, Runner] = {"ours": _ours, "plain": _plain}
+    machine = trace.processors
+    one = (processor_node(machine),)
+    runners: dict[str, Runner] = {
+        "ours": partial(_ours, processors(machine)),
+        "ours, one node": partial(_ours, one),
+        "plain": _plain,
+    }
     if folder is not None:
-        machine = trace.processors
         runners["AccaSim, one node"] = partial(_accasim, folder, nodes=1, cpus=machine)
         if case.slow_peer:
             runners["AccaSim, same nodes"] = partial(_accasim, folder, nodes=machine, cpus=1)
@@ -125,7 +131,8 @@ def _targets(rates: dict[str, Row], name: str, case: Case, scale: Scale) -> Iter
         )
     for who, theirs in rates.items():
         if who.startswith("AccaSim"):
-            times = ours.median / theirs.median
+            same = rates["ours, one node"] if who.endswith("one node") else ours
+            times = same.median / theirs.median
             yield Target(
                 what=f"times {who}, {name}",
                 at=f"{ours.n:,} jobs",
@@ -143,8 +150,13 @@ def processors(count: int) -> tuple[Node, ...]:
     return tuple(Node(name=NodeName(f"node-{i:05}"), allocatable=one) for i in range(count))
 
 
-def _ours(trace: Trace) -> float:
-    nodes = processors(trace.processors)
+def processor_node(count: int) -> Node:
+    """Make one node that has all CPUs, and takes a pod on each."""
+    has = amounts({"cpu": 1000 * count, "pods": count})
+    return Node(name=NodeName("node"), allocatable=has)
+
+
+def _ours(nodes: tuple[Node, ...], trace: Trace) -> float:
     before = process_time()
     simulate(trace, nodes, POLICIES["easy"])
     return process_time() - before

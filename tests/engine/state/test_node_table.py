@@ -217,6 +217,24 @@ def test_what_was_put_back_is_not_looked_at_again() -> None:
     assert _rows(journal, before - 1) == [1, 2, 4, 9]
 
 
+def test_who_came_and_went_again_has_changed_nothing() -> None:
+    table = table_of(*(node(f"n{number}", 8) for number in range(4)))
+    rows, counts = np.array([1, 2]), np.array([1, 3])
+    before = table.usage.version
+    table.take(rows, counts, ONE)
+    between = table.usage.version
+    table.give_back(rows, counts, ONE)
+    assert _rows(table.usage, before) == []
+    assert _rows(table.usage, between) == [1, 2]
+    table.take(rows, counts, ONE)
+    assert _rows(table.usage, before) == [1, 2]
+    assert _rows(table.usage, between) == []
+    table.take(rows, np.array([9, 9]), ONE)  # more than there is: whoever counts looks again
+    table.give_back(rows, counts, ONE)
+    assert _rows(table.usage, before) == [1, 2]
+    assert table.usage.moves_since(before, table.columns_of(ONE)) is None
+
+
 def test_a_journal_forgets_what_is_long_ago() -> None:
     journal = Journal()
     for number in range(2 * JOURNAL_KEPT):

@@ -400,7 +400,9 @@ class Placer:
             starts = np.flatnonzero(np.append(True, rows[1:] != rows[:-1]))
             rows, counts = rows[starts], np.add.reduceat(counts, starts)
         names = self.feasibility.table.names(rows)
-        devices = tuple(one for row in rows.tolist() for one in part.devices.get(row, ()))
+        devices = ()
+        if part.devices:
+            devices = tuple(one for row in rows.tolist() for one in part.devices.get(row, ()))
         return Spot(part.demand.name, tuple(zip(names, counts.tolist(), strict=True)), devices)
 
 

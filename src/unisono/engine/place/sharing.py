@@ -43,7 +43,7 @@ def book(
 ) -> Booked:
     """Count pods on nodes; those chosen last are the ones that come."""
     booked = Booked(rows, counts, requests)
-    table.take(rows, counts, requests)
+    table.take(rows, counts, requests, fits=True)
     if chosen:
         booked.seats = [
             (row, device)

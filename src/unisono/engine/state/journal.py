@@ -24,6 +24,7 @@ PUT_BACK_KEPT = 1024
 Columns = tuple[tuple[int, int], ...]
 # Who is further behind than so many bookings counts nodes again: that costs about as much.
 MOVES_FOLLOWED = 16
+_Trace = tuple[int, int, Columns]  # rows, counts and columns: who came and went again has the same
 
 
 class Move(NamedTuple):
@@ -87,14 +88,24 @@ class Journal:
         behind = self.version - version
         if behind > self._kept:
             return None
-        # Who takes rows gives back the very same ones, so that most chunks are there twice.
-        found: dict[int, Rows] = {}
-        for chunk in reversed(self._chunks):
+        # Who takes rows gives back the very same ones, so that most chunks are there twice; what
+        # came and went again has changed nothing.
+        found: dict[_Trace, Rows] = {}
+        net: dict[_Trace, int] = {}
+        for rows, move in zip(reversed(self._chunks), reversed(self._moves), strict=True):
             if behind <= 0:
                 break
-            part = chunk[-behind:] if behind < chunk.shape[0] else chunk
-            found[id(part)] = part
-            behind -= chunk.shape[0]
+            part = rows[-behind:] if behind < rows.shape[0] else rows
+            behind -= rows.shape[0]
+            if move is None or part is not rows:
+                found[id(part), 0, ()] = part
+                continue
+            trace = (id(rows), id(move.counts), move.columns)
+            net[trace] = net.get(trace, 0) + move.pods
+            found[trace] = rows
+        for trace, pods in net.items():
+            if not pods:
+                del found[trace]
         if not found:
             return np.zeros(0, np.intp)
         parts = [*found.values()]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from unisono.engine.model.names import PODS, NodeName, ResourceName
 from unisono.engine.model.node import HOSTNAME, Node
-from unisono.engine.model.resources import Amounts, is_gpu, is_share, shared_gpu
+from unisono.engine.model.resources import Amounts, is_gpu, is_share, share_in, shared_gpu
 from unisono.engine.model.selection import Taint
 from unisono.engine.state import journal
 from unisono.engine.state.devices import DeviceColumns
@@ -167,7 +167,9 @@ class NodeTable:
             for column, amount in columns:
                 here = free[column]
                 here[rows] -= counts if amount == 1 else counts * amount
-        if fits or all(int(free[column][rows].min()) >= 0 for column, _ in columns):
+        if self._shares(requests):
+            self.usage.note(rows)
+        elif fits or all(int(free[column][rows].min()) >= 0 for column, _ in columns):
             self.usage.note(rows, Move(columns, counts, -pods))
         else:
             self.usage.note(rows)
@@ -187,7 +189,11 @@ class NodeTable:
             for column, amount in columns:
                 here = free[column]
                 here[rows] += counts if amount == 1 else counts * amount
-        self.usage.note(rows, Move(columns, counts, pods))
+        self.usage.note(rows, None if self._shares(requests) else Move(columns, counts, pods))
+
+    def _shares(self, requests: Amounts) -> bool:
+        """Say whether pods also take parts of devices: which ones, their number does not tell."""
+        return bool(self.devices) and share_in(requests) is not None
 
     def columns_of(self, requests: Amounts) -> Columns:
         """Return what one pod takes of which column; columns are added for what is new."""
