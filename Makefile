@@ -47,6 +47,7 @@ controlplane: $(READY)  ## build a real Kubernetes control plane for test-real (
 # What cannot be built or installed is named, and each of the tests that need it says so again.
 test-real: $(READY)  ## the tests that need a real Kubernetes, Slurm, Prometheus or browser
 	-@$(BIN)/python -m tests.real.binaries
+	-@$(BIN)/python -m tests.real.debian
 	-@$(BIN)/python -m tests.real.slurm.packages
 	$(BIN)/python -m pytest -q -m real tests
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
+
+from tests.real import debian
 
 # No package of them starts a service that a test would meet: tests have daemons of their own.
 PACKAGES = (
@@ -47,22 +48,11 @@ def install() -> None:
     try:
         find(accounting=True)
     except NoSlurm:
-        if os.geteuid() != 0 or shutil.which("apt-get") is None:
-            raise NoSlurm(f"install {' '.join(PACKAGES)} for the tests with a real Slurm") from None
         print("slurm: installing it from the distribution (once; a minute)", flush=True)
-        options = ("-y", "-qq", "--no-install-recommends")
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
-        for command in (("update", "-qq"), ("install", *options, *PACKAGES)):
-            done = subprocess.run(
-                ["apt-get", *command],
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if done.returncode:
-                last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-                raise NoSlurm(f"apt-get {command[0]} fails: {last}") from None
+        try:
+            debian.install(PACKAGES, "the tests with a real Slurm")
+        except debian.CannotInstall as problem:
+            raise NoSlurm(str(problem)) from None
 
 
 def main() -> int:
