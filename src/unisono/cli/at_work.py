@@ -34,7 +34,9 @@ async def at_work(
         monitored(cluster, instance, timed, port=port) as pages,
     ):
         taken = int(there.url.rpartition(":")[2])
-        instance.remember(pid=os.getpid(), url=there.url, port=taken, **pages)
+        # What is remembered may be shown to anybody; what signs somebody in may not.
+        addresses = {name: address.partition("#")[0] for name, address in pages.items()}
+        instance.remember(pid=os.getpid(), url=there.url, port=taken, **addresses)
         for name, address in pages.items():
             print(f"{name:<10}  {address}")
         calm_collector()

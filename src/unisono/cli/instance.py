@@ -7,15 +7,18 @@ DIRECTORY/            0700
   logs/               what pods wrote
   ledger.db           0600; who used which GPUs, for reports
   reports/            a report of every week
+  web-token           0600; signs people in to the web page
   instance.json       address and process of the running instance, last port
   lock                held by the running process
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,6 +71,18 @@ class Instance:
     def logs(self) -> Path:
         """What pods wrote."""
         return self.directory / "logs"
+
+    def web_token(self) -> str:
+        """Return what signs people in to the web page; made once, readable by the owner alone."""
+        path = self.directory / "web-token"
+        with contextlib.suppress(FileNotFoundError):
+            if token := path.read_text(encoding="utf-8").strip():
+                return token
+        token = secrets.token_urlsafe(24)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(token)
+        return token
 
     def prepare(self) -> None:
         """Make the folder; refuse one that others can look into."""

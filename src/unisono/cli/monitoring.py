@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping
 
 from unisono.cli.bookkeeping import bookkeeping
-from unisono.cli.clock import seconds_now
+from unisono.cli.clock import cpu_seconds, seconds_now
 from unisono.cli.controller_metrics import process_families
 from unisono.cli.embedded import Running
 from unisono.cli.following import Timed, figures_of
@@ -24,10 +24,13 @@ from unisono.monitor.dcgm.exporter import Exporter
 from unisono.monitor.dcgm.faults import ANNOTATION, Faults, faults_of
 from unisono.monitor.exposition import classic, negotiated
 from unisono.monitor.metrics.page import ALL, Figures
+from unisono.web.picture import Painter
+from unisono.web.serve import CannotServe, Site, serving
 
 # Where NVIDIA's exporter listens; ours is next to it.
 GPU_PORT = 9400
 PORT = 9401
+WEB_PORT = 9402
 _HOST = "127.0.0.1"
 
 
@@ -49,8 +52,10 @@ async def monitored(
         await stack.enter_async_context(bookkeeping(instance, figures, exporter, at_work.synced))
         if port == 0:
             yield {}
-        else:
-            yield await stack.enter_async_context(_exposed(figures, exporter, port=port))
+            return
+        pages = await stack.enter_async_context(_exposed(figures, exporter, port=port))
+        address = await stack.enter_async_context(_web(figures, instance, port))
+        yield {**pages, "web": address}
 
 
 def exporter_of(view: View, figures: Figures) -> Exporter:
@@ -87,6 +92,22 @@ async def _exposed(
         gpus = _listening(gpu_port, GPU_PORT, {"/metrics": telemetry})
         theirs = await stack.enter_async_context(gpus)
         yield {"metrics": f"{mine}/metrics", "gpus": f"{theirs}/metrics"}
+
+
+@contextlib.asynccontextmanager
+async def _web(figures: Figures, instance: Instance, port: int | None) -> AsyncIterator[str]:
+    """Serve the page while the block lasts; its address signs in whoever opens it."""
+    token = instance.web_token()
+    site = Site(Painter(figures.books), token, now=seconds_now, ticks=cpu_seconds)
+    wanted = port + 1 if port else WEB_PORT
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            address = await stack.enter_async_context(serving(site, _HOST, wanted))
+        except CannotServe:
+            if port:
+                raise
+            address = await stack.enter_async_context(serving(site, _HOST, 0))
+        yield f"{address}#token={token}"
 
 
 @contextlib.asynccontextmanager

@@ -101,8 +101,8 @@ def parser() -> argparse.ArgumentParser:
         type=_metrics_port,
         default=None,
         metavar="P",
-        help="where metrics are on this machine, for Prometheus; those of the GPUs one port below; "
-        "or none (default: 9401 and 9400 if they are free, none with --users)",
+        help="where metrics are on this machine, for Prometheus; those of the GPUs one port below, "
+        "the web page one above; or none (default: 9400 to 9402 if free, none with --users)",
     )
     found.add_argument(
         "--users",

@@ -15,6 +15,7 @@ from typing import Any
 from unisono.engine.model.resources import is_gpu
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.times import TIME_LIMIT, limit_ms
+from unisono.monitor.explained import Explained, explained
 
 Json = Mapping[str, Any]
 
@@ -56,6 +57,7 @@ class NodeRecord:
     price: float  # US dollars an hour; 0 if nobody said
     is_ready: bool
     is_open: bool  # ready, and pods may come
+    taints: tuple[str, ...]  # why pods stay away, as `key=value`
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ class WorkloadRecord:
     preemption: str  # why it was preempted last; empty if it never was
     evictions: tuple[tuple[str, int], ...]  # how often it had to leave, by reason
     priority: int
-    waits_for: str  # the stage that refuses it, while it waits
+    waits: Explained  # why, if it does
     saved: float  # when its last checkpoint was written
     limit: int  # how many seconds it said it would run at most; 0 if it did not
 
@@ -191,6 +193,10 @@ def node_record(node: Json) -> NodeRecord:
         price=_number((metadata.get("annotations") or {}).get(PRICE)),
         is_ready=is_ready,
         is_open=is_ready and not is_closed,
+        taints=tuple(
+            f"{one['key']}={one.get('value', '')}"
+            for one in (node.get("spec") or {}).get("taints") or ()
+        ),
     )
 
 
@@ -252,7 +258,7 @@ def workload_record(workload: Json) -> WorkloadRecord:
         preemption=str((preempted or {}).get("reason") or ""),
         evictions=tuple((str(one["reason"]), int(one["count"])) for one in stats),
         priority=int(spec.get("priority") or 0),
-        waits_for=_waits_for(conditions),
+        waits=explained(conditions),
         saved=_saved(annotations.get(PROGRESS)),
         limit=_limit_seconds(annotations.get(TIME_LIMIT)),
     )
@@ -334,17 +340,6 @@ def _run(statuses: Iterable[Json]) -> tuple[float, float]:
             begun.append(_time(state["terminated"].get("startedAt")))
             ended.append(_time(state["terminated"].get("finishedAt")))
     return min(begun, default=0.0), max(ended, default=0.0)
-
-
-def _waits_for(conditions: Iterable[Json] | None) -> str:
-    explained = _condition(conditions, "unisono.dev/Explanation")
-    if explained is not None:
-        try:
-            return str(json.loads(explained["message"])["stage"])
-        except (ValueError, KeyError, TypeError):
-            pass  # of another version, or somebody wrote over it
-    reserved = _condition(conditions, "QuotaReserved")
-    return str((reserved or {}).get("reason") or "")
 
 
 def _limit_seconds(text: str | None) -> int:

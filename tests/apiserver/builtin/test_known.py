@@ -94,7 +94,7 @@ def test_older_versions_are_judged_in_their_own_words() -> None:
 
 
 def test_kinds_without_a_manifest_of_ours_have_no_such_strategy() -> None:
-    assert KnownStrategy.of(served_as("karpenter.sh/nodepools")) is None
+    assert KnownStrategy.of(served_as("apps/deployments")) is None
     known = KnownStrategy.of(served_as("trainer.kubeflow.org/trainjobs"))
     assert known is not None
     assert not known.is_typed

@@ -241,9 +241,9 @@ class Scheduler:
         """Put our mark on every gang that is on its way, before anything is decided."""
         if self._has_taken_over:
             return
-        if now > self.state.now:  # what runs already did not begin in 1970
-            self.state.apply(TimePassed(now))
         if self.state.turns.desk is not None:
+            if now > self.state.now:  # what runs already did not begin in 1970
+                self.state.apply(TimePassed(now))
             used, complaint = recorded_usage(view, self._ledger)
             for one in used:
                 self.state.apply(UsageSet(one))

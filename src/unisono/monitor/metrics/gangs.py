@@ -33,7 +33,7 @@ def families(books: Books, now: float) -> Iterator[Family]:
         "How long a workload has been waiting for its turn, and what it waits for.",
         [
             Sample(
-                {**named(one, books), "reason": one.waits_for or "order"},
+                {**named(one, books), "reason": one.waits.stage or "order"},
                 max(0.0, now - max(one.created, one.evicted)),
             )
             for one in waiting

@@ -51,7 +51,7 @@ class Tally:
 def state_of(workload: WorkloadRecord) -> str:
     """Say how far a workload is that is not over."""
     if workload.is_waiting:
-        return "inadmissible" if workload.waits_for not in ("", "order") else "pending"
+        return "inadmissible" if workload.waits.stage not in ("", "order") else "pending"
     return "running" if workload.ready else "admitted"
 
 
