@@ -322,6 +322,8 @@ class TurnLines:
 
     def in_order(self) -> list[Waiting]:
         """Return everybody, set aside or not, in turn."""
+        if len(self) <= 1:  # it is nobody else's turn, whatever the numbers
+            return [one for one in self._rows if one is not None]
         self._priorities()
         if self._order is None:
             self._order, self._next = self._sorted(), 0
