@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
+from unisono.cli.decide import instant
+from unisono.cli.files import files_of
 from unisono.cli.main import main
+from unisono.cli.sim.what_if import _with_job, text
+from unisono.sim.what_if import what_if
 
 Json = dict[str, Any]
 
@@ -163,3 +167,18 @@ def test_a_wrong_manifest_is_named(tmp_path: Path, capsys: pytest.CaptureFixture
     argv = ["sim", "what-if", "-f", str(tmp_path / "job.yaml"), "--on", str(tmp_path / "c.yaml")]
     assert main(argv) == 2
     assert "job.yaml" in capsys.readouterr().err
+
+
+def test_who_has_no_time_is_told_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, later = ask(tmp_path, capsys, nodes=2, running=2, pods=2)
+    world, keys = _with_job(
+        files_of(str(tmp_path / "cluster.yaml")),
+        files_of(str(tmp_path / "job.yaml")),
+        instant("2026-01-01T12:10:00Z"),
+    )
+    chances = iter([True, False])  # one is begun, and nobody waits for its end
+    answer = what_if(world.snapshot, keys[0], go_on=lambda: next(chances))
+    assert answer.constraint is not None
+    assert answer.constraint.message == later["constraint"]["message"]
+    assert (answer.samples, answer.start_p50) == (0, None)
+    assert "drawn   nothing" in text(answer, world.snapshot.now)

@@ -60,9 +60,7 @@ def decide_in_turn(cycle: Deciding, desk: TurnDesk) -> list[QueueBook]:
 
 def everybody_in_turn(state: ClusterState) -> Iterator[tuple[QueueBook, Waiting]]:
     """Yield everybody who stands in a line of an open queue, in turn over all queues."""
-    open_books = [
-        book for book in state.books.values() if book.blocker is None and len(book.lines)
-    ]
+    open_books = [book for book in state.books.values() if book.blocker is None and len(book.lines)]
     if len(open_books) == 1:  # in its own order
         (book,) = open_books
         for waiting in book.lines.in_order():

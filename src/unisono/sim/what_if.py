@@ -82,9 +82,12 @@ def what_if(
     if alone is not None:
         return Answer(workload=key, verdict="never", constraint=alone)
     chance, starts, drawn = dice(seed, "what-if"), [], 0
-    while drawn < samples and (drawn == 0 or go_on()):
+    while drawn < samples and go_on():
+        future = _Future(world, chance, go_on)
+        start = future.start_of(key, world.now)
+        if future.is_cut_short:
+            break
         drawn += 1
-        start = _sample(world, key, chance)
         if start is not None:
             starts.append(start)
     starts.sort()
@@ -148,15 +151,16 @@ def _alone(world: Snapshot, key: WorkloadKey) -> Constraint | None:
 
 def _quantile(starts: list[Instant], drawn: int, percent: int) -> Instant | None:
     """Return the start before which so much of all samples began; None: not in so many of them."""
-    place = percent * drawn // 100
-    place = min(place, drawn - 1)
-    return starts[place] if place < len(starts) else None
+    place = min(percent * drawn // 100, drawn - 1)
+    return starts[place] if 0 <= place < len(starts) else None
 
 
 class _Future:
     """One course of things, with run times that are drawn when they matter."""
 
-    def __init__(self, world: Snapshot, chance: Dice) -> None:
+    def __init__(self, world: Snapshot, chance: Dice, go_on: Callable[[], bool]) -> None:
+        self._go_on = go_on
+        self.is_cut_short = False
         self._state = restore(world)
         self._chance = chance
         self._ends: list[tuple[Instant, int, WorkloadKey]] = []
@@ -172,6 +176,9 @@ class _Future:
         for _ in range(MOST_ENDS):
             if self._decide(now, key):
                 return now
+            if not self._go_on():
+                self.is_cut_short = True
+                return None
             following = self._next_end()
             if following is None or following[0] > last:
                 return None
@@ -211,7 +218,3 @@ class _Future:
                 return self._ends[0]
             heapq.heappop(self._ends)
         return None
-
-
-def _sample(world: Snapshot, key: WorkloadKey, chance: Dice) -> Instant | None:
-    return _Future(world, chance).start_of(key, world.now)

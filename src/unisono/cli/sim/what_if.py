@@ -122,9 +122,8 @@ def _with_job(
     from unisono.engine.model.errors import InvalidManifest
     from unisono.kinds.world import read_world
 
-    before = read_world(cluster, now=now)
-    there = {one.key for one in before.snapshot.waiting}
-    there |= {holding.workload.key for holding in before.snapshot.holdings}
+    # Named by themselves they are called the same; queues that are not there do not matter yet.
+    alone = {one.key for one in read_world(given, now=now).snapshot.waiting}
     world = read_world([*cluster, *given], now=now)
     names = {name for name, _ in given}
     problems = [problem for problem in world.problems if problem.file in names]
@@ -133,7 +132,7 @@ def _with_job(
     for warning in world.warnings:
         if warning.file in names:
             print(f"unisono: warning: {warning.line()}", file=sys.stderr)
-    keys = [one.key for one in world.snapshot.waiting if one.key not in there]
+    keys = [one.key for one in world.snapshot.waiting if one.key in alone]
     if not keys:
         raise InvalidManifest("-f", f"{', '.join(sorted(names))}: no job there that would wait")
     return world, keys
@@ -186,7 +185,9 @@ def text(answer: Answer, now: Instant) -> str:
         lines.append(f"  why     {answer.constraint.message}")
     if answer.preempts:
         lines.append("  evicts  " + ", ".join(answer.preempts))
-    if answer.verdict == "later":
+    if answer.verdict == "later" and not answer.samples:
+        lines.append("  drawn   nothing: there are too many ahead of it for the time that there is")
+    elif answer.verdict == "later":
         lines.append(f"  drawn   {answer.samples} courses of things, it starts in {answer.started}")
         for label, start in (("half", answer.start_p50), ("95 %", answer.start_p95)):
             when = (
