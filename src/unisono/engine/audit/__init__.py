@@ -44,7 +44,7 @@ from unisono.engine.audit.identity import check_identity
 from unisono.engine.audit.limits import check_limits
 from unisono.engine.audit.nodes import check_nodes
 from unisono.engine.audit.preemption import check_preemptions
-from unisono.engine.audit.purchases import add_bought, check_purchases
+from unisono.engine.audit.purchases import check_purchases, with_bought
 from unisono.engine.audit.quota import check_quota
 from unisono.engine.audit.reservations import check_reservations
 from unisono.engine.audit.standing import Standing
@@ -66,8 +66,6 @@ def audit(
     one is then not counted again.
     """
     world = World(snapshot, standing)
-    known = frozenset(world.nodes) if any(one.purchase for one in plan.admissions) else frozenset()
-    add_bought(world, snapshot.market, plan)
     return (
         *check_identity(world, plan),
         *check_candidates(world, plan),
@@ -76,8 +74,8 @@ def audit(
         *check_assignments(world, plan),
         *check_quota(world, plan),
         *check_limits(world, plan),
-        *check_nodes(world, plan),
-        *check_purchases(snapshot.market, known, plan),
+        *check_nodes(with_bought(world, snapshot.market, plan), plan),
+        *check_purchases(world, snapshot.market, plan),
         *check_reservations(world, plan),
         *check_preemptions(world, plan),
         *check_dates(world, plan),

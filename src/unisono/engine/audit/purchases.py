@@ -7,6 +7,7 @@ are judged by the same questions as on any node. Spec provisioning §5.3 and §5
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 
 from unisono.engine.audit.violation import Violation
 from unisono.engine.audit.world import World
@@ -29,11 +30,17 @@ from unisono.engine.model.resources import amounts
 Offered = tuple[str, str, str]
 
 
-def add_bought(world: World, market: Market | None, plan: Plan) -> None:
-    """Let the machines of a plan be nodes, as they will be."""
+def with_bought(world: World, market: Market | None, plan: Plan) -> World:
+    """Return a world in which the machines of a plan are nodes, as they will be.
+
+    Who waits did so before they were there, so nothing else is judged by it.
+    """
     bought = [admit.purchase for admit in plan.admissions if admit.purchase is not None]
-    if bought and market is not None:
-        world.nodes = {**world.nodes, **dict(_nodes(market, bought))}
+    if not bought or market is None:
+        return world
+    later = copy(world)
+    later.nodes = {**world.nodes, **dict(_nodes(market, bought))}
+    return later
 
 
 def _nodes(market: Market, bought: list[Purchase]) -> Iterator[tuple[NodeName, Node]]:
@@ -67,10 +74,8 @@ def _nodes(market: Market, bought: list[Purchase]) -> Iterator[tuple[NodeName, N
             )
 
 
-def check_purchases(
-    market: Market | None, known: frozenset[NodeName], plan: Plan
-) -> Iterator[Violation]:
-    """Check everything that a plan buys; `known` are the nodes that are there already."""
+def check_purchases(world: World, market: Market | None, plan: Plan) -> Iterator[Violation]:
+    """Check everything that a plan buys."""
     bought = [admit for admit in plan.admissions if admit.purchase is not None]
     if not bought:
         return
@@ -80,7 +85,7 @@ def check_purchases(
     offers: dict[Offered, Offer] = {
         (one.machine, one.zone, one.capacity_type): one for one in market.offers
     }
-    names: set[NodeName] = set(known)
+    names: set[NodeName] = set(world.nodes)
     taken: dict[Offered, int] = {}
     added: dict[str, dict[str, int]] = {}
     for admit in bought:

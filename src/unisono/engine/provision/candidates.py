@@ -48,6 +48,7 @@ class Candidate:
     ware: Ware
     slots: int
     stock: int
+    is_scarce: bool = False  # the offer itself has an end, whichever pool buys it
 
 
 @dataclass(slots=True)
@@ -162,7 +163,8 @@ class Candidates:
                     count = slots[ware.machine.name] = slots_in(self.room(ware), demand)
                 refusal, stock = self._allowed(ware, demand, count)
                 if refusal is None:
-                    found.append(Candidate(ware, count, stock))
+                    is_scarce = not self.is_wishful and stock < self._headroom(ware)
+                    found.append(Candidate(ware, count, stock, is_scarce))
                     continue
             _note(why, ware.pool, refusal)
         return found

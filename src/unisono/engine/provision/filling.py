@@ -181,7 +181,8 @@ def _chosen(
 
 def _stock(one: Candidate, pods: int, planned: dict[str, dict[str, int]], boxes: list[Box]) -> int:
     """Return how many of a ware may still be taken for so many pods."""
-    taken = sum(box.count for box in boxes if box.ware is one.ware)
+    offer = one.ware.offer
+    taken = sum(box.count for box in boxes if box.ware is not None and box.ware.offer is offer)
     needed = -(-pods // one.slots)
     return max(0, min(needed, one.stock - taken, headroom(one.ware, planned)))
 
@@ -202,11 +203,14 @@ def _worthwhile(
         ),
     )
     kept: list[Candidate] = []
+    scarce: set[int] = set()  # offers with an end that another pool has already
     largest = 0  # among the cheaper ones of which there is enough
     for one in ordered:
         slots = min(one.slots, pods)
-        if slots <= largest:
+        if slots <= largest or id(one.ware.offer) in scarce:
             continue
+        if one.is_scarce or one.ware.offer.stock is not None:
+            scarce.add(id(one.ware.offer))
         kept.append(one)
         if _stock(one, pods, planned, []) * slots >= pods:
             largest = slots

@@ -1,0 +1,101 @@
+"""Purchases among queues, nodes and victims: every plan is sound, and every gang whole.
+
+Clusters are drawn with pools that have limits and little stock, nodes that are partly free, and
+gangs of several sizes. Every plan passes the auditor; nobody starts before its machines would be
+there; what is bought stays within limits, stock and the number of purchases at a time.
+"""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.market_builders import GPU, machine, market, offer
+from tests.support.quota_builders import group, job, pods, queue, snapshot
+from unisono.engine.audit import audit
+from unisono.engine.cycle import plan
+from unisono.engine.model.market import NODES, ZONE, Buying, Pool
+from unisono.engine.model.names import Instant, NodeName
+from unisono.engine.model.node import Node
+from unisono.engine.model.policy import Backfill, Policy, Provisioning
+from unisono.engine.model.resources import amounts
+from unisono.engine.model.snapshot import Snapshot
+from unisono.engine.state.filing import carry_out
+from unisono.engine.state.views import restore
+from unisono.engine.state.views import snapshot as picture
+
+SOLD = (("small", 1, 10), ("middle", 4, 36), ("large", 8, 80))
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> Snapshot:
+    """Draw a cluster: two queues, some nodes, two pools over three types and two zones."""
+    stocks = st.none() | st.integers(0, 6)
+    offers = [
+        offer(name, price, zone, draw(stocks)) for name, _, price in SOLD for zone in ("a", "b")
+    ]
+    pools = [
+        Pool(
+            name=name,
+            weight=draw(st.sampled_from([0, 10])),
+            limits=amounts({NODES: draw(st.integers(0, 8)), GPU: draw(st.integers(0, 48))}),
+        )
+        for name in ("p", "q")
+    ]
+    made = market([machine(name, gpus, gpus * 8) for name, gpus, _ in SOLD], offers, pools)
+    nodes = tuple(
+        Node(
+            name=NodeName(f"n{number}"),
+            labels=((ZONE, draw(st.sampled_from("ab"))), ("nvidia.com/gpu.product", "X")),
+            allocatable=amounts({GPU: draw(st.integers(0, 8)), "cpu": 64_000, "pods": 50}),
+        )
+        for number in range(draw(st.integers(0, 3)))
+    )
+    gangs = tuple(
+        job(
+            f"j{number}",
+            draw(st.sampled_from("xy")),
+            pod_sets=(
+                pods(
+                    draw(st.integers(1, 6)),
+                    {GPU: draw(st.sampled_from([1, 3, 4, 8])), "cpu": 1000},
+                ),
+            ),
+            priority=draw(st.integers(0, 1)),
+            created_at=Instant(number * 1000),
+            buying=Buying(scope=draw(st.sampled_from(["", "any"]))),
+        )
+        for number in range(draw(st.integers(1, 5)))
+    )
+    quota = group({"f": {GPU: "64", "cpu": "999999"}})
+    policy = Policy(
+        provisioning=Provisioning(most_at_once=draw(st.integers(1, 4))),
+        backfill=draw(st.none() | st.just(Backfill())),
+    )
+    queues = tuple(queue(name, groups=(quota,)) for name in "xy")
+    return snapshot(*queues, waiting=gangs, nodes=nodes, market=made, policy=policy)
+
+
+@given(worlds())
+def test_every_plan_that_buys_is_sound(world: Snapshot) -> None:
+    state = restore(world)
+    bought: dict[str, int] = {}
+    for _ in range(20):
+        before = picture(state)
+        made = plan(state, Instant(10_000))
+        assert audit(before, made) == ()
+        again = plan(state, Instant(10_000))
+        assert (again.admissions, again.waits) == (made.admissions, made.waits), "two plans"
+        for admit in made.admissions:
+            wanted = sum(one.count for one in admit.admission.pod_sets)
+            seated = sum(n for one in admit.admission.pod_sets for _, n in one.nodes)
+            assert seated == wanted, "a gang is not whole"
+            for pool in {lot.pool for lot in admit.purchase.lots} if admit.purchase else ():
+                bought[pool] = bought.get(pool, 0) + 1
+        if not carry_out(state, made):
+            break
+    assert all(count <= world.policy.provisioning.most_at_once for count in bought.values())
+    for holding in picture(state).holdings:
+        names = {name for one in holding.admission.pod_sets for name, _ in one.nodes}
+        is_there = names <= {node.name for node in world.nodes}
+        assert holding.admitted == is_there, "it counts as running before its machines are there"
