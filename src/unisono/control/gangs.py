@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from unisono.control import names
+from unisono.control import gpu_seats, names
 from unisono.control.actions import Again, Bind, Delete, Json, Note, Patch, Ref, Steps, Together
 from unisono.control.conditions import find, is_true, seconds, timestamp, with_condition
 from unisono.control.controller import Reads, own_key
+from unisono.control.gpu_seats import Numbers
 from unisono.control.jobs.workload import IN_USE
 from unisono.control.repairing import REPAIRING, note_loss
 from unisono.control.scheduler.record import hosts_of, placement, placement_of, with_eviction
@@ -191,14 +192,16 @@ class GangController:
         starts_over = phase == "Committed" and slots.bound == 0
         if not slots.unbound or (starts_over and not slots.is_full):
             return
-        yield Together(
-            [
-                _released(pod, node, f"{set_of(pod)}/{node}@{gen}", view)
+        numbers = _numbers(workload, view)
+        writes: list[Patch | Bind] = []
+        for pod, node in slots.unbound:
+            notes = {names.SLOT: f"{set_of(pod)}/{node}@{gen}", **numbers.take(set_of(pod), node)}
+            writes.append(
+                _released(pod, node, notes, view)
                 if _is_gated(pod)
-                else Bind(Ref.to(pod), node, {names.SLOT: f"{set_of(pod)}/{node}@{gen}"})
-                for pod, node in slots.unbound
-            ]
-        )
+                else Bind(Ref.to(pod), node, notes)
+            )
+        yield Together(writes)
 
     def _let_go(self, workload: Json, view: View) -> Steps:
         """Let a deleted Workload go once none of its pods is left: until then it holds nodes."""
@@ -261,13 +264,34 @@ def _is_gated(pod: Json) -> bool:
     return {"name": names.GATE} in (pod["spec"].get("schedulingGates") or ())
 
 
-def _released(pod: Json, node: str, slot: str, view: View) -> Patch:
+def _numbers(workload: Json, view: View) -> Numbers:
+    """Return the numbers of shared GPUs that pods of a gang have yet to get."""
+    _, about = placement_of(workload["status"].get("conditions"))
+    devices = gpu_seats.read(about.get("devices", ""))
+    if not devices:
+        return Numbers({}, {})
+    places = {
+        one["name"]: [
+            node_name(host, view)
+            for host, count in pods_per_host(one.get("topologyAssignment"))
+            for _ in range(count)
+        ]
+        for one in workload["status"]["admission"].get("podSetAssignments") or ()
+    }
+    numbers, metadata = Numbers(devices, places), workload["metadata"]
+    for pod in view.by(names.POD, BY_WORKLOAD, f"{metadata['namespace']}/{metadata['name']}"):
+        if not _is_over(pod):
+            numbers.has(set_of(pod), [pod])
+    return numbers
+
+
+def _released(pod: Json, node: str, notes: dict[str, str], view: View) -> Patch:
     """Lift the gate of a pod, for one node; the uid makes sure that it is this pod."""
     found = view.get(names.NODE, node)
     labels = (found["metadata"].get("labels") or {}) if found is not None else {}
     gates = [gate for gate in pod["spec"]["schedulingGates"] if gate["name"] != names.GATE]
     changes = {
-        "metadata": {"uid": pod["metadata"]["uid"], "annotations": {names.SLOT: slot}},
+        "metadata": {"uid": pod["metadata"]["uid"], "annotations": notes},
         "spec": {
             "schedulingGates": gates or None,
             "nodeSelector": {names.HOSTNAME: labels.get(names.HOSTNAME, node)},

@@ -415,6 +415,25 @@ def wants(count: int) -> Json:
     return {"name": "main", "resources": {"limits": {"nvidia.com/gpu": str(count)}}}
 
 
+def test_containers_with_the_same_number_share_a_gpu() -> None:
+    devices, here = Devices(), node(**{"nvidia.com/gpu": "3"})
+    assert devices.of(here, "whole", wants(1)) == {"nvidia.com/gpu": (0,)}
+    first = devices.of(here, "a", wants(0), 0)
+    assert first["nvidia.com/gpu"] == (1,)
+    assert devices.of(here, "b", wants(1), 0) == first
+    assert devices.of(here, "c", wants(0), 1)["nvidia.com/gpu"] == (2,)
+    assert variables(first)["CUDA_VISIBLE_DEVICES"] == "1"
+    again = Devices()  # after a restart, from what was written down
+    again.learn("n", "a", "main", first)
+    again.learn("n", "whole", "main", {"nvidia.com/gpu": (0,)})
+    assert again.of({**here, "metadata": {"name": "n"}}, "d", wants(0), 0) == first
+    devices.release("a")
+    assert devices.of(here, "d", wants(0), 0) == first
+    devices.release("b")
+    devices.release("d")
+    assert devices.of(here, "e", wants(1)) == {"nvidia.com/gpu": (1,)}
+
+
 def test_devices_are_given_lowest_first_and_come_back() -> None:
     devices, here = Devices(), node(**{"nvidia.com/gpu": "4"})
     assert devices.of(here, "a", wants(2)) == {"nvidia.com/gpu": (0, 1)}

@@ -116,6 +116,7 @@ def _absorb(workload: Json, slice_: Json, now: float) -> Steps:
         epoch=int(about.get("epoch", "1")),
         deadline=now,
         now=now,
+        devices=placement_of(slice_["status"].get("conditions"))[1].get("devices", ""),
     )
     granted = slice_["status"]["admission"]["podSetAssignments"]
     status = {"admission": {"podSetAssignments": granted}, "conditions": changed}

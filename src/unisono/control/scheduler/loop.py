@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from unisono.control import names
+from unisono.control import gpu_seats, names
 from unisono.control.actions import (
     Again,
     Bind,
@@ -334,7 +334,9 @@ class Scheduler:
         for admit in made.admissions:
             pod = self._translator.stray(admit.workload)
             if pod is not None:
-                yield Bind(Ref.to(pod), admit.admission.pod_sets[0].nodes[0][0])
+                (one,) = admit.admission.pod_sets
+                shared = gpu_seats.told(one.devices[0]) if one.devices else {}
+                yield Bind(Ref.to(pod), one.nodes[0][0], shared)
                 continue
             workload = _get(view, admit.workload)
             if workload is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from unisono.control import names, purchases
+from unisono.control import gpu_seats, names, purchases
 from unisono.control.actions import Json
 from unisono.control.conditions import find, is_true, timestamp, with_condition
 from unisono.control.scheduler import facts
@@ -96,6 +96,7 @@ def admitted(
             epoch=epoch,
             deadline=now + PODS_CREATED_SECONDS,
             now=now,
+            devices=gpu_seats.written(admit.admission),
         )
     conditions = [one for one in conditions if one["type"] != names.EXPLANATION]
     sets = {one.name: one for one in asked.pod_sets}
@@ -157,6 +158,7 @@ def repaired(
         epoch=epoch,
         deadline=now,
         now=now,
+        devices=gpu_seats.written(admission),
     )
     return {
         "status": {
@@ -177,10 +179,20 @@ def hosts_of(workload: Json) -> list[tuple[str, int]]:
 
 
 def placement(
-    conditions: list[Json], phase: str, *, gen: int, epoch: int, deadline: float, now: float
+    conditions: list[Json],
+    phase: str,
+    *,
+    gen: int,
+    epoch: int,
+    deadline: float,
+    now: float,
+    devices: str | None = None,
 ) -> list[Json]:
-    """Set how far a gang is on its way to its nodes."""
+    """Set how far a gang is on its way to its nodes; None keeps the devices as they are."""
     message = f"gen={gen} epoch={epoch} deadline={timestamp(deadline)} mode=bind"
+    shared = placement_of(conditions)[1].get("devices", "") if devices is None else devices
+    if shared:
+        message += f" devices={shared}"
     return with_condition(
         conditions,
         names.PLACEMENT,

@@ -11,13 +11,14 @@ from typing import Any
 
 import msgspec
 
-from unisono.control import names
+from unisono.control import gpu_seats, names
 from unisono.control.actions import Json
 from unisono.control.conditions import is_true
 from unisono.control.pod_gangs.links import gang_of, is_solo
 from unisono.control.scheduler.implicit import VOLCANO_DOOR, read_flavor, read_queue
 from unisono.control.scheduler.limits import Limits
 from unisono.control.scheduler.reading import LiveContext, Manifests
+from unisono.control.scheduler.record import placement_of
 from unisono.control.scheduler.sets_read import SetsRead, without_sets
 from unisono.control.shrinking import told
 from unisono.control.view import View
@@ -33,7 +34,7 @@ from unisono.engine.model.names import (
 from unisono.engine.model.node import NodePod, Topology
 from unisono.engine.model.queue import LocalQueue
 from unisono.engine.model.snapshot import Namespace
-from unisono.engine.model.workload import Holding, Workload, first_of
+from unisono.engine.model.workload import Holding, PodSetAssignment, Workload, first_of
 from unisono.engine.state import changes
 from unisono.kinds.core.gpu_parts import device_of
 from unisono.kinds.core.neighbours import neighbourhood
@@ -321,7 +322,7 @@ class Translator:
             yield changes.WorkloadWaits(made)
             yield from self._stragglers(key)
         else:
-            seated = self._seated(holding, written)
+            seated = self._seated(holding, written, obj)
             keeps = {} if seated.evicting else told(obj)
             if keeps:
                 seated = msgspec.structs.replace(seated, keeps=first_of(seated.admission, keeps))
@@ -343,8 +344,10 @@ class Translator:
         self._sets.remember(made, metadata)
         return made
 
-    def _seated(self, holding: Holding, written: Any) -> Holding:
-        """Put a holding on the nodes that its record names."""
+    def _seated(self, holding: Holding, written: Any, obj: Json) -> Holding:
+        """Put a holding on the nodes, and shared GPUs, that its record names."""
+        _, about = placement_of((obj.get("status") or {}).get("conditions"))
+        devices = gpu_seats.read(about.get("devices", ""))
         record = {
             one.name: one.topology_assignment
             for one in written.status.admission.pod_set_assignments
@@ -360,6 +363,8 @@ class Translator:
             )
             for one in holding.admission.pod_sets
         )
+        if devices:
+            placed = tuple(_with_devices(one, devices.get(one.name, ())) for one in placed)
         queue = read_queue(holding.admission.queue, written.spec.queue_name)
         admission = msgspec.structs.replace(holding.admission, queue=queue, pod_sets=placed)
         return msgspec.structs.replace(holding, admission=admission)
@@ -384,3 +389,9 @@ class Translator:
     def context(self, namespace: str) -> LiveContext:
         """Return what may be looked at while an object of a namespace is read."""
         return LiveContext(self.manifests, namespace, self._settings.rules)
+
+
+def _with_devices(one: PodSetAssignment, devices: tuple[int, ...]) -> PodSetAssignment:
+    """Let pods share the GPUs that were written down, if there is one for each of them."""
+    fits = len(devices) == sum(pods for _, pods in one.nodes)
+    return msgspec.structs.replace(one, devices=devices if fits else ())

@@ -1,10 +1,11 @@
-"""Which accelerators of a node a container has, by index, so that no two share one."""
+"""Which accelerators of a node a container has, by index: no two share one that do not want to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
 from unisono.control.actions import Json
+from unisono.kinds.core.gpu_parts import GPU, PART
 from unisono.kinds.quantity import Quantity
 from unisono.runner.process.sources import NotYet
 
@@ -33,8 +34,11 @@ class Devices:
         for who in [who for who in self._held if who[0] == uid]:
             del self._held[who]
 
-    def of(self, node: Json | None, uid: str, container: Json) -> Held:
-        """Return what a container has on its node; the lowest free indexes if it has none yet."""
+    def of(self, node: Json | None, uid: str, container: Json, shared: int | None = None) -> Held:
+        """Return what a container has on its node; the lowest free indexes if it has none yet.
+
+        Containers that share a GPU, which they know by the same number, have the same one.
+        """
         who = (uid, str(container["name"]))
         if who in self._held:
             return self._held[who][1]
@@ -42,9 +46,19 @@ class Devices:
         found = {
             resource: self._free(node, name, resource, count)
             for resource, count in wanted(container).items()
+            if shared is None or resource != GPU
         }
+        if shared is not None:
+            found |= {GPU: self._of_number(node, name, shared), PART: (shared,)}
         self._held[who] = (name, found)
         return found
+
+    def _of_number(self, node: Json | None, name: str, number: int) -> tuple[int, ...]:
+        """Return the GPU that others with this number have, or one that nobody has."""
+        for held_on, held in self._held.values():
+            if held_on == name and held.get(PART) == (number,):
+                return held[GPU]
+        return self._free(node, name, GPU, 1)
 
     def _free(self, node: Json | None, name: str, resource: str, count: int) -> tuple[int, ...]:
         taken = {

@@ -9,6 +9,7 @@ from typing import Protocol
 from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.view import View
+from unisono.kinds.core.gpu_parts import device_of
 from unisono.runner.addresses import Addresses
 from unisono.runner.process.devices import Devices
 from unisono.runner.process.health import Check
@@ -97,7 +98,12 @@ class Household:
             self.machine.ground,
             Sources(pod, view, self.where(pod, view)),
             list(self._neighbours(view, pod["metadata"].get("namespace", ""))),
-            self.devices.of(node, pod["metadata"]["uid"], container),
+            self.devices.of(
+                node,
+                pod["metadata"]["uid"],
+                container,
+                device_of(pod["metadata"].get("annotations") or {}),
+            ),
             self.ports,
         )
         return self.machine.start(plan(pod, container, run, around))
