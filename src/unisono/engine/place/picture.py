@@ -1,7 +1,7 @@
 """What nodes with shared GPUs look like now: kept by row, and renewed for rows that changed.
 
-Free CPU, room on every device, fragmentation, and which large pods would fit: rankings of all
-shapes of pods read the same picture. Spec placement §8.15.
+Free CPU and room on every device: rankings of all shapes of pods read the same picture. Spec
+placement §8.15.
 """
 
 from __future__ import annotations
@@ -40,8 +40,6 @@ class Picture:
         self.has_gpus: Mask = np.zeros(count, np.bool_)
         self.cpu: Integers = np.zeros(count, np.int64)
         self.room: Integers = np.zeros((count, len(self._columns.devices)), np.int64)
-        self._fragmented: Integers = np.zeros(count, np.int64)
-        self._large: Integers = np.zeros(count, np.int64)
 
     def look(self) -> None:
         """Take in what changed since."""
@@ -52,7 +50,6 @@ class Picture:
             self._edition = self._mix.edition
             self.fragments = Fragments(self._mix.typical)
             self.large = LargePlaces(self._mix.large)
-            self._version = -1
         version = table.usage.version
         if self._version == version:
             return
@@ -73,23 +70,25 @@ class Picture:
                 self.most_cpu = max(1, int(table.allocatable[cpu].max(initial=0)))
         self.has_gpus[rows] = table.allocatable[columns.whole][rows] > 0
         self.room[rows] = rooms(table.free, columns, rows)
-        free = self.cpu[rows], self.room[rows]
-        self._fragmented[rows] = self.fragments.of(*free)
-        self._large[rows] = self.large.of(*free)
 
     def changed_since(self, version: int) -> Rows:
         """Return the rows that were looked at after a version."""
         return np.flatnonzero(self._seen > version)
 
-    def fgd_score(self, rows: Rows, cpu: Integers, room: Integers) -> Integers:
-        """Return how much fragmentation drops if rows come to look like this, as a score."""
-        return self.fragments.score(self._fragmented[rows], self.fragments.of(cpu, room))
+    def before_and_after(
+        self, rows: Rows, node: Rows, cpu: Integers, room: Integers
+    ) -> tuple[Integers, Integers, Integers, Integers]:
+        """Return F of rows as they are and as ways make them, and which large pods they take.
 
-    def places_lost(self, rows: Rows, cpu: Integers, room: Integers) -> Integers:
-        """Return what large pods lose if rows come to look like this."""
-        return self.large.lost(self._large[rows], self.large.of(cpu, room))
+        `node` says which of the rows a way is on. One look at both costs half of two looks.
+        """
+        every_cpu = np.concatenate([self.cpu[rows], cpu])
+        every_room = np.concatenate([self.room[rows], room])
+        count = rows.shape[0]
+        torn, large = self.fragments.of(every_cpu, every_room), self.large.of(every_cpu, every_room)
+        return torn[:count][node], torn[count:], large[:count][node], large[count:]
 
     def fragmented_milli(self) -> float:
         """Return the fragmentation of the whole cluster, in thousandths of GPUs."""
         self.look()
-        return float(self._fragmented.sum()) / self.fragments.pods
+        return float(self.fragments.of(self.cpu, self.room).sum()) / self.fragments.pods

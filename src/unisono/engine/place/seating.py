@@ -113,7 +113,7 @@ class Seating:
         free = picture.cpu[there], picture.room[there]
         ways = ways_to_seat(free, shape, shares=shares, fullest_only=fullest)
         ranks = np.full((rows.shape[0], picture.room.shape[1]), NEVER, np.int64)
-        ranked = self._ranks_of(shape, caps[fitting], picture, there[ways.node], ways)
+        ranked = self._ranks_of(shape, caps[fitting], picture, there, ways)
         ranks[fitting[ways.node], ways.device] = ranked
         device = ranks.argmin(axis=1)  # of equal devices the first
         best = ranks[np.arange(rows.shape[0]), device]
@@ -139,12 +139,13 @@ class Seating:
         match self.scoring:
             case "leftover":
                 return self._leftover(shape, caps, ways)
-            case "fgd":
-                return BEST_SCORE - picture.fgd_score(rows, ways.cpu, ways.room)
-            case "spare":
-                first = BEST_SCORE - picture.fgd_score(rows, ways.cpu, ways.room)
+            case "fgd" | "spare":
+                seen = picture.before_and_after(rows, ways.node, ways.cpu, ways.room)
+                first = BEST_SCORE - picture.fragments.score(*seen[:2])
+                if self.scoring == "fgd":
+                    return first
                 first *= LOST_STEPS + 1
-                first += picture.places_lost(rows, ways.cpu, ways.room)
+                first += picture.large.lost(*seen[2:])
                 return first * _apart(ways) + self._leftover(shape, caps, ways)
             case "binpack":
                 return BEST_SCORE - _best_fit_score(ways, picture.most_cpu)

@@ -4,8 +4,8 @@ Typical pods decide how useful what is idle on a node is (FGD's fragmentation, W
 of Fragmentation", USENIX ATC 2023); large pods, however rare, decide which nodes are worth keeping
 whole. Spec placement §8.15.
 
-What is typical changes rarely (after 1, 4, 16, 64, ... admissions, and in the end once in as many
-as the history is long), because every ranking of nodes depends on it. It follows from the history
+What is typical changes rarely (after 1, 16, 256 admissions, and in the end once in as many as the
+history is long), because every ranking of nodes depends on it. It follows from the history
 alone, so that a snapshot of the history brings back the same.
 """
 
@@ -90,7 +90,7 @@ class SharedMix:
             del self._recent[:HISTORY]
             self._parts = sum(any(is_share(name) for name, _ in one) for one in self._recent)
             self._settled = 0
-        known = min(HISTORY, 1 << (len(self._recent).bit_length() - 1 & ~1))
+        known = min(HISTORY, 1 << (len(self._recent).bit_length() - 1 & ~3))
         if len(self._recent) >= HISTORY:
             known = HISTORY
         if known != self._settled and not self._is_fixed:
