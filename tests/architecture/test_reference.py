@@ -352,6 +352,7 @@ def test_only_pages_that_exist_are_cited() -> None:
         ("placement", "gang", 14, 30),
         ("turns", "turns", 9, 9),
         ("provisioning", "provisioning", 6, 32),
+        ("slurm", "slurm", 9, 22),
     ],
 )
 def test_the_semantics_tell_every_scenario(page: str, area: str, section: int, count: int) -> None:

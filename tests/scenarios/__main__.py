@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
 
 def report(area: str, numbers: Numbers) -> int:
     """Print one area; return how many of its numbers fail."""
-    counts = {"pass": 0, "FAIL": 0, "out of reach": 0}
+    counts = {"pass": 0, "FAIL": 0, "out of reach": 0, "elsewhere": 0}
     stories = sum(len(paths) for paths in numbers.stories.values())
     told = f"{len(numbers.known)} scenarios, {stories} stories"
     print(f"{area} (docs/semantics/{AREAS[area].document}): {told}")
@@ -46,14 +46,17 @@ def report(area: str, numbers: Numbers) -> int:
         outcome, text = _outcome(number, numbers)
         counts[outcome] += 1
         _print_row(number, outcome, text)
-    passed, failed, out_of_reach = counts.values()
-    print(f"{passed} passed, {failed} failed, {out_of_reach} out of reach")
+    passed, failed, out_of_reach, elsewhere = counts.values()
+    more = f", {elsewhere} elsewhere" if elsewhere else ""
+    print(f"{passed} passed, {failed} failed, {out_of_reach} out of reach{more}")
     return failed
 
 
 def _outcome(number: int, numbers: Numbers) -> tuple[str, str]:
     """Run the stories of one number."""
     stories = numbers.stories.get(number, [])
+    if not stories and number in numbers.elsewhere:
+        return "elsewhere", numbers.elsewhere[number]
     if not stories:
         reason = numbers.out_of_reach.get(number)
         return ("out of reach", reason) if reason else ("FAIL", "has no story and no reason")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import re
 import signal
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ if TYPE_CHECKING:  # loading them takes longer than answering --help
     from unisono.cli.clock import RealClock
     from unisono.cli.journal import Journal
     from unisono.kube.config import Access
+    from unisono.slurm.programs import Programs
 
 SOCKET = Path("/run/unisono/slurm.sock")
 
@@ -130,6 +132,7 @@ async def _bridge(
         syncs_nodes=not arguments.no_node_sync,
         has_features=arguments.features,
         has_placeholders=arguments.placeholders,
+        owner=await _slurm_user(programs),
     )
     async with connected(access, clock=clock, chance=chance(), ids=new_uid) as client:
         bridge = Bridge(programs, client, choices, clock=clock, chance=chance(), tell=journal.info)
@@ -145,6 +148,14 @@ async def _bridge(
             with contextlib.suppress(_Stopped):
                 await guarded(_end_on(stop), bridge.run())
     journal.info("stopped")
+
+
+async def _slurm_user(programs: Programs) -> int | None:
+    """Return the number of SlurmUser, which Slurm prints as `slurm(64030)`."""
+    from unisono.slurm.belief import read_config
+
+    found = re.search(r"\((\d+)\)", (await read_config(programs)).get("SlurmUser", ""))
+    return int(found[1]) if found is not None else None
 
 
 async def _end_on(stop: asyncio.Event) -> None:

@@ -14,8 +14,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -48,8 +49,9 @@ _MISMATCHES_EVERY_S = 10.0
 # Slurm is asked at most a tenth of the time, however large its queue.
 _LEAST_POLL_S, _POLL_FACTOR = 1.0, 10.0
 _REQUESTS_EVERY_S = 0.1
-# Explanations are for people; they must not keep Slurm busy.
-_MOST_TOLD = 20
+# What is not urgent is done in portions, so that ten thousand new jobs do not keep one waiting that
+# could start.
+_MOST_MADE, _MOST_TOLD = 50, 20
 
 
 class Tells(Protocol):
@@ -71,6 +73,7 @@ class Choices:
     syncs_nodes: bool = True
     has_features: bool = False
     has_placeholders: bool = False
+    owner: int | None = None  # SlurmUser, as whom hooks ask and job_submit.lua writes
 
 
 @dataclass(slots=True)
@@ -121,7 +124,7 @@ class Bridge:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        with _alone(self._choices.socket):
+        with _alone(self._choices.socket, self._choices.owner):
             await self._make_namespace()
             for informer in self._informers.values():
                 informer.on_change(lambda delta: self._wake.set())
@@ -135,7 +138,7 @@ class Bridge:
     async def _work(self) -> None:
         for informer in self._informers.values():
             await informer.synced()
-        async with listening(self._choices.socket, self._respond):
+        async with listening(self._choices.socket, self._respond, self._choices.owner):
             self._tell("listening to hooks", socket=str(self._choices.socket))
             await guarded(self._hear_requests(), self._keep_looking())
 
@@ -175,12 +178,8 @@ class Bridge:
             return
         self.figures.is_slurm_there = True
         self._belief, truth, now = belief, self.truth(), self._clock.now()
-        told = 0
-        for action in (*decide(belief, truth, self._choices.terms, self._patience, now),):
-            if isinstance(action, actions.Tell):
-                told += 1
-                if told > _MOST_TOLD:
-                    continue
+        decided = list(decide(belief, truth, self._choices.terms, self._patience, now))
+        for action in _urgent_first(decided):
             await self._act(action, belief)
         await self._sync(belief, truth)
         self._count(belief, truth, now)
@@ -359,6 +358,15 @@ class Bridge:
             informer.assume(obj)
 
 
+def _urgent_first(decided: Sequence[actions.Action]) -> Iterator[actions.Action]:
+    """Yield starts and ends, then some new gangs, then some explanations."""
+    made = [one for one in decided if isinstance(one, actions.MakeGang)]
+    told = [one for one in decided if isinstance(one, actions.Tell)]
+    yield from (one for one in decided if not isinstance(one, actions.MakeGang | actions.Tell))
+    yield from made[:_MOST_MADE]
+    yield from told[:_MOST_TOLD]
+
+
 def _is_placeholder(job: SlurmJob) -> bool:
     return job.name == PLACEHOLDER_NAME and job.user in ("root", "slurm")
 
@@ -371,9 +379,12 @@ def _shortage(gang: Gang | None) -> str:
 
 
 @contextlib.contextmanager
-def _alone(socket: Path) -> Iterator[None]:
+def _alone(socket: Path, owner: int | None) -> Iterator[None]:
     """Be the only bridge that uses this socket; the lock goes with the process."""
-    socket.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    if not socket.parent.exists():
+        socket.parent.mkdir(mode=0o755, parents=True)
+        if owner is not None and os.geteuid() == 0:
+            os.chown(socket.parent, owner, -1)
     with socket.with_suffix(".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

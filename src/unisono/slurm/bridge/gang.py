@@ -43,6 +43,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     gpu: str = "nvidia.com/gpu"
     image: str = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
     app: str = "slurm-job"
+    operators: tuple[str, ...] = ("root",)
 
 
 class Each(msgspec.Struct, frozen=True):
@@ -139,7 +140,7 @@ def gang_of(
         "name": gang_name(settings.cluster, job.key),
         "namespace": settings.namespace,
         "labels": {**labels, QUEUE_LABEL: queue},
-        "annotations": _annotations(job, tries),
+        "annotations": _annotations(job, settings, tries),
         "finalizers": [FINALIZER],
     }
     template = {
@@ -181,7 +182,7 @@ def wanted_of(job: SlurmJob) -> tuple[str, ...]:
     return job.required
 
 
-def _annotations(job: SlurmJob, tries: int) -> dict[str, str]:
+def _annotations(job: SlurmJob, settings: Settings, tries: int) -> dict[str, str]:
     mark = read_mark(job.comment)
     said = {
         "account": job.account,
@@ -189,7 +190,8 @@ def _annotations(job: SlurmJob, tries: int) -> dict[str, str]:
         "qos": job.qos,
         "partition": job.partition.partition(",")[0],
         "nice": str(job.nice) if job.nice else "",
-        "priority": mark.words.get("priority", ""),
+        # Only operators may set one, and only they are believed about it.
+        "priority": mark.words.get("priority", "") if job.user in settings.operators else "",
         "time-limit": str(job.limit_minutes) if job.limit_minutes is not None else "",
     }
     kept = {f"{PREFIX}{word}": text for word, text in said.items() if text}

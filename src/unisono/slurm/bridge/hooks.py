@@ -61,8 +61,8 @@ _decode = msgspec.json.Decoder(Question).decode
 
 
 @contextlib.asynccontextmanager
-async def listening(path: Path, respond: Responds) -> AsyncIterator[None]:
-    """Answer hooks while the block lasts; only our own user may ask."""
+async def listening(path: Path, respond: Responds, owner: int | None = None) -> AsyncIterator[None]:
+    """Answer hooks while the block lasts; only our own user may ask, or the one that is named."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError, TimeoutError):
@@ -76,7 +76,6 @@ async def listening(path: Path, respond: Responds) -> AsyncIterator[None]:
             finally:
                 writer.close()
 
-    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     mask = os.umask(0o177)
     try:
@@ -85,6 +84,8 @@ async def listening(path: Path, respond: Responds) -> AsyncIterator[None]:
         raise CannotListen(f"cannot listen at {path}: {error.strerror or error}") from error
     finally:
         os.umask(mask)
+    if owner is not None and os.geteuid() == 0:
+        os.chown(path, owner, -1)
     async with server:
         yield
     path.unlink(missing_ok=True)
