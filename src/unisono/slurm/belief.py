@@ -162,8 +162,8 @@ def _answered(printed: str) -> Json:
     An empty list that came with an error must never pass for an empty queue.
     """
     try:
-        answer: Json = json.loads(printed)
-    except ValueError as error:
+        answer: Json = msgspec.json.decode(printed)
+    except msgspec.DecodeError as error:
         raise SlurmSilent(f"what Slurm printed is no JSON: {error}") from error
     if answer.get("errors"):
         raise SlurmSilent(f"Slurm answered with errors: {json.dumps(answer['errors'])}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # loading the client takes longer than answering --help
     from unisono.kube.client import Client
@@ -61,17 +61,28 @@ async def both(
     """Look at both sides, once."""
     from unisono.kube.mapping import POD
     from unisono.slurm.belief import Belief, read_jobs, read_nodes
-    from unisono.slurm.bridge.apply import JOB, NODE, WORKLOAD
+    from unisono.slurm.bridge.apply import JOB, NODE
     from unisono.slurm.bridge.truth import truth_of
 
     settings = await settings_of(arguments, programs)
     belief = Belief(await read_jobs(programs), await read_nodes(programs))
     truth = truth_of(
         jobs=(await client.list(JOB, settings.namespace)).items,
-        workloads=(await client.list(WORKLOAD, settings.namespace)).items,
+        workloads=await _workloads(client, settings.namespace),
         pods=(await client.list(POD)).items,
         nodes=(await client.list(NODE)).items,
         gpu=settings.gpu,
         cluster=settings.cluster,
     )
     return belief, truth, settings
+
+
+async def _workloads(client: Client, namespace: str) -> list[dict[str, Any]]:
+    """Return the Workloads of gangs; a cluster that never heard of us has none."""
+    from unisono.kube.trouble import NotFound
+    from unisono.slurm.bridge.apply import WORKLOAD
+
+    try:
+        return (await client.list(WORKLOAD, namespace)).items
+    except NotFound:
+        return []

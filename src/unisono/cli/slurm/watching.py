@@ -99,7 +99,7 @@ def screen(belief: Belief, truth: Truth, now: float) -> Iterator[str]:
         yield f"  and {len(pods) - _MOST_ROWS} more"
     yield "\nNodes, in Slurm and in Kubernetes"
     yield table(
-        ("NODE", "SLURM", "GPUS USED", "KUBERNETES", "GPUS USED", ""),
+        ("NODE", "SLURM", "CPUS", "MEM", "GPUS", "KUBERNETES", "CPUS", "MEM", "GPUS", ""),
         [_node(name, belief, truth) for name in sorted({*belief.nodes, *truth.nodes})],
     )
 
@@ -115,15 +115,23 @@ def _job(job: SlurmJob, now: float) -> tuple[object, ...]:
 
 
 def _node(name: str, belief: Belief, truth: Truth) -> tuple[object, ...]:
+    """Return what both sides say is used of a node."""
     ours, theirs = belief.nodes.get(name), truth.nodes.get(name)
-    slurm = kubernetes = used = taken = "none"
+    slurm: tuple[str, ...] = ("none", "", "", "")
+    kubernetes = slurm
     if ours is not None:
-        slurm = "+".join(sorted(ours.states)).lower()
-        used = f"{ours.gpus_used}/{ours.gpus}"
+        slurm = (
+            "+".join(sorted(ours.states)).lower(),
+            f"{ours.cpus_used}/{ours.cpus}",
+            f"{ours.memory_used_mib >> 10}/{ours.memory_mib >> 10}Gi",
+            f"{ours.gpus_used}/{ours.gpus}",
+        )
     if theirs is not None:
         kubernetes = (
-            "ready" if theirs.is_open else "cordoned" if theirs.is_cordoned else "not ready"
+            "ready" if theirs.is_open else "cordoned" if theirs.is_cordoned else "not ready",
+            f"{theirs.cpu_milli_used / 1000:g}/{theirs.cpu_milli / 1000:g}",
+            f"{theirs.memory_mib_used >> 10}/{theirs.memory_mib >> 10}Gi",
+            f"{theirs.gpus_used}/{theirs.gpus}",
         )
-        taken = f"{theirs.gpus_used}/{theirs.gpus}"
-    is_same = ours is not None and theirs is not None and ours.gpus_used == theirs.gpus_used
-    return (name, slurm, used, kubernetes, taken, "" if is_same else "differs")
+    is_same = slurm[3] == kubernetes[3]
+    return (name, *slurm, *kubernetes, "" if is_same else "differs")

@@ -22,6 +22,9 @@ from unisono.slurm.programs import Programs
 
 Json = dict[str, Any]
 
+# A queue that was made a moment ago counts a moment later.
+_QUEUES_FOR_S = 5.0
+
 JOB = Kind("batch/v1", "Job")
 NODE = Kind("v1", "Node")
 WORKLOAD = Kind("kueue.x-k8s.io/v1beta2", "Workload")
@@ -46,6 +49,8 @@ class Hands:
         that Slurm calls differently.
         """
         self._hosts = hosts
+        self._queues: set[str] = set()
+        self._queues_until = 0.0
         self._saw = saw
         self._slurm = programs
         self._client = client
@@ -171,14 +176,13 @@ class Hands:
 
     async def queue_for(self, job: SlurmJob) -> str:
         """Return the queue called like the partition, else `default`, else one without limits."""
-        for name in (job.partition.partition(",")[0].lower().replace("_", "-"), "default"):
-            try:
-                if name:
-                    await self._client.get(LOCAL_QUEUE, name, self._settings.namespace)
-                    return name
-            except NotFound:
-                continue
-        return gang.UNLIMITED
+        now = self._clock()
+        if now >= self._queues_until:
+            listed = await self._client.list(LOCAL_QUEUE, self._settings.namespace)
+            self._queues = {one["metadata"]["name"] for one in listed.items}
+            self._queues_until = now + _QUEUES_FOR_S
+        own = job.partition.partition(",")[0].lower().replace("_", "-")
+        return next((one for one in (own, "default") if one in self._queues), gang.UNLIMITED)
 
     async def _drop(self, dropped: Gang) -> None:
         namespace = self._settings.namespace

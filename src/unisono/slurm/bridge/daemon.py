@@ -16,7 +16,7 @@ import contextlib
 import fcntl
 import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -49,9 +49,9 @@ _MISMATCHES_EVERY_S = 10.0
 # Slurm is asked at most a tenth of the time, however large its queue.
 _LEAST_POLL_S, _POLL_FACTOR = 1.0, 10.0
 _REQUESTS_EVERY_S = 0.1
-# What is not urgent is done in portions, so that ten thousand new jobs do not keep one waiting that
-# could start.
-_MOST_MADE, _MOST_TOLD = 50, 20
+# What is not urgent is done in portions, so that a thousand new jobs do not keep one waiting that
+# could start; explanations are for quiet moments.
+_MOST_MADE, _MOST_TOLD = 50, 5
 
 
 class Tells(Protocol):
@@ -179,8 +179,19 @@ class Bridge:
         self.figures.is_slurm_there = True
         self._belief, truth, now = belief, self.truth(), self._clock.now()
         decided = list(decide(belief, truth, self._choices.terms, self._patience, now))
-        for action in _urgent_first(decided):
+        made = [one for one in decided if isinstance(one, actions.MakeGang)]
+        told = [one for one in decided if isinstance(one, actions.Tell)]
+        urgent = [one for one in decided if not isinstance(one, actions.MakeGang | actions.Tell)]
+        for action in urgent:
             await self._act(action, belief)
+        async with asyncio.TaskGroup() as group:
+            for new in made[:_MOST_MADE]:
+                group.create_task(self._act(new, belief))
+        if not urgent and not made:
+            for one in told[:_MOST_TOLD]:
+                await self._act(one, belief)
+        if len(made) > _MOST_MADE or (told and (urgent or made)):
+            self._wake.set()  # there is more to do
         await self._sync(belief, truth)
         self._count(belief, truth, now)
         self._looked.set()
@@ -356,15 +367,6 @@ class Bridge:
         informer = self._informers.get(Kind(obj.get("apiVersion", ""), obj.get("kind", "")))
         if informer is not None:
             informer.assume(obj)
-
-
-def _urgent_first(decided: Sequence[actions.Action]) -> Iterator[actions.Action]:
-    """Yield starts and ends, then some new gangs, then some explanations."""
-    made = [one for one in decided if isinstance(one, actions.MakeGang)]
-    told = [one for one in decided if isinstance(one, actions.Tell)]
-    yield from (one for one in decided if not isinstance(one, actions.MakeGang | actions.Tell))
-    yield from made[:_MOST_MADE]
-    yield from told[:_MOST_TOLD]
 
 
 def _is_placeholder(job: SlurmJob) -> bool:
