@@ -31,7 +31,7 @@ from unisono.apiserver.rest.manner import Manner
 from unisono.apiserver.rest.own_writes import OwnWrites
 from unisono.apiserver.rest.patching import Patcher
 from unisono.apiserver.rest.read import Reader
-from unisono.apiserver.rest.route import Route, UnknownPath, route
+from unisono.apiserver.rest.route import Route, Routes, UnknownPath
 from unisono.apiserver.rest.watch import Watches
 from unisono.apiserver.rest.write import Outcome, Writer
 from unisono.apiserver.reviews import Reviews
@@ -67,6 +67,7 @@ class Api:
         """Put the parts together; call it inside the event loop that will serve."""
         self.store = store
         self.catalogue = Catalogue()
+        self._routes = Routes(self.catalogue)
         chance = outside.chance
         self._tools = Tools(
             store=store,
@@ -130,11 +131,13 @@ class Api:
 
     def _around(self, request: Request) -> Route | Response:
         """Return what a request is about, if it is allowed; or the answer, if that is no object."""
-        surface = self.surface.answer(request)
-        if surface is not None:
-            self._outside.reviews.check_path(request)
-            return surface
-        where = route(request.path, self.catalogue)
+        where = self._routes.known(request.path)
+        if where is None:
+            surface = self.surface.answer(request)
+            if surface is not None:
+                self._outside.reviews.check_path(request)
+                return surface
+            where = self._routes.find(request.path)
         verb = _verb(request, where)
         self._outside.reviews.check(request, where, verb)
         if not where.subresource and verb not in verbs_of(where.resource.served):

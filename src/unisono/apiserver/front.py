@@ -32,19 +32,32 @@ class Front:
         self._admit = admit
         self._flights = flights or Flights()
 
-    def begin(self, method: str, target: bytes, headers: Mapping[str, str]) -> Call:
-        """Look at the head of a request."""
+    def begin(
+        self, method: str, target: bytes, headers: Mapping[str, str], known: User | None = None
+    ) -> Call:
+        """Look at the head of a request; `known` sent the same headers on this connection."""
         user, refused = None, None
         path = ""
         query: dict[str, str] = {}
         try:
             path, query = _address(target)
-            user = self._admit(method, path, headers)
+            user = known if known is not None else self._admit(method, path, headers)
         except ApiError as error:
             refused = refusal(error)
         return Call(
             method=method, path=path, query=query, headers=headers, user=user, refusal=refused
         )
+
+    def lasting(self, call: Call) -> User | None:
+        """Return who sent a call if the same headers mean the same user the next time, too.
+
+        Nobody's headers may be enough for some addresses only, and who may act for somebody else
+        is decided anew each time.
+        """
+        headers = call.headers
+        if "authorization" not in headers or "impersonate-user" in headers:
+            return None
+        return call.user
 
     def refuse_size(self, call: Call) -> None:
         """Decide about a request whose body is too large."""

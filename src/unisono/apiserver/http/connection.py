@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 import httptools
@@ -17,7 +18,7 @@ import httptools
 from unisono.apiserver.front import Front
 from unisono.apiserver.http.call import MAX_BODY_BYTES, Call
 from unisono.apiserver.http.wire import CONTINUE, LAST_CHUNK, chunk_of, head_of
-from unisono.apiserver.request import Response
+from unisono.apiserver.request import Response, User
 from unisono.apiserver.rest.watch import Watch
 from unisono.kinds.overriding import override
 
@@ -27,6 +28,7 @@ _MOST_UNFINISHED = MAX_HEAD_BYTES + 256 * 1024
 # Of a body that is too large so much is read and thrown away, so that its sender hears why.
 _MOST_DISCARDED = 8 * MAX_BODY_BYTES
 _AT_ONCE_BYTES = 256 * 1024
+_LENGTH = b"content-length"
 _LONG_HEAD = b"the head of the request is too long\n"
 _HEAD_SECONDS = 10.0
 _IDLE_SECONDS = 120.0
@@ -46,6 +48,25 @@ class _Slices:
         return bytes(piece)
 
 
+@dataclass(slots=True)
+class _Head:
+    """The headers of a request as they came, what they say, and who sends them if that lasts."""
+
+    fields: list[tuple[bytes, bytes]]
+    headers: Mapping[str, str]
+    size: int  # bytes
+    user: User | None = None
+
+    @staticmethod
+    def of(fields: list[tuple[bytes, bytes]]) -> _Head:
+        """Read headers; what is given several times is joined by commas."""
+        headers: dict[str, str] = {}
+        for name, value in fields:
+            key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+            headers[key] = f"{headers[key]},{text}" if key in headers else text
+        return _Head(fields, headers, sum(len(name) + len(value) for name, value in fields))
+
+
 class Connection(asyncio.Protocol):
     """Reads requests, has them answered, writes answers."""
 
@@ -58,8 +79,8 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         # What arrives.
         self._target = b""
-        self._headers: dict[str, str] = {}
-        self._head_bytes = 0
+        self._fields: list[tuple[bytes, bytes]] = []
+        self._head = _Head([], {}, 0)  # of the last request; most clients send the same again
         self._unfinished = 0
         self._head_since: float | None = None
         self._call: Call | None = None  # its head is here, its body is not
@@ -152,33 +173,34 @@ class Connection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         """Begin a request."""
         self._target = b""
-        self._headers = {}
-        self._head_bytes = self._unfinished = 0
+        self._fields = []
+        self._unfinished = 0
         self._head_since = self._loop.time()
 
     def on_url(self, url: bytes) -> None:
         """Take a part of the address."""
         self._target += url
-        self._head_bytes += len(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header; what is given several times is joined by commas."""
-        self._head_bytes += len(name) + len(value)
-        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-        headers = self._headers
-        headers[key] = f"{headers[key]},{text}" if key in headers else text
+        """Take a header; how long the body is, the parser knows."""
+        if len(name) != len(_LENGTH) or name.lower() != _LENGTH:
+            self._fields.append((name, value))
 
     def on_headers_complete(self) -> None:
         """Have the head looked at, before the body is read."""
         method = self._parser.get_method().decode("latin-1")
-        call = self._call = self._front.begin(method, self._target, self._headers)
+        head = self._head
+        if self._fields != head.fields:
+            head = self._head = _Head.of(self._fields)
+        call = self._front.begin(method, self._target, head.headers, known=head.user)
+        self._call, head.user = call, self._front.lasting(call)
         self._head_since = None
         version = self._parser.get_http_version()
         call.keeps_open = version != "1.0" and self._parser.should_keep_alive()
-        if self._head_bytes > MAX_HEAD_BYTES:
+        if head.size + len(self._target) > MAX_HEAD_BYTES:
             call.refusal = Response(code=431, body=_LONG_HEAD, content_type="text/plain")
             call.keeps_open = False
-        if self._headers.get("expect", "").lower() == "100-continue" and self._transport:
+        if head.headers.get("expect", "").lower() == "100-continue" and self._transport:
             self._transport.write(CONTINUE)
 
     def on_body(self, body: bytes) -> None:

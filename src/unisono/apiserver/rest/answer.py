@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from functools import lru_cache
 from typing import Literal
 
 import orjson
@@ -24,7 +25,14 @@ _PRETTY_AGENTS = ("curl", "Wget", "Mozilla")
 
 def form_of(request: Request) -> Form:
     """Return the first form in the Accept header that we have."""
-    accept = request.headers.get("accept", "")
+    form = _form(request.headers.get("accept", ""))
+    if form is None:
+        raise not_acceptable()
+    return form
+
+
+@lru_cache(maxsize=256)
+def _form(accept: str) -> Form | None:
     if not accept:
         return "object"
     for choice in accept.split(","):
@@ -41,7 +49,7 @@ def form_of(request: Request) -> Form:
                 return "metadata"
             case _:
                 continue
-    raise not_acceptable()
+    return None
 
 
 class Answers:

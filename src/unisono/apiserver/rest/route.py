@@ -8,6 +8,9 @@ from urllib.parse import unquote
 from unisono.apiserver.catalogue import Catalogue, Resource
 from unisono.apiserver.errors import ApiError
 
+# So many collections are remembered: a kind in a namespace each.
+_MOST_COLLECTIONS = 512
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
@@ -26,6 +29,45 @@ class Route:
 
 class UnknownPath(Exception):
     """Nothing is served under this address; the answer is plain text, not a Status."""
+
+
+class Routes:
+    """Addresses that were taken apart before: most requests are about few collections."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        """Begin with none."""
+        self._catalogue = catalogue
+        self._at = -1
+        self._collections: dict[str, Route] = {}
+
+    def known(self, path: str) -> Route | None:
+        """Return what an address means if it is a known collection, or something in one."""
+        if self._at != self._catalogue.version:
+            self._at = self._catalogue.version
+            self._collections.clear()
+        found = self._collections.get(path)
+        if found is not None:
+            return found
+        above, _, name = path.rpartition("/")
+        found = self._collections.get(above)
+        if found is None or not name or "%" in name:
+            return None
+        if found.resource.served.namespaced and not found.namespace:
+            return None
+        return Route(resource=found.resource, namespace=found.namespace, name=name)
+
+    def find(self, path: str) -> Route:
+        """Take an address apart; collections are remembered."""
+        found = route(path, self._catalogue)
+        if path.endswith("/"):
+            return found  # what follows it is no name
+        if not found.name:
+            if len(self._collections) >= _MOST_COLLECTIONS:
+                self._collections.clear()
+            self._collections[path] = found
+        elif not found.subresource and "%" not in path:
+            self.find(path.rpartition("/")[0])
+        return found
 
 
 def route(path: str, catalogue: Catalogue) -> Route:
