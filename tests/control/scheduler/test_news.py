@@ -112,6 +112,37 @@ def test_words_about_a_workload_are_no_news(change: Json, is_news: bool) -> None
     assert news.is_news(names.WORKLOAD, changed, view) is is_news
 
 
+def test_a_pod_behind_a_gate_is_nothing_until_the_gate_is_lifted() -> None:
+    async def story() -> None:
+        async with World().running() as world:
+            await world.create(node("n1"))
+            await world.settle()
+            cycles = world.assembly.scheduler.cycles
+            held: Json = {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "held", "namespace": "default"},
+                "spec": {
+                    "schedulingGates": [{"name": "example.org/hold"}],
+                    "containers": [{"name": "main", "image": "busybox"}],
+                },
+            }
+            await world.create(held)
+            await world.settle()
+            assert world.assembly.scheduler.cycles == cycles
+            lifted: Json = {"spec": {"schedulingGates": []}}
+            await world.client.patch(names.POD, "held", "default", lifted)
+            await world.settle()
+            assert world.get(names.POD, "held")["spec"]["nodeName"] == "n1"
+            heard = world.assembly.scheduler._news._heard
+            assert (names.POD, Key("default", "held")) in heard
+            await world.client.delete(names.POD, "held", "default", grace_s=0)
+            await world.settle()
+            assert (names.POD, Key("default", "held")) not in heard
+
+    asyncio.run(story())
+
+
 def test_what_a_local_queue_used_lately_is_news() -> None:
     async def story() -> None:
         async with World().running() as world:

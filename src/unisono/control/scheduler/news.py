@@ -56,7 +56,10 @@ class News:
         matters = matters_of(now, view)
         if self._heard.get((kind, key)) == matters:
             return False
-        self._heard[kind, key] = matters
+        if matters is None:
+            del self._heard[kind, key]
+        else:
+            self._heard[kind, key] = matters
         return True
 
     def _of_workload(self, workload: Json, view: View) -> object:
@@ -96,9 +99,15 @@ def _of_queue(queue: Json, view: View) -> object:
 
 
 def _of_pod(pod: Json, view: View) -> object:
-    """A pod of a workload is counted there: only whether it is, and where it runs, matters."""
+    """A pod of a workload is counted there: only whether it is, and where it runs, matters.
+
+    None as long as a pod is nothing to anybody: it has no node, and either a workload will find it
+    one or a gate holds it back.
+    """
     metadata, spec = pod["metadata"], pod["spec"]
     name = (metadata.get("annotations") or {}).get(names.WORKLOAD_ANNOTATION)
+    if not spec.get("nodeName") and (name or spec.get("schedulingGates")):
+        return None
     if not name:
         return metadata.get("resourceVersion")
     workload = view.get(names.WORKLOAD, name, metadata["namespace"])
