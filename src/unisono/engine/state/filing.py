@@ -76,6 +76,7 @@ def _start(state: ClusterState, admit: Admit, plan: Plan) -> None:
         state.rota.nodes_changed()
     if admit.purchase is not None and state.config.market is not None:
         state.config.market = with_purchase(state.config.market, admit.purchase)
+        state.agenda.shake()  # others may have counted on the same machines
     state.floor.learn(waiting.workload)
     key = waiting.workload.queue
     state.recent.penalise(book.spec, key, state.doors[key], plan.now)
