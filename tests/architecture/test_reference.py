@@ -329,7 +329,7 @@ def test_every_page_is_in_the_index(page: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("page", ["quota", "placement", "turns", "time", "provisioning"])
+@pytest.mark.parametrize("page", ["quota", "placement", "turns", "time", "provisioning", "slurm"])
 def test_citations_of_the_semantics_lead_somewhere(page: str) -> None:
     text = (ROOT / "docs" / "semantics" / f"{page}.md").read_text(encoding="utf-8")
     sections = set(re.findall(r"^## (\d+)\. ", text, re.MULTILINE))

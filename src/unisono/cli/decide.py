@@ -18,6 +18,7 @@ from unisono.cli.decision import Decision, decision
 from unisono.cli.decision_text import render
 from unisono.cli.files import files_of
 from unisono.cli.recording import recorder
+from unisono.cli.scripts import with_scripts
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.names import Instant
@@ -77,10 +78,10 @@ def parser() -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> int:
     """Decide and print."""
     now = clock.now() if arguments.now is None else instant(arguments.now)
-    files = [file for name in arguments.filename for file in files_of(name)]
+    files = [file for name in arguments.filename for file in files_of(name, takes_scripts=True)]
     if arguments.policy is not None:
         files.extend(files_of(arguments.policy))
-    world = read_world(files, now=now)
+    world = read_world(with_scripts(files, now), now=now)
     if world.problems:
         raise InvalidManifest("", "\n".join(problem.line() for problem in world.problems))
     decides = plan if arguments.record is None else recorder(arguments.record).plan

@@ -5,24 +5,26 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from unisono.cli.scripts import SUFFIXES, is_script
 from unisono.engine.model.errors import InvalidManifest
 from unisono.kinds.documents import MAX_FILE_BYTES, Document, read_documents
 
 MANIFEST_SUFFIXES = (".yaml", ".yml", ".json")
 
 
-def files_of(name: str) -> list[tuple[str, bytes]]:
+def files_of(name: str, *, takes_scripts: bool = False) -> list[tuple[str, bytes]]:
     """Return the files behind one -f: itself, stdin, or what a folder holds."""
     if name == "-":
         return [("<stdin>", sys.stdin.buffer.read(MAX_FILE_BYTES + 1))]
     path = Path(name)
     if path.is_dir():
-        found = sorted(p for p in path.iterdir() if p.suffix in MANIFEST_SUFFIXES)
+        wanted = (*MANIFEST_SUFFIXES, *SUFFIXES) if takes_scripts else MANIFEST_SUFFIXES
+        found = sorted(p for p in path.iterdir() if p.suffix in wanted)
         if not found:
             raise InvalidManifest("-f", f"{name} has no .yaml, .yml or .json files")
         return [(str(file), _content(file)) for file in found]
-    if path.suffix in (".sh", ".sbatch"):
-        raise InvalidManifest("-f", f"{name}: sbatch scripts cannot be read yet; give manifests")
+    if is_script(name) and not takes_scripts:
+        raise InvalidManifest("-f", f"{name} is a batch script; submit it with `unisono sbatch`")
     return [(name, _content(path))]
 
 

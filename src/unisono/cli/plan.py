@@ -76,12 +76,14 @@ def _offline(arguments: argparse.Namespace) -> int:
     from unisono.cli import clock
     from unisono.cli.decide import instant
     from unisono.cli.files import files_of
+    from unisono.cli.scripts import with_scripts
     from unisono.kinds.world import read_world
     from unisono.provision.market import with_market
 
     now = clock.now() if arguments.now is None else instant(arguments.now)
     names = [*arguments.filename, *([arguments.policy] if arguments.policy else [])]
-    world = read_world([file for name in names for file in files_of(name)], now=now)
+    files = [file for name in names for file in files_of(name, takes_scripts=True)]
+    world = read_world(with_scripts(files, now), now=now)
     if world.problems:
         raise InvalidManifest("", "\n".join(problem.line() for problem in world.problems))
     for warning in world.warnings:
