@@ -183,3 +183,54 @@ def test_parsable_wrap_and_the_environment_of_sbatch() -> None:
     assert made["spec"]["jobName"] == "named"
     assert made["metadata"]["annotations"]["unisono.dev/time-limit"] == "5"
     assert made["metadata"]["annotations"]["unisono.dev/run-seconds"] == "3"
+
+
+LISTS = (
+    *(f"/api/v1/{plural}" for plural in ("namespaces", "nodes")),
+    "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "/apis/unisono.dev/v1/policies",
+    *(
+        f"/apis/kueue.x-k8s.io/v1beta2/{plural}"
+        for plural in (
+            "resourceflavors",
+            "topologies",
+            "cohorts",
+            "clusterqueues",
+            "localqueues",
+            "workloads",
+        )
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        ("2", "Job 1 to start at 2026-11-15T18:00:00 using 2 processors on nodes gpu[1-2] in"),
+        ("3", "allocation failure: pod set batch: 2 of 3 pods fit"),
+    ],
+)
+def test_a_job_is_tried_without_being_stored(
+    nodes: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import time
+
+    from unisono.cli.rehearsing import planned_start
+
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    objects: Json = {path: {"items": []} for path in LISTS}
+    machines = [_node("gpu1"), _node("gpu2")]
+    for machine in machines:
+        machine["metadata"]["labels"]["kubernetes.io/hostname"] = machine["metadata"]["name"]
+        machine["status"]["allocatable"]["pods"] = "110"
+    objects["/api/v1/nodes"] = {"items": machines}
+    objects["/api/v1/namespaces"] = {"items": [{"metadata": {"name": "default"}}]}
+    api = FakeApi(objects=objects)
+    here = around(api, {"job.sh": "#!/bin/sh\n"}, rehearse=planned_start)
+    try:
+        told = run(["--test-only", "-N", nodes, "-t", "5", "job.sh"], here).trouble
+    except Refused as trouble:
+        told = str(trouble)
+    assert said in told
+    assert api.written == []

@@ -125,3 +125,14 @@ def test_json_has_the_fields_that_scripts_read() -> None:
     (one,) = found["jobs"]
     assert (one["job_id"], one["job_state"], one["nodes"]) == (5, "RUNNING", "gpu[2-3]")
     assert one["tres_req_str"] == "cpu=16,mem=2G,node=2,billing=16"
+
+
+def test_many_jobs_are_read_without_their_templates() -> None:
+    many = [job(number, "fill", "ann", reason="Priority") for number in range(1, 300)]
+    text = run(["-h"], around(FakeApi(many))).text
+    assert text.splitlines()[0].split() == [
+        *("1", "main", "fill", "ann", "PD", "0:00", "1"),
+        "(Priority)",
+    ]
+    assert text.count("\n") == 299
+    assert run(["-h", "-o", "%C", "-j1"], around(FakeApi(many))).text == "8\n"

@@ -10,9 +10,10 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from unisono.slurm.quick import Quick, QuickAccess, QuickTrouble, access_of
-from unisono.slurm.verbs.around import Around, Outcome, Refused
+from unisono.slurm.verbs.around import Around, Outcome, Refused, Start
 
 
 def call(name: str, arguments: Sequence[str]) -> int:
@@ -92,6 +93,7 @@ def around() -> Around:
         now=time.time_ns() / 1e9,
         connect=connect,
         read=_read,
+        rehearse=_rehearse,
         pause=_pause,
     )
 
@@ -110,6 +112,12 @@ def _read(path: str) -> str:
         return sys.stdin.read()
     with open(path, encoding="utf-8") as file:
         return file.read()
+
+
+def _rehearse(api: Quick, job: dict[str, Any], now: float) -> Start:
+    from unisono.cli.rehearsing import planned_start
+
+    return planned_start(api, job, now)
 
 
 def _pause(seconds: float) -> float:

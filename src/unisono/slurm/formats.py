@@ -81,17 +81,22 @@ def table(
     lines: list[str] = []
     if heads:
         lines.append("".join(_heads(columns, widths)) + after)
-    put = [
-        (one.before, one.shows, width, one.is_right)
+    # One format for the whole line: thousands of lines are printed at a time.
+    whole = "".join(
+        _literal(one.before) + _slot(width, is_right=one.is_right)
         for one, width in zip(columns, widths, strict=True)
-    ]
-    for row in rows:
-        line = "".join(
-            before + (_cell(shows(row), width, is_right=is_right) if width else shows(row))
-            for before, shows, width, is_right in put
-        )
-        lines.append(line + after)
+    ) + _literal(after)
+    shows = [one.shows for one in columns]
+    lines += [whole.format(*[show(row) for show in shows]) for row in rows]
     return "\n".join(lines) + "\n" if lines else ""
+
+
+def _slot(width: int, *, is_right: bool) -> str:
+    return f"{{:{'>' if is_right else '<'}{width}.{width}}}" if width else "{}"
+
+
+def _literal(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _heads(columns: Sequence[Column], widths: Sequence[int]) -> list[str]:

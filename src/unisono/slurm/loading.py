@@ -11,11 +11,12 @@ from unisono.slurm.words import NAMESPACE
 Json = dict[str, Any]
 # Where the scheduler writes down the numbers that Slurm's programs show.
 TURNS = "slurm-turns"
+_SMALL = 1 << 16
 
 
 def decoded(listing: bytes) -> list[Json]:
     """Return the items of a list."""
-    if len(listing) > 1 << 16:
+    if len(listing) > _SMALL:
         # Worth its loading for many; the few of a small cluster are read sooner without.
         import orjson
 
@@ -23,6 +24,15 @@ def decoded(listing: bytes) -> list[Json]:
     else:
         whole = json.loads(listing)
     return whole.get("items") or []
+
+
+def slim_jobs(listing: bytes) -> list[Json]:
+    """Return jobs without the templates of their pods and who wrote what: most of their bytes."""
+    if len(listing) <= _SMALL:
+        return decoded(listing)
+    from unisono.slurm.slim import jobs_of
+
+    return jobs_of(listing)
 
 
 def turns(api: Quick) -> Json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from unisono.slurm.quick import Quick
 
@@ -18,6 +18,18 @@ class Outcome(NamedTuple):
     code: int = 0
 
 
+class Start(NamedTuple):
+    """When a job would start (0: nobody knows), on which nodes, and why not now."""
+
+    at: float
+    nodes: tuple[str, ...] = ()
+    why: str = ""
+
+
+def _nobody(api: Quick, job: Mapping[str, Any], now: float) -> Start:
+    return Start(0.0, (), "there is nobody to ask")
+
+
 class Around(NamedTuple):
     """Who calls, from where, when; and how to reach the API."""
 
@@ -30,6 +42,7 @@ class Around(NamedTuple):
     now: float
     connect: Callable[[Mapping[str, str]], Quick]  # takes the options that choose a cluster
     read: Callable[[str], str]  # a file; "-" is stdin
+    rehearse: Callable[[Quick, dict[str, Any], float], Start] = _nobody
     pause: Callable[[float], float] = lambda seconds: 0.0  # returns the time afterwards
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from unisono.slurm.getopt import BadOption
+from unisono.slurm.host_list import fold
+from unisono.slurm.moments import shown
 from unisono.slurm.quick import Quick, QuickTrouble
 from unisono.slurm.sbatch.arrays import Array, BadArray, read_array
 from unisono.slurm.sbatch.document import Job, Place, Submitter, job_object, secret_object
@@ -45,7 +47,7 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
         return Outcome(f"{_USAGE}\n")
     api = around.connect(wish.options)
     if "test-only" in wish.options:
-        raise Refused("--test-only needs a plan of the whole cluster; see unisono.cli")
+        return _tested(api, wish, around)
     job, cluster, warnings = submit(api, wish, around)
     said = [f"sbatch: warning: {one}\n" for one in (*wish.warnings, *warnings)]
     identity = job["spec"]["jobId"]
@@ -56,6 +58,28 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
         text = "" if "quiet" in wish.options else f"Submitted batch job {identity}\n"
     code = _wait_for(api, job, around) if "wait" in wish.options else 0
     return Outcome(text, "".join(said), code)
+
+
+def _tested(api: Quick, wish: Wish, around: Around) -> Outcome:
+    """Say when a job would start; nothing is stored."""
+    stored = api.find(MAP)
+    last = int(((stored or {}).get("metadata") or {}).get("annotations", {}).get(LAST_ID) or 0)
+    try:
+        made, job, _, _ = prepare(api, wish, around, rules_of(stored), last + 1)
+    except BadRequest as trouble:
+        raise Refused(f"allocation failure: {trouble}") from None
+    made["spec"].pop("array", None)
+    start = around.rehearse(api, made, around.now)
+    if not start.at:
+        raise Refused(f"allocation failure: {start.why}")
+    cpus = sum(group.cpus * group.nodes for group in job.layout.groups)
+    nodes = f" on nodes {fold(start.nodes)}" if start.nodes else ""
+    partition = made["spec"]["options"].get("partition") or "default"
+    text = (
+        f"sbatch: Job {last + 1} to start at {shown(start.at)} using {cpus} processors{nodes}"
+        f" in partition {partition}\n"
+    )
+    return Outcome("", text)
 
 
 def read_wish(arguments: Sequence[str], around: Around) -> Wish | None:

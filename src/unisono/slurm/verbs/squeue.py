@@ -66,16 +66,21 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
     if "help" in options or "usage" in options:
         return Outcome("Usage: squeue [OPTIONS]; unisono's documentation lists them\n")
     api = around.connect(options)
-    from unisono.slurm.loading import decoded, priorities
+    from unisono.slurm.loading import decoded, priorities, slim_jobs
 
-    jobs = decoded(api.call("GET", JOBS))
+    reads = decoded if _needs_templates(options, around.environment) else slim_jobs
+    jobs = reads(api.call("GET", JOBS))
     rows = rows_of(
         jobs,
         around.now,
         priorities=priorities(api),
         splits_arrays="array" in options or "array-unique" in options,
     )
-    chosen = _sorted([row for row in rows if _is_wanted(row, options, around)], options)
+    states = _states(options)
+    found = [row for row in rows if states is None or row.state in states]
+    if options.keys() & _FILTERS:
+        found = [row for row in found if _is_wanted(row, options, around)]
+    chosen = _sorted(found, options)
     if "json" in options:
         from unisono.slurm.json_form import jobs_json
 
@@ -90,6 +95,19 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
             raise Refused("Invalid job id specified")
     text = table(columns, chosen, heads="noheader" not in options, after=after)
     return Outcome(text)
+
+
+# Options that leave jobs out, besides their states.
+_FILTERS = frozenset(
+    {"jobs", "user", "me", "nodelist", "start", "partition", "account", "qos", "name", "namespace"}
+)
+
+
+def _needs_templates(options: Mapping[str, str], environment: Mapping[str, str]) -> bool:
+    """Say whether something is to be shown, or sorted by, that stands in templates of pods."""
+    text = options.get("format") or environment.get("SQUEUE_FORMAT") or ""
+    asked = any(letter in text for letter in "Cm") or "C" in options.get("sort", "")
+    return asked or "Format" in options or "json" in options
 
 
 def _jobs_apart(arguments: Sequence[str]) -> list[str]:
@@ -115,9 +133,6 @@ def _columns(options: Mapping[str, str], environment: Mapping[str, str]) -> Any:
 
 
 def _is_wanted(row: Row, options: Mapping[str, str], around: Around) -> bool:
-    states = _states(options)
-    if states is not None and row.state not in states:
-        return False
     numbers = _numbers(options.get("jobs", ""))
     if numbers and row.identity not in numbers and row.array_id not in numbers:
         return False
