@@ -112,6 +112,19 @@ def test_a_pod_that_names_us_is_placed_and_others_are_not_our_business() -> None
     story(tell)
 
 
+def test_a_job_that_names_us_needs_no_gate() -> None:
+    async def tell(world: World) -> None:
+        ours = job("train", pods=2)
+        ours["spec"]["template"]["spec"]["schedulerName"] = names.SCHEDULER
+        await world.create(ours)
+        await world.settle()
+        pods = world.every(names.POD)
+        assert sorted(pod["spec"]["nodeName"] for pod in pods) == ["n1", "n2"]
+        assert phase(world) == "Committed"
+
+    story(tell)
+
+
 def test_a_cluster_without_nodes_lets_jobs_go_by_quota_alone() -> None:
     async def main() -> None:
         async with World(assemble=assembled).running() as world:

@@ -71,6 +71,7 @@ from unisono.control.scheduler.usage_ledger import UsageLedger
 from unisono.control.view import Index, View
 from unisono.control.watchdog import Watchdog
 from unisono.engine.cycle import Decides, plan
+from unisono.kinds.registry import OUR_SCHEDULERS
 from unisono.kinds.settings import Settings
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -256,6 +257,7 @@ def _assembled(
         lambda: job_kinds,
         names_queue={**ALWAYS_QUEUED, volcano.JOB: queue_named_by},
         gates=() if is_alone else (names.GATE,),
+        ungated=OUR_SCHEDULERS - (set() if runs_volcano else {"volcano"}),
     )
     run_by: Mapping[str, Sequence[Controller]] = {
         "jobset": (JobSetOperator(queues),),

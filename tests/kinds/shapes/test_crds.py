@@ -77,14 +77,21 @@ def test_items_are_always_known_by_their_keys(definitions: dict[str, Json]) -> N
                     assert is_required or "default" in items["properties"][key], path
 
 
-def test_versions_are_listed_only_if_they_differ_in_nothing(definitions: dict[str, Json]) -> None:
+def test_versions_are_listed_only_if_nothing_is_lost_between_them(
+    definitions: dict[str, Json],
+) -> None:
     def versions(name: str) -> list[str]:
         return [one["name"] for one in definitions[name]["spec"]["versions"]]
 
     assert versions("resourceflavors.kueue.x-k8s.io") == ["v1beta2", "v1beta1"]
     assert versions("localqueues.kueue.x-k8s.io") == ["v1beta2", "v1beta1"]
-    assert versions("clusterqueues.kueue.x-k8s.io") == ["v1beta2"]  # cohort, cohortName
+    assert versions("clusterqueues.kueue.x-k8s.io") == ["v1beta2", "v1beta1"]
     assert versions("workloads.kueue.x-k8s.io") == ["v1beta2"]
+    for version in ("v1beta1", "v1beta2"):  # each keeps the other's names
+        queue = _schema(definitions["clusterqueues.kueue.x-k8s.io"], version)
+        assert {"cohort", "cohortName"} <= set(queue["properties"]["spec"]["properties"])
+        flavor = _schema(definitions["resourceflavors.kueue.x-k8s.io"], version)
+        assert "nodeSelector" in flavor["properties"]["spec"]["properties"]
 
 
 def test_only_the_first_fields_are_described(definitions: dict[str, Json]) -> None:

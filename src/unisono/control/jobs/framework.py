@@ -168,7 +168,7 @@ class JobController:
     def _start(self, job: Json, workload: Json, view: View) -> Steps:
         if self._adapter.is_active(job, view):
             return  # something of the last run is still there; its end brings us back
-        yield from self._adapter.start(job, injections(workload, view, self._queues.gates))
+        yield from self._adapter.start(job, injections(workload, view, self._queues))
         message = f"Admitted by clusterQueue {workload['status']['admission']['clusterQueue']}"
         yield Note(Ref.to(job), "Started", message)
 
@@ -279,16 +279,30 @@ def released(workload: Json, now: float) -> Json:
     }
 
 
-def injections(workload: Json, view: View, gates: Sequence[str] = ()) -> Mapping[str, Injection]:
-    """Return what the pods of each set get: their flavors' labels and tolerations, and a name."""
+def injections(
+    workload: Json, view: View, queues: Queues | None = None, scheduler: str = ""
+) -> Mapping[str, Injection]:
+    """Return what the pods of each set get: their flavors' labels and tolerations, and a name.
+
+    `scheduler` is whose pods they are unless their template says so; `queues` knows which of them
+    need gates.
+    """
     found: dict[str, Injection] = {}
+    schedulers = {
+        one["name"]: one["template"]["spec"].get("schedulerName") or scheduler
+        for one in workload["spec"].get("podSets") or ()
+    }
     for one in workload["status"]["admission"].get("podSetAssignments") or ():
+        # Without nodes nobody would lift a gate.
+        gates: Sequence[str] = ()
+        if queues is not None and one.get("topologyAssignment"):
+            gates = queues.gates_for(schedulers.get(one["name"], ""))
         selector: dict[str, str] = {}
         tolerations: list[Json] = []
         for name in dict.fromkeys((one.get("flavors") or {}).values()):
             flavor = view.get(names.FLAVOR, name)
             spec = (flavor.get("spec") or {}) if flavor is not None else {}
-            selector |= spec.get("nodeLabels") or {}
+            selector |= spec.get("nodeLabels") or spec.get("nodeSelector") or {}
             tolerations += [
                 extra for extra in spec.get("tolerations") or () if extra not in tolerations
             ]
@@ -298,7 +312,7 @@ def injections(workload: Json, view: View, gates: Sequence[str] = ()) -> Mapping
             tolerations=tolerations,
             labels={names.POD_SET_LABEL: one["name"]},
             annotations={names.WORKLOAD_ANNOTATION: workload["metadata"]["name"]},
-            gates=gates if one.get("topologyAssignment") else (),  # else nobody would lift them
+            gates=gates,
         )
     return found
 

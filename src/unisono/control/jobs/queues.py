@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Json
@@ -28,15 +28,22 @@ class Queues:
         *,
         names_queue: Mapping[Kind, Callable[[Json], str]] | None = None,
         gates: Sequence[str] = (),
+        ungated: Collection[str] = (),
     ) -> None:
         """Take the operator's choices; `names_queue` reads a queue that a kind names itself.
 
-        `gates` hold pods of queued jobs back from schedulers other than ours.
+        `gates` hold pods of queued jobs back from schedulers other than ours; the schedulers of
+        `ungated` have no pods but those that we bind.
         """
-        self.gates = gates
+        self._gates = gates
+        self._ungated = ungated
         self._settings = settings
         self._job_kinds = job_kinds
         self._names_queue = names_queue or {}
+
+    def gates_for(self, scheduler: str) -> Sequence[str]:
+        """Return what holds pods of a scheduler back until the whole gang has its nodes."""
+        return () if scheduler in self._ungated else self._gates
 
     def queue_of(self, job: Json, view: View) -> str | None:
         """Return the queue that a job's Workload is to name."""

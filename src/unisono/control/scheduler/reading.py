@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from unisono.control.actions import Json
 from unisono.control.view import View
 from unisono.kinds.decode import decode
 from unisono.kinds.known import KNOWN
+from unisono.kinds.kueue.convert import raise_version
 from unisono.kinds.notes import Notes
 from unisono.kinds.registry import Kind as KnownKind
 from unisono.kinds.resource_rules import NO_RULES, ResourceRules
@@ -44,7 +46,7 @@ class Manifests:
         found = KNOWN.look_up(obj["apiVersion"], obj["kind"])
         if not isinstance(found, KnownKind):
             return None
-        manifest, problems = decode(found.struct, obj)
+        manifest, problems = decode(found.struct, _raised(obj))
         if problems:
             return None
         made: Any = manifest
@@ -67,6 +69,27 @@ class Manifests:
             return ()
         objects = self._view.within(kind, namespace) if namespace else self._view.all(kind)
         return tuple(made for obj in objects if (made := self.of(obj)) is not None)
+
+
+def _raised(obj: Json) -> Json:
+    """Return a ClusterQueue without names of an older version.
+
+    A real API server stores what was applied in v1beta1 as it is, under the name of v1beta2: it has
+    no converter (`kinds.shapes.crds`).
+    """
+    if obj["kind"] != "ClusterQueue":
+        return obj
+    spec = obj.get("spec") or {}
+    words = (spec.get("flavorFungibility") or {}).values()
+    if not _OLD_NAMES.intersection(spec) and not _OLD_WORDS.intersection(words):
+        return obj
+    raised = deepcopy(obj)  # the view's objects belong to everybody
+    raise_version("clusterqueues", raised)
+    return raised
+
+
+_OLD_NAMES = frozenset({"cohort", "admissionChecks"})
+_OLD_WORDS = frozenset({"Borrow", "Preempt"})
 
 
 class LiveContext:

@@ -49,8 +49,13 @@ _TEMPLATE_METADATA: Json = {
         "namespace": {"type": "string"},
     },
 }
-# Kinds whose versions mean the same by every name that they share.
-_TOGETHER = frozenset({"mpijobs.kubeflow.org"})
+# Kinds whose versions mean the same by every name that they share; whoever reads one of them in the
+# stored version finds the other's fields there, too, and knows what they mean.
+_TOGETHER = frozenset({"mpijobs.kubeflow.org", "clusterqueues.kueue.x-k8s.io"})
+# Spellings of widely used manifests that no version has (`kinds.kueue.flavors`).
+_ALIASES: Mapping[str, Mapping[str, str]] = {
+    "resourceflavors.kueue.x-k8s.io": {"nodeSelector": "nodeLabels"},
+}
 # How deep schemas are written out; deeper than any that is not recursive.
 _DEEPEST = 40
 
@@ -116,14 +121,23 @@ def _definition(stored: Served, versions: Sequence[Served], left_open: frozenset
             "group": stored.group,
             "names": names,
             "scope": "Namespaced" if stored.namespaced else "Cluster",
-            "versions": _with_all_fields([_version(served, left_open) for served in versions]),
+            "versions": _with_all_fields(
+                [_version(served, left_open) for served in versions],
+                _ALIASES.get(stored.resource, {}),
+            ),
         },
     }
 
 
-def _with_all_fields(versions: list[Json]) -> list[Json]:
-    """Let every version keep what only another one knows; defaults stay with their own version."""
+def _with_all_fields(versions: list[Json], aliases: Mapping[str, str]) -> list[Json]:
+    """Let every version keep what only another one knows; defaults stay with their own version.
+
+    Aliases are kept, too.
+    """
     specs = [one["schema"]["openAPIV3Schema"]["properties"].get("spec", {}) for one in versions]
+    for spec in specs if aliases else ():
+        for alias, name in aliases.items():
+            spec["properties"][alias] = spec["properties"][name]
     written = [dict(spec.get("properties", {})) for spec in specs]
     for spec, own in zip(specs, written, strict=True):
         for other in written:

@@ -151,7 +151,7 @@ class RayJobOperator:
         workload = view.get(names.WORKLOAD, name, metadata["namespace"])
         if workload is None or not (workload.get("status") or {}).get("admission"):
             return None
-        return injections(workload, view, self._queues.gates).get(NAME)
+        return injections(workload, view, self._queues).get(NAME)
 
     def _follow(self, job: Json, view: View, now: float) -> Steps:
         namespace = job["metadata"]["namespace"]

@@ -103,7 +103,8 @@ class VolcanoJobOperator:
         is_free = is_true(status.get("conditions"), "Finished")
         if not status.get("admission") or is_free:
             return True, {}
-        return False, injections(workload, view, self._queues.gates)
+        scheduler = str(job["spec"].get("schedulerName") or "volcano")
+        return False, injections(workload, view, self._queues, scheduler)
 
     # ---- before pods --------------------------------------------------------------------------
 

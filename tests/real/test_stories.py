@@ -1,0 +1,228 @@
+"""Stories on a real control plane: stock job controller and kube-scheduler, and our controllers.
+
+`kubectl apply -k deploy` has been there, and one of our replicas runs with the rights of its role.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.real.cluster import ROOT, asked, kubelets, put, there, until
+from tests.real.control_plane import CONTROLLERS, ControlPlane, running
+from tests.real.stage import NODES, SPEED, WORKLOAD, Stage, gang, staged
+from unisono.control import names
+from unisono.kube.client import Client
+from unisono.kube.mapping import Kind
+
+pytestmark = [pytest.mark.real, pytest.mark.slow]
+
+Json = dict[str, Any]
+_KUEUE = "kueue.x-k8s.io/v1beta2"
+_VOLCANO_JOB = Kind("batch.volcano.sh/v1alpha1", "Job")
+_RAY_CLUSTER = Kind("ray.io/v1", "RayCluster")
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    from tests.real.binaries import NoControlPlane
+
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not installed")
+    try:
+        with running(
+            tmp_path_factory.mktemp("stories"),
+            controllers=(*CONTROLLERS, "job-controller"),
+            has_scheduler=True,
+        ) as found:
+            _kubectl(found, "apply", "-k", "deploy")
+            _kubectl(found, "wait", "--for=condition=Established", "crd", "--all")
+            with kubelets(found, NODES, SPEED):
+                yield found
+    except NoControlPlane as problem:
+        pytest.skip(f"no real control plane: {problem}")
+
+
+@pytest.fixture(scope="module")
+def stage(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with staged(plane, "team-a", tmp_path_factory.mktemp("stage")) as made:
+        made.replica().until_told("leading")
+        yield made
+
+
+def _kubectl(plane: ControlPlane, *arguments: str) -> str:
+    done = subprocess.run(
+        ["kubectl", "--kubeconfig", str(plane.kubeconfig), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _pods(stage: Stage, name: str) -> list[Json]:
+    """Return the pods whose names begin so."""
+    found = there(stage.plane, names.POD, stage.namespace)
+    return [pod for pod in found if pod["metadata"]["name"].startswith(name)]
+
+
+def _nodes(stage: Stage, name: str) -> list[str]:
+    return [node for pod in _pods(stage, name) if (node := pod["spec"].get("nodeName"))]
+
+
+def _is_over(stage: Stage, name: str) -> bool:
+    pods = _pods(stage, name)
+    return bool(pods) and all(pod["status"]["phase"] == "Succeeded" for pod in pods)
+
+
+def _pod(name: str, namespace: str, seconds: float, **labels: str) -> Json:
+    limits = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "8"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": labels,
+            "annotations": {"unisono.dev/run-seconds": f"{seconds:g}"},
+        },
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "main", "image": "train:1", "resources": {"limits": limits}}],
+        },
+    }
+
+
+def test_a_gang_waits_for_a_node_that_somebody_else_has_taken(stage: Stage) -> None:
+    put(stage.plane, _pod("stranger", stage.namespace, seconds=80))
+    until("kube-scheduler has placed it", lambda: len(_nodes(stage, "stranger")) == 1)
+    stage.submit("whole", 4)
+
+    def waits() -> bool:
+        (found,) = there(stage.plane, WORKLOAD, stage.namespace)
+        conditions = (found.get("status") or {}).get("conditions") or ()
+        return any("3 of 4 pods fit" in one["message"] for one in conditions)
+
+    until("it is told why it waits", waits)
+    assert _pods(stage, "whole") == []
+    stage.until_all_ended()
+    assert len(set(_nodes(stage, "whole"))) == 4
+    told = _kubectl(stage.plane, "describe", "job", "whole", "-n", stage.namespace)
+    assert "CreatedWorkload" in told
+    assert "Admitted by clusterQueue all" in told
+
+
+def test_pods_that_name_us_are_bound_by_us(stage: Stage) -> None:
+    stage.submit("bound", 3, scheduler=names.SCHEDULER)
+    stage.until_all_ended()
+    assert len(set(_nodes(stage, "bound"))) == 3
+    for pod in _pods(stage, "bound"):
+        assert names.HOSTNAME not in (pod["spec"].get("nodeSelector") or {})
+
+
+def test_a_gang_of_more_priority_takes_the_place_of_another_as_a_whole(stage: Stage) -> None:
+    priority = {"apiVersion": _KUEUE, "kind": "WorkloadPriorityClass", "value": 1000}
+    put(stage.plane, priority | {"metadata": {"name": "urgent"}})
+    stage.submit("patient", 4, seconds=80)
+    until("it runs", lambda: len(_nodes(stage, "patient")) == 4)
+    stage.submit("urgent", 2, labels={names.PRIORITY_LABEL: "urgent"})
+    until("the other one runs", lambda: len(_nodes(stage, "urgent")) == 2)
+    until("nothing of the first is left", lambda: _nodes(stage, "patient") == [])
+    stage.until_all_ended()
+
+
+def test_a_job_whose_pod_fails_is_whole_again(stage: Stage) -> None:
+    job = gang("shaky", stage.namespace, 2, seconds=20)
+    job["spec"]["backoffLimit"] = 3
+    annotations = job["spec"]["template"]["metadata"]["annotations"]
+    annotations["unisono.dev/fail-after"] = "5"
+    annotations["unisono.dev/fail-times"] = "1"
+    put(stage.plane, job)
+    stage.jobs["shaky"] = 2
+    stage.until_all_ended()
+    del stage.jobs["shaky"]
+
+
+def test_a_job_of_volcano_runs_without_volcano(stage: Stage) -> None:
+    name = "examples/seed-002-one-scheduler/10-volcano-job.yaml"
+    _kubectl(stage.plane, "apply", "-n", stage.namespace, "-f", name)
+    until("its pod has a node", lambda: len(_nodes(stage, "training-job")) == 1)
+
+    def runs() -> bool:
+        (job,) = there(stage.plane, _VOLCANO_JOB, stage.namespace)
+        state = ((job.get("status") or {}).get("state") or {}).get("phase")
+        return state in ("Running", "Completed")
+
+    until("it says so", runs)
+
+
+def test_a_pod_group_starts_when_all_of_it_is_there(stage: Stage) -> None:
+    group = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "pods", "namespace": stage.namespace},
+        "spec": {"minMember": 2},
+    }
+    label = {"scheduling.x-k8s.io/pod-group": "pods"}
+    pods = [_pod(f"member-{one}", stage.namespace, 30, **label) for one in range(2)]
+    for pod in pods:
+        pod["spec"]["schedulerName"] = "scheduler-plugins-scheduler"
+    put(stage.plane, group, pods[0])
+    until("somebody looked at it", lambda: bool(_conditions(_pods(stage, "member-0")[0])))
+    assert _nodes(stage, "member") == []
+    put(stage.plane, pods[1])
+    until("both have nodes", lambda: len(_nodes(stage, "member")) == 2)
+    until("both are over", lambda: _is_over(stage, "member"))
+
+
+def _conditions(pod: Json) -> list[Json]:
+    return (pod.get("status") or {}).get("conditions") or []
+
+
+def test_a_plain_pod_of_a_queue_is_gated_admitted_and_bound_by_the_stock_scheduler(
+    stage: Stage,
+) -> None:
+    queued = _pod("plain", stage.namespace, 20, **{names.QUEUE_LABEL: "team"})
+
+    async def work(client: Client) -> Json:
+        return await client.create(queued)
+
+    made = asked(stage.plane, work)
+    assert {"name": names.GATE} in made["spec"]["schedulingGates"]
+    until("it is over", lambda: _is_over(stage, "plain"))
+    (pod,) = _pods(stage, "plain")
+    assert pod["spec"]["nodeSelector"][names.HOSTNAME] == pod["spec"]["nodeName"]
+
+
+def test_documents_apply_as_they_stand(stage: Stage) -> None:
+    """Kueue's objects in the old version and spelling, and what they are read as."""
+    for name in (
+        "seed-000-gang-quota/00-resource-flavors.yaml",
+        "seed-003-preemption/00-kueue.yaml",
+        "seed-003-preemption/10-team-b-ray-cluster-dev.yaml",
+    ):
+        _kubectl(stage.plane, "apply", "-f", f"examples/{name}")
+    found = there(stage.plane, _RAY_CLUSTER)
+    assert [one["spec"].get("suspend") for one in found] != [None]
+    until("its head and workers are admitted", lambda: _has_admitted(stage, "raycluster-"))
+
+
+def _has_admitted(stage: Stage, name: str) -> bool:
+    for one in there(stage.plane, WORKLOAD):
+        if one["metadata"]["name"].startswith(name):
+            return bool((one.get("status") or {}).get("admission"))
+    return False
+
+
+def test_nothing_went_wrong_on_the_way(stage: Stage) -> None:
+    assert stage.auditor.wrong == []
+    for one in stage.replicas:
+        assert one.told("a step failed") is None
+        assert one.process.poll() is None
