@@ -8,7 +8,7 @@ from unisono.cli.stories.gang import job, queue
 from unisono.cli.stories.stage import Stage, stage
 
 Json = dict[str, Any]
-_SPEED = 15.0  # a minute and a half of waiting for machines takes six seconds
+_SPEED = 30.0  # a minute and a half of waiting for machines takes three seconds
 _CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 
 
@@ -21,7 +21,7 @@ async def tell() -> None:
             "start the first pod, which waits for the second until its rendezvous times out."
         )
         await on.create(*queue("64"), pool())
-        await on.create(job("train", pods=2, seconds=30))
+        await on.create(job("train", pods=2, seconds=60))
         on.note("a job of 2 pods x 8 GPUs is submitted")
         await on.until("machines are bought", lambda: len(claims(on)) == 2)
         await on.show("kubectl get nodeclaims", _CLAIMS)
@@ -33,7 +33,7 @@ async def tell() -> None:
         on.note("nobody needs the machines any more: both are given back")
         on.say("Now the cloud has one such machine left in every zone, and the job comes again.")
         await on.create(cloud({"g6e.48xlarge": 1}))
-        await on.create(job("again", pods=2, seconds=30))
+        await on.create(job("again", pods=2, seconds=60))
         await on.until("it waits", lambda: _waits(on, "again"))
         on.say(
             "One machine would have been no use: nothing was launched, nothing is paid for, and it "
