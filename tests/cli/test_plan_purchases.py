@@ -57,3 +57,15 @@ def test_a_living_cluster_is_read_with_what_it_has_bought_already() -> None:
         assert wait.explanation.workload not in there.workloads
 
     told(story)
+
+
+def test_a_recorded_purchase_is_made_again_and_told(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["decide", "-f", *FILES, "--record", str(tmp_path)]) == 0
+    capsys.readouterr()
+    (recorded,) = tmp_path.iterdir()
+    assert main(["replay", str(recorded)]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "the same again, byte for byte" in out
+    assert "It first buys 2 × g6e.48xlarge on-demand" in out

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from unisono.engine.explain import at, lasting, message_of
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.plan import Admit, Plan, evictions, shrinks
+from unisono.engine.purchase_words import purchase_sentence
 from unisono.engine.state.cluster import ClusterState
 
 _MOST_NODES = 8  # of one pod set, before a line gets too long to read
@@ -23,7 +24,8 @@ _OUTCOMES = {
 def narrate(state: ClusterState, made: Plan) -> Iterator[str]:
     """Yield the story of a plan that was made on this state and is not carried out yet."""
     nodes = len(state.floor.table.row_of)
-    where = f"on {nodes} node{_s(nodes)}" if nodes else "without nodes, so that quota alone decides"
+    alone = "" if state.floor.has_nodes else ", so that quota alone decides"
+    where = f"on {nodes} node{_s(nodes)}" if nodes else f"without nodes{alone}"
     yield (
         f"At {at(made.now)} {len(state.waiting)} workload{_s(len(state.waiting))} waited and "
         f"{len(state.running)} held quota, {where}."
@@ -61,9 +63,11 @@ def _starts(state: ClusterState, admit: Admit) -> str:
         for one in admit.admission.pod_sets
     ]
     lent = " with quota that it borrows" if admit.borrow_level else ""
+    bought = admit.purchase
+    first = f" It first buys {purchase_sentence(bought)}." if bought is not None else ""
     return (
         f"{admit.workload} (priority {workload.priority}, waiting for {since}) starts in queue "
-        f"{admit.admission.queue}{lent}: {'; '.join(parts)}."
+        f"{admit.admission.queue}{lent}: {'; '.join(parts)}.{first}"
     )
 
 
