@@ -125,6 +125,7 @@ def test_a_job_is_stored_as_a_gang_of_one_pod_per_node() -> None:
         (["-a", "0-200"], "Invalid job array specification"),
         (["-t", "abc"], "Invalid --time specification"),
         (["-d", "afterok:99"], "Job dependency problem"),
+        (["-d", "aftercorr:1"], "Job dependency problem"),
         (["--unheard"], "unrecognized option"),
     ],
 )
@@ -149,6 +150,11 @@ def test_dependencies_name_the_objects_of_jobs() -> None:
     made = api.written[1][2]
     depends = made["metadata"]["annotations"]["unisono.dev/depends-on"]
     assert depends == "afterok:prepare-7,singleton"
+    array = job(8, "arr", "ann", spec={"array": {"tasks": "0-2"}})
+    api = FakeApi([array], {MAP: {"metadata": {"resourceVersion": "1"}}})
+    run(["-d", "afterany:8", "job.sh"], around(api, {"job.sh": "#!/bin/sh\n"}))
+    annotations = api.written[1][2]["metadata"]["annotations"]
+    assert annotations["unisono.dev/depends-on"] == "afterany:arr-8-0:arr-8-1:arr-8-2"
 
 
 NASTY = ["a b", "it's", 'say "hi"', "line\nbreak", "$(touch /tmp/x)", "`id`", "; rm -rf /", "%s\\n"]

@@ -21,6 +21,8 @@ Json = dict[str, Any]
 
 # Others submit at the same time; each needs its own number.
 _TRIES = 50
+# Tasks of an array that a dependency may stand for: each is named in an annotation.
+_MOST_AWAITED = 1000
 _FAILED = "Batch job submission failed: "
 _NOT_A_SCRIPT = (
     "This does not look like a batch script.  The first\n"
@@ -265,6 +267,9 @@ def _array(options: Mapping[str, str], rules: Rules) -> Array | None:
         raise BadRequest(str(trouble)) from None
 
 
+_DEPENDENCIES = ("after", "afterany", "afterok", "afternotok", "singleton")
+
+
 def _dependency(api: Quick, text: str, namespace: str) -> str:
     """Return a dependency with names of objects instead of numbers of jobs."""
     if not text:
@@ -273,6 +278,8 @@ def _dependency(api: Quick, text: str, namespace: str) -> str:
     terms = []
     for term in text.split(join):
         kind, *numbers = term.strip().split(":")
+        if kind not in _DEPENDENCIES and not kind.isdecimal():
+            raise BadRequest("Job dependency problem")
         if kind.isdecimal():
             kind, numbers = "afterany", [kind, *numbers]
         names = [kind]
@@ -282,13 +289,13 @@ def _dependency(api: Quick, text: str, namespace: str) -> str:
             ):
                 raise BadRequest("Job dependency problem")
             identity, plus, minutes = number.partition("+")
-            names.append(f"{_name_of(api, identity, namespace)}{plus}{minutes}")
+            names += [f"{one}{plus}{minutes}" for one in _names_of(api, identity, namespace)]
         terms.append(":".join(names))
     return join.join(terms)
 
 
-def _name_of(api: Quick, number: str, namespace: str) -> str:
-    """Return the name of the object of a job; what it depends on must exist."""
+def _names_of(api: Quick, number: str, namespace: str) -> list[str]:
+    """Return the names of the objects of a job, which must exist; of an array, all of its tasks."""
     identity, _, index = number.partition("_")
     found = api.get(f"{JOBS}?labelSelector=unisono.dev%2Fslurm-job%3D{identity}")["items"]
     own = [one for one in found if one["metadata"]["namespace"] == namespace]
@@ -296,7 +303,14 @@ def _name_of(api: Quick, number: str, namespace: str) -> str:
         raise BadRequest("Job dependency problem")
     array = next((one for one in own if one["spec"].get("array")), None)
     name = str((array or own[0])["metadata"]["name"])
-    return f"{name}-{index}" if index else name
+    if index:
+        return [f"{name}-{index}"]
+    if array is None:
+        return [name]
+    whole = read_array(array["spec"]["array"]["tasks"])
+    if whole.size > _MOST_AWAITED:
+        raise BadRequest("Job dependency problem")
+    return [f"{name}-{whole.at(place)}" for place in range(whole.size)]
 
 
 def _next_id(api: Quick, stored: Json | None, count: int) -> int:
