@@ -135,6 +135,12 @@ def test_a_gang_of_more_priority_takes_the_place_of_another_as_a_whole(stage: St
     stage.submit("urgent", 2, labels={names.PRIORITY_LABEL: "urgent"})
     until("the other one runs", lambda: len(_nodes(stage, "urgent")) == 2)
     until("nothing of the first is left", lambda: _nodes(stage, "patient") == [])
+    evictions = [
+        one["reason"]
+        for workload in there(stage.plane, WORKLOAD, stage.namespace)
+        for one in (workload["status"].get("schedulingStats") or {}).get("evictions") or ()
+    ]
+    assert evictions == ["Preempted"]  # its Workload is still the same, with its place in the queue
     stage.until_all_ended()
 
 

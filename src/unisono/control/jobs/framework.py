@@ -139,6 +139,11 @@ class JobController:
     def _follow_edits(self, job: Json, workload: Json, queue: str, view: View) -> Steps:
         """Let the Workload ask for what the job asks for now; while it waits that is allowed."""
         sets = self._adapter.pod_sets(job, view)
+        if _holds_injection(sets, workload):
+            # Not an edit: it ran, and its template could not be put back at once. As a new Workload
+            # it would lose its place in the queue.
+            yield from self._adapter.stop(job, _sets_of(workload))
+            return
         reserved = is_true(_conditions(workload), "QuotaReserved")
         if sets and not same_sets(workload, sets) and not reserved:
             yield Delete(Ref.to(workload))
@@ -238,6 +243,18 @@ def _read_of_workload(workload: Json) -> object:
         {name: value for name, value in status.items() if name != "conditions"},
         [one for one in conditions if one["type"] != names.PLACEMENT],
         placement_of(conditions)[0] == COMMITTED,
+    )
+
+
+def _holds_injection(sets: Sequence[PodSetOfJob], workload: Json) -> bool:
+    """Say whether a job's templates still say what we injected for this Workload."""
+    own = workload["metadata"]["name"]
+    return any(
+        ((one.template.get("metadata") or {}).get("annotations") or {}).get(
+            names.WORKLOAD_ANNOTATION
+        )
+        == own
+        for one in sets
     )
 
 
