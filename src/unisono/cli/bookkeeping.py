@@ -1,4 +1,4 @@
-"""The ledger of an embedded cluster: written every few seconds, a report of it every week.
+"""The ledger of an embedded cluster: written every quarter of a minute, a report of it every week.
 
 What cannot be written stays for the next time; a full disk costs reports, never a job.
 """
@@ -20,7 +20,7 @@ from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, Row, Workload
 from unisono.monitor.ledger.store import LedgerStore, LedgerTrouble
 from unisono.monitor.metrics.page import Figures
 
-_EVERY_SECONDS = 5.0
+_EVERY_SECONDS = 15.0
 _IDLE = 0.05  # a device that is less busy than that is not used
 _REPORTS_AT = timedelta(hours=7)  # on Mondays, UTC
 # Beyond that, rows that could not be written are given up: memory matters more.
@@ -86,12 +86,14 @@ class _Bookkeeping:
         self.write()
         while True:
             await asyncio.sleep(_EVERY_SECONDS)
-            frame = self._exporter.frame()
-            self._keeper.settle(frame.now)
-            self._keeper.used(uses(frame, frame.now - self._looked_at))
-            self._looked_at = frame.now
+            now = seconds_now()
+            self._keeper.settle(now)
+            if self._keeper.has_pods:  # else there is nothing to measure
+                frame = self._exporter.frame()
+                self._keeper.used(uses(frame, frame.now - self._looked_at))
+            self._looked_at = now
             self.write()
-            await self._report(datetime.fromtimestamp(frame.now, UTC))
+            await self._report(datetime.fromtimestamp(now, UTC))
 
     def write(self) -> None:
         """Write what changed; nothing before the cluster was seen as a whole."""

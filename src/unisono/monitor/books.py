@@ -60,6 +60,7 @@ class Books:
     def __init__(self) -> None:
         """Begin with nothing."""
         self.nodes: dict[str, NodeRecord] = {}
+        self.nodes_version = 0  # grows when a node comes, goes, or becomes another
         self.pods: dict[Key, PodRecord] = {}
         self.workloads: dict[Key, WorkloadRecord] = {}
         self.queues: dict[str, QueueRecord] = {}
@@ -98,13 +99,19 @@ class Books:
         elif kind == WORKLOAD:
             self._read_workload(key, new)
         elif kind == NODE:
-            _put(self.nodes, key[1], None if new is None else node_record(new))
+            self._read_node(key[1], new)
         elif kind == CLUSTER_QUEUE:
             _put(self.queues, key[1], None if new is None else queue_record(new))
         elif kind == LOCAL_QUEUE:
             _put(self.local_queues, key, None if new is None else _cluster_queue(new))
         else:
             _put(self.restarts, key, None if new is None else _restarts(new))
+
+    def _read_node(self, name: str, new: Json | None) -> None:
+        record = node_record(new) if new is not None else None
+        if record != self.nodes.get(name):
+            self.nodes_version += 1
+            _put(self.nodes, name, record)
 
     def _read_pod(self, key: Key, old: Json | None, new: Json | None) -> None:
         before = self.pods.get(key)

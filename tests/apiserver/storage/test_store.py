@@ -273,8 +273,8 @@ def test_a_pause_is_used_to_tidy_up_the_files(
         with contextlib.closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as file:
             try:
                 return int(file.execute("SELECT count(*) FROM obj").fetchone()[0])
-            except sqlite3.OperationalError:
-                return 0  # not even the table is there
+            except sqlite3.DatabaseError:
+                return 0  # not even the table is there, or the file is just being written
 
     async def story(store: Store) -> None:
         store.put(_key("a"), _obj("a"))

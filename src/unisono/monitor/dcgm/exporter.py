@@ -46,6 +46,7 @@ class Exporter:
         self._extent = extent
         self._seed = seed
         self._holders = Holders()
+        self._seen: tuple[int, frozenset[Device]] = (-1, frozenset())
         self._devices = Devices((), seed=seed, now=clock())
 
     def frame(self) -> Frame:
@@ -71,17 +72,21 @@ class Exporter:
 
     def _renew(self, faults: Mapping[Device, Fault]) -> None:
         """Follow nodes that came and went; a device that fell off the bus has no series."""
+        gone = frozenset(device for device, fault in faults.items() if _is_gone(fault))
+        seen = self._books.nodes_version, gone
+        if seen == self._seen:
+            return
+        self._seen = seen
         places = [
             Place(device, model_of(node.model)._replace(memory_mib=_memory(node)))
             for node in (self._books.nodes[name] for name in sorted(self._books.nodes))
             if "amd.com" not in node.resource
             for index in range(node.gpus)
-            if not _is_gone(faults.get(device := (node.name, index)))
+            if (device := (node.name, index)) not in gone
         ]
-        if places != list(self._devices.places):
-            renewed = Devices(places, seed=self._seed, now=self._devices.now)
-            renewed.carry_over(self._devices)
-            self._devices = renewed
+        renewed = Devices(places, seed=self._seed, now=self._devices.now)
+        renewed.carry_over(self._devices)
+        self._devices = renewed
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +178,8 @@ _INJECTED: tuple[tuple[str, str, str, bool, Callable[[Fault], int]], ...] = (
 )
 
 
-def _is_gone(fault: Fault | None) -> bool:
-    return fault is not None and (fault.fallen_off or fault.silent)
+def _is_gone(fault: Fault) -> bool:
+    return fault.fallen_off or fault.silent
 
 
 def _memory(node: NodeRecord) -> int:

@@ -38,6 +38,7 @@ class Keeper:
         self._workloads: dict[str, WorkloadRow] = {}
         self._nodes: dict[str, NodeRow] = {}
         self._queues: dict[tuple[str, str], QueueRow] = {}
+        self._nodes_version = -1
         self._seen = 0  # what ended before that is written down already
         self._changed: dict[tuple[str, str], Row] = {}
         self._now = 0
@@ -87,6 +88,11 @@ class Keeper:
         self._books.settle()
         self._follow_nodes()
         self._follow_queues()
+
+    @property
+    def has_pods(self) -> bool:
+        """Whether any pod has GPUs now."""
+        return bool(self._pods)
 
     def used(self, uses: Mapping[str, Use]) -> None:
         """Add what devices did, by the uid of the pod that has them."""
@@ -164,6 +170,9 @@ class Keeper:
             self._put_workload(made)
 
     def _follow_nodes(self) -> None:
+        if self._nodes_version == self._books.nodes_version:
+            return
+        self._nodes_version = self._books.nodes_version
         for name, node in self._books.nodes.items():
             if not node.gpus:
                 continue
