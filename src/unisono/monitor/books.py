@@ -120,7 +120,9 @@ class Books:
         after = pod_record(some)
         if before is not None and before.uid != after.uid:
             before = None
-        _put(self.pods, key, after if new is not None else None)
+        # Of pods without GPUs that nobody manages there is nothing to tell.
+        is_worth_keeping = new is not None and (after.gpus or after.workload)
+        _put(self.pods, key, after if is_worth_keeping else None)
         self._tell_pod(PodStep(before, after, is_gone=new is None))
 
     def _read_workload(self, key: Key, new: Json | None) -> None:
