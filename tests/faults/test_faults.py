@@ -28,6 +28,11 @@ def test_a_few_clusters_in_trouble(first: int) -> None:
     check(range(first, first + 8))
 
 
+def test_pods_that_were_sent_to_a_node_are_not_sent_to_another() -> None:
+    """Their places went to others before the view showed them, and a node was booked twice."""
+    check(range(179, 180))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(QUICK, MANY, _EACH))
 def test_many_clusters_in_trouble(

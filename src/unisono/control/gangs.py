@@ -113,6 +113,13 @@ class GangController:
         names.POD: _read_of_pod,
     }
 
+    def __init__(self) -> None:
+        """Begin with nobody sent anywhere."""
+        # Where pods were sent whose binding the view does not show yet, by workload and uid: given
+        # another place, one of them would leave its own to somebody else. Who starts anew reads
+        # the pods after all that the one before wrote, and needs no memory of it.
+        self._sent: dict[str, dict[str, str]] = {}
+
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A workload that has a place or goes, one of its pods, or a node that some are on."""
         if kind == names.WORKLOAD:
@@ -132,6 +139,7 @@ class GangController:
         """Take one gang a step further."""
         workload = view.get(names.WORKLOAD, key.name, key.namespace)
         if workload is None:
+            self._sent.pop(f"{key.namespace}/{key.name}", None)
             return
         if "deletionTimestamp" in workload["metadata"]:
             yield from self._let_go(workload, view)
@@ -194,7 +202,10 @@ class GangController:
             return
         numbers = _numbers(workload, view)
         writes: list[Patch | Bind] = []
+        metadata = workload["metadata"]
+        sent = self._sent.setdefault(f"{metadata['namespace']}/{metadata['name']}", {})
         for pod, node in slots.unbound:
+            sent[pod["metadata"]["uid"]] = node
             notes = {names.SLOT: f"{set_of(pod)}/{node}@{gen}", **numbers.take(set_of(pod), node)}
             writes.append(
                 _released(pod, node, notes, view)
@@ -249,6 +260,12 @@ class GangController:
                 if node in places:  # others take it last
                     places.remove(node)
                     places.append(node)
+        for pod, node in self._on_their_way(full, waiting):
+            places = slots.free.get(set_of(pod), [])
+            if node in places:
+                places.remove(node)
+                slots.unbound.append((pod, node))
+                waiting.remove(pod)
         for pod in waiting:
             places = slots.free.get(set_of(pod), [])
             if places:
@@ -258,6 +275,14 @@ class GangController:
         for pod in through:  # nobody came for its place, wherever the gang has its nodes by now
             del slots.free.get(set_of(pod), [])[-1:]
         return slots
+
+    def _on_their_way(self, full: str, waiting: Sequence[Json]) -> list[tuple[Json, str]]:
+        """Return the pods that were sent to a node and do not show it yet; forget the others."""
+        sent = self._sent.pop(full, {})
+        found = [(pod, sent[uid]) for pod in waiting if (uid := pod["metadata"]["uid"]) in sent]
+        if found:
+            self._sent[full] = {pod["metadata"]["uid"]: node for pod, node in found}
+        return found
 
 
 def _is_gated(pod: Json) -> bool:
