@@ -147,6 +147,8 @@ def test_what_vanished_while_nobody_looked_ended_when_somebody_last_did(site: Si
     (workload,) = site.rows(WorkloadRow)
     assert (row.ended, row.outcome) == (TEN + 300, "Gone")
     assert (workload.ended, workload.outcome) == (TEN + 300, "Deleted")
+    (node,) = site.rows(NodeRow)
+    assert node.until == TEN + 300
 
 
 def test_an_eviction_begins_another_try(site: Site) -> None:

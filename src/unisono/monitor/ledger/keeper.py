@@ -39,6 +39,7 @@ class Keeper:
         self._nodes: dict[str, NodeRow] = {}
         self._queues: dict[tuple[str, str], QueueRow] = {}
         self._nodes_version = -1
+        self._has_looked = True  # since it resumed; until then what is gone went unnoticed
         self._seen = 0  # what ended before that is written down already
         self._changed: dict[tuple[str, str], Row] = {}
         self._now = 0
@@ -57,7 +58,7 @@ class Keeper:
         seen: int,
     ) -> None:
         """Take the rows that were open when somebody last looked, at `seen`."""
-        self._seen = seen
+        self._seen, self._has_looked = seen, False
         self._queues = {(one.queue, one.flavor): one for one in queues}
         self._pods = {one.uid: one for one in pods}
         self._workloads = {one.uid: one for one in workloads}
@@ -76,9 +77,6 @@ class Keeper:
             if uid not in living:
                 last = max(seen, workload.since, workload.reserved, workload.ready)
                 self._put_workload(replace(workload, ended=last, outcome="Deleted"))
-        for name, node in list(self._nodes.items()):
-            if name not in self._books.nodes:
-                self._put_node(replace(node, until=max(seen, node.since)))
 
     # ---- following -------------------------------------------------------------------------------
 
@@ -88,6 +86,7 @@ class Keeper:
         self._books.settle()
         self._follow_nodes()
         self._follow_queues()
+        self._has_looked = True
 
     @property
     def has_pods(self) -> bool:
@@ -184,7 +183,7 @@ class Keeper:
                 self._put_node(replace(row, until=max(self._now, row.since)))
             self._put_node(made)
         for name in [one for one in self._nodes if one not in self._books.nodes]:
-            self._put_node(replace(self._nodes[name], until=self._now))
+            self._put_node(replace(self._nodes[name], until=self._gone_at(self._nodes[name].since)))
 
     def _follow_queues(self) -> None:
         there: set[tuple[str, str]] = set()
@@ -205,7 +204,12 @@ class Keeper:
                         self._put_queue(replace(row, until=max(self._now, row.since)))
                     self._put_queue(made)
         for key in [one for one in self._queues if one not in there]:
-            self._put_queue(replace(self._queues[key], until=self._now))
+            self._put_queue(
+                replace(self._queues[key], until=self._gone_at(self._queues[key].since))
+            )
+
+    def _gone_at(self, since: int) -> int:
+        return self._now if self._has_looked else max(self._seen, since)
 
     def _since(self, created: float) -> int:
         """Return since when something new is told of: not before somebody last looked."""
