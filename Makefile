@@ -38,7 +38,8 @@ test: lint type  ## lint, type, and every quick test that needs nothing but PyPI
 test-slow: $(READY)  ## the tests that take their time: stories on living clusters, crashes, long properties
 	PYTHONHASHSEED=1 $(BIN)/python -m pytest -q -n 2 -m "slow and not real"
 
-golden: $(READY)  ## write the kubectl transcripts anew (needs kubectl); review the diff like code
+golden: $(READY)  ## write expected outputs anew (transcripts need kubectl); review the diff like code
+	$(BIN)/python -m tests.cli.situations
 	$(BIN)/python -m tests.kubectl $(ARGS)
 
 controlplane: $(READY)  ## build a real Kubernetes control plane for test-real (once; needs Go)

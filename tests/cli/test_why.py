@@ -70,8 +70,8 @@ def test_what_lost_a_node_says_which_and_until_when_the_rest_is_kept() -> None:
         await world.pass_time(60)
         found, words = await why(world, "train")
         assert (found["state"], found["reason"]) == ("repairing", "NodesLost")
-        assert "no other nodes for n2 yet" in words
-        assert f"at {found['keptUntil']} it queues again" in words
+        assert "lost node n2 with 1 of its 2 pods" in words
+        assert f"all of it queues again at {found['keptUntil']}" in " ".join(words.split())
         assert "progress  step 7 of 90" in words
 
     play(story)

@@ -27,16 +27,17 @@ CAPACITY_PLANNED = "CapacityPlanned"
 # The queue of what only has to find nodes: nobody wrote it, and it has no quota.
 NO_QUEUE = "unisono.dev-unlimited"
 
+# What that is in words; `{queue}` becomes " in queue …", or nothing where there is none.
 MEANINGS: dict[State, str] = {
-    "waiting": "waits",
-    "deactivated": "is deactivated",
-    "checked": "has quota and waits for admission checks",
-    "buying": "has quota and waits for machines that are bought for it",
-    "starting": "is admitted and starts",
-    "running": "runs",
-    "repairing": "lost nodes and waits for others, with everything else kept",
-    "leaving": "was told to leave and is stopping",
-    "finished": "is over",
+    "waiting": "waits{queue}",
+    "deactivated": "is deactivated{queue}",
+    "checked": "has quota{queue} and waits for admission checks",
+    "buying": "has quota{queue} and waits for machines that are bought for it",
+    "starting": "is admitted{queue} and starts",
+    "running": "runs{queue}",
+    "repairing": "lost nodes and waits for others; it keeps the rest, and its quota{queue}",
+    "leaving": "was told to leave{queue} and is stopping",
+    "finished": "is over{queue}",
 }
 
 

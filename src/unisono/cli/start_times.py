@@ -85,6 +85,8 @@ def start_words(start: Mapping[str, Any], now: float) -> str:
     left = instant_ms(start["start"]) - round(now * 1000)
     soon = f"in {lasting(left)}" if left > 0 else "overdue: somebody runs longer than expected"
     behind = f", behind {start['behind']}" if start.get("behind") else ""
+    if start.get("bought"):
+        return f"starts at about {start['start']} ({soon}), when the machines are ready"
     if start["promised"]:
         return f"starts at {start['start']} at the latest ({soon}{behind}), if limits are kept"
     return f"starts at about {start['start']} ({soon}{behind}); nothing is kept free for it"

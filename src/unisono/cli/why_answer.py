@@ -14,11 +14,11 @@ from unisono.cli.standing import (
     PLACEMENT,
     condition,
     evictions,
-    in_line,
     since,
     state_of,
 )
 from unisono.cli.start_times import facts_of, limit_of, start_of, until
+from unisono.cli.why_around import around, is_aside, position
 from unisono.cli.why_found import Found
 from unisono.control.conditions import timestamp
 from unisono.control.names import EXPLANATION, QUEUE_LABEL
@@ -78,15 +78,19 @@ def _of_workload(found: Found, workload: Json) -> Json:
     facts = made.get("facts") or []
     made["limit"] = limit_of(workload, facts, found.local_queue, found.cluster_queue)
     if state == "waiting":
-        if not _is_aside(workload):
-            made["position"] = _position(found, workload)
+        if not is_aside(workload):
+            made["position"] = position(found, workload)
         made["estimate"] = start_of(facts)
+        made |= around(found, facts)
     elif state == "repairing":
         made |= _repair(workload)
     elif state == "buying":
         told = condition(workload, CAPACITY_PLANNED) or {}
         made |= {"reason": told.get("reason", ""), "message": told.get("message", "")}
         made["purchase"] = _purchase(workload)
+        if made["purchase"]:
+            ready = made["purchase"]["readyBy"]
+            made["estimate"] = {"start": ready, "promised": False, "position": 1, "bought": True}
     elif state in ("leaving", "finished"):
         told = condition(workload, "Evicted" if state == "leaving" else "Finished") or {}
         made |= {"reason": told.get("reason", ""), "message": told.get("message", "")}
@@ -126,13 +130,19 @@ def _purchase(workload: Json) -> Json:
 
 
 def _repair(workload: Json) -> Json:
-    """Say which nodes are missed, and how long the rest is kept."""
+    """Say which nodes are missed with how many pods, and how long the rest is kept."""
     lost = [one["name"] for one in workload["status"].get("unhealthyNodes") or ()]
+    places = list(_places(workload["status"].get("admission") or {}))
+    pods = sum(place["pods"] for place in places if place["node"] in lost)
+    every = sum(place["pods"] for place in places)
     placed = condition(workload, PLACEMENT) or {"message": ""}
     parts = dict(part.partition("=")[::2] for part in placed["message"].split())
+    nodes = f"node{'s' if len(lost) != 1 else ''} {', '.join(lost)}"
     return {
         "reason": "NodesLost",
-        "message": f"no other nodes for {', '.join(lost)} yet",
+        "message": f"lost {nodes} with {pods} of its {every} pods; no other node has room for "
+        f"{'it' if pods == 1 else 'them'} yet",
+        "lost": {"nodes": lost, "pods": pods},
         "keptUntil": parts.get("deadline", ""),
     }
 
@@ -160,24 +170,6 @@ def _reasons(workload: Json) -> Json:
     if facts and explained is not None:
         made |= {"stage": explained["reason"].lower(), "facts": facts}
     return made
-
-
-def _position(found: Found, workload: Json) -> Json:
-    order = [one for one in in_line(found.rivals) if not _is_aside(one)] or [workload]
-    uids = [one["metadata"]["uid"] for one in order]
-    own = workload["metadata"]["uid"]
-    place = uids.index(own) if own in uids else len(uids)
-    ahead = order[0]["metadata"] if place else None
-    made: Json = {"place": place + 1, "of": max(len(uids), place + 1)}
-    if ahead is not None:
-        made["behind"] = f"{ahead['namespace']}/{ahead['name']}"
-    return made
-
-
-def _is_aside(workload: Json) -> bool:
-    """Say whether a workload that waits stands in no line: it is held, or not to begin yet."""
-    explained = condition(workload, EXPLANATION)
-    return explained is not None and explained["reason"].lower() == "hold"
 
 
 def _places(admission: Json) -> Iterator[Json]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unisono.cli.standing import state_of
+from unisono.cli.start_times import facts_of
 from unisono.control.names import CLUSTER_QUEUE, LOCAL_QUEUE, POD, WORKLOAD, WORKLOAD_ANNOTATION
 from unisono.control.view import owners
 from unisono.kube.client import Client
@@ -34,6 +35,9 @@ class Found:
     local_queue: Json | None = None
     cluster_queue: Json | None = None
     rivals: list[Json] = field(default_factory=list)  # workloads of the same ClusterQueue
+    every: list[Json] = field(default_factory=list)  # all workloads that may be seen
+    queues: list[Json] = field(default_factory=list)  # all ClusterQueues that may be seen
+    victims_pods: list[Json] = field(default_factory=list)  # of those who leave for it
     pods: list[Json] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -108,6 +112,7 @@ async def _surroundings(client: Client, found: Found, workload: Json) -> None:
             behind = found.local_queue["spec"]["clusterQueue"]
             found.cluster_queue = await client.get(CLUSTER_QUEUE, behind)
     if state_of(workload) == "waiting":
+        await _others(client, found, namespace)
         found.rivals = await _rivals(client, found, namespace, name)
     with _allowed():
         pods = await client.list(POD, namespace)
@@ -130,12 +135,28 @@ async def _rivals(client: Client, found: Found, namespace: str, name: str) -> li
                 for one in doors.items
                 if one["spec"]["clusterQueue"] == behind
             }
-            every = await client.list(WORKLOAD)
-            return [one for one in every.items if _door(one) in keys]
+            return [one for one in found.every if _door(one) in keys]
+    return [one for one in found.every if _door(one) == (namespace, name)]
+
+
+async def _others(client: Client, found: Found, namespace: str) -> None:
+    """Read all workloads, or those of the namespace if we see no more; queues; who leaves."""
+    try:
+        found.every = (await client.list(WORKLOAD)).items
+    except Forbidden:
+        with _allowed():
+            found.every = (await client.list(WORKLOAD, namespace)).items
     with _allowed():
-        near = await client.list(WORKLOAD, namespace)
-        return [one for one in near.items if _door(one) == (namespace, name)]
-    return []
+        found.queues = (await client.list(CLUSTER_QUEUE)).items
+    leaving = {
+        key.partition("/")[0]
+        for fact in facts_of(found.workload or {})
+        for key in (*(fact.get("victims") or ()), *(fact.get("shrinking") or ()))
+    }
+    for place in sorted(leaving):
+        with _allowed():
+            pods = (await client.list(POD, place)).items
+            found.victims_pods += [one for one in pods if "deletionTimestamp" in one["metadata"]]
 
 
 async def _members(client: Client, obj: Json) -> list[Json]:

@@ -10,6 +10,7 @@ from unisono.apiserver.tables.age import age
 from unisono.cli.standing import MEANINGS, NO_QUEUE
 from unisono.cli.start_times import TIMES, limit_words, start_words
 from unisono.cli.tables import WIDTH
+from unisono.cli.why_words import ahead_words, around_words, passing_words, repair_words
 
 Json = dict[str, Any]
 
@@ -20,15 +21,15 @@ def text(answer: Json, now: float) -> str:
     """Return the whole text, with a line end."""
     lines = [_headline(answer), *_about(answer, now)]
     for title, items in (
-        ("why", list(_why(answer))),
-        ("what would change it", list(_changes(answer))),
+        ("why", list(_why(answer, now))),
+        ("what would change it", list(_changes(answer, now))),
         ("where", list(_where(answer))),
         ("history", list(_history(answer, now))),
         ("warnings", answer.get("warnings") or []),
     ):
         if items:
             lines += ["", f"{title}:", *(_item(one) for one in items)]
-    if answer["state"] in ("waiting", "unknown"):
+    if answer["state"] in ("waiting", "unknown", "buying"):
         start = answer.get("estimate")
         lines += ["", f"estimate: {start_words(start, now) if start else 'not known'}"]
     return "\n".join(lines) + "\n"
@@ -50,17 +51,15 @@ def _state(answer: Json) -> str:
     if state == "stuck":
         return "cannot be started as it is written"
     if state != "unmanaged":
-        words = MEANINGS[state]
         queue, behind = answer.get("queue"), answer.get("clusterQueue")
         if queue == NO_QUEUE:
-            return f"{words}; it is in no queue and needs only nodes"
-        if queue:
-            words += f" in queue {queue}"
-            words += f" (ClusterQueue {behind})" if behind and behind != queue else ""
+            return f"{MEANINGS[state].format(queue='')}; it is in no queue and needs only nodes"
+        place = f" in queue {queue}" if queue else ""
+        place += f" (ClusterQueue {behind})" if queue and behind and behind != queue else ""
         position = answer.get("position")
         if position:
-            words += f", number {position['place']} of {position['of']}"
-        return words
+            place += f", number {position['place']} of {position['of']}"
+        return MEANINGS[state].format(queue=place)
     if answer.get("isJob", True):
         return "is in no queue: it is not managed, and its pods start as nodes have room"
     return "is not a job, so no queue has to admit it"
@@ -86,34 +85,51 @@ def _about(answer: Json, now: float) -> Iterator[str]:
         yield f"  workload  {answer['workload']}"
 
 
-def _why(answer: Json) -> Iterator[str]:
-    position = answer.get("position") or {}
+def _why(answer: Json, now: float) -> Iterator[str]:
     if answer.get("facts"):
         yield from dict.fromkeys(
-            fact["says"] for fact in answer["facts"] if fact.get("fact") not in TIMES
+            _fact(fact) for fact in answer["facts"] if fact.get("fact") not in TIMES
         )
+        yield from around_words(answer, now)
     elif answer.get("message"):
         yield answer["message"]
-    elif answer["state"] == "waiting" and "behind" in position:
-        yield f"was not examined yet: {position['behind']} is ahead of it"
+    elif answer["state"] == "waiting" and "ahead" in (answer.get("position") or {}):
+        yield from ahead_words(answer["position"])
     elif answer["state"] == "waiting":
         yield "was not examined yet; if that does not change, see whether the scheduler runs"
     elif answer["state"] == "unknown":
         yield "nobody has made a Workload of it yet; its warnings or its status may say more"
 
 
-def _changes(answer: Json) -> Iterator[str]:
-    yield from dict.fromkeys(
-        fact["changes"] for fact in answer.get("facts") or () if fact.get("changes")
-    )
-    if answer.get("keptUntil"):
-        yield f"nodes that join, come back or get room; at {answer['keptUntil']} it queues again"
+def _fact(fact: Json) -> str:
+    """Return a fact's sentence; what each pool of machines says gets a line of its own."""
+    says = str(fact["says"])
+    return "\n".join(says.split("; ")) if fact.get("fact") == "CannotBuy" else says
+
+
+def _changes(answer: Json, now: float) -> Iterator[str]:
+    facts = answer.get("facts") or ()
+    yield from dict.fromkeys(_change(fact, answer) for fact in facts if fact.get("changes"))
+    if not facts and answer["state"] == "waiting" and "ahead" in (answer.get("position") or {}):
+        yield from passing_words(answer["position"])
+    if answer["state"] == "repairing":
+        yield repair_words(answer, now)
     if answer["state"] == "buying":
         yield "nothing to do: all of its pods start when the last machine is ready"
     if answer["state"] == "stuck":
         yield "correct the manifest, or create what it refers to"
     if answer["state"] == "unmanaged" and answer.get("isJob"):
         yield "to queue it, label it: kueue.x-k8s.io/queue-name=NAME"
+
+
+def _change(fact: Json, answer: Json) -> str:
+    """Return what would change a fact; with the command, where it is one."""
+    changes = str(fact["changes"])
+    if fact.get("fact") != "Held":
+        return changes
+    place = f" -n {answer['namespace']}" if answer["namespace"] else ""
+    kind = answer["kind"].lower()
+    return f"{changes} (kubectl annotate{place} {kind} {answer['name']} unisono.dev/hold-)"
 
 
 def _where(answer: Json) -> Iterator[str]:
@@ -153,11 +169,17 @@ def _times(count: int) -> str:
 
 
 def _item(words: str) -> str:
+    """Return an item of a list; its further lines are set in."""
+    first, *more = words.split("\n")
+    return "\n".join([_wrapped(first, "  - "), *(_wrapped(line, "      ") for line in more)])
+
+
+def _wrapped(words: str, indent: str) -> str:
     return textwrap.fill(
         words,
         WIDTH,
-        initial_indent="  - ",
-        subsequent_indent="    ",
+        initial_indent=indent,
+        subsequent_indent=" " * (len(indent) if indent.strip() else len(indent) + 2),
         break_long_words=False,
         break_on_hyphens=False,
     )

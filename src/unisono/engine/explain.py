@@ -9,26 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from unisono.engine.amount_words import amount_words
 from unisono.engine.config_words import inactive_sentence
-from unisono.engine.dependency_words import dependency_sentence
+from unisono.engine.dependency_words import dependency_outlook, dependency_sentence
+from unisono.engine.gang_words import gang_outlook, gang_remedy, gang_sentence
 from unisono.engine.limit_words import held_sentence, limit_outlook, limit_sentence
 from unisono.engine.model import explanation as facts
 from unisono.engine.model.explanation import Blocker, Explanation, Reason, Stage
-from unisono.engine.model.names import CPU, Instant, ResourceName
-from unisono.engine.model.resources import is_share
+from unisono.engine.model.names import Instant
 from unisono.engine.purchase_words import buying_remedy, cannot_sentence
 
-# What to do if all nodes refuse a pod for one of these reasons.
-_SHUT = {
-    "selector": "add a node with the labels that the pods or their flavor ask for, or change those",
-    "taint": "let the pods tolerate the taints of the nodes, or add a node without",
-    "not ready": "see why no node is ready",
-    "reserved": "a shorter time limit, or wait until the reservation is over",
-}
-
 _VOLCANO = "volcano/"  # before the names of queues that are Volcano's
-
-_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_WHO_HOLDS = {"user": "its user", "admin": "an administrator"}
 
 
 def stage_of(explanation: Explanation) -> Stage:
@@ -108,11 +100,8 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
         case facts.QuotaExhausted() as fact:
             return _quota_exhausted(fact)
         case facts.ExceedsMaximum() as fact:
-            return (
-                f"pod set {fact.pod_set} needs {_amount(fact.wanted, fact.resource)} in flavor "
-                f"{fact.flavor}; queue {fact.queue} can never use more than "
-                f"{_amount(fact.maximum, fact.resource)}"
-            )
+            most = amount_words(fact.maximum, fact.resource)
+            return f"{_needs(fact)}; queue {fact.queue} can never use more than {most}"
         case facts.ResourceNotCovered() as fact:
             return (
                 f"pod set {fact.pod_set} asks for {fact.resource}, which queue {fact.queue} "
@@ -121,9 +110,9 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
         case facts.FlavorMismatch() as fact:
             return _flavor_mismatch(fact)
         case facts.GangDoesNotFit() as fact:
-            return _gang_does_not_fit(fact)
+            return gang_sentence(fact)
         case facts.CannotBuy() as fact:
-            return cannot_sentence(fact, _amount)
+            return cannot_sentence(fact, amount_words)
         case facts.WaitingForVictims(victims=victims, shrinking=shrinking):
             parts = [
                 f"{_workloads(len(who))} to {what}: {', '.join(who)}"
@@ -233,7 +222,7 @@ def remedy(blocker: Blocker) -> str | None:  # one line a fact
         case facts.QueueInactive():
             return "create what is missing, or take it out of the queue"
         case facts.GangDoesNotFit() as fact:
-            return _more_room(fact)
+            return gang_remedy(fact)
         case facts.CannotBuy() as fact:
             return buying_remedy(fact)
         case facts.WouldDelay(start=start):
@@ -244,8 +233,8 @@ def remedy(blocker: Blocker) -> str | None:  # one line a fact
             return f"run {job} again, or change unisono.dev/depends-on"
         case facts.DeadlineMissed():
             return "a later deadline or a shorter time limit"
-        case facts.Held():
-            return "release it: remove unisono.dev/hold"
+        case facts.Held(by=by):
+            return f"{_WHO_HOLDS[by]} releases it: remove the annotation unisono.dev/hold"
         case facts.LimitReached(per="job" | "node" | "least") as fact:
             return limit_outlook(fact)
         case _:
@@ -256,12 +245,10 @@ def outlook(blocker: Blocker) -> str:  # one line a fact
     """Say what would change a fact: what somebody can do, else what will happen by itself."""
     match blocker:
         case facts.QuotaExhausted() as fact:
-            short = _amount(fact.wanted - fact.available, fact.resource)
+            short = amount_words(fact.wanted - fact.available, fact.resource)
             return f"{short} freed in flavor {fact.flavor}, or that much more quota"
         case facts.GangDoesNotFit() as fact:
-            lacking = fact.pods - fact.pods_placeable
-            room = f"room for {lacking} more pod{'s' if lacking != 1 else ''}"
-            return remedy(fact) or f"{room}: nodes that join, or others that end"
+            return gang_outlook(fact)
         case facts.WaitingForVictims():
             return "nothing to do: it starts when their pods are gone"
         case facts.WaitingForPods():
@@ -286,8 +273,8 @@ def outlook(blocker: Blocker) -> str:  # one line a fact
             return _earlier(blocker)
         case facts.NotBefore():
             return "time, or an earlier begin"
-        case facts.DependencyPending(on=job):
-            return f"nothing to do: it is looked at when something becomes of {job}"
+        case facts.DependencyPending() as fact:
+            return dependency_outlook(fact)
         case facts.ArrayLimit():
             return "nothing to do: it is next when one of them ends"
         case facts.NotEntitled():
@@ -353,32 +340,16 @@ def _workloads(count: int) -> str:
     return f"{count} workloads" if count > 1 else "1 workload"
 
 
+def _needs(fact: facts.QuotaExhausted | facts.ExceedsMaximum) -> str:
+    wanted = amount_words(fact.wanted, fact.resource)
+    return f"pod set {fact.pod_set} needs {wanted} in flavor {fact.flavor}"
+
+
 def _quota_exhausted(fact: facts.QuotaExhausted) -> str:
-    text = (
-        f"pod set {fact.pod_set} needs {_amount(fact.wanted, fact.resource)} in flavor "
-        f"{fact.flavor}; queue {fact.queue} may use {_amount(fact.available, fact.resource)} more "
-        f"({_amount(fact.wanted - fact.available, fact.resource)} short)"
-    )
+    more = amount_words(fact.available, fact.resource)
+    short = amount_words(fact.wanted - fact.available, fact.resource)
+    text = f"{_needs(fact)}; queue {fact.queue} may use {more} more ({short} short)"
     return f"{text}, and nobody may be displaced for it" if fact.tried_preemption else text
-
-
-def _gang_does_not_fit(fact: facts.GangDoesNotFit) -> str:
-    text = f"{fact.pods_placeable} of {fact.pods} pods fit"
-    if fact.level:
-        domain = fact.level.rpartition("/")[2].removeprefix("topology-")
-        text = f"all {fact.pods} pods have to be in one {domain}; best {domain} {fact.best_domain} "
-        text += f"holds {fact.pods_placeable} of {fact.pods}, the cluster {fact.cluster_holds}"
-    text = f"pod set {fact.pod_set}: {text}"
-    if fact.refusals:
-        refused = ", ".join(f"{count} {_refusal(fact, why)}" for why, count in fact.refusals)
-        text += f" ({fact.nodes} node{'s' if fact.nodes != 1 else ''}: {refused})"
-    if fact.resource and not _shut_by(fact):
-        best = _amount(fact.best_node_has, fact.resource).partition(" ")[0]
-        where = "GPU" if is_share(fact.resource) else "node"
-        text += f"; the best {where} has {best} of {_amount(fact.wanted_of_node, fact.resource)}"
-    if fact.tried_preemption:
-        text += ", even if everybody left who may be displaced"
-    return text
 
 
 def _reserved(fact: facts.Reserved) -> str:
@@ -387,29 +358,6 @@ def _reserved(fact: facts.Reserved) -> str:
         f"Reservation: {which} reserved as {fact.name} from {at(fact.start)} to {at(fact.end)}, "
         f"and with its limit of {lasting(fact.limit_ms)} it would run into that"
     )
-
-
-def _refusal(fact: facts.GangDoesNotFit, why: str) -> str:
-    return f"without {' and '.join(fact.labels)}" if why == "selector" and fact.labels else why
-
-
-def _more_room(fact: facts.GangDoesNotFit) -> str | None:
-    """Say what to do if no node takes even one pod; else nodes only have to become free."""
-    shut = _shut_by(fact)
-    if shut == "selector" and fact.labels:
-        label = " and ".join(fact.labels)
-        return f"add a node with the label {label}, or change what the pods or their flavor ask for"
-    if shut:
-        return _SHUT[shut]
-    if fact.resource:
-        part, amount = is_share(fact.resource), _amount(fact.wanted_of_node, fact.resource)
-        return f"add a node with {'a free GPU' if part else amount}, or ask for less in one pod"
-    return None
-
-
-def _shut_by(fact: facts.GangDoesNotFit) -> str:
-    """Return why all nodes refuse a pod, whatever room they have; empty if that is not so."""
-    return next((why for why, count in fact.refusals if count == fact.nodes and why in _SHUT), "")
 
 
 def _flavor_mismatch(fact: facts.FlavorMismatch) -> str:
@@ -424,23 +372,3 @@ def _flavor_mismatch(fact: facts.FlavorMismatch) -> str:
             return f"pod set {fact.pod_set} asks for no topology, which flavor {fact.flavor} wants"
         case "not-allowed":
             return f"pod set {fact.pod_set} has to stay on its flavors, and not take {fact.flavor}"
-
-
-def _amount(amount: int, resource: ResourceName) -> str:
-    """Write an amount the way people write it in manifests.
-
-    >>> _amount(1500, CPU)
-    '1500m cpu'
-    >>> _amount(8, ResourceName("nvidia.com/gpu"))
-    '8 nvidia.com/gpu'
-    """
-    if resource == CPU:
-        whole = amount % 1000 == 0
-        return f"{amount // 1000} cpu" if whole else f"{amount}m cpu"
-    if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
-        power = 0
-        while power < len(_BINARY) - 1 and amount and amount % 1024 == 0:
-            amount //= 1024
-            power += 1
-        return f"{amount}{_BINARY[power]} {resource}"
-    return f"{amount} {resource}"

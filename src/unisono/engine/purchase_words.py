@@ -73,7 +73,9 @@ def cannot_sentence(fact: CannotBuy, amount: Callable[[int, ResourceName], str])
 
 def buying_remedy(fact: CannotBuy) -> str:
     """Say what would change that."""
-    return _REMEDIES.get(fact.code, "stock that comes back, or another zone or machine type")
+    if fact.code in _REMEDIES:
+        return _REMEDIES[fact.code]
+    return "stock that comes back; or allow another zone or machine type in a NodePool"
 
 
 def soon(ready_by: Instant, now: Instant) -> int:

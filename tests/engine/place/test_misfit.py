@@ -82,7 +82,8 @@ def test_nodes_are_counted_by_the_first_thing_that_speaks_against_them() -> None
     )
     assert sum(count for _, count in no.refusals) == no.nodes == len(nodes)
     assert sentence(no).startswith(
-        "pod set main: 0 of 1 pods fit (9 nodes: 2 selector, 2 taint, 1 cpu, 1 held for others, "
+        "pod set main: 0 of 1 pods fit (9 nodes: 2 without the labels that are asked for, "
+        "2 tainted, 1 short of cpu, 1 held for others, "
     )
 
 
@@ -98,7 +99,7 @@ def test_what_the_best_node_has_of_what_one_pod_wants() -> None:
     no = refuse(placer, demand(1, 8))
     assert (no.resource, no.wanted_of_node, no.best_node_has) == (GPU, 8, 2)
     assert sentence(no) == (
-        "pod set main: 0 of 1 pods fit (2 nodes: 2 nvidia.com/gpu); "
+        "pod set main: 0 of 1 pods fit (2 nodes: 2 short of nvidia.com/gpu); "
         "the best node has 2 of 8 nvidia.com/gpu"
     )
     no = refuse(placer, demand(1, 1, more={ResourceName("fpga"): 1}))

@@ -32,6 +32,8 @@ def test_a_hold_needs_no_scheduling_policy() -> None:
     found = explanation(state, KEY)
     assert found is not None
     assert found.blockers == (Held(by="admin"),)
-    assert message_of(found).endswith("release it: remove unisono.dev/hold")
+    assert message_of(found).endswith(
+        "an administrator releases it: remove the annotation unisono.dev/hold"
+    )
     state.apply(WorkloadWaits(msgspec.structs.replace(held, turn=Turn())))
     assert [admit.workload for admit in one_cycle(state, state.now)[0].admissions] == [KEY]

@@ -1,0 +1,93 @@
+"""Words for a gang that has quota and finds no place: how much of it fits, and what is missing."""
+
+from __future__ import annotations
+
+from unisono.engine.amount_words import amount_words
+from unisono.engine.model.explanation import GangDoesNotFit
+from unisono.engine.model.resources import is_share
+
+# What to do if all nodes refuse a pod for one of these reasons.
+_SHUT = {
+    "selector": "add a node with the labels that the pods or their flavor ask for, or change those",
+    "taint": "let the pods tolerate the taints of the nodes, or add a node without",
+    "not ready": "see why no node is ready",
+    "reserved": "a shorter time limit, or wait until the reservation is over",
+}
+
+# How a node is that refuses a pod for one of these reasons; any other reason is a resource.
+_REFUSING = {
+    "selector": "without the labels that are asked for",
+    "taint": "tainted",
+    "not ready": "not ready",
+    "reserved": "reserved",
+    "held for others": "held for others",
+    "rules between pods": "shut by rules between pods",
+}
+
+
+def gang_sentence(fact: GangDoesNotFit) -> str:
+    """Say how many pods would have a place, and why the nodes that take none refuse them."""
+    text = f"{fact.pods_placeable} of {fact.pods} pods fit"
+    if fact.level:
+        domain = _domain(fact)
+        text = f"all {fact.pods} pods have to be in one {domain}; best {domain} {fact.best_domain} "
+        text += f"holds {fact.pods_placeable} of {fact.pods}, the cluster {fact.cluster_holds}"
+    text = f"pod set {fact.pod_set}: {text}"
+    if not fact.nodes and fact.resource:
+        text += ": there are no nodes"
+    elif fact.refusals:
+        refused = ", ".join(f"{count} {_refusal(fact, why)}" for why, count in fact.refusals)
+        text += f" ({fact.nodes} node{'s' if fact.nodes != 1 else ''}: {refused})"
+    if fact.nodes and fact.resource and not _shut_by(fact):
+        best = amount_words(fact.best_node_has, fact.resource).partition(" ")[0]
+        where = "GPU" if is_share(fact.resource) else "node"
+        wanted = amount_words(fact.wanted_of_node, fact.resource)
+        text += f"; the best {where} has {best} of {wanted}"
+    if fact.tried_preemption:
+        text += ", even if everybody left who may be displaced"
+    return text
+
+
+def gang_remedy(fact: GangDoesNotFit) -> str | None:
+    """Say what to do if no node takes even one pod; else nodes only have to become free."""
+    shut = _shut_by(fact)
+    if shut == "selector" and fact.labels:
+        label = " and ".join(fact.labels)
+        return f"add a node with the label {label}, or change what the pods or their flavor ask for"
+    if shut:
+        return _SHUT[shut]
+    if fact.resource:
+        part, amount = is_share(fact.resource), amount_words(fact.wanted_of_node, fact.resource)
+        return f"add a node with {'a free GPU' if part else amount}, or ask for less in one pod"
+    return None
+
+
+def gang_outlook(fact: GangDoesNotFit) -> str:
+    """Say what would change that, also if it is only time."""
+    told = gang_remedy(fact)
+    if told is not None:
+        return told
+    lacking = fact.pods - fact.pods_placeable
+    room = f"room for {lacking} more pod{'s' if lacking != 1 else ''}"
+    if not fact.level:
+        return f"{room}: nodes that join, or others that end"
+    domain = _domain(fact)
+    ways = [f"{room} in one {domain}: nodes that join, or others that end"]
+    if fact.cluster_holds >= fact.pods:
+        ways.append(f"or prefer one {domain} instead of requiring it: the cluster has room")
+    return "; ".join(ways)
+
+
+def _domain(fact: GangDoesNotFit) -> str:
+    return fact.level.rpartition("/")[2].removeprefix("topology-")
+
+
+def _refusal(fact: GangDoesNotFit, why: str) -> str:
+    if why == "selector" and fact.labels:
+        return f"without {' and '.join(fact.labels)}"
+    return _REFUSING.get(why, f"short of {why}")
+
+
+def _shut_by(fact: GangDoesNotFit) -> str:
+    """Return why all nodes refuse a pod, whatever room they have; empty if that is not so."""
+    return next((why for why, count in fact.refusals if count == fact.nodes and why in _SHUT), "")

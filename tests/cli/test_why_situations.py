@@ -1,0 +1,43 @@
+"""Ten situations: each answer names the cause, a number, and what would change it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.cli.situations import FOLDER, SITUATIONS, Situation, name_of, words
+from unisono.cli.tables import WIDTH
+
+# What has to be said in each: the cause with its number, and the way out.
+SAID = {
+    "quota-exhausted": ("may use 4 nvidia.com/gpu more", "4 nvidia.com/gpu freed"),
+    "preemption": ("2 pods of default/job/sweep are still stopping", "when their pods are gone"),
+    "gang-does-not-fit": ("3 of 4 pods fit", "room for 1 more pod"),
+    "topology": ("best rack r1 holds 3 of 4", "room for 1 more pod in one rack"),
+    "turn": ("number 2 of 2: default/job-large", "a priority above 100"),
+    "dependency": ("waits for default/prepare to succeed", "when default/prepare has succeeded"),
+    "hold": ("an administrator holds it back", "kubectl annotate -n default job train"),
+    "provisioning": ("2 × g6e.48xlarge on-demand", "when the last machine is ready"),
+    "stock-out": ("out of stock (asked 2)", "another zone or machine type"),
+    "node-fault": ("lost node n2 with 1 of its 2 pods", "or n2 back"),
+}
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=name_of)
+def test_the_answer_names_cause_number_and_way_out(situation: Situation) -> None:
+    name = name_of(situation)
+    said = words(situation)
+    why, _, change = said.partition("what would change it:")
+    cause, remedy = SAID[name]
+    assert cause in " ".join(why.split())
+    assert remedy in " ".join(change.split())
+    assert re.search(r"\d", why.partition("why:")[2]) or name == "hold"
+    assert max(map(len, said.splitlines())) <= WIDTH + 20, "a headline may be a little longer"
+    kept = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+    assert said == kept, "if it is better now: python -m tests.cli.situations"
+
+
+def test_every_file_belongs_to_a_situation() -> None:
+    kept = {path.stem for path in FOLDER.glob("*.txt")}
+    assert kept == {name_of(one) for one in SITUATIONS} == set(SAID)
