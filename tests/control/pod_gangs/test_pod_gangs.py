@@ -205,6 +205,29 @@ def test_the_status_of_a_pod_group() -> None:
     told(story)
 
 
+def test_scenario_29_a_group_that_was_started_stays_so() -> None:
+    async def story(world: World) -> None:
+        def started() -> tuple[str, str, str]:
+            (found,) = world.get(UPSTREAM_GROUP, "g")["status"]["conditions"]
+            assert found["type"] == "PodGroupInitiallyScheduled"
+            return found["status"], found["reason"], found["message"]
+
+        group = podgroup("upstream")
+        group["spec"]["schedulingPolicy"]["gang"]["minCount"] = 4
+        await world.create(group, *(member("upstream", name) for name in "abcdef"))
+        await world.settle()
+        assert started() == ("False", "Unschedulable", "0 of 4 pods have a node")
+        await world.create(gpu_node("n1", 5))
+        await world.settle()
+        assert sum(node == "n1" for node in nodes_of(world).values()) == 5
+        assert started()[:2] == ("True", "Scheduled")
+        for name in "abc":
+            await delete(world, POD, name)
+        assert started()[:2] == ("True", "Scheduled")
+
+    told(story)
+
+
 def test_a_group_that_is_no_gang_lets_its_pods_start_one_by_one() -> None:
     async def story(world: World) -> None:
         group = podgroup("upstream")

@@ -2,7 +2,7 @@
 
 coscheduling        Pending, PreScheduling, Scheduling, Scheduled, Running, Finished, Failed
 Volcano             Pending, Inqueue, Running, Completed
-scheduling.k8s.io   the condition PodGroupScheduled
+scheduling.k8s.io   the condition PodGroupInitiallyScheduled, which stays True
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref, Steps
-from unisono.control.conditions import find, with_condition
+from unisono.control.conditions import is_true, with_condition
 from unisono.control.controller import own_key
 from unisono.control.operators.pods import is_deleting, phase_of
 from unisono.control.pod_gangs.links import (
@@ -28,6 +28,9 @@ from unisono.control.pod_gangs.links import (
 from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
+
+
+_STARTED = "PodGroupInitiallyScheduled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,19 +129,16 @@ def _upstream(group: Json, counts: Counts, now: float) -> Json:
     gang = (group["spec"].get("schedulingPolicy") or {}).get("gang") or {}
     least = gang.get("minCount", 1)
     conditions = (group.get("status") or {}).get("conditions")
+    if is_true(conditions, _STARTED):  # whatever becomes of its pods later
+        return {"conditions": conditions}
     is_placed = counts.bound >= least
-    message = f"{counts.bound} of {least} pods have a node"
-    old = find(conditions, "PodGroupScheduled")
-    if old is not None and old["status"] == ("True" if is_placed else "False"):
-        if old["message"] == message or is_placed:
-            return {"conditions": conditions}
     return {
         "conditions": with_condition(
             conditions,
-            "PodGroupScheduled",
+            _STARTED,
             "True" if is_placed else "False",
             "Scheduled" if is_placed else "Unschedulable",
-            message,
+            f"{counts.bound} of {least} pods have a node",
             now=now,
         )
     }
