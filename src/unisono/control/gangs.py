@@ -218,7 +218,7 @@ class GangController:
         """Let a deleted Workload go once none of its pods is left: until then it holds nodes."""
         metadata = workload["metadata"]
         full = f"{metadata['namespace']}/{metadata['name']}"
-        if any(not _is_over(pod) for pod in view.by(names.POD, BY_WORKLOAD, full)):
+        if any(not is_over(pod) for pod in view.by(names.POD, BY_WORKLOAD, full)):
             return
         finalizers = metadata.get("finalizers") or []
         if IN_USE in finalizers:
@@ -229,11 +229,13 @@ class GangController:
         """Give every living pod of the gang a place: bound ones theirs, the others in order."""
         annotations = workload["metadata"].get("annotations") or {}
         slots = Slots(later=frozenset(annotations.get(names.LATER_SETS, "").split(",")))
+        given_back: dict[str, int] = {}  # places of pods that are done (`done_pods.py`)
         for one in workload["status"]["admission"].get("podSetAssignments") or ():
             places: list[str] = []
             for host, count in pods_per_host(one.get("topologyAssignment")):
                 places += [node_name(host, view)] * count
             slots.free[one["name"]] = places
+            given_back[one["name"]] = max(0, one.get("count", 0) - len(places))
         metadata = workload["metadata"]
         full = f"{metadata['namespace']}/{metadata['name']}"
         waiting, through = [], []
@@ -249,7 +251,7 @@ class GangController:
                     slots.released += 1
                 else:
                     slots.astray.append(pod)
-            elif node in places and not _is_over(pod):
+            elif node in places and not is_over(pod):
                 places.remove(node)
                 if is_living(pod):
                     slots.bound += 1
@@ -273,7 +275,11 @@ class GangController:
             else:
                 slots.extra.append(pod)
         for pod in through:  # nobody came for its place, wherever the gang has its nodes by now
-            del slots.free.get(set_of(pod), [])[-1:]
+            name = set_of(pod)
+            if given_back.get(name):  # it is no longer the gang's
+                given_back[name] -= 1
+            else:
+                del slots.free.get(name, [])[-1:]
         return slots
 
     def _on_their_way(self, full: str, waiting: Sequence[Json]) -> list[tuple[Json, str]]:
@@ -305,7 +311,7 @@ def _numbers(workload: Json, view: View) -> Numbers:
     }
     numbers, metadata = Numbers(devices, places), workload["metadata"]
     for pod in view.by(names.POD, BY_WORKLOAD, f"{metadata['namespace']}/{metadata['name']}"):
-        if not _is_over(pod):
+        if not is_over(pod):
             numbers.has(set_of(pod), [pod])
     return numbers
 
@@ -378,13 +384,14 @@ def _missing(slots: Slots, lost: Sequence[str], view: View) -> list[str]:
     return [host for host in lost if node_name(host, view) in needed]
 
 
-def _is_over(pod: Json) -> bool:
+def is_over(pod: Json) -> bool:
+    """Say whether nothing of a pod runs any more."""
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
 def is_living(pod: Json) -> bool:
     """Say whether a pod runs or will, as far as anybody knows."""
-    return "deletionTimestamp" not in pod["metadata"] and not _is_over(pod)
+    return "deletionTimestamp" not in pod["metadata"] and not is_over(pod)
 
 
 def _is_through(pod: Json) -> bool:

@@ -228,6 +228,31 @@ def test_scenario_29_a_group_that_was_started_stays_so() -> None:
     told(story)
 
 
+def test_scenario_24_pods_that_finish_give_their_places_back_one_by_one() -> None:
+    async def story(world: World) -> None:
+        group = podgroup("coscheduling")
+        group["spec"]["minMember"] = 4
+        await world.create(group, *(gpu_node(f"n{number}", 1) for number in range(4)))
+        lengths = {"a": "10", "b": "20", "c": "30", "d": "40"}
+        for name, length in lengths.items():
+            await world.create(member("coscheduling", name, run_seconds=length))
+        await world.settle()
+        assert set(phases(world).values()) == {"Running"}
+        await world.create(bare("x", schedulerName="unisono"), bare("y", schedulerName="unisono"))
+        await world.settle()
+        assert (phases(world)["x"], phases(world)["y"]) == ("Pending", "Pending")
+        await world.pass_time(11)
+        assert (phases(world)["a"], phases(world)["x"]) == ("Succeeded", "Running")
+        assert (phases(world)["y"], phases(world)["b"]) == ("Pending", "Running")
+        await world.pass_time(10)
+        assert phases(world)["y"] == "Running"
+        await world.pass_time(20)
+        assert {phases(world)[name] for name in "abcd"} == {"Succeeded"}  # nobody was evicted
+        assert conditions(world)["Finished"] == "True Succeeded"
+
+    told(story)
+
+
 def test_a_group_that_is_no_gang_lets_its_pods_start_one_by_one() -> None:
     async def story(world: World) -> None:
         group = podgroup("upstream")

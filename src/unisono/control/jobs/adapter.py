@@ -60,6 +60,10 @@ class JobAdapter(Protocol):
         """Whether a running job of this kind may be made larger and smaller."""
 
     @property
+    def frees_places(self) -> bool:
+        """Whether others may have the places of its pods that are done, as those never restart."""
+
+    @property
     def watches(self) -> Sequence[Kind]:
         """Kinds of objects that belong to such a job and tell how it is doing."""
 

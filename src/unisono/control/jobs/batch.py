@@ -19,6 +19,7 @@ class BatchJobs:
     """How a Job waits, starts and stops."""
 
     scales = True
+    frees_places = True
     kind: Kind = names.JOB
     watches: Sequence[Kind] = ()
 

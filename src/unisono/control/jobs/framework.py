@@ -17,6 +17,7 @@ from unisono.control import names
 from unisono.control.actions import Create, Delete, Json, Note, Patch, Ref, Steps, and_again
 from unisono.control.conditions import find, is_true, seconds, with_condition
 from unisono.control.controller import Reads, own_key, owner_key
+from unisono.control.done_pods import assignments_left
 from unisono.control.jobs.adapter import End, Injection, JobAdapter, PodSetOfJob, Shrinkable
 from unisono.control.jobs.queues import Queues
 from unisono.control.jobs.scaling import is_growing, scale
@@ -201,13 +202,14 @@ class JobController:
             status["conditions"] = with_condition(
                 conditions, "PodsReady", "False", reason, "Not all pods are ready", now=now
             )
-        done = [
-            {"name": name, "count": count}
-            for name, count in adapter.reclaimable(job, view).items()
-            if count > 0
-        ]
+        counts = {name: pods for name, pods in adapter.reclaimable(job, view).items() if pods > 0}
+        done = [{"name": name, "count": pods} for name, pods in counts.items()]
         if done != ((workload.get("status") or {}).get("reclaimablePods") or []):
             status["reclaimablePods"] = done
+        if counts and adapter.frees_places:
+            left = assignments_left(workload, counts, view)
+            if left is not None:
+                status["admission"] = {"podSetAssignments": left}
         if status:
             yield Patch(Ref.to(workload), {"status": status}, "status")
         _, _, priority = priority_of(job, _sets_of(workload), view)

@@ -92,6 +92,7 @@ class JobSets:
     """How a JobSet waits, starts and stops."""
 
     scales = False
+    frees_places = False
     kind: Kind = names.JOB_SET
     watches: Sequence[Kind] = (names.JOB,)
 

@@ -22,6 +22,7 @@ class KubeflowJobs:
     """How the jobs of one kind wait, start and stop."""
 
     scales = False
+    frees_places = False
 
     def __init__(self, sort: Sort) -> None:
         """Take the kind."""

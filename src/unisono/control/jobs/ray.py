@@ -21,6 +21,7 @@ class RayClusters:
     """How a Ray cluster waits, starts and stops. It never ends by itself."""
 
     scales = True
+    frees_places = False
     kind: Kind = words.CLUSTER
     watches: Sequence[Kind] = (names.POD,)
 
@@ -125,6 +126,7 @@ class RayJobs:
     """How a Ray job waits, starts and stops."""
 
     scales = False
+    frees_places = False
     kind: Kind = words.JOB
     watches: Sequence[Kind] = (words.CLUSTER, names.JOB)
 

@@ -23,6 +23,7 @@ class SlurmJobs:
     """How a job of Slurm waits, starts and stops."""
 
     scales = False
+    frees_places = False
     kind: Kind = words.JOB
     watches: Sequence[Kind] = (names.POD,)
 

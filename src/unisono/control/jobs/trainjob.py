@@ -26,6 +26,7 @@ class TrainJobs:
     """
 
     scales = False
+    frees_places = False
     kind: Kind = names.TRAIN_JOB
     watches: Sequence[Kind] = (names.JOB_SET,)
 

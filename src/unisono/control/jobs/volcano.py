@@ -29,6 +29,7 @@ class VolcanoJobs:
     """How a Volcano job waits, starts and stops."""
 
     scales = False
+    frees_places = False
     kind: Kind = words.JOB
     watches: Sequence[Kind] = (names.POD,)
 

@@ -27,6 +27,7 @@ from unisono.control.actions import (
     Together,
 )
 from unisono.control.conditions import find, is_true, with_condition
+from unisono.control.done_pods import assignments_left
 from unisono.control.jobs.framework import released
 from unisono.control.jobs.queues import Queues
 from unisono.control.jobs.workload import IN_USE, new_workload, same_sets, workload_name
@@ -196,7 +197,7 @@ class PodGangs:
             yield from self._leave(workload, pods, now)
         elif is_true(conditions, "Admitted"):
             yield from self._start(workload, living)
-            yield from _running(workload, pods, now)
+            yield from _running(workload, pods, view, now)
         elif not living:
             yield from _remove(workload)
         else:
@@ -351,7 +352,7 @@ def _unhold(workload: Json) -> Steps:
         yield Patch(Ref.to(workload), {"metadata": {"finalizers": left}}, exact=False)
 
 
-def _running(workload: Json, pods: Sequence[Json], now: float) -> Steps:
+def _running(workload: Json, pods: Sequence[Json], view: View, now: float) -> Steps:
     """Say whether the pods are ready, and which are done for good."""
     status = workload["status"]
     conditions = status["conditions"]
@@ -380,6 +381,9 @@ def _running(workload: Json, pods: Sequence[Json], now: float) -> Steps:
     reclaimable = [{"name": place, "count": count} for place, count in sorted(done.items())]
     if reclaimable != (status.get("reclaimablePods") or []):
         changes["reclaimablePods"] = reclaimable
+    left = assignments_left(workload, done, view) if done else None
+    if left is not None:
+        changes["admission"] = {"podSetAssignments": left}
     if changes:
         yield Patch(Ref.to(workload), {"status": changes}, "status")
 

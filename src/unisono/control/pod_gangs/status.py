@@ -29,7 +29,6 @@ from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
-
 _STARTED = "PodGroupInitiallyScheduled"
 
 
