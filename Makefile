@@ -75,7 +75,7 @@ bench-real: $(READY)  ## measure on a real etcd and API server (ARGS="--quick ad
 deploy: $(READY)  ## write the manifests in deploy/ anew from what `unisono install` applies
 	@$(BIN)/python -m tools.deploy
 
-demo: $(READY)  ## three stories on a cluster that is started for them
+demo: $(READY)  ## stories on clusters that are started for them; a menu at a terminal
 	@$(BIN)/unisono demo
 
 changelog: $(READY)  ## gather changes/ into CHANGELOG.md (RELEASE=1.2.3 makes a release of it)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
-from unisono.cli.demo import LIVE, OFFLINE, parser, run
+from unisono.cli import demo
+from unisono.cli.demo import LIVE, OFFLINE, TITLES, menu_text, parser, run
+from unisono.cli.stories.look import objects
 
 
 @pytest.mark.slow
@@ -14,6 +18,13 @@ def test_a_story_on_a_living_cluster_ends(story: str, capsys: pytest.CaptureFixt
     told = capsys.readouterr().out
     assert "admitted: all of it" in told
     assert all(len(line) <= 100 for line in told.splitlines())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("story", sorted({*TITLES} - {*LIVE} - {*OFFLINE}))
+def test_a_longer_story_ends(story: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(parser().parse_args([story])) == 0
+    assert capsys.readouterr().out
 
 
 def test_production_ends_up_with_the_table_of_the_seed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -30,3 +41,36 @@ def test_production_ends_up_with_the_table_of_the_seed(capsys: pytest.CaptureFix
 def test_a_story_about_manifests_ends(story: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(parser().parse_args([story])) == 0
     assert capsys.readouterr().out.count("\n1. ") == 1
+
+
+def test_at_a_terminal_there_is_a_menu(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = iter(["nonsense", "8", "a", "q"])
+    told: list[str] = []
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda prompt: next(said))
+    monkeypatch.setattr(demo, "_tell", told.extend)
+    assert run(parser().parse_args([])) == 0
+    assert told == ["pool", *TITLES]
+    out = capsys.readouterr().out
+    assert out.count(menu_text()) == 4
+    assert "There is no 'nonsense'" in out
+
+
+def test_without_a_terminal_the_tour_is_told_and_then_what_is_next(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(demo, "_tell", told.extend)
+    assert run(parser().parse_args([])) == 0
+    assert told == list(LIVE)
+    assert "unisono demo look" in capsys.readouterr().out
+
+
+def test_the_busy_cluster_has_something_for_everybody() -> None:
+    kinds = [one["kind"] for one in objects()]
+    assert kinds.count("ClusterQueue") == 2
+    assert kinds.count("Job") >= 8
+    assert "NodePool" in kinds

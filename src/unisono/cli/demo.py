@@ -1,49 +1,147 @@
-"""`unisono demo`: guided stories on a throw-away cluster; each ends by itself."""
+"""`unisono demo`: guided stories on throw-away clusters; each ends by itself.
+
+At a terminal there is a menu. Elsewhere, as in `make demo` of a build, the stories of the tour are
+told one after the other. `look` is no story but a busy cluster with its web page, until Ctrl-C.
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-# Told on a living cluster, in the order of `all`; those on manifests alone follow.
-LIVE = ("gang", "preemption", "recovery", "autoscale")
-MORE = ("monitor", "slurm")
+# What can be told, in the order of the menu and of `all`.
+TITLES = {
+    "gang": "two gangs that would each get half of the nodes: whole or not at all",
+    "preemption": "production comes, development makes room and returns",
+    "recovery": "a worker of a training job is killed, and the gang goes on",
+    "autoscale": "machines are bought for the whole gang, or none",
+    "slurm": "batch scripts, fair share and backfill, without Slurm",
+    "monitor": "GPU metrics, a broken GPU, and the report of a week",
+    "borrowing": "quota that is lent and taken back, on manifests alone",
+    "pool": "one quota for several flavors, on manifests alone",
+}
+LIVE = ("gang", "preemption", "recovery", "autoscale")  # the tour
 OFFLINE = ("borrowing", "pool")
+LOOK = "look"
+
+_NEXT = """
+More: `unisono demo all` tells every story, `unisono demo --help` lists them, and
+`unisono demo look` runs a busy cluster with its web page to look around in.
+"""
 
 _EXAMPLES = """\
+stories:
+{stories}
+
 examples:
-  unisono demo                 the stories on a living cluster
+  unisono demo                 a menu; without a terminal, the tour: {tour}
   unisono demo gang
-  unisono demo monitor         GPU metrics, a broken GPU, and a week's report
-  unisono demo pool            a decision about manifests, without a cluster
+  unisono demo all             every story, one after the other
+  unisono demo look            a busy cluster with its web page, until Ctrl-C
 """
 
 
 def parser() -> argparse.ArgumentParser:
     """Describe the arguments."""
+    stories = "\n".join(f"  {name:<11}  {title}" for name, title in TITLES.items())
     made = argparse.ArgumentParser(
         prog="unisono demo",
         description="Tell stories on a cluster that is started for them and leaves nothing behind.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES.format(stories=stories, tour=", ".join(LIVE)),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     made.add_argument(
         "story",
         nargs="?",
-        default="all",
-        choices=(*LIVE, *MORE, *OFFLINE, "all"),
-        help="default: all on a living cluster",
+        choices=(*TITLES, "all", LOOK),
+        metavar="STORY",
+        help="one of the stories below, all, or look",
     )
     return made
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Tell the stories."""
-    chosen = LIVE if arguments.story == "all" else (arguments.story,)
+    if arguments.story == LOOK:
+        return _look()
+    if arguments.story:
+        _tell(tuple(TITLES) if arguments.story == "all" else (arguments.story,))
+        return 0
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        return _menu()
+    _tell(LIVE)
+    sys.stdout.write(_NEXT)
+    return 0
+
+
+# ---- the menu ------------------------------------------------------------------------------------
+
+
+def _menu() -> int:
+    """Ask which story, tell it, and ask again."""
+    while True:
+        sys.stdout.write(menu_text())
+        try:
+            said = input("which one? ").strip().lower()
+        except EOFError:
+            sys.stdout.write("\n")
+            return 0
+        chosen = choice(said)
+        if chosen is None:
+            sys.stdout.write(f"\nThere is no {said!r}; a number, a name, a, l or q, please.\n")
+        elif not chosen:
+            return 0
+        elif chosen == (LOOK,):
+            return _look()
+        else:
+            sys.stdout.write("\n")
+            _tell(chosen)
+
+
+def menu_text() -> str:
+    """Return the menu."""
+    lines = [
+        f"  {number}  {name:<11} {title}"
+        for number, (name, title) in enumerate(TITLES.items(), start=1)
+    ]
+    return "\n".join(
+        [
+            "\nEach story runs on a cluster of its own, which leaves nothing behind.\n",
+            *lines,
+            "",
+            "  a  all of them, one after the other",
+            "  l  look around: a busy cluster with its web page, until Ctrl-C",
+            "  q  leave\n\n",
+        ]
+    )
+
+
+def choice(said: str) -> tuple[str, ...] | None:
+    """Return which stories were asked for; none of them to leave; None if it was not understood.
+
+    >>> choice("2"), choice("slurm"), choice("q"), choice("x")
+    (('preemption',), ('slurm',), (), None)
+    """
+    names = tuple(TITLES)
+    if said in ("q", "quit", "exit"):
+        return ()
+    if said in ("l", LOOK):
+        return (LOOK,)
+    if said in ("a", "all"):
+        return names
+    if said.isdecimal() and 1 <= int(said) <= len(names):
+        return (names[int(said) - 1],)
+    return (said,) if said in names else None
+
+
+# ---- telling -------------------------------------------------------------------------------------
+
+
+def _tell(chosen: Sequence[str]) -> None:
     for number, name in enumerate(chosen):
         if number:
             sys.stdout.write("\n\n")
@@ -53,7 +151,6 @@ def run(arguments: argparse.Namespace) -> int:
             tell(name)
         else:
             _tell_live(name)
-    return 0
 
 
 def _tell_live(name: str) -> None:
@@ -81,3 +178,9 @@ def _first(trouble: BaseException) -> BaseException:
     while isinstance(trouble, BaseExceptionGroup):
         trouble = trouble.exceptions[0]
     return trouble
+
+
+def _look() -> int:
+    from unisono.cli.stories.look import look
+
+    return look()

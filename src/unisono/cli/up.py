@@ -142,6 +142,11 @@ def _metrics_port(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run until told to stop."""
+    return serve(arguments)
+
+
+def serve(arguments: argparse.Namespace, objects: tuple[dict[str, Any], ...] = ()) -> int:
+    """Run until told to stop, with objects that are applied at the start."""
     if arguments.listen not in ("127.0.0.1", "::1", "localhost") and arguments.users is None:
         message = f"{arguments.listen} can be reached by others; say who they are with --users FILE"
         raise InvalidManifest("--listen", message)
@@ -152,7 +157,9 @@ def run(arguments: argparse.Namespace) -> int:
         policy = chosen_policy(instance, path_of(arguments.policy) if arguments.policy else None)
         is_first = not instance.database.exists()
         shape = "none" if arguments.nodes is None and arguments.pools else arguments.nodes
-        _serve(instance, arguments, _nodes(shape, is_first=is_first), policy)
+        if arguments.pools is not None:
+            objects = (*_pools_of_file(arguments.pools), *objects)
+        _serve(instance, arguments, _nodes(shape, is_first=is_first), policy, objects)
     finally:
         os.close(lock)
     return 0
@@ -214,6 +221,7 @@ def _serve(
     arguments: argparse.Namespace,
     nodes: Iterator[dict[str, Any]],
     policy: Chosen | None,
+    objects: tuple[dict[str, Any], ...],
 ) -> None:
     import uvloop
 
@@ -221,7 +229,7 @@ def _serve(
     # milliseconds it would wait longer for its turn than for the disk.
     sys.setswitchinterval(_TURN_SECONDS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_until_stopped(instance, arguments, nodes, policy))
+        runner.run(_until_stopped(instance, arguments, nodes, policy, objects))
 
 
 async def _until_stopped(
@@ -229,6 +237,7 @@ async def _until_stopped(
     arguments: argparse.Namespace,
     nodes: Iterator[dict[str, Any]],
     policy: Chosen | None,
+    objects: tuple[dict[str, Any], ...],
 ) -> None:
     from unisono.cli.embedded import Choices, answering
 
@@ -244,7 +253,7 @@ async def _until_stopped(
         speed=arguments.speed,
         is_power_safe=not arguments.fast_commit,
         policy=policy,
-        objects=_pools_of_file(arguments.pools) if arguments.pools is not None else (),
+        objects=objects,
     )
     async with answering(instance, choices, nodes) as there:
         taken = int(there.url.rpartition(":")[2])
