@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from tools import ledger_component
 from unisono import __version__
 from unisono.cli.manifests import (
     ALL_ADMISSION,
@@ -72,6 +73,15 @@ def files() -> dict[str, str]:
     _directory(made, "runtimes", {"runtimes.yaml": _yaml(runtimes())})
     monitor = {"service-monitor.yaml": _yaml([service_monitor(_WANTED)])}
     _directory(made, "components/service-monitor", monitor, is_component=True)
+    ledger = ledger_component.resources(_WANTED)
+    _directory(
+        made,
+        "components/ledger",
+        {name: _yaml([one]) for name, one in ledger.items()},
+        is_component=True,
+        patches=[{"path": "deployment.yaml"}],
+    )
+    made["components/ledger/deployment.yaml"] = _yaml([ledger_component.patch(_WANTED)])
     image, tag = _WANTED.image.rsplit(":", 1)
     _kustomize(
         made,
@@ -89,11 +99,16 @@ def files() -> dict[str, str]:
 
 
 def _directory(
-    made: dict[str, str], path: str, texts: Mapping[str, str], *, is_component: bool = False
+    made: dict[str, str],
+    path: str,
+    texts: Mapping[str, str],
+    *,
+    is_component: bool = False,
+    **more: Any,
 ) -> None:
     """Add files and the kustomization that names them."""
     made.update({f"{path}/{name}": text for name, text in texts.items()})
-    _kustomize(made, path, list(texts), is_component=is_component)
+    _kustomize(made, path, list(texts), is_component=is_component, **more)
 
 
 def _kustomize(

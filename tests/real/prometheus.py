@@ -39,7 +39,7 @@ class Prometheus:
 
     def __init__(self, url: str) -> None:
         """Take where it is."""
-        self._url = url
+        self.url = url
 
     def query(self, expression: str) -> list[dict[str, Any]]:
         """Return the series of an expression now."""
@@ -55,13 +55,13 @@ class Prometheus:
     def is_ready(self) -> bool:
         """Say whether it answers."""
         try:
-            with urllib.request.urlopen(f"{self._url}/-/ready", timeout=2) as answer:
+            with urllib.request.urlopen(f"{self.url}/-/ready", timeout=2) as answer:
                 return bool(answer.status == 200)
         except OSError:
             return False
 
     def _get(self, path: str) -> Any:
-        with urllib.request.urlopen(self._url + path, timeout=10) as answer:
+        with urllib.request.urlopen(self.url + path, timeout=10) as answer:
             return json.load(answer)["data"]
 
 

@@ -23,10 +23,14 @@ from tests.real.cluster import (
 from tests.real.control_plane import CONTROLLERS, ControlPlane, running
 from unisono.cli.installing import CRD
 from unisono.cli.preconditions import DEPLOYMENT
+from unisono.cli.report import read
 from unisono.control import names
 from unisono.kinds.shapes.crds import crds_of
 from unisono.kube.client import Client
 from unisono.kube.mapping import LEASE, Kind
+from unisono.monitor.ledger.periods import Period
+from unisono.monitor.ledger.rows import PodRow, WorkloadRow
+from unisono.monitor.ledger.store import LedgerStore
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
@@ -194,9 +198,10 @@ def _version(obj: dict[str, Any]) -> str:
 def test_gangs_run_and_outlive_their_leader(plane: ControlPlane, tmp_path: Path) -> None:
     put(plane, *_queues(gpus=32))
     role = account(plane, "unisono-system", "unisono", tmp_path / "kubeconfig")
+    ledger = tmp_path / "ledger.db"
     with (
         kubelets(plane, "4x{gpu=8,cpu=32,memory=256Gi}", speed=10),
-        replica(role, tmp_path / "first.log") as first,
+        replica(role, tmp_path / "first.log", "--ledger", str(ledger)) as first,
     ):
         first.until_told("leading")
         address = str(first.until_told("listening")["address"])
@@ -213,7 +218,7 @@ def test_gangs_run_and_outlive_their_leader(plane: ControlPlane, tmp_path: Path)
         assert _page(address, "/healthz") == "ok\n"
         assert "unisono_leader 1\n" in _page(address, "/metrics")
 
-        with replica(role, tmp_path / "second.log") as second:
+        with replica(role, tmp_path / "second.log", "--ledger", str(ledger)) as second:
             second.until_told("all is read")
             put(plane, _job("late", 4, 150), _job("last", 4, 20))
             until("late runs", lambda: _running(plane) == 4)
@@ -225,6 +230,25 @@ def test_gangs_run_and_outlive_their_leader(plane: ControlPlane, tmp_path: Path)
             assert second.end(signal.SIGTERM) == 0
             assert second.told("finished what was begun") is not None
     assert _holder(plane) == ""
+    _check_ledger(ledger)
+
+
+def _check_ledger(path: Path) -> None:
+    """Everything is in the ledger once, whoever led."""
+    store = LedgerStore(path, is_read_only=True)
+    pods = list(store.within(PodRow, 0, 1 << 40))
+    tries = list(store.within(WorkloadRow, 0, 1 << 40))
+    store.close()
+    assert {one.outcome for one in pods} == {"Succeeded"}
+    assert all(one.started and one.ended and one.workload for one in pods)
+    assert len(pods) == 3 + 2 + 4 + 4
+    assert sorted(one.owner for one in tries) == ["early", "last", "late", "tune"]
+    assert {one.outcome for one in tries} == {"Finished"}
+    whole = Period(min(one.bound for one in pods), max(one.ended for one in pods) + 1)
+    made = read(path, whole)
+    assert made.headline.jobs == 4
+    assert made.headline.coverage == 0.0
+    assert made.headline.amounts.unmeasured > 0
 
 
 def _ended(plane: ControlPlane, name: str) -> bool:

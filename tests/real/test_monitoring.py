@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,11 @@ import yaml
 from tests.monitor.test_rules import expressions, plain
 from tests.real.prometheus import Prometheus, eventually, needs_prometheus, promtool, running
 from unisono.monitor.dashboards.files import dashboards
+from unisono.monitor.ledger.measured import measured
+from unisono.monitor.ledger.periods import Period
+from unisono.monitor.ledger.rows import PodRow
+from unisono.monitor.ledger.store import LedgerStore
+from unisono.monitor.prometheus import Prometheus as Asked
 from unisono.monitor.rules.files import alertmanager, rule_file
 
 pytestmark = pytest.mark.real
@@ -182,6 +188,24 @@ def test_every_dashboard_has_data(prometheus: Prometheus) -> None:
         return [one for one in wanted if not prometheus.query(plain(one[1]))]
 
     eventually(lambda: not empty() or bool(print(empty())))
+
+
+def test_a_ledger_asks_it_how_busy_gpus_were(folder: Path, prometheus: Prometheus) -> None:
+    eventually(lambda: bool(prometheus.query("count_over_time(DCGM_FI_DEV_GPU_TEMP[1m]) > 25")))
+    store = LedgerStore(folder / "data/ledger.db", is_read_only=True)
+    eventually(lambda: bool(list(store.open_rows(PodRow))))
+    rows = [one for one in store.open_rows(PodRow) if one.started]
+    store.close()
+    now = int(time.time())
+    asked = Asked(prometheus.url)
+    found = measured(asked, Period(now - 30, now), rows)
+    assert len(found) == 2
+    for use in found.values():
+        assert use.covered == pytest.approx(3 * 30, abs=3 * 15)
+        assert 0.8 < use.busy / use.covered <= 1
+        assert 0.3 < use.tensor / use.covered < 0.6
+        assert use.peak_mib > 10_000
+        assert use.idle_devices == 0
 
 
 def test_injected_conditions_fire_the_guides_alerts(folder: Path, prometheus: Prometheus) -> None:

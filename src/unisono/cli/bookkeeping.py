@@ -1,4 +1,7 @@
-"""The ledger of an embedded cluster: written every quarter of a minute, a report of it every week.
+"""The ledger of a cluster, written every quarter of a minute.
+
+    what happens ──▶ books ──▶ keeper ──▶ rows ──▶ the file
+    how busy devices were ──▶ meter ──────▲
 
 What cannot be written stays for the next time; a full disk costs reports, never a job.
 """
@@ -7,63 +10,79 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Protocol
 
 from unisono.cli.clock import seconds_now
-from unisono.cli.instance import Instance
-from unisono.monitor.dcgm.exporter import Exporter, Frame
-from unisono.monitor.ledger.keeper import Keeper, Use
-from unisono.monitor.ledger.periods import Period
+from unisono.cli.meters import Measured
+from unisono.monitor.ledger.keeper import Keeper, with_use
 from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, Row, WorkloadRow
 from unisono.monitor.ledger.store import LedgerStore, LedgerTrouble
 from unisono.monitor.metrics.page import Figures
+from unisono.monitor.prometheus import PrometheusTrouble
 
 _EVERY_SECONDS = 15.0
-_IDLE = 0.05  # a device that is less busy than that is not used
-_REPORTS_AT = timedelta(hours=7)  # on Mondays, UTC
 # Beyond that, rows that could not be written are given up: memory matters more.
 _MOST_UNWRITTEN = 100_000
 
 
+class Meter(Protocol):
+    """Knows how busy devices were."""
+
+    async def measure(self, store: LedgerStore, *, has_pods: bool) -> Measured | None:
+        """Return what devices did since the last time; None if it is too early to ask."""
+        ...
+
+
 @contextlib.asynccontextmanager
 async def bookkeeping(
-    instance: Instance,
+    ledger: Path,
     figures: Figures,
-    exporter: Exporter,
+    meter: Meter | None,
     synced: Callable[[], Awaitable[None]],
+    *,
+    complain: Callable[[str], None],
+    afterwards: Callable[[LedgerStore], Awaitable[None]] | None = None,
 ) -> AsyncIterator[None]:
     """Keep the ledger while the block lasts; nothing counts as gone before all is `synced`."""
     try:
-        store = LedgerStore(instance.ledger)
+        store = LedgerStore(ledger)
     except LedgerTrouble as trouble:
-        print(f"unisono: warning: {trouble}; usage is not recorded", file=sys.stderr)
+        complain(f"usage is not recorded: {trouble}")
         yield
         return
-    books = _Bookkeeping(instance, store, Keeper(figures.books), exporter)
+    books = _Bookkeeping(store, Keeper(figures.books), meter, complain, afterwards)
     books.resume()
-    async with asyncio.TaskGroup() as tasks:
-        work = tasks.create_task(books.run(synced))
-        try:
-            yield
-        finally:
-            work.cancel()
-    books.write()
-    store.close()
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            work = tasks.create_task(books.run(synced))
+            try:
+                yield
+            finally:
+                work.cancel()
+    except BaseExceptionGroup as several:  # whoever works here wants the one reason why it ended
+        raise several.exceptions[0] from several.exceptions[0].__cause__
+    finally:
+        books.close()
 
 
 class _Bookkeeping:
     def __init__(
-        self, instance: Instance, store: LedgerStore, keeper: Keeper, exporter: Exporter
+        self,
+        store: LedgerStore,
+        keeper: Keeper,
+        meter: Meter | None,
+        complain: Callable[[str], None],
+        afterwards: Callable[[LedgerStore], Awaitable[None]] | None,
     ) -> None:
-        self._instance = instance
         self._store = store
         self._keeper = keeper
-        self._exporter = exporter
-        self._looked_at = seconds_now()
+        self._meter = meter
+        self._complain = complain
+        self._afterwards = afterwards
         self._unwritten: list[Row] = []
-        self._has_complained = False
+        self._complaints: dict[str, str] = {}  # by what does not work; told once
         self._is_whole = False
 
     def resume(self) -> None:
@@ -83,66 +102,57 @@ class _Bookkeeping:
         self._keeper.settle(seconds_now())
         self._keeper.close_missing()
         self._is_whole = True
-        self.write()
+        await self._write(seconds_now())
         while True:
             await asyncio.sleep(_EVERY_SECONDS)
             now = seconds_now()
             self._keeper.settle(now)
-            if self._keeper.has_pods:  # else there is nothing to measure
-                frame = self._exporter.frame()
-                self._keeper.used(uses(frame, frame.now - self._looked_at))
-            self._looked_at = now
-            self.write()
-            await self._report(datetime.fromtimestamp(now, UTC))
+            if await self._write(now) and self._meter is not None:
+                await self._measure(self._meter)
+            if self._afterwards is not None:
+                await self._afterwards(self._store)
 
-    def write(self) -> None:
-        """Write what changed; nothing before the cluster was seen as a whole."""
-        if not self._is_whole:
-            return
-        now = seconds_now()
-        self._keeper.settle(now)
+    def close(self) -> None:
+        """Write what changed last; nothing if the cluster was never seen as a whole."""
+        if self._is_whole:
+            now = seconds_now()
+            self._keeper.settle(now)
+            try:
+                self._store.write((*self._unwritten, *self._keeper.pending()), int(now))
+            except (LedgerTrouble, OSError) as trouble:
+                self._tell("usage is not recorded", trouble)
+        self._store.close()
+
+    async def _write(self, now: float, measured: int = 0) -> bool:
+        """Write what changed; say whether that went well."""
         self._unwritten.extend(self._keeper.pending())
         try:
-            self._store.write(self._unwritten, int(now))
+            # In a thread: a slow disk must not hold up decisions.
+            await asyncio.to_thread(self._store.write, self._unwritten, int(now), measured)
         except (LedgerTrouble, OSError) as trouble:
-            if not self._has_complained:
-                print(f"unisono: warning: usage is not recorded: {trouble}", file=sys.stderr)
-            self._has_complained = True
+            self._tell("usage is not recorded", trouble)
             del self._unwritten[:-_MOST_UNWRITTEN]
-            return
+            return False
         self._unwritten = []
-        self._has_complained = False
+        self._complaints.pop("usage is not recorded", None)
+        return True
 
-    async def _report(self, now: datetime) -> None:
-        """Write the report of the week that is over, once."""
-        period = last_week(now)
-        folder = self._instance.reports
-        name = f"gpu-usage-{datetime.fromtimestamp(period.since, UTC):%Y-%m-%d}"
-        if self._store.first() >= period.until or any(folder.glob(f"{name}_*.html")):
+    async def _measure(self, meter: Meter) -> None:
+        """Add how busy devices were; what is in the store by then is whole."""
+        trouble_with = "nobody knows how busy GPUs are"
+        try:
+            found = await meter.measure(self._store, has_pods=self._keeper.has_pods)
+        except PrometheusTrouble as trouble:
+            self._tell(trouble_with, trouble)
             return
-        from unisono.cli.report import read, weekly
+        self._complaints.pop(trouble_with, None)
+        if found is not None:
+            over = self._keeper.used(found.uses)
+            rows = self._store.pods(over)
+            self._unwritten.extend([with_use(row, over[row.uid]) for row in rows])
+            await self._write(seconds_now(), found.until)
 
-        await asyncio.to_thread(lambda: weekly(read(self._instance.ledger, period), folder))
-
-
-def last_week(now: datetime) -> Period:
-    """Return the last whole week, Monday to Monday, as of its report on Monday morning."""
-    day = (now - _REPORTS_AT).replace(hour=0, minute=0, second=0, microsecond=0)
-    monday = day - timedelta(days=day.weekday())
-    return Period(int((monday - timedelta(days=7)).timestamp()), int(monday.timestamp()))
-
-
-def uses(frame: Frame, seconds: float) -> dict[str, Use]:
-    """Return what the devices of each pod did for so many seconds."""
-    devices = frame.devices
-    found: dict[str, Use] = {}
-    for uid, rows in frame.by_pod().items():
-        busy = devices.busy[rows]
-        found[uid] = Use(
-            busy=float(busy.sum()) * seconds,
-            tensor=float(devices.tensor[rows].sum()) * seconds,
-            covered=len(rows) * seconds,
-            idle_devices=int((busy < _IDLE).sum()),
-            peak_mib=int(devices.used_mib[rows].max()),
-        )
-    return found
+    def _tell(self, what: str, trouble: Exception) -> None:
+        if what not in self._complaints:
+            self._complain(f"{what}: {trouble}")
+        self._complaints[what] = str(trouble)

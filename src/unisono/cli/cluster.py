@@ -15,16 +15,20 @@ import contextlib
 import signal
 import socket
 import traceback
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from unisono import __version__
+from unisono.cli.bookkeeping import bookkeeping
 from unisono.cli.clock import RealClock
 from unisono.cli.collector import calm_collector
 from unisono.cli.controller_metrics import Observed
 from unisono.cli.following import Timed, figures_of
 from unisono.cli.ids import chance, new_uid
 from unisono.cli.journal import Journal
+from unisono.cli.meters import PrometheusMeter
 from unisono.cli.preconditions import (
     check_kinds,
     check_namespace,
@@ -47,6 +51,8 @@ from unisono.kube.config import Access
 from unisono.kube.connect import connected
 from unisono.kube.lanes import Lanes
 from unisono.kube.trouble import KubeTrouble
+from unisono.monitor.metrics.page import Figures
+from unisono.monitor.prometheus import Prometheus
 from unisono.provision import assembly as provisioning
 from unisono.provision.reader import Reader
 
@@ -70,6 +76,8 @@ class Choices:
     rate: float
     decides: Decides = plan  # or somebody who also records decisions
     machines: Literal["none", "karpenter"] = "none"  # who fulfils NodeClaims of ours
+    ledger: Path | None = None  # where usage is written down; nowhere if None
+    prometheus: Prometheus | None = None  # who knows how busy GPUs are
 
 
 class NeighboursChanged(UnisonoError):
@@ -200,10 +208,27 @@ class _Replica:
         machines = provisioning.karpenter(self._choices.settings) if self._buys else ()
         driver = self._live.driver((*assembly.controllers, *machines), LANES)
         self._observed.driver = driver
-        self._observed.figures = figures_of(self._live.view, driver, timed, mode="cluster")
+        figures = figures_of(self._live.view, driver, timed, mode="cluster")
+        self._observed.figures = figures
         self._journal.info("leading", epoch=epoch)
-        await self._live.work(driver, stop)
+        async with self._recorded(figures):
+            await self._live.work(driver, stop)
         self._journal.info("finished what was begun")
+
+    def _recorded(self, figures: Figures) -> AbstractAsyncContextManager[None]:
+        """Keep the ledger while we lead, if somebody wants one."""
+        ledger, prometheus = self._choices.ledger, self._choices.prometheus
+        if ledger is None:
+            return contextlib.nullcontext()
+        meter = None if prometheus is None else PrometheusMeter(prometheus)
+        self._journal.info("recording usage", ledger=str(ledger), measured=prometheus is not None)
+        return bookkeeping(
+            ledger,
+            figures,
+            meter,
+            self._live.synced,
+            complain=lambda text: self._journal.warning("usage", text=text),
+        )
 
     async def _end_on(self, stop: asyncio.Event) -> None:
         """Raise when we are told to end; who leads gets some time to end by itself."""

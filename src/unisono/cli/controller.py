@@ -7,9 +7,11 @@ import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:  # loading it takes longer than answering --help
     from unisono.kinds.settings import Settings
+    from unisono.monitor.prometheus import Prometheus
 
 HOME = "unisono-system"
 _OPERATORS = ("jobset", "trainer", "volcano", "ray", "kubeflow")
@@ -22,6 +24,7 @@ examples:
   unisono controller --listen 0.0.0.0:8080 --log json      in a pod
   unisono controller --operators none                      queues only; others run the jobs
   unisono controller --policy policy.yaml
+  unisono controller --ledger /ledger/ledger.db --prometheus http://prometheus.monitoring:9090
 
 One of several replicas leads, by a Lease; the others stand by and know as much. Where an operator
 of somebody else runs (JobSet, Trainer, Training Operator, KubeRay, Volcano), ours for those kinds
@@ -86,6 +89,30 @@ def parser() -> argparse.ArgumentParser:
         help="record every decision there, for `unisono replay` (bounded: the oldest ones go)",
     )
     made.add_argument(
+        "--ledger",
+        type=Path,
+        metavar="FILE",
+        help="write down who uses which GPUs, for `unisono report --ledger FILE`",
+    )
+    made.add_argument(
+        "--prometheus",
+        type=_url,
+        metavar="URL",
+        help="where to ask how busy GPUs are, for the ledger; without it, that is unmeasured",
+    )
+    made.add_argument(
+        "--prometheus-token-file",
+        type=Path,
+        metavar="FILE",
+        help="the token to ask with; read anew every time",
+    )
+    made.add_argument(
+        "--prometheus-ca",
+        type=Path,
+        metavar="FILE",
+        help="certificates that vouch for it (default: those of the system)",
+    )
+    made.add_argument(
         "--rate",
         type=_rate,
         default=300.0,
@@ -124,6 +151,8 @@ def run(arguments: argparse.Namespace) -> int:
             rate=arguments.rate,
             decides=plan if arguments.record is None else recorder(arguments.record).plan,
             machines=arguments.machines,
+            ledger=arguments.ledger,
+            prometheus=_prometheus(arguments),
         )
         clock = RealClock()
         journal = Journal(sys.stderr, clock.now, arguments.log)
@@ -137,6 +166,28 @@ def _settings(path: Path | None) -> Settings:
     from unisono.kinds.settings import DEFAULTS
 
     return DEFAULTS if path is None else policy_of(str(path)).settings
+
+
+def _prometheus(arguments: argparse.Namespace) -> Prometheus | None:
+    from unisono.engine.model.errors import InvalidManifest
+    from unisono.monitor.prometheus import Prometheus
+
+    if arguments.prometheus is None:
+        return None
+    if arguments.ledger is None:
+        raise InvalidManifest("--prometheus", "is for the ledger; say where: --ledger FILE")
+    token_file, authority = arguments.prometheus_token_file, arguments.prometheus_ca
+    try:
+        return Prometheus(arguments.prometheus, token_file=token_file, authority=authority)
+    except OSError as error:
+        raise InvalidManifest("--prometheus-ca", f"{authority}: {error}") from error
+
+
+def _url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+        raise argparse.ArgumentTypeError(f"{text!r} is not like http://prometheus.monitoring:9090")
+    return text
 
 
 def address(text: str) -> tuple[str, int]:

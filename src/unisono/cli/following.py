@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from unisono import __version__
 from unisono.cli.clock import seconds_now
+from unisono.cli.prices import catalogue_price
 from unisono.control.driver import Driver
 from unisono.control.view import Difference, View
 from unisono.engine.cycle import Decides
@@ -40,7 +41,9 @@ def figures_of(
     view: View, driver: Driver, timed: Timed, *, mode: str, compat: Collection[Compat] = ()
 ) -> Figures:
     """Return figures that follow a cluster from now on."""
-    figures = Figures(clock=seconds_now, version=__version__, mode=mode, compat=compat)
+    figures = Figures(
+        clock=seconds_now, version=__version__, mode=mode, compat=compat, price=catalogue_price
+    )
     books = figures.books
 
     def heard(kind: Kind, difference: Difference) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import AsyncIterator, Mapping
 
 from unisono.cli.bookkeeping import bookkeeping
@@ -17,7 +18,9 @@ from unisono.cli.controller_metrics import process_families
 from unisono.cli.embedded import Running
 from unisono.cli.following import Timed, figures_of
 from unisono.cli.instance import Instance
+from unisono.cli.meters import ExporterMeter
 from unisono.cli.probes import Asked, CannotListen, Page, Pages, probes
+from unisono.cli.weekly import reports_of
 from unisono.control.view import View
 from unisono.monitor.books import NODE
 from unisono.monitor.dcgm.exporter import Exporter
@@ -49,13 +52,26 @@ async def monitored(
     cluster.api.surface.gauges.append(lambda: classic(figures.families()).rstrip("\n"))
     exporter = exporter_of(at_work.view, figures)
     async with contextlib.AsyncExitStack() as stack:
-        await stack.enter_async_context(bookkeeping(instance, figures, exporter, at_work.synced))
+        await stack.enter_async_context(
+            bookkeeping(
+                instance.ledger,
+                figures,
+                ExporterMeter(exporter),
+                at_work.synced,
+                complain=_complain,
+                afterwards=reports_of(instance),
+            )
+        )
         if port == 0:
             yield {}
             return
         pages = await stack.enter_async_context(_exposed(figures, exporter, port=port))
         address = await stack.enter_async_context(_web(figures, instance, port))
         yield {**pages, "web": address}
+
+
+def _complain(text: str) -> None:
+    print(f"unisono: warning: {text}", file=sys.stderr)
 
 
 def exporter_of(view: View, figures: Figures) -> Exporter:

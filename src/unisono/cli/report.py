@@ -22,6 +22,7 @@ examples:
   unisono report
   unisono report --since 7d --format html,csv --out reports/
   unisono report daily --team vision
+  unisono report monthly --whole --format html --out reports/
   unisono report monthly --user kim --format json
   unisono report --since 2026-01-01 --until 2026-02-01 --format eml --out mail/
   unisono report daily --format sreport -P
@@ -47,6 +48,11 @@ def parser() -> argparse.ArgumentParser:
         choices=("daily", "weekly", "monthly"),
         default="weekly",
         help="the last day, week (default) or thirty days",
+    )
+    made.add_argument(
+        "--whole",
+        action="store_true",
+        help="the last whole day, week (Monday to Monday) or month instead, in UTC",
     )
     made.add_argument("--since", metavar="WHEN", help="7d, 12h, or a date; instead of a length")
     made.add_argument("--until", metavar="WHEN", help="the same; default: now")
@@ -166,6 +172,10 @@ def _period(arguments: argparse.Namespace) -> Period:
     from unisono.monitor.ledger.periods import Period
 
     now = int(seconds_now())
+    if arguments.whole:
+        if arguments.since or arguments.until:
+            raise InvalidManifest("--whole", "says when already; leave --since and --until out")
+        return Period(*whole(arguments.length, datetime.fromtimestamp(now, UTC)))
     until = _when(arguments.until, now, "--until") if arguments.until else now
     length = timedelta(days=_LENGTHS[arguments.length])
     since = until - int(length.total_seconds())
@@ -174,6 +184,23 @@ def _period(arguments: argparse.Namespace) -> Period:
     if since >= until:
         raise InvalidManifest("--since", f"{arguments.since} is not before the end of the period")
     return Period(since, until)
+
+
+def whole(length: str, now: datetime) -> tuple[int, int]:
+    """Return the last whole day, week or month, in seconds since 1970.
+
+    >>> at = datetime(2026, 3, 4, 5, tzinfo=UTC)
+    >>> [str(datetime.fromtimestamp(one, UTC))[:10] for one in whole("monthly", at)]
+    ['2026-02-01', '2026-03-01']
+    """
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    if length == "monthly":
+        until = today.replace(day=1)
+        since = (until - timedelta(days=1)).replace(day=1)
+    else:
+        until = today - timedelta(days=today.weekday()) if length == "weekly" else today
+        since = until - timedelta(days=_LENGTHS[length])
+    return int(since.timestamp()), int(until.timestamp())
 
 
 def _when(text: str, now: int, option: str) -> int:

@@ -8,6 +8,7 @@ not lost: objects carry the times of what became of them, and counts of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from unisono.kube.mapping import POD, Kind
@@ -29,7 +30,8 @@ WORKLOAD = Kind(_KUEUE, "Workload")
 CLUSTER_QUEUE = Kind(_KUEUE, "ClusterQueue")
 LOCAL_QUEUE = Kind(_KUEUE, "LocalQueue")
 JOB_SET = Kind("jobset.x-k8s.io/v1alpha2", "JobSet")
-FOLLOWED = (NODE, POD, WORKLOAD, CLUSTER_QUEUE, LOCAL_QUEUE, JOB_SET)
+# In the order in which they are read: a pod's gang is known before the pod, its queue before that.
+FOLLOWED = (NODE, CLUSTER_QUEUE, LOCAL_QUEUE, WORKLOAD, POD, JOB_SET)
 
 # So many objects are kept as they are at most: perhaps nobody ever asks for figures.
 _MOST_HEARD = 512
@@ -57,8 +59,9 @@ class PodStep(NamedTuple):
 class Books:
     """Holds a record of every object; somebody calls `settle` before reading."""
 
-    def __init__(self) -> None:
-        """Begin with nothing."""
+    def __init__(self, price: Callable[[NodeRecord], float] = lambda _: 0.0) -> None:
+        """Begin with nothing; `price` is of nodes that do not tell theirs, 0 if nobody knows."""
+        self._price = price
         self.nodes: dict[str, NodeRecord] = {}
         self.nodes_version = 0  # grows when a node comes, goes, or becomes another
         self.pods: dict[Key, PodRecord] = {}
@@ -109,6 +112,8 @@ class Books:
 
     def _read_node(self, name: str, new: Json | None) -> None:
         record = node_record(new) if new is not None else None
+        if record is not None and not record.price:
+            record = replace(record, price=self._price(record))
         if record != self.nodes.get(name):
             self.nodes_version += 1
             _put(self.nodes, name, record)

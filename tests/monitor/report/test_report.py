@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from datetime import UTC, datetime
 from email import message_from_bytes
 from email.policy import default
 from html.parser import HTMLParser
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from unisono.cli.main import main
-from unisono.cli.report import read
+from unisono.cli.report import read, whole
 from unisono.cli.sim.usage import write_ledger
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import Node
@@ -221,3 +222,16 @@ def test_a_job_that_uses_two_of_eight_gpus_is_told_so() -> None:
     told = list(advice_for(used, None, gpus, 6.88))
     assert told[0] == "only 2 of 8 GPUs were busy: request 2 (saves $41.28 an hour)"
     assert told[1].startswith("at most 18 GiB of GPU memory were used: A10G would do (saves $46.96")
+
+
+@pytest.mark.parametrize(
+    ("length", "since", "until"),
+    [
+        ("daily", "2026-03-03", "2026-03-04"),
+        ("weekly", "2026-02-23", "2026-03-02"),
+        ("monthly", "2026-02-01", "2026-03-01"),
+    ],
+)
+def test_whole_days_weeks_and_months(length: str, since: str, until: str) -> None:
+    found = whole(length, datetime(2026, 3, 4, 5, tzinfo=UTC))
+    assert [f"{datetime.fromtimestamp(one, UTC):%Y-%m-%d}" for one in found] == [since, until]

@@ -43,6 +43,7 @@ class Keeper:
         self._seen = 0  # what ended before that is written down already
         self._changed: dict[tuple[str, str], Row] = {}
         self._now = 0
+        self._has_caught_up = False
         books.on_pod.append(self._follow_pod)
         books.on_workload.append(self._follow_workload)
 
@@ -83,31 +84,40 @@ class Keeper:
     def settle(self, now: float) -> None:
         """Read what happened until now."""
         self._now = int(now)
+        self._catch_up()
         self._books.settle()
         self._follow_nodes()
         self._follow_queues()
         self._has_looked = True
+
+    def _catch_up(self) -> None:
+        """Read what the books knew before we listened."""
+        if self._has_caught_up:
+            return
+        self._has_caught_up = True
+        for workload in list(self._books.workloads.values()):
+            self._follow_workload(Step(None, workload))
+        for pod in list(self._books.pods.values()):
+            self._follow_pod(PodStep(None, pod, is_gone=False))
 
     @property
     def has_pods(self) -> bool:
         """Whether any pod has GPUs now."""
         return bool(self._pods)
 
-    def used(self, uses: Mapping[str, Use]) -> None:
-        """Add what devices did, by the uid of the pod that has them."""
+    def used(self, uses: Mapping[str, Use]) -> dict[str, Use]:
+        """Add what devices did, by the uid of the pod that has them.
+
+        Returns what is about pods that are over and taken already: their rows are in the store.
+        """
+        left: dict[str, Use] = {}
         for uid, use in uses.items():
-            row = self._pods.get(uid)
-            if row is not None and not row.ended:
-                self._put_pod(
-                    replace(
-                        row,
-                        busy=row.busy + use.busy,
-                        tensor=row.tensor + use.tensor,
-                        covered=row.covered + use.covered,
-                        idle_devices=use.idle_devices,
-                        peak_mib=max(row.peak_mib, use.peak_mib),
-                    )
-                )
+            row = self._pods.get(uid) or self._changed.get(("pod", uid))
+            if isinstance(row, PodRow):
+                self._put_pod(with_use(row, use))
+            else:
+                left[uid] = use
+        return left
 
     def pending(self) -> list[Row]:
         """Take the rows that changed."""
@@ -244,6 +254,20 @@ class Keeper:
             self._queues.pop((row.queue, row.flavor), None)
         else:
             self._queues[row.queue, row.flavor] = row
+
+
+def with_use(row: PodRow, use: Use) -> PodRow:
+    """Return a row with what its devices did for another while."""
+    # A device is idle if it was so whenever somebody looked.
+    idle = min(row.idle_devices, use.idle_devices) if row.covered else use.idle_devices
+    return replace(
+        row,
+        busy=row.busy + use.busy,
+        tensor=row.tensor + use.tensor,
+        covered=row.covered + use.covered,
+        idle_devices=idle,
+        peak_mib=max(row.peak_mib, use.peak_mib),
+    )
 
 
 def _pod_row(pod: PodRecord, gpus: int, workload: str, row: PodRow | None, now: int) -> PodRow:

@@ -7,6 +7,7 @@ questions ask by, so a new field needs no new table.
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -57,6 +58,7 @@ class LedgerStore:
 
     def __init__(self, path: Path, *, is_read_only: bool = False) -> None:
         """Open it; make it if it is not there and somebody may write."""
+        self._lock = threading.Lock()  # one batch after the other, whichever thread writes it
         try:
             where = f"file:{path}?mode={'ro' if is_read_only else 'rwc'}"
             self._db = sqlite3.connect(where, uri=True, check_same_thread=False)
@@ -72,23 +74,33 @@ class LedgerStore:
         except sqlite3.Error as error:
             raise LedgerTrouble(f"{path} cannot be used as a ledger: {error}") from error
 
-    def write(self, rows: Iterable[Row], seen: int) -> None:
-        """Write rows, all or none of them, and until when the cluster was followed."""
+    def write(self, rows: Iterable[Row], seen: int, measured: int = 0) -> None:
+        """Write rows, all or none of them, and until when the cluster was followed (measured)."""
         by_table: dict[str, list[tuple[str, int, int, bytes]]] = {}
         for row in rows:
             by_table.setdefault(_table(type(row)), []).append(_columns(row))
         put = "INSERT OR REPLACE INTO {} VALUES (?, ?, ?, ?)"
         try:
-            with self._db:
+            with self._lock, self._db:
                 for table, columns in by_table.items():
                     self._db.executemany(put.format(table), columns)
-                self._db.execute("INSERT OR REPLACE INTO kept VALUES ('seen', ?)", (seen,))
+                keep = "INSERT OR REPLACE INTO kept VALUES (?, ?)"
+                self._db.execute(keep, ("seen", seen))
+                if measured:
+                    self._db.execute(keep, ("measured", measured))
         except sqlite3.Error as error:
             raise LedgerTrouble(str(error)) from error
 
     def seen(self) -> int:
         """Return until when the cluster was followed; 0 if it never was."""
-        found = self._db.execute("SELECT value FROM kept WHERE name = 'seen'").fetchone()
+        return self._kept("seen")
+
+    def measured(self) -> int:
+        """Return until when somebody was asked how busy devices were; 0 if nobody ever was."""
+        return self._kept("measured")
+
+    def _kept(self, name: str) -> int:
+        found = self._db.execute("SELECT value FROM kept WHERE name = ?", (name,)).fetchone()
         return int(found[0]) if found else 0
 
     def first(self) -> int:
@@ -104,11 +116,16 @@ class LedgerStore:
         """Yield the rows that touch a period."""
         return self._read(kind, "until >= ? AND since < ?", (since, until))
 
+    def pods(self, uids: Iterable[str]) -> Iterator[PodRow]:
+        """Yield the rows of some pods."""
+        for uid in uids:
+            yield from self._read(PodRow, "key = ?", (uid,))
+
     def close(self) -> None:
         """Close the file."""
         self._db.close()
 
-    def _read(self, kind: type[R], condition: str, values: tuple[int, ...]) -> Iterator[R]:
+    def _read(self, kind: type[R], condition: str, values: tuple[int | str, ...]) -> Iterator[R]:
         decode = msgspec.json.Decoder(kind).decode
         question = f"SELECT row FROM {_table(kind)} WHERE {condition} ORDER BY since, key"
         for (text,) in self._db.execute(question, values):

@@ -9,6 +9,7 @@ from unisono.monitor.books import Books
 from unisono.monitor.exposition import Family, Sample
 from unisono.monitor.histogram import Histogram, doubling
 from unisono.monitor.metrics import gangs, kube_state, kueue, nodes, queues
+from unisono.monitor.records import NodeRecord
 
 Compat = Literal["kueue", "kube-state"]
 ALL: tuple[Compat, ...] = ("kueue", "kube-state")
@@ -26,9 +27,13 @@ class Figures:
         version: str,
         mode: str,
         compat: Collection[Compat] = (),
+        price: Callable[[NodeRecord], float] = lambda _: 0.0,
     ) -> None:
-        """Count from now on; `compat` adds the names of other projects."""
-        self.books = Books()
+        """Count from now on; `compat` adds the names of other projects.
+
+        `price` is that of nodes which do not tell theirs.
+        """
+        self.books = Books(price)
         self._clock = clock
         self._about = {"version": version, "mode": mode}
         self._compat = compat
