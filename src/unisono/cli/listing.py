@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from unisono.engine.model.errors import InvalidManifest
@@ -27,12 +27,22 @@ _PAUSE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """One table: its name for programs, its headings, its rows as cells and as values."""
+    """One table: its name for programs, its headings, its rows as cells and as values.
+
+    `more` are columns for `-o wide`, by their headings: one cell for every row.
+    """
 
     name: str
     headings: Sequence[str]
     rows: Sequence[Sequence[object]]
     values: Sequence[Json]
+    more: Mapping[str, Sequence[object]] = field(default_factory=dict)
+
+    def widened(self) -> Sheet:
+        """Return it with all of its columns."""
+        cells = zip(*self.more.values(), strict=True) if self.more else [()] * len(self.rows)
+        rows = [[*row, *added] for row, added in zip(self.rows, cells, strict=True)]
+        return Sheet(self.name, [*self.headings, *self.more], rows, self.values)
 
 
 Reads = Callable[["Client", argparse.Namespace], Awaitable[list[Sheet]]]
@@ -40,13 +50,19 @@ Reads = Callable[["Client", argparse.Namespace], Awaitable[list[Sheet]]]
 
 def add_form(parser: argparse.ArgumentParser) -> None:
     """Add the options of all lists."""
-    parser.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("table", "wide", "json", "yaml"),
+        default="table",
+        help="default: table; wide has more columns",
+    )
     parser.add_argument("-w", "--watch", action="store_true", help="go on with what changes")
 
 
 async def show(client: Client, arguments: argparse.Namespace, reads: Reads) -> int:
     """Print the sheets in the form that was asked for."""
-    if arguments.output != "table":
+    if arguments.output in ("json", "yaml"):
         from unisono.cli.objects import dump
 
         if arguments.watch:
@@ -56,16 +72,24 @@ async def show(client: Client, arguments: argparse.Namespace, reads: Reads) -> i
             dump({sheet.name: list(sheet.values) for sheet in sheets}, arguments.output)
         )
         return 0
-    sheets = await reads(client, arguments)
+    is_wide = arguments.output == "wide"
+    sheets = await _sheets(client, arguments, reads, is_wide=is_wide)
     printed = [_columns(sheet) for sheet in sheets]
     _print_first(sheets, printed)
     while arguments.watch:
         await _pause()
-        again = await reads(client, arguments)
+        again = await _sheets(client, arguments, reads, is_wide=is_wide)
         for old, new, columns in zip(sheets, again, printed, strict=True):
             _print_changed(old, new, columns)
         sheets = again
     return 0
+
+
+async def _sheets(
+    client: Client, arguments: argparse.Namespace, reads: Reads, *, is_wide: bool
+) -> list[Sheet]:
+    sheets = await reads(client, arguments)
+    return [sheet.widened() for sheet in sheets] if is_wide else sheets
 
 
 async def _pause() -> None:
@@ -83,8 +107,10 @@ def _columns(sheet: Sheet) -> Columns:
 
 
 def _print_first(sheets: list[Sheet], printed: list[Columns]) -> None:
+    from unisono.cli.paint import is_colourful, paint_table
+
     texts = [
-        columns.text(_rows(sheet.rows), with_head=True)
+        paint_table(columns.text(_rows(sheet.rows), with_head=True), on=is_colourful())
         for sheet, columns in zip(sheets, printed, strict=True)
         if sheet.rows
     ]
@@ -100,7 +126,11 @@ def _print_changed(old: Sheet, new: Sheet, columns: Columns) -> None:
         row for row, value in zip(new.rows, new.values, strict=True) if value not in old.values
     ]
     if changed:
-        print(columns.text(_rows(changed), with_head=not old.rows), flush=True)
+        from unisono.cli.paint import is_colourful, paint_table
+
+        is_new = not old.rows
+        text = columns.text(_rows(changed), with_head=is_new)
+        print(paint_table(text, on=is_colourful(), with_head=is_new), flush=True)
 
 
 def _rows(rows: Sequence[Sequence[object]]) -> list[Any]:

@@ -78,6 +78,7 @@ COMMANDS = (
     Command("queues", "unisono.cli.queues", "list queues: who waits, who runs, what is used"),
     Command("workloads", "unisono.cli.workloads", "list what waits and runs, in queue order"),
     Command("nodes", "unisono.cli.nodes", "list nodes and what is used of them"),
+    Command("top", "unisono.cli.top", "watch GPUs, queues, and who runs and waits"),
     Command("gpu", "unisono.cli.gpu", "list simulated GPUs; break one, and mend it"),
     Command("report", "unisono.cli.report", "tell who used which GPUs, and at what price"),
     Command("monitor", "unisono.cli.monitor", "print rules and set-ups for Prometheus and Grafana"),
@@ -99,6 +100,7 @@ COMMANDS = (
     Command("sreport", PROGRAMS, "say who used how much of the cluster"),
     Command("scontrol", PROGRAMS, "show, hold, release, requeue and change jobs of Slurm"),
     Command("demo", "unisono.cli.demo", "tell stories on a cluster of their own"),
+    Command("completion", "unisono.cli.completion", "print completions for a shell"),
 )
 
 EXAMPLES = """\

@@ -28,6 +28,7 @@ _OURS = "unisono:///"  # how the identity of a node begins that exists only here
 
 _PRICE = "unisono.dev/price-usd-hour"
 _TYPE = "node.kubernetes.io/instance-type"
+_ZONE = "topology.kubernetes.io/zone"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -97,7 +98,8 @@ async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
         )
         for one in found
     ]
-    sheets = [Sheet("nodes", headings, rows, found)]
+    more = {"ZONE": [one["zone"] for one in found], "ADDRESS": [one["address"] for one in found]}
+    sheets = [Sheet("nodes", headings, rows, found, more)]
     coming = [one for one in claims if not one["node"]]
     return [*sheets, claim_sheet(coming)] if coming else sheets
 
@@ -132,9 +134,16 @@ def _row(node: Json, pods: list[Json]) -> Json:
         "name": node["metadata"]["name"],
         "status": _status(node),
         "type": labels.get(_TYPE, ""),
+        "zone": labels.get(_ZONE, ""),
+        "address": _address(node),
         "price": (node["metadata"].get("annotations") or {}).get(_PRICE, ""),
         "resources": resources,
     }
+
+
+def _address(node: Json) -> str:
+    addresses = (node.get("status") or {}).get("addresses") or ()
+    return next((str(one["address"]) for one in addresses if one["type"] == "InternalIP"), "")
 
 
 def _status(node: Json) -> str:

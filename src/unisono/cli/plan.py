@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
+_PAUSE_SECONDS = 1.0  # between two looks while watching
+
 EXAMPLES = """\
 examples:
   unisono plan
   unisono plan -A -q research
   unisono plan -o wide
+  unisono plan -A -w
   unisono plan -f cluster.yaml -f jobs.yaml --policy backfill.yaml
   unisono plan -f job.yaml --on-cluster
 
@@ -57,12 +60,23 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--policy", metavar="FILE", help="with -f: a Policy or a Kueue Configuration")
     made.add_argument("--now", metavar="TIME", help="with -f: plan as of this instant")
-    made.add_argument("-o", "--output", choices=("table", "wide", "json", "yaml"), default="table")
+    made.add_argument(
+        "-o",
+        "--output",
+        choices=("table", "wide", "json", "yaml"),
+        default="table",
+        help="default: table",
+    )
+    made.add_argument(
+        "-w", "--watch", action="store_true", help="print it again whenever it is another one"
+    )
     return made
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the plan."""
+    if arguments.watch and (arguments.filename or arguments.output not in ("table", "wide")):
+        raise InvalidManifest("-w", "is for tables of the running cluster")
     if arguments.on_cluster and not arguments.filename:
         raise InvalidManifest("--on-cluster", "say with -f what to plan there")
     if arguments.on_cluster:
@@ -137,6 +151,23 @@ async def _on_cluster(client: Client, arguments: argparse.Namespace) -> int:
 
 async def _living(client: Client, arguments: argparse.Namespace) -> int:
     from unisono.cli.clock import RealClock
+
+    clock = RealClock()
+    before: list[Json] | None = None
+    while True:
+        rows = await _living_rows(client, arguments)
+        if rows != before:
+            if before is not None:
+                print()
+            _print(rows, arguments, clock.now())
+            sys.stdout.flush()
+        if not arguments.watch:
+            return 0
+        before = rows
+        await clock.sleep(_PAUSE_SECONDS)
+
+
+async def _living_rows(client: Client, arguments: argparse.Namespace) -> list[Json]:
     from unisono.cli.plan_rows import living_rows
     from unisono.control.names import CLUSTER_QUEUE, LOCAL_QUEUE, WORKLOAD
     from unisono.kube.trouble import Forbidden
@@ -155,8 +186,7 @@ async def _living(client: Client, arguments: argparse.Namespace) -> int:
         {(one["metadata"]["namespace"], one["metadata"]["name"]): one for one in doors},
         {one["metadata"]["name"]: one for one in queues},
     )
-    _print([row for row in rows if place in ("", row["namespace"])], arguments, RealClock().now())
-    return 0
+    return [row for row in rows if place in ("", row["namespace"])]
 
 
 def _print(

@@ -30,6 +30,10 @@ def call(name: str, arguments: Sequence[str]) -> int:
     if outcome.trouble:
         sys.stderr.write(outcome.trouble)
     sys.stdout.write(outcome.text)
+    if "--help" in arguments and outcome.code == 0:
+        from unisono.cli.program_examples import examples_of
+
+        sys.stdout.write(examples_of(name))
     return outcome.code
 
 

@@ -56,6 +56,11 @@ async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
                 for one in cluster
             ],
             cluster,
+            {
+                "BORROWED": [_beyond(one["resources"]) for one in cluster],
+                "STRATEGY": [one["strategy"] for one in cluster],
+                "MESSAGE": [one.get("message", "") for one in cluster],
+            },
         ),
         Sheet(
             "localQueues",
@@ -65,6 +70,7 @@ async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
                 for one in local
             ],
             local,
+            {"MESSAGE": [one.get("message", "") for one in local]},
         ),
     ]
 
@@ -75,6 +81,7 @@ def cluster_queue(obj: Json) -> Json:
     return {
         "name": obj["metadata"]["name"],
         "cohort": spec.get("cohortName", ""),
+        "strategy": spec.get("queueingStrategy", "BestEffortFIFO"),
         **_status(obj),
         "resources": _resources(obj),
     }
@@ -136,6 +143,18 @@ def _resources(obj: Json) -> Json:
         }
         for name in {**owned, **used}
     }
+
+
+def _beyond(resources: Mapping[str, Json]) -> str:
+    """Write what is used beyond what the queue owns, for a cell."""
+    from unisono.kinds.quantity import Quantity, format_amount
+
+    found = []
+    for name, one in resources.items():
+        used, owned = (Quantity.from_raw(one[key]).amount(name) for key in ("used", "nominal"))
+        if used > owned:
+            found.append(f"{name.rpartition('/')[2]} {format_amount(used - owned, name)}")
+    return " ".join(found)
 
 
 def _used(resources: Mapping[str, Json]) -> str:

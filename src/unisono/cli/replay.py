@@ -38,7 +38,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--at", type=int, metavar="N", help="tell decision number N (default: the last one)"
     )
-    made.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text")
+    made.add_argument(
+        "-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: text"
+    )
     return made
 
 

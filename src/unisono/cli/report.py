@@ -70,8 +70,10 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("-P", dest="is_parsable", action="store_true", help="sreport with bars")
     made.add_argument("--data-dir", type=Path, metavar="DIR", help="the instance of `unisono up`")
     made.add_argument("--ledger", type=Path, metavar="FILE", help="another ledger")
-    made.add_argument("--mail-from", default="unisono@localhost", metavar="ADDRESS")
-    made.add_argument("--mail-to", default="", metavar="ADDRESS")
+    made.add_argument(
+        "--mail-from", default="unisono@localhost", metavar="ADDRESS", help="who it is from"
+    )
+    made.add_argument("--mail-to", default="", metavar="ADDRESS", help="who it is for")
     return made
 
 

@@ -76,6 +76,23 @@ def pods_of(workload: Json) -> int:
     return sum(one.get("count", 1) for one in workload["spec"].get("podSets") or ())
 
 
+def gpus_of(workload: Json) -> int:
+    """Return how many GPUs all pods of a workload ask for together; parts count as one of each."""
+    from unisono.engine.model.names import ResourceName
+    from unisono.engine.model.resources import is_gpu
+    from unisono.kinds.quantity import Quantity
+
+    total = 0
+    for one in workload["spec"].get("podSets") or ():
+        for container in (one["template"].get("spec") or {}).get("containers") or ():
+            resources = container.get("resources") or {}
+            wanted = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+            for name, amount in wanted.items():
+                if is_gpu(ResourceName(name)):
+                    total += one.get("count", 1) * Quantity.from_raw(amount).amount(name)
+    return total
+
+
 def job_of(workload: Json) -> str:
     """Return the job behind a workload, as `kind/name`; the workload itself if there is none."""
     for owner in workload["metadata"].get("ownerReferences") or ():

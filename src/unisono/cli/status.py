@@ -18,7 +18,9 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     found.add_argument("--data-dir", type=Path, default=None, metavar="DIR", help="its folder")
-    found.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    found.add_argument(
+        "-o", "--output", choices=("text", "json"), default="text", help="default: text"
+    )
     return found
 
 

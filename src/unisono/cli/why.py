@@ -32,7 +32,9 @@ def parser() -> argparse.ArgumentParser:
         metavar="KIND/NAME",
         help="a job of any kind, a pod, or a Workload by its name",
     )
-    made.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text")
+    made.add_argument(
+        "-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: text"
+    )
     return made
 
 
@@ -44,6 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 async def _why(client: Client, arguments: argparse.Namespace) -> int:
     from unisono.cli.clock import RealClock
     from unisono.cli.objects import dump
+    from unisono.cli.paint import is_colourful, paint_answer
     from unisono.cli.why_text import text
     from unisono.kube.lookup import look_up
 
@@ -54,7 +57,8 @@ async def _why(client: Client, arguments: argparse.Namespace) -> int:
     answers = [await _answer(client, arguments, target) for target in targets]
     if arguments.output == "text":
         now = RealClock().now()
-        sys.stdout.write("\n".join(text(one, now) for one in answers))
+        is_on = is_colourful()
+        sys.stdout.write("\n".join(paint_answer(text(one, now), on=is_on) for one in answers))
     else:
         whole: Any = answers[0] if len(answers) == 1 else answers
         sys.stdout.write(dump(whole, arguments.output))

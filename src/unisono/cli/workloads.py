@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from unisono.cli.listing import Sheet, add_form, show
 from unisono.cli.reach import asked, verb_parser
-from unisono.cli.standing import NO_QUEUE, condition, in_line, job_of, pods_of, since, state_of
+from unisono.cli.standing import (
+    NO_QUEUE,
+    condition,
+    gpus_of,
+    in_line,
+    job_of,
+    pods_of,
+    since,
+    state_of,
+)
 
 if TYPE_CHECKING:
     from unisono.kube.client import Client
@@ -33,6 +42,9 @@ _ORDER = (
     "finished",
 )
 _MOST_NODES = 3
+# Where a workload says why it is in a state.
+_TOLD = {"waiting": "QuotaReserved", "leaving": "Evicted", "finished": "Finished"}
+_NOTHING = {"message": ""}
 _LAST = 1 << 30  # behind everybody who has a number
 
 
@@ -81,7 +93,13 @@ async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
     if arguments.everywhere:
         headings.insert(0, "NAMESPACE")
         rows = [[one["namespace"], *row] for one, row in zip(found, rows, strict=True)]
-    return [Sheet("workloads", headings, rows, found)]
+    more = {
+        "CLUSTERQUEUE": [one["clusterQueue"] for one in found],
+        "GPUS": [one["gpus"] for one in found],
+        "WORKLOAD": [one["workload"] for one in found],
+        "MESSAGE": [one["message"] for one in found],
+    }
+    return [Sheet("workloads", headings, rows, found, more)]
 
 
 def _cells(one: Json, waits: str) -> list[object]:
@@ -138,6 +156,10 @@ def _row(workload: Json, queue: str, positions: dict[str, int]) -> Json:
         "state": state_of(workload),
         "since": since(workload),
         "detail": _detail(workload),
+        "gpus": gpus_of(workload),
+        "message": str(
+            (condition(workload, _TOLD.get(state_of(workload), "")) or _NOTHING)["message"]
+        ),
     }
     if metadata["uid"] in positions:
         made["position"] = positions[metadata["uid"]]
@@ -149,8 +171,7 @@ def _detail(workload: Json) -> str:
     from unisono.kinds.kueue.topology_assignment import pods_per_host
 
     state = state_of(workload)
-    kind = {"waiting": "QuotaReserved", "leaving": "Evicted", "finished": "Finished"}.get(state, "")
-    told = condition(workload, kind)
+    told = condition(workload, _TOLD.get(state, ""))
     if told is not None:
         return str(told.get("reason", ""))
     admission = (workload.get("status") or {}).get("admission") or {}

@@ -16,7 +16,11 @@ NAME = "show"
 HELP = "compare saved outcomes: a table, JSON, or a page with charts"
 DESCRIPTION = """\
 Compare outcomes that a simulation saved. The first policy is what the others are compared with.
-Outcomes of the same policy with several seeds make one column."""
+Outcomes of the same policy with several seeds make one column.
+
+examples:
+  unisono sim show fifo.npz easy.npz
+  unisono sim show fifo.npz easy.npz --html comparison.html"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_showing(parser: argparse.ArgumentParser) -> None:
     """Add the options of everything that shows outcomes."""
     parser.add_argument("--html", metavar="FILE", help="write one page with charts, for a browser")
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    parser.add_argument(
+        "-o", "--output", choices=("table", "json"), default="table", help="default: table"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

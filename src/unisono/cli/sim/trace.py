@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 
 NAME = "trace"
 HELP = "say what a trace holds, or write it in our own form"
-DESCRIPTION = f"Read or generate a trace and say what it holds.\n\n{TRACES}"
+DESCRIPTION = f"""\
+Read or generate a trace and say what it holds.
+
+{TRACES}
+
+examples:
+  unisono sim trace KTH-SP2.swf.gz
+  unisono sim trace gpu:jobs=2000,gpus=512 --write jobs.jsonl.gz"""
 
 _SHOWN_QUEUES = 12  # more would push the rest off the screen; -o json has them all
 
@@ -36,7 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="say how much of this cluster the trace wants",
     )
     parser.add_argument("--write", metavar="FILE", help="write the jobs as JSON lines (.gz packs)")
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    parser.add_argument(
+        "-o", "--output", choices=("table", "json"), default="table", help="default: table"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

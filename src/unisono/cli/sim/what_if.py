@@ -60,7 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=1, help="of what is drawn (default: 1)")
     parser.add_argument("--now", metavar="TIME", help="with --on: as of this instant")
-    parser.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text")
+    parser.add_argument(
+        "-o", "--output", choices=("text", "json", "yaml"), default="text", help="default: text"
+    )
     add_cluster_options(parser)
 
 

@@ -46,7 +46,9 @@ def add_arguments(one: argparse.ArgumentParser) -> None:
         metavar="S",
         help="how long a job may have nodes without its pods (default: 60)",
     )
-    one.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    one.add_argument(
+        "-o", "--output", choices=("text", "json"), default="text", help="default: text"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -20,7 +20,11 @@ Print a Slurm's configuration as ours, and say on stderr what became of every ke
 
 Without a heading, the columns of the QOS are taken to be
 {",".join(QOS_COLUMNS[:12])},
-{",".join(QOS_COLUMNS[12:])}."""
+{",".join(QOS_COLUMNS[12:])}.
+
+examples:
+  unisono slurm import slurm.conf > hpc.yaml
+  unisono slurm import slurm.conf --assoc hpc.cfg --qos qos.txt --dir hpc/"""
 
 
 def add_arguments(one: argparse.ArgumentParser) -> None:
@@ -38,7 +42,9 @@ def add_arguments(one: argparse.ArgumentParser) -> None:
         help="write queues.yaml, policy.yaml, nodes.yaml there instead",
     )
     one.add_argument("--nodes", action="store_true", help="print its nodes, too")
-    one.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml")
+    one.add_argument(
+        "-o", "--output", choices=("yaml", "json"), default="yaml", help="default: yaml"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

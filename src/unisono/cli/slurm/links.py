@@ -11,7 +11,10 @@ NAME = "links"
 HELP = "make a folder of Slurm's programs to put in front of PATH"
 DESCRIPTION = """\
 Make small programs called sbatch, squeue and so on that call `unisono` of the same name, so that
-scripts need not change. A file of somebody else's is never written over."""
+scripts need not change. A file of somebody else's is never written over.
+
+examples:
+  unisono slurm links ~/slurm && export PATH=~/slurm:$PATH"""
 _MARK = "# made by unisono slurm links"
 PROGRAMS = (
     "sbatch",
