@@ -155,4 +155,12 @@ CUSTOM = (
         versions=("v1.0.6", "v1.8.3", "v1.14.1"),
         plurals=("nodepools", "nodeclaims", "nodeoverlays"),
     ),
+    CustomResources(
+        group="autoscaling.x-k8s.io",
+        prefix="autoscaler",
+        module="k8s.io/autoscaler/cluster-autoscaler/apis",
+        path="config/crd/autoscaling.x-k8s.io_{plural}.yaml",
+        versions=("v0.0.0-20240830133931-adfbe7e45277",),
+        plurals=("provisioningrequests",),
+    ),
 )

@@ -15,6 +15,7 @@ import contextlib
 import signal
 import socket
 import traceback
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,9 +39,10 @@ from unisono.cli.preconditions import (
 )
 from unisono.cli.probes import probes
 from unisono.control.assembly import INDEXES, LANES, cluster
+from unisono.control.controller import Controller
 from unisono.control.hearing import Task
 from unisono.control.live import Live
-from unisono.control.rights import MACHINES, READ_KINDS, UNREAD
+from unisono.control.rights import MACHINES, READ_KINDS, REQUESTS, UNREAD
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.model.errors import UnisonoError
 from unisono.kinds.settings import Settings
@@ -50,6 +52,7 @@ from unisono.kube.clock import guarded
 from unisono.kube.config import Access
 from unisono.kube.connect import connected
 from unisono.kube.lanes import Lanes
+from unisono.kube.mapping import Kind
 from unisono.kube.trouble import KubeTrouble
 from unisono.monitor.metrics.page import Figures
 from unisono.monitor.prometheus import Prometheus
@@ -75,7 +78,7 @@ class Choices:
     settings: Settings
     rate: float
     decides: Decides = plan  # or somebody who also records decisions
-    machines: Literal["none", "karpenter"] = "none"  # who fulfils NodeClaims of ours
+    machines: Literal["none", "karpenter", "autoscaler"] = "none"  # who brings nodes for gangs
     ledger: Path | None = None  # where usage is written down; nowhere if None
     prometheus: Prometheus | None = None  # who knows how busy GPUs are
 
@@ -114,7 +117,7 @@ async def _found_fit(client: Client, choices: Choices, journal: Journal) -> tupl
     """Check the cluster, and return which operators are ours to run there."""
     await check_kinds(client)
     await check_namespace(client, choices.namespace)
-    needs = MACHINES if choices.machines == "karpenter" else ()
+    needs = {"karpenter": MACHINES, "autoscaler": REQUESTS}.get(choices.machines, ())
     await check_rights(client, choices.namespace, needs)
     found = await others(client)
     operators = operators_to_run(choices.operators, choices.adopted, found)
@@ -155,9 +158,13 @@ class _Replica:
             on_leader=lambda holder: journal.info("who leads", holder=holder),
         )
         self._buys = choices.machines == "karpenter"
+        brought: Mapping[str, Sequence[Kind]] = {
+            "karpenter": provisioning.MACHINE_KINDS,
+            "autoscaler": provisioning.REQUEST_KINDS,
+        }
         self._live = Live(
             client.variant(permit=self._candidate.permit),
-            (*READ_KINDS, *(provisioning.KINDS if self._buys else ())),
+            (*READ_KINDS, *brought.get(choices.machines, ())),
             clock=clock,
             chance=chance(),
             indexes={**INDEXES, **provisioning.INDEXES},
@@ -205,7 +212,10 @@ class _Replica:
             home=self._choices.namespace,
             market=Reader() if self._buys else None,
         )
-        machines = provisioning.karpenter(self._choices.settings) if self._buys else ()
+        machines: Sequence[Controller] = ()
+        if self._choices.machines != "none":
+            bring = provisioning.karpenter if self._buys else provisioning.requests
+            machines = bring(self._choices.settings)
         driver = self._live.driver((*assembly.controllers, *machines), LANES)
         self._observed.driver = driver
         figures = figures_of(self._live.view, driver, timed, mode="cluster")

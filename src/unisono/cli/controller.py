@@ -74,10 +74,11 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "--machines",
-        choices=("none", "karpenter"),
+        choices=("none", "karpenter", "autoscaler"),
         default="none",
-        help="buy machines for whole gangs: karpenter fulfils NodeClaims of ours, as the NodePools "
-        "of the cluster say (default: none)",
+        help="who brings nodes for whole gangs: karpenter fulfils NodeClaims of ours, as the "
+        "NodePools of the cluster say; an autoscaler ProvisioningRequests, as AdmissionChecks say "
+        "(default: none)",
     )
     made.add_argument(
         "--policy", type=Path, metavar="FILE", help="a Policy or a Kueue Configuration"

@@ -14,7 +14,7 @@ from typing import Any
 from unisono import __version__
 from unisono.cli.admission import MUTATING, mutating, validating
 from unisono.control.assembly import KINDS
-from unisono.control.rights import KEYS, MACHINES, OWN, Right, rights
+from unisono.control.rights import KEYS, MACHINES, OWN, REQUESTS, Right, rights
 from unisono.kinds.decode import encode
 from unisono.kinds.shapes.crds import crds_of, custom_groups
 from unisono.kinds.trainer.stock import STOCK_RUNTIMES
@@ -30,8 +30,8 @@ _PORT = 8080
 _USER = 65_532
 _LABELS = {"app.kubernetes.io/name": NAME}
 _RBAC = "rbac.authorization.k8s.io/v1"
-# Nodes are bought by Karpenter itself; its definitions come with it.
-_NOT_OURS_TO_BRING = ("karpenter.sh", "karpenter.k8s.aws")
+# Nodes are bought by Karpenter or an autoscaler; their definitions come with them.
+_NOT_OURS_TO_BRING = ("karpenter.sh", "karpenter.k8s.aws", "autoscaling.x-k8s.io")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +104,7 @@ def objects(wanted: Wanted) -> Iterator[Json]:
     """Yield everything but the definitions, in the order in which it is applied."""
     yield _made("v1", "Namespace", wanted.namespace)
     yield _own(wanted, "v1", "ServiceAccount")
-    yield _made(_RBAC, "ClusterRole", NAME) | {"rules": _rules((*rights(), *MACHINES))}
+    yield _made(_RBAC, "ClusterRole", NAME) | {"rules": _rules((*rights(), *MACHINES, *REQUESTS))}
     yield _made(_RBAC, "ClusterRole", KEYS_ROLE) | {"rules": _rules(KEYS)}
     yield _made(_RBAC, "ClusterRoleBinding", NAME) | _bound("ClusterRole", wanted)
     yield _own(wanted, _RBAC, "Role") | {"rules": _rules(OWN)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from unisono.control import gangs, names
+from unisono.control import checks, gangs, names
 from unisono.control.actions import Json
 from unisono.control.controller import Controller
 from unisono.control.gangs import GangController
@@ -157,7 +157,7 @@ INDEXES: Mapping[Kind, Mapping[str, Index]] = {
     volcano.POD_GROUP: {BY_QUEUE: queue_of_group},
     names.CLUSTER_QUEUE: {BY_REFERENCE: referred_to},
     names.LOCAL_QUEUE: {BY_CLUSTER_QUEUE: leads_to},
-    names.WORKLOAD: {ON_HOLD: queue_on_hold},
+    names.WORKLOAD: {ON_HOLD: queue_on_hold, checks.BY_QUEUE: checks.reserved_in},
 }
 
 
@@ -282,6 +282,7 @@ def _assembled(
             PodGangs(view, settings, queues, groups),
             *(PodGroupStatus(kind) for kind in groups if kind != UPSTREAM_WORKLOAD),
             Requeues(),
+            checks.Checks(),
             NodeHealth(),
             Watchdog(scheduler.can_replace),
             *(keeps(tally, manifests, settings.policy) for keeps in statuses),

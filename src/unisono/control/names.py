@@ -33,6 +33,8 @@ VOLCANO_QUEUE = Kind("scheduling.volcano.sh/v1beta1", "Queue")
 POLICY = Kind("unisono.dev/v1", "Policy")
 NODE_POOL = Kind("karpenter.sh/v1", "NodePool")
 NODE_CLAIM = Kind("karpenter.sh/v1", "NodeClaim")
+PROVISIONING_REQUEST = Kind("autoscaling.x-k8s.io/v1", "ProvisioningRequest")
+REQUEST_CONFIG = Kind(KUEUE, "ProvisioningRequestConfig")
 HYPER_NODE = Kind("topology.volcano.sh/v1alpha1", "HyperNode")
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"

@@ -68,6 +68,12 @@ MACHINES: Sequence[Right] = (
     Right("karpenter.sh", "nodepools", READ),
     Right("karpenter.sh", "nodeclaims", MAKE),
 )
+# Where an autoscaler is asked for nodes.
+REQUESTS: Sequence[Right] = (
+    Right("autoscaling.x-k8s.io", "provisioningrequests", MAKE),
+    Right("kueue.x-k8s.io", "provisioningrequestconfigs", READ),
+    Right("", "podtemplates", ("get", "create", "delete")),
+)
 
 
 def rights() -> Iterator[Right]:

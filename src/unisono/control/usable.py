@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.conditions import find
@@ -30,6 +32,17 @@ def node_name(host: str, view: View) -> str:
         return host
     found = view.by(names.NODE, "hostname", host)
     return found[0]["metadata"]["name"] if found else host
+
+
+def host_names(view: View) -> Callable[[str], str]:
+    """Return what tells the host name of a node."""
+
+    def host(node: str) -> str:
+        found = view.get(names.NODE, node)
+        labels = (found["metadata"].get("labels") or {}) if found is not None else {}
+        return str(labels.get(names.HOSTNAME, node))
+
+    return host
 
 
 def is_host_usable(host: str, view: View) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from unisono.engine.awaiting import Patience, patience
+from unisono.engine.late import Late, finds_place, late_for, never
 from unisono.engine.ledger import Ledger
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, PreemptionBackoff
 from unisono.engine.model.market import Purchase
@@ -25,7 +26,15 @@ from unisono.engine.place.gang import Spot
 from unisono.engine.place.seek import Seeker
 from unisono.engine.preempt.candidates import Target
 from unisono.engine.preempt.victims import VictimSearch
-from unisono.engine.quota.assign import Allowed, Assignment, Banned, Verdict, assign, resized
+from unisono.engine.quota.assign import (
+    Allowed,
+    Assignment,
+    Banned,
+    Verdict,
+    assign,
+    next_ban,
+    resized,
+)
 from unisono.engine.quota.flavors import Menu, menu_for
 from unisono.engine.quota.shape import Shape
 from unisono.engine.quota.tree import Cell, Node
@@ -115,6 +124,7 @@ def nominate(
     seeker = None
     if state.floor.has_nodes:
         seeker = Seeker(state.floor, waiting, kept, state.reserved.fence(workload, begin))
+    late = late_for(state, book, workload) if seeker is not None and book.spec.checks else never
     search = VictimSearch(
         workload=workload,
         book=book,
@@ -125,7 +135,7 @@ def nominate(
         usage_of=book.lines.usage_of,
         gone=gone,
         displaces=displaces,
-        find_place=seeker.fits if seeker is not None else None,
+        find_place=finds_place(seeker, late),
     )
     mark = ledger.mark()
     if replaced is not None:
@@ -135,7 +145,9 @@ def nominate(
     # With backfill it gets a date, and nobody has to be kept waiting for its sake.
     waits = seeker is not None and policy.backfill is None
     soon = patience(state.floor, ledger, now) if waits else None
-    best = _Judge(book, waiting.shape, menu, search, seeker, allowed, soon).best()
+    best = _Judge(book, waiting.shape, menu, search, seeker, allowed, soon, late).best()
+    if late(best.assignment):
+        seeker = None
     if best.lacks_nodes and not best.works and seeker is not None:
         if seeker.is_fenced_off(best.assignment):
             reserved = state.reserved.facts(workload, begin)
@@ -228,6 +240,7 @@ class _Judge:
     seeker: Seeker | None
     allowed: Allowed | None
     patience: Patience | None  # pods of others that are going; None without nodes
+    late: Late = never  # whose nodes come later
 
     def best(self) -> _Outcome:
         """Try the full count, then the largest smaller one that works."""
@@ -250,6 +263,8 @@ class _Judge:
         """Try a count; victims are asked only for as many pods as will then find a place."""
         found = self._attempt(counts)
         while found.targets and self.seeker is not None and self.shape.shrinkable:
+            if self.late(found.assignment):
+                break
             given = self._counts_without(found.targets, found.assignment)
             if given == found.assignment.counts:
                 break
@@ -274,7 +289,7 @@ class _Judge:
             return _Outcome(assignment)
         if assignment.verdict is not Verdict.FIT:
             return self._with_victims(assignment)
-        if self.seeker is None:
+        if self.seeker is None or self.late(assignment):
             return _Outcome(assignment)
         others = [assignment]  # what others might leave for, in order of preference
         misfits: list[Blocker] = []
@@ -284,7 +299,7 @@ class _Judge:
             if not isinstance(answer, GangDoesNotFit):
                 return self._placed(assignment, answer)
             misfits.append(answer)
-            more = _next_ban(self.menu, assignment, banned)
+            more = next_ban(self.menu, assignment, banned)
             if more is None:
                 break
             banned = banned | {more}
@@ -360,21 +375,6 @@ class _Judge:
             allowed=self.allowed,
             banned=banned,
         )
-
-
-def _next_ban(menu: Menu, assignment: Assignment, banned: frozenset[Banned]) -> Banned | None:
-    """Choose the flavor that gives way: that of the last choice that has others left."""
-    for number in range(len(menu.choices) - 1, -1, -1):
-        choice = menu.choices[number]
-        taken = assignment.flavors[choice.resources[0]]
-        left = [
-            option.flavor
-            for option in choice.options
-            if option.mismatch is None and (number, option.flavor) not in banned
-        ]
-        if len(left) > 1 and taken in left:
-            return number, taken
-    return None
 
 
 def counts_of(spots: tuple[Spot, ...], shape: Shape) -> tuple[int, ...]:

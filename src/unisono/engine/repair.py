@@ -47,7 +47,7 @@ def repair(
     }
     counts = tuple(missing.get(one.name, 0) for one in workload.pod_sets)
     fence = state.reserved.fence(workload, state.now)
-    flavors = _flavors(workload, admission)
+    flavors = flavors_given(workload, admission)
     gang = state.floor.surroundings().gang(workload, counts, counts, flavors, fence)
     answer = _place(state.floor, gang, admission, lost)
     if isinstance(answer, GangDoesNotFit):
@@ -60,7 +60,7 @@ def repair(
             for one in admission.pod_sets
         ),
     )
-    _refuse_if_broken(state, workload, repaired)
+    refuse_if_broken(state, workload, repaired)
     return repaired
 
 
@@ -147,9 +147,10 @@ def _replaced(one: PodSetAssignment, found: Spot, lost: Collection[NodeName]) ->
     return msgspec.structs.replace(one, nodes=nodes, devices=devices)
 
 
-def _flavors(
+def flavors_given(
     workload: Workload, admission: Admission
 ) -> Mapping[tuple[int, ResourceName], FlavorName]:
+    """Return the flavors that a holding was given, by pod set and resource."""
     assigned = {one.name: one.flavors for one in admission.pod_sets}
     return {
         (index, resource): flavor
@@ -158,7 +159,7 @@ def _flavors(
     }
 
 
-def _refuse_if_broken(state: ClusterState, workload: Workload, repaired: Admission) -> None:
+def refuse_if_broken(state: ClusterState, workload: Workload, repaired: Admission) -> None:
     """Ask the auditor, to whom a repaired gang is one that grows out of the old one."""
     heir = msgspec.structs.replace(
         workload,

@@ -9,15 +9,22 @@ from unisono.control.controller import Controller
 from unisono.control.view import Index
 from unisono.kinds.settings import Settings
 from unisono.kube.mapping import Kind
+from unisono.provision.autoscaler import SimulatedAutoscaler
 from unisono.provision.buyer import Buyer
 from unisono.provision.keeper import BY_NODE, BY_POOL, Keeper, node_of_claim, pool_of_claim
 from unisono.provision.pools import Pools
 from unisono.provision.reader import Reader
+from unisono.provision.request_checks import RequestChecks
+from unisono.provision.requesting import BY_OWNER, Requests, owner_of
 from unisono.provision.simulated import SimulatedCloud
 
-KINDS: Sequence[Kind] = (names.NODE_POOL, names.NODE_CLAIM)
+# Of those who buy machines themselves, and of those who ask an autoscaler for them.
+MACHINE_KINDS: Sequence[Kind] = (names.NODE_POOL, names.NODE_CLAIM)
+REQUEST_KINDS: Sequence[Kind] = (names.PROVISIONING_REQUEST, names.REQUEST_CONFIG)
+KINDS: Sequence[Kind] = (*MACHINE_KINDS, *REQUEST_KINDS)
 INDEXES: Mapping[Kind, Mapping[str, Index]] = {
-    names.NODE_CLAIM: {BY_NODE: node_of_claim, BY_POOL: pool_of_claim}
+    names.NODE_CLAIM: {BY_NODE: node_of_claim, BY_POOL: pool_of_claim},
+    names.PROVISIONING_REQUEST: {BY_OWNER: owner_of},
 }
 
 
@@ -28,9 +35,16 @@ def simulated(settings: Settings, reader: Reader, *, speed: float = 1.0) -> Sequ
         Keeper(settings.buying, gives_back=True),
         Pools(reader),
         SimulatedCloud(speed),
+        *requests(settings),
+        SimulatedAutoscaler(),
     )
 
 
 def karpenter(settings: Settings) -> Sequence[Controller]:
     """Return those of a cluster on which Karpenter fulfils claims and gives machines back."""
     return (Buyer(settings.buying), Keeper(settings.buying, gives_back=False))
+
+
+def requests(settings: Settings) -> Sequence[Controller]:
+    """Return those who ask an autoscaler for nodes, as admission checks say."""
+    return (RequestChecks(), Requests(settings.buying))

@@ -16,6 +16,7 @@ from typing import Literal
 
 from unisono.control import names
 from unisono.control.actions import Again, Create, Json, Note, Patch, Ref, Steps, Together
+from unisono.control.checks import admitted, open_checks
 from unisono.control.conditions import find, is_true, timestamp, with_condition
 from unisono.control.controller import own_key
 from unisono.control.purchases import (
@@ -27,10 +28,6 @@ from unisono.control.purchases import (
     with_phase,
 )
 from unisono.control.scheduler.record import (
-    PLANNED,
-    PODS_CREATED_SECONDS,
-    placement,
-    placement_of,
     places,
     without_placement,
 )
@@ -192,27 +189,8 @@ class Buyer:
             f"{len(claims)} machines are ready: {_told(written)}",
             now=now,
         )
-        queue = status["admission"]["clusterQueue"]
-        conditions = with_condition(
-            conditions,
-            "Admitted",
-            "True",
-            "Admitted",
-            f"The workload is admitted by ClusterQueue {queue}",
-            now=now,
-        )
-        conditions = with_condition(
-            conditions, "PodsReady", "False", "WaitForStart", "Not all pods are ready", now=now
-        )
-        _, about = placement_of(conditions)
-        conditions = placement(
-            conditions,
-            PLANNED,
-            gen=int(about.get("gen", "1")),
-            epoch=int(about.get("epoch", "1")),
-            deadline=now + PODS_CREATED_SECONDS,
-            now=now,
-        )
+        if not open_checks(workload, view):
+            conditions = admitted(conditions, status["admission"]["clusterQueue"], now)
         changes: Json = {"conditions": conditions}
         moved = _renamed(status["admission"], claims, view)
         if moved is not None:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Create, Delete, Json, Note, Patch, Ref, Steps, and_again
+from unisono.control.checks import additions, after_eviction
 from unisono.control.conditions import find, is_true, seconds, with_condition
 from unisono.control.controller import Reads, own_key, owner_key
 from unisono.control.done_pods import assignments_left
@@ -290,7 +291,7 @@ def released(workload: Json, now: float) -> Json:
     conditions = [one for one in conditions if one["type"] not in _OF_A_RUN]
     return {
         "admission": None,
-        "admissionChecks": None,
+        **after_eviction(workload, now),
         "conditions": without_placement(conditions, now),
         "reclaimablePods": None,
         "unhealthyNodes": None,
@@ -325,12 +326,16 @@ def injections(
             tolerations += [
                 extra for extra in spec.get("tolerations") or () if extra not in tolerations
             ]
+        added = additions(workload, one["name"])
         found[one["name"]] = Injection(
             count=one.get("count", 0),
-            node_selector=selector,
-            tolerations=tolerations,
-            labels={names.POD_SET_LABEL: one["name"]},
-            annotations={names.WORKLOAD_ANNOTATION: workload["metadata"]["name"]},
+            node_selector={**selector, **added.node_selector},
+            tolerations=[*tolerations, *added.tolerations],
+            labels={**added.labels, names.POD_SET_LABEL: one["name"]},
+            annotations={
+                **added.annotations,
+                names.WORKLOAD_ANNOTATION: workload["metadata"]["name"],
+            },
             gates=gates,
         )
     return found

@@ -19,6 +19,8 @@ JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
 MAX_EXECUTION_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"
 # A Workload stays until its job's pods have been accounted for.
 IN_USE = "kueue.x-k8s.io/resource-in-use"
+# Parameters for the autoscaler that is asked for nodes (quota §12).
+REQUEST_PREFIX = "provreq.kueue.x-k8s.io/"
 _LONGEST_NAME = 253
 _HASH_LENGTH = 5
 # What of the job's own annotations and labels a decision reads from its Workload.
@@ -26,6 +28,7 @@ _CARRIED_ANNOTATIONS = (
     "kueue.x-k8s.io/admission-gated-by",
     "unisono.dev/checkpoint-dir",
     "unisono.dev/recovery-timeout",
+    "unisono.dev/provisioning-timeout",
     *ON_JOBS,
     *BUYING,
 )
@@ -89,6 +92,7 @@ def carried(job: Json) -> dict[str, str]:
     shrinks = (CAN_SHRINK,) if job["apiVersion"] == names.JOB.api_version else ()
     keys = (*_CARRIED_ANNOTATIONS, *shrinks)
     found = {key: annotations[key] for key in keys if key in annotations}
+    found |= {key: text for key, text in annotations.items() if key.startswith(REQUEST_PREFIX)}
     active = active_seconds(job)
     return {**found, ACTIVE_DEADLINE: str(active)} if active is not None else found
 

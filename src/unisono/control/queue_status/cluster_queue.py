@@ -146,7 +146,7 @@ class ClusterQueueStatus:
         for rule in queue.checks:
             check = find(names.ADMISSION_CHECK, rule.name)
             if check is not None:
-                config.checks[rule.name] = check_of(check).active
+                config.checks[rule.name] = check_of(check)
         name: CohortName | None = queue.cohort
         while name is not None and name not in config.cohorts:
             cohort = find(names.COHORT, name)

@@ -10,7 +10,7 @@ read again from the view before the next decision.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -34,11 +34,13 @@ from unisono.control.scheduler.implicit import written_queue
 from unisono.control.scheduler.news import News
 from unisono.control.scheduler.operator_policy import OperatorPolicy
 from unisono.control.scheduler.repairs import Repairs
+from unisono.control.scheduler.seating import Seating
 from unisono.control.scheduler.translate import STRAY, Translator
 from unisono.control.scheduler.unexamined import Unexamined
 from unisono.control.scheduler.usage_ledger import NAME as LEDGER_NAME
 from unisono.control.scheduler.usage_ledger import recorded_usage
 from unisono.control.shrinking import telling
+from unisono.control.usable import host_names
 from unisono.control.view import View
 from unisono.engine.audit import Standing
 from unisono.engine.cycle import Decides, plan
@@ -141,7 +143,7 @@ class Scheduler:
         self._unexamined = Unexamined(self.state)
         self._estimates = Estimates(self.state)
         self._news = News(minds_readiness=settings.policy.pods_ready is not None)
-        self._repairs = Repairs(self.state, epoch)
+        self._menders = (Repairs(self.state, epoch), Seating(self.state, epoch))
         self._has_taken_over = False
         self.cycles = 0
         self.admitted_at = 0.0  # when somebody was admitted last
@@ -229,7 +231,8 @@ class Scheduler:
                 self.state.apply(change)
             if kind == names.WORKLOAD:
                 workload = view.get(kind, key.name, key.namespace)
-                self._repairs.heard(workload, key)
+                for mender in self._menders:
+                    mender.heard(workload, key)
                 self._came(WorkloadKey(f"{key.namespace}/{key.name}"), workload)
             elif kind not in (names.NODE, names.POD):
                 self._unexamined.configured()
@@ -300,12 +303,13 @@ class Scheduler:
         return not isinstance(repair(self.state, WorkloadKey(key), lost), GangDoesNotFit)
 
     def _repair(self, view: View, now: float) -> Steps:
-        """Give gangs that lost nodes others, before anybody new gets those."""
-        for write, told in self._repairs.writes(view, _host_names(view), now):
-            self._dirty[names.WORKLOAD, Key(write.ref.namespace, write.ref.name)] = None
-            yield write
-            yield Note(write.ref, "GangRepaired", told)
-            self._hear(view, self.state.now)
+        """Give gangs nodes that have quota and lack some, before anybody new gets those."""
+        for mender in self._menders:
+            for write, told in mender.writes(view, host_names(view), now):
+                self._dirty[names.WORKLOAD, Key(write.ref.namespace, write.ref.name)] = None
+                yield write
+                yield Note(write.ref, mender.told_as, told)
+                self._hear(view, self.state.now)
 
     def _doubt(self, made: Plan) -> None:
         """Read everybody again whom a plan moves: what is not stored yet may never be."""
@@ -330,7 +334,7 @@ class Scheduler:
     def _writes(
         self, made: Plan, asked: Mapping[WorkloadKey, Workload], view: View, now: float
     ) -> Iterator[Patch | Bind]:
-        hosts = _host_names(view)
+        hosts = host_names(view)
         for admit in made.admissions:
             pod = self._translator.stray(admit.workload)
             if pod is not None:
@@ -358,6 +362,8 @@ class Scheduler:
                 by = _described(view, eviction.by)
                 changes = record.evicted(workload, eviction, stop, by, now=now)
                 yield Patch(Ref.to(workload), changes, "status")
+                if stop is not None and stop.deactivate and workload["spec"].get("active", True):
+                    yield Patch(Ref.to(workload), {"spec": {"active": False}}, exact=False)
         for smaller in shrinks(made):
             workload = _get(view, smaller.workload)
             if workload is not None:
@@ -399,17 +405,6 @@ class Scheduler:
 def _only_admits(made: Plan) -> bool:
     """Say whether a plan takes nothing from anybody."""
     return not any(evictions(made)) and not any(shrinks(made)) and not made.stops
-
-
-def _host_names(view: View) -> Callable[[str], str]:
-    """Return what tells the host name of a node; assignments know nodes by that."""
-
-    def host(node: str) -> str:
-        found = view.get(names.NODE, node)
-        labels = (found["metadata"].get("labels") or {}) if found is not None else {}
-        return str(labels.get(names.HOSTNAME, node))
-
-    return host
 
 
 def _get(view: View, key: WorkloadKey) -> Json | None:

@@ -169,6 +169,33 @@ def repaired(
     }
 
 
+def seated(
+    workload: Json,
+    admission: Admission,
+    hosts: Callable[[str], str],
+    *,
+    now: float,
+    epoch: int,
+) -> Json:
+    """Return the status patch that gives a gang with quota its nodes."""
+    status = workload["status"]
+    new = {one.name: one for one in admission.pod_sets}
+    assignments = [
+        {**one, "topologyAssignment": _places(new[one["name"]], hosts)}
+        for one in status["admission"]["podSetAssignments"]
+    ]
+    conditions = placement(
+        status.get("conditions") or [],
+        PLANNED,
+        gen=next_gen(status.get("conditions")),
+        epoch=epoch,
+        deadline=now + PODS_CREATED_SECONDS,
+        now=now,
+        devices=gpu_seats.written(admission),
+    )
+    return {"status": {"admission": {"podSetAssignments": assignments}, "conditions": conditions}}
+
+
 def hosts_of(workload: Json) -> list[tuple[str, int]]:
     """Return the hosts that a workload was given, and how many pods go to each."""
     return [

@@ -21,6 +21,8 @@ from unisono.kube.form import Key
 class Repairs:
     """Remembers who is to be repaired, and how nodes stood when that was last tried."""
 
+    told_as = "GangRepaired"
+
     def __init__(self, state: ClusterState, epoch: int) -> None:
         """Repair on a state."""
         self._state = state

@@ -168,7 +168,7 @@ class Translator:
     def _check(self, obj: Json) -> Changes:
         made = self.manifests.of(obj)
         if made is not None:
-            yield changes.CheckSet(check_of(made))
+            yield changes.CheckSet(check_of(made, others_bring_nodes=not self._places_strays))
 
     def _topology(self, obj: Json) -> Changes:
         made = self.manifests.of(obj)

@@ -37,6 +37,9 @@ def check_nodes(world: World, plan: Plan) -> Iterator[Violation]:
     now, later = started(world, plan), kept(world, plan) if _later(plan) else None
     for each in decided:
         workload = world.waiting[each.workload]
+        if _nodes_come_later(world, each):
+            yield from _check_none_named(world, [each])
+            continue
         floor = now if isinstance(each, Admit) or later is None else later
         yield from _check_places(world, floor, workload, each)
         if workload.replaces not in world.holdings:
@@ -53,6 +56,19 @@ def check_nodes(world: World, plan: Plan) -> Iterator[Violation]:
             yield from _check_room("node-overfull", floor, workload, party, running)
             if isinstance(each, Admit) and later is not None:
                 yield from _check_room("preemption-short", later, workload, party, running)
+
+
+def _nodes_come_later(world: World, decided: Decided) -> bool:
+    """Say whether a check of its queue brings its nodes, and has not agreed yet (quota §12)."""
+    queue = world.queues.get(decided.admission.queue)
+    flavors = {flavor for each in decided.admission.pod_sets for _, flavor in each.flavors}
+    agreed = {each.name for each in world.waiting[decided.workload].checks if each.state == "Ready"}
+    for rule in queue.checks if queue is not None else ():
+        check = world.checks.get(rule.name)
+        if check is not None and check.brings_nodes and rule.name not in agreed:
+            if not rule.on_flavors or flavors.intersection(rule.on_flavors):
+                return True
+    return False
 
 
 def _is_certain(world: World, plan: Plan, decided: Decided) -> bool:

@@ -34,6 +34,7 @@ class AdmissionCheck(msgspec.Struct, frozen=True):
 
     name: str
     active: bool = True
+    brings_nodes: bool = False  # nodes are there only when it has agreed
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):

@@ -324,3 +324,18 @@ def _milder_first(refused: list[_Tried]) -> tuple[int, list[Blocker]]:
     ordered = sorted(refused, key=lambda tried: tried.severity)
     severity = ordered[0].severity if ordered else _NO_MATCH
     return severity, [fact for tried in ordered for fact in tried.facts]
+
+
+def next_ban(menu: Menu, assignment: Assignment, banned: frozenset[Banned]) -> Banned | None:
+    """Choose the flavor that gives way: that of the last choice that has others left."""
+    for number in range(len(menu.choices) - 1, -1, -1):
+        choice = menu.choices[number]
+        taken = assignment.flavors[choice.resources[0]]
+        left = [
+            option.flavor
+            for option in choice.options
+            if option.mismatch is None and (number, option.flavor) not in banned
+        ]
+        if len(left) > 1 and taken in left:
+            return number, taken
+    return None

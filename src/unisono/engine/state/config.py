@@ -6,6 +6,7 @@ form a cycle.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from unisono.engine.model.explanation import (
@@ -27,6 +28,8 @@ from unisono.engine.model.node import Topology
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.queue import ClusterQueue, Cohort, Flavor, LocalQueue
 from unisono.engine.model.selection import Labels, label_map, selects
+from unisono.engine.model.snapshot import AdmissionCheck
+from unisono.engine.model.workload import CheckState
 from unisono.engine.state import changes
 
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"  # the API server puts it on every namespace
@@ -42,7 +45,7 @@ class Config:
     queues: dict[QueueName, ClusterQueue] = field(default_factory=dict)
     local_queues: dict[LocalQueueKey, LocalQueue] = field(default_factory=dict)
     namespaces: dict[str, Labels] = field(default_factory=dict)
-    checks: dict[str, bool] = field(default_factory=dict)  # name -> active
+    checks: dict[str, AdmissionCheck] = field(default_factory=dict)
     topologies: dict[str, Topology] = field(default_factory=dict)
     market: Market | None = None  # what can be bought; None: nothing
     edition: int = 0  # grows with every change of a shared object
@@ -60,7 +63,7 @@ class Config:
             case changes.NamespaceGone(name):
                 self.namespaces.pop(name, None)
             case changes.CheckSet(check):
-                self.checks[check.name] = check.active
+                self.checks[check.name] = check
             case changes.CheckGone(name):
                 self.checks.pop(name, None)
             case changes.TopologySet(topology):
@@ -83,6 +86,19 @@ class Config:
                 endless[passed] = verdict
         return frozenset(name for name, bad in endless.items() if bad)
 
+    def nodes_come_later(
+        self, queue: ClusterQueue, flavors: Iterable[FlavorName], checks: tuple[CheckState, ...]
+    ) -> bool:
+        """Say whether a check brings the nodes of some flavors, and has not agreed yet."""
+        given = frozenset(flavors)
+        agreed = {check.name for check in checks if check.state == "Ready"}
+        for rule in queue.checks:
+            check = self.checks.get(rule.name)
+            if check is not None and check.brings_nodes and rule.name not in agreed:
+                if not rule.on_flavors or not given.isdisjoint(rule.on_flavors):
+                    return True
+        return False
+
     def queue_blocker(
         self, queue: ClusterQueue, cyclic: frozenset[CohortName]
     ) -> QueueInactive | QueueStopped | None:
@@ -103,9 +119,9 @@ class Config:
                         queue=queue.name, why="TopologyNotFound", detail=flavor.topology
                     )
         for check in queue.checks:
-            active = self.checks.get(check.name)
-            if not active:
-                why = "AdmissionCheckInactive" if active is False else "AdmissionCheckNotFound"
+            found = self.checks.get(check.name)
+            if found is None or not found.active:
+                why = "AdmissionCheckNotFound" if found is None else "AdmissionCheckInactive"
                 return QueueInactive(
                     queue=queue.name,
                     why=why,  # type: ignore[arg-type]  # one of two literals above

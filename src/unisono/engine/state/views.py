@@ -11,7 +11,7 @@ from unisono.engine.model.explanation import BehindInQueue, Blocker, Explanation
 from unisono.engine.model.names import QueueName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Outcome, Plan, Wait
-from unisono.engine.model.snapshot import AdmissionCheck, Namespace, Snapshot
+from unisono.engine.model.snapshot import Namespace, Snapshot
 from unisono.engine.order.lines import Waiting, kind_of
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
@@ -87,7 +87,7 @@ def _configuration(state: ClusterState, nodes: Iterable[Node] | None = None) -> 
         namespaces=tuple(
             Namespace(name, config.namespaces[name]) for name in sorted(config.namespaces)
         ),
-        checks=tuple(AdmissionCheck(name, config.checks[name]) for name in sorted(config.checks)),
+        checks=tuple(config.checks[name] for name in sorted(config.checks)),
         topologies=tuple(config.topologies[name] for name in sorted(config.topologies)),
         market=config.market,
         nodes=tuple(floor_nodes(state) if nodes is None else nodes),

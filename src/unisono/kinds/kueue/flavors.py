@@ -167,6 +167,9 @@ def check_topology(topology: Topology, notes: Notes) -> None:
 
 # ---- AdmissionCheck ----------------------------------------------------------------------------
 
+# Who asks an autoscaler for nodes, by the name that Kueue gave it.
+PROVISIONING = "kueue.x-k8s.io/provisioning-request"
+
 
 class AdmissionCheckParameters(Schema, frozen=True, kw_only=True):
     """Which object configures the check."""
@@ -208,12 +211,18 @@ def check_admission_check(check: AdmissionCheck, notes: Notes) -> None:
         notes.problem("spec.retryDelayMinutes", "unknown field; v1beta2 has no delay to set")
 
 
-def check_of(check: AdmissionCheck) -> engine_snapshot.AdmissionCheck:
-    """Return the engine's form; a check is inactive only if its controller says so."""
+def check_of(
+    check: AdmissionCheck, *, others_bring_nodes: bool = False
+) -> engine_snapshot.AdmissionCheck:
+    """Return the engine's form; a check is inactive only if its controller says so.
+
+    Where an autoscaler of others brings nodes, there are none before its check has agreed.
+    """
     inactive = any(
         one.type == "Active" and one.status == "False" for one in check.status.conditions
     )
-    return engine_snapshot.AdmissionCheck(check.metadata.name, not inactive)
+    brings = others_bring_nodes and check.spec.controller_name == PROVISIONING
+    return engine_snapshot.AdmissionCheck(check.metadata.name, not inactive, brings)
 
 
 # ---- WorkloadPriorityClass ---------------------------------------------------------------------

@@ -61,6 +61,7 @@ GROUPS = (
     "scheduling.x-k8s.io",
     "karpenter.sh",
     "karpenter.k8s.aws",
+    "autoscaling.x-k8s.io",
     "scheduling.k8s.io",
     "unisono.dev",
 )

@@ -1,0 +1,82 @@
+"""Nodes for gangs whose nodes an admission check has brought (`engine.seating` says which).
+
+    QuotaReserved, no nodes ──all checks Ready──▶ a place for every pod ──▶ `checks` admits it
+
+Somebody for whom there is no place yet is looked at again when nodes have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from unisono.control import names
+from unisono.control.actions import Json, Patch, Ref
+from unisono.control.checks import additions, open_checks, waits_for_seats
+from unisono.control.conditions import is_true
+from unisono.control.purchases import is_holding
+from unisono.control.scheduler import record
+from unisono.control.view import View
+from unisono.engine.model.explanation import GangDoesNotFit
+from unisono.engine.model.names import WorkloadKey
+from unisono.engine.model.selection import Labels
+from unisono.engine.seating import seat
+from unisono.engine.state.cluster import ClusterState
+from unisono.kinds.core.selection import labels_of
+from unisono.kube.form import Key
+
+
+class Seating:
+    """Remembers who has quota and no nodes, and how nodes stood when that was last tried."""
+
+    told_as = "GangSeated"
+
+    def __init__(self, state: ClusterState, epoch: int) -> None:
+        """Seat on a state."""
+        self._state = state
+        self._epoch = epoch
+        self._tried: dict[Key, int | None] = {}
+
+    def heard(self, workload: Json | None, key: Key) -> None:
+        """Note whether a workload may be without nodes."""
+        if workload is not None and _is_without(workload):
+            self._tried[key] = None
+        else:
+            self._tried.pop(key, None)
+
+    def writes(
+        self, view: View, hosts: Callable[[str], str], now: float
+    ) -> Iterator[tuple[Patch, str]]:
+        """Yield the patches that give gangs their nodes, each with what to tell people.
+
+        The state has to hear of each patch before the next one is asked for.
+        """
+        for key in list(self._tried):
+            workload = view.get(names.WORKLOAD, key.name, key.namespace)
+            own = WorkloadKey(f"{key.namespace}/{key.name}")
+            moves = self._state.floor.tenancy.moves
+            if workload is None or own not in self._state.running or self._tried[key] == moves:
+                continue
+            if open_checks(workload, view) or not waits_for_seats(workload, view):
+                continue
+            self._tried[key] = moves
+            found = seat(self._state, own, _selectors(workload))
+            if isinstance(found, GangDoesNotFit):
+                continue
+            changes = record.seated(workload, found, hosts, now=now, epoch=self._epoch)
+            nodes = {node for one in found.pod_sets for node, _ in one.nodes}
+            yield Patch(Ref.to(workload), changes, "status"), f"its nodes are there: {len(nodes)}"
+
+
+def _is_without(workload: Json) -> bool:
+    status = workload.get("status") or {}
+    if not is_holding(workload) or is_true(status.get("conditions"), "Admitted"):
+        return False
+    assignments = status["admission"].get("podSetAssignments") or ()
+    return not any(one.get("topologyAssignment") for one in assignments)
+
+
+def _selectors(workload: Json) -> dict[str, Labels]:
+    """Return the labels that checks require of the nodes of each pod set."""
+    sets = workload["status"]["admission"].get("podSetAssignments") or ()
+    found = {one["name"]: additions(workload, one["name"]).node_selector for one in sets}
+    return {name: labels_of(labels) for name, labels in found.items() if labels}
