@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from tests.real.control_plane import ControlPlane
 from unisono.cli.clock import RealClock
 from unisono.cli.ids import chance, new_uid
+from unisono.control.names import NODE
 from unisono.kube.client import Client
 from unisono.kube.config import find_access
 from unisono.kube.connect import connected
@@ -82,9 +83,23 @@ def until(what: str, is_so: Callable[[], bool], seconds: float = _SECONDS) -> No
         time.sleep(0.3)
 
 
+def kubectl(plane: ControlPlane, *arguments: str) -> str:
+    """Run kubectl as the administrator and return what it said; it must succeed."""
+    done = subprocess.run(
+        ["kubectl", "--kubeconfig", str(plane.kubeconfig), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @contextmanager
 def kubelets(plane: ControlPlane, shape: str, speed: float) -> Iterator[None]:
-    """Have nodes whose pods live as their scripts say."""
+    """Have nodes whose pods live as their scripts say; they go with the block."""
     command = [sys.executable, "-m", "tests.real.kubelets"]
     with subprocess.Popen(
         [*command, str(plane.kubeconfig), shape, str(speed)],
@@ -98,6 +113,12 @@ def kubelets(plane: ControlPlane, shape: str, speed: float) -> Iterator[None]:
             yield
         finally:
             process.kill()
+            asked(plane, _remove_nodes)
+
+
+async def _remove_nodes(client: Client) -> None:
+    for node in (await client.list(NODE)).items:
+        await client.delete(NODE, node["metadata"]["name"])
 
 
 class Replica:

@@ -5,46 +5,27 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.real.cluster import ROOT, asked, kubelets, put, there, until
-from tests.real.control_plane import CONTROLLERS, ControlPlane, running
+from tests.real.cluster import asked, kubectl, kubelets, put, there, until
+from tests.real.control_plane import ControlPlane
 from tests.real.stage import NODES, SPEED, WORKLOAD, Stage, gang, staged
 from unisono.control import names
 from unisono.kube.client import Client
-from unisono.kube.mapping import Kind
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 Json = dict[str, Any]
 _KUEUE = "kueue.x-k8s.io/v1beta2"
-_VOLCANO_JOB = Kind("batch.volcano.sh/v1alpha1", "Job")
-_RAY_CLUSTER = Kind("ray.io/v1", "RayCluster")
 
 
 @pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    from tests.real.binaries import NoControlPlane
-
-    if shutil.which("kubectl") is None:
-        pytest.skip("kubectl is not installed")
-    try:
-        with running(
-            tmp_path_factory.mktemp("stories"),
-            controllers=(*CONTROLLERS, "job-controller"),
-            has_scheduler=True,
-        ) as found:
-            _kubectl(found, "apply", "-k", "deploy")
-            _kubectl(found, "wait", "--for=condition=Established", "crd", "--all")
-            with kubelets(found, NODES, SPEED):
-                yield found
-    except NoControlPlane as problem:
-        pytest.skip(f"no real control plane: {problem}")
+def plane(deployed: ControlPlane) -> Iterator[ControlPlane]:
+    with kubelets(deployed, NODES, SPEED):
+        yield deployed
 
 
 @pytest.fixture(scope="module")
@@ -52,19 +33,6 @@ def stage(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iter
     with staged(plane, "team-a", tmp_path_factory.mktemp("stage")) as made:
         made.replica().until_told("leading")
         yield made
-
-
-def _kubectl(plane: ControlPlane, *arguments: str) -> str:
-    done = subprocess.run(
-        ["kubectl", "--kubeconfig", str(plane.kubeconfig), *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        cwd=ROOT,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def _pods(stage: Stage, name: str) -> list[Json]:
@@ -114,7 +82,7 @@ def test_a_gang_waits_for_a_node_that_somebody_else_has_taken(stage: Stage) -> N
     assert _pods(stage, "whole") == []
     stage.until_all_ended()
     assert len(set(_nodes(stage, "whole"))) == 4
-    told = _kubectl(stage.plane, "describe", "job", "whole", "-n", stage.namespace)
+    told = kubectl(stage.plane, "describe", "job", "whole", "-n", stage.namespace)
     assert "CreatedWorkload" in told
     assert "Admitted by clusterQueue all" in told
 
@@ -156,19 +124,6 @@ def test_a_job_whose_pod_fails_is_whole_again(stage: Stage) -> None:
     del stage.jobs["shaky"]
 
 
-def test_a_job_of_volcano_runs_without_volcano(stage: Stage) -> None:
-    name = "examples/seed-002-one-scheduler/10-volcano-job.yaml"
-    _kubectl(stage.plane, "apply", "-n", stage.namespace, "-f", name)
-    until("its pod has a node", lambda: len(_nodes(stage, "training-job")) == 1)
-
-    def runs() -> bool:
-        (job,) = there(stage.plane, _VOLCANO_JOB, stage.namespace)
-        state = ((job.get("status") or {}).get("state") or {}).get("phase")
-        return state in ("Running", "Completed")
-
-    until("it says so", runs)
-
-
 def test_a_pod_group_starts_when_all_of_it_is_there(stage: Stage) -> None:
     group = {
         "apiVersion": "scheduling.x-k8s.io/v1alpha1",
@@ -205,26 +160,6 @@ def test_a_plain_pod_of_a_queue_is_gated_admitted_and_bound_by_the_stock_schedul
     until("it is over", lambda: _is_over(stage, "plain"))
     (pod,) = _pods(stage, "plain")
     assert pod["spec"]["nodeSelector"][names.HOSTNAME] == pod["spec"]["nodeName"]
-
-
-def test_documents_apply_as_they_stand(stage: Stage) -> None:
-    """Kueue's objects in the old version and spelling, and what they are read as."""
-    for name in (
-        "seed-000-gang-quota/00-resource-flavors.yaml",
-        "seed-003-preemption/00-kueue.yaml",
-        "seed-003-preemption/10-team-b-ray-cluster-dev.yaml",
-    ):
-        _kubectl(stage.plane, "apply", "-f", f"examples/{name}")
-    found = there(stage.plane, _RAY_CLUSTER)
-    assert [one["spec"].get("suspend") for one in found] != [None]
-    until("its head and workers are admitted", lambda: _has_admitted(stage, "raycluster-"))
-
-
-def _has_admitted(stage: Stage, name: str) -> bool:
-    for one in there(stage.plane, WORKLOAD):
-        if one["metadata"]["name"].startswith(name):
-            return bool((one.get("status") or {}).get("admission"))
-    return False
 
 
 def test_nothing_went_wrong_on_the_way(stage: Stage) -> None:
