@@ -12,6 +12,7 @@ import json
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from tools import ledger_component
 from unisono import __version__
 from unisono.cli.manifests import (
     ALL_ADMISSION,
+    WEBHOOK_ARGUMENTS,
+    WEBHOOK_PORT,
     Wanted,
     admission,
     definitions,
@@ -29,6 +32,7 @@ from unisono.cli.manifests import (
     service_monitor,
 )
 from unisono.cli.objects import PLAIN
+from unisono.cli.webhook.configuration import KINDS
 
 Json = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[1] / "deploy"
@@ -82,6 +86,7 @@ def files() -> dict[str, str]:
         patches=[{"path": "deployment.yaml"}],
     )
     made["components/ledger/deployment.yaml"] = _yaml([ledger_component.patch(_WANTED)])
+    _webhook(made)
     image, tag = _WANTED.image.rsplit(":", 1)
     _kustomize(
         made,
@@ -95,7 +100,29 @@ def files() -> dict[str, str]:
     }
     for name, parts in overlays.items():
         _kustomize(made, f"overlays/{name}", [f"../../{part}" for part in parts])
+    webhook = ["../../components/webhook"]
+    _kustomize(made, "overlays/webhook", ["../../base", "../../crds"], components=webhook)
     return made
+
+
+def _webhook(made: dict[str, str]) -> None:
+    """Add what webhooks need besides the base, and the change of its Deployment."""
+    wanted = replace(_WANTED, webhooks=frozenset(KINDS))
+    base = {(one["kind"], one["metadata"]["name"]) for one in objects(_WANTED)}
+    more = [one for one in objects(wanted) if (one["kind"], one["metadata"]["name"]) not in base]
+    path = "components/webhook"
+    made[f"{path}/webhook.yaml"] = _yaml(more)
+    # Added to whatever is there, so that it goes together with other components.
+    container = "/spec/template/spec/containers/0"
+    changes = [
+        {"op": "add", "path": f"{container}/{field}/-", "value": value}
+        for field, added in (("args", WEBHOOK_ARGUMENTS), ("ports", (WEBHOOK_PORT,)))
+        for value in added
+    ]
+    made[f"{path}/deployment.yaml"] = _yaml([changes])
+    target = {"kind": "Deployment", "name": "unisono"}
+    patches = [{"path": "deployment.yaml", "target": target}]
+    _kustomize(made, path, ["webhook.yaml"], is_component=True, patches=patches)
 
 
 def _directory(
@@ -129,7 +156,7 @@ def _kustomize(
     made["/".join(filter(None, (path, "kustomization.yaml")))] = _yaml([written])
 
 
-def _yaml(some: Iterable[Json]) -> str:
+def _yaml(some: Iterable[Json | Sequence[Json]]) -> str:
     out = io.StringIO()
     out.write(_HEADER)
     for number, one in enumerate(some):

@@ -36,6 +36,13 @@ CONTROLLERS = (
     "namespace-controller",
 )
 
+# An API server as before 1.36 in this: it has policies that refuse, and none that change.
+_MUTATING = "admissionregistration.k8s.io/v1/mutatingadmissionpolic"
+_WITHOUT_MUTATING_POLICIES = (
+    f"--runtime-config={_MUTATING}ies=false,{_MUTATING}ybindings=false",
+    "--disable-admission-plugins=ServiceAccount,MutatingAdmissionPolicy",
+)
+
 # Ready after 5 to 8 seconds on two busy cores; the rest is for machines that swap.
 _SECONDS_TO_READY = 90
 _SECONDS_TO_STOP = 10
@@ -61,7 +68,11 @@ class ControlPlane:
 
 @contextmanager
 def running(
-    directory: Path, *, controllers: Sequence[str] = CONTROLLERS, has_scheduler: bool = False
+    directory: Path,
+    *,
+    controllers: Sequence[str] = CONTROLLERS,
+    has_scheduler: bool = False,
+    has_mutating_policies: bool = True,
 ) -> Iterator[ControlPlane]:
     """Start a control plane in an empty directory and stop it at the end."""
     programs = binaries.find()
@@ -86,7 +97,9 @@ def running(
     _write_kubeconfig(plane)
     with Servers(plane, directory, programs) as servers:
         servers.start("etcd", *_etcd_flags(plane, directory, peer_port))
-        servers.start("kube-apiserver", *_api_flags(plane, directory, secure_port))
+        flags = _api_flags(plane, directory, secure_port)
+        older = () if has_mutating_policies else _WITHOUT_MUTATING_POLICIES
+        servers.start("kube-apiserver", *flags, *older)
         if plane.has_controllers:
             servers.start(
                 "kube-controller-manager",

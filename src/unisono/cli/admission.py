@@ -1,11 +1,12 @@
-"""Rules that a real API server applies by itself when jobs are written: no webhook, no certificate.
+"""Rules that a real API server applies by itself when jobs are written: no certificate to expire.
 
     validating   a queue's name is a name; a job that runs stays in its queue
     mutating     a job with a queue is created suspended, a pod with one is created behind gates
 
 They are expressions (CEL) that the API server evaluates, so they hold while none of our replicas
 runs. Whoever has no mutating policies (Kubernetes before 1.36) sees jobs suspended a moment after
-they were created: our controllers do that in any case. The rules are those of the embedded API.
+they were created, as our controllers do that in any case, or has the same rules as webhooks
+(`cli.webhook`). They are those of the embedded API.
 """
 
 from __future__ import annotations
@@ -27,24 +28,28 @@ MUTATING = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
 
 _QUEUE = names.QUEUE_LABEL
 # Kinds that are held back by a field, and where it is: group, versions, plurals.
-_BY_SPEC = (
+BY_SPEC = (
     ("batch", "v1", ("jobs",)),
     ("jobset.x-k8s.io", "*", ("jobsets",)),
     ("trainer.kubeflow.org", "*", ("trainjobs",)),
     ("ray.io", "*", ("rayclusters", "rayjobs")),
 )
 _KUBEFLOW = ("jaxjobs", "mpijobs", "paddlejobs", "pytorchjobs", "tfjobs", "xgboostjobs")
-_BY_RUN_POLICY = (("kubeflow.org", "*", _KUBEFLOW),)
+BY_RUN_POLICY = (("kubeflow.org", "*", _KUBEFLOW),)
 # What belongs to one of these is decided about as a whole.
-_OWNERS = (
+OWNERS = (
     *("Job", "JobSet", "TrainJob", "RayCluster", "RayJob"),
     *("JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob"),
 )
-_NOT_THERE = ("kube-system", "kueue-system", "unisono-system")
+NOT_THERE = ("kube-system", "kueue-system", "unisono-system")
+
+NO_NAME = f"metadata.labels[{_QUEUE}] is not the name of a queue"
+CHANGED_QUEUE = "the queue of a job that is not suspended cannot change"
 
 _HAS_QUEUE = f"has({{0}}.metadata.labels) && '{_QUEUE}' in {{0}}.metadata.labels"
 _QUEUE_OF = f"({_HAS_QUEUE} ? {{0}}.metadata.labels['{_QUEUE}'] : '')"
-_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+QUEUE_NAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+_NAME = QUEUE_NAME.replace("\\", "\\\\")  # inside a text of CEL
 _SPEC_HELD = "has({0}.spec.suspend) && {0}.spec.suspend"
 _RUN_POLICY_HELD = (
     "has({0}.spec.runPolicy) && has({0}.spec.runPolicy.suspend) && {0}.spec.runPolicy.suspend"
@@ -56,7 +61,7 @@ _POD_HELD = (
 _NO_JOB_ABOVE = (
     "!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(o, "
     "has(o.controller) && o.controller && o.kind in ["
-    + ", ".join(f"'{kind}'" for kind in _OWNERS)
+    + ", ".join(f"'{kind}'" for kind in OWNERS)
     + "])"
 )
 
@@ -64,8 +69,8 @@ _NO_JOB_ABOVE = (
 def validating() -> Iterator[Json]:
     """Yield the rules about queues, and what puts them in force."""
     for name, resources, held in (
-        ("unisono-queue-of-jobs", _BY_SPEC, _SPEC_HELD),
-        ("unisono-queue-of-kubeflow-jobs", _BY_RUN_POLICY, _RUN_POLICY_HELD),
+        ("unisono-queue-of-jobs", BY_SPEC, _SPEC_HELD),
+        ("unisono-queue-of-kubeflow-jobs", BY_RUN_POLICY, _RUN_POLICY_HELD),
         ("unisono-queue-of-pods", (("", "v1", ("pods",)),), _POD_HELD),
     ):
         spec = {
@@ -75,13 +80,13 @@ def validating() -> Iterator[Json]:
             "validations": [
                 {
                     "expression": f"{_NEW} == '' || {_NEW}.matches('{_NAME}')",
-                    "message": f"metadata.labels[{_QUEUE}] is not the name of a queue",
+                    "message": NO_NAME,
                     "reason": "Invalid",
                 },
                 {
                     "expression": f"oldObject == null || {_OLD} == '' || {_OLD} == {_NEW} || "
                     f"({held.format('oldObject')})",
-                    "message": "the queue of a job that is not suspended cannot change",
+                    "message": CHANGED_QUEUE,
                     "reason": "Invalid",
                 },
             ],
@@ -118,8 +123,8 @@ def mutating(api_version: str = MUTATING[0]) -> Iterator[Json]:
     not_run = "Object{spec: Object.spec{runPolicy: Object.spec.runPolicy{suspend: true}}}"
     unbound = "!has(object.spec.nodeName) || object.spec.nodeName == ''"
     for name, resources, changes, more in (
-        ("unisono-suspend-jobs", _BY_SPEC, (suspended,), ()),
-        ("unisono-suspend-kubeflow-jobs", _BY_RUN_POLICY, (not_run,), ()),
+        ("unisono-suspend-jobs", BY_SPEC, (suspended,), ()),
+        ("unisono-suspend-kubeflow-jobs", BY_RUN_POLICY, (not_run,), ()),
         (
             "unisono-gate-pods",
             (("", "v1", ("pods",)),),
@@ -145,10 +150,16 @@ def mutating(api_version: str = MUTATING[0]) -> Iterator[Json]:
         yield _made(api_version, "MutatingAdmissionPolicyBinding", name, {"policyName": name})
 
 
+def pod_gates(spec: Json) -> Sequence[str]:
+    """Return the gates of a queued pod; one that we bind ourselves needs no second."""
+    is_ours = spec.get("schedulerName", "default-scheduler") == names.SCHEDULER
+    return (QUEUE_GATE,) if is_ours else (QUEUE_GATE, names.GATE)
+
+
 def _matches(
     resources: Sequence[tuple[str, str, Sequence[str]]], operations: Sequence[str]
 ) -> Json:
-    excluded = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [*_NOT_THERE]}
+    excluded = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [*NOT_THERE]}
     return {
         "namespaceSelector": {"matchExpressions": [excluded]},
         "resourceRules": [

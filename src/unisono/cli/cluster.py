@@ -73,6 +73,7 @@ class Choices:
     access: Access
     namespace: str
     listen: tuple[str, int]
+    webhook: tuple[str, int] | None
     operators: tuple[str, ...] | None
     adopted: frozenset[str]
     settings: Settings
@@ -183,7 +184,19 @@ class _Replica:
         }
         async with probes(*self._choices.listen, pages) as address:
             self._journal.info("listening", address=address)
-            await guarded(self._live.follow(), self._take_part(stop))
+            await guarded(
+                self._answer_reviews(), guarded(self._live.follow(), self._take_part(stop))
+            )
+
+    async def _answer_reviews(self) -> None:
+        """Be a webhook if we are to be one: whoever stands by answers like the one that leads."""
+        if self._choices.webhook is None:
+            return
+        from unisono.cli.webhook.serving import Webhook  # a listener that nobody else needs
+
+        webhook = Webhook(self._client, self._choices.namespace, self._clock, self._journal)
+        self._observed.is_trusted = webhook.is_trusted
+        await webhook.serve(*self._choices.webhook)
 
     async def _take_part(self, stop: asyncio.Event) -> None:
         """Stand by, and lead when it is our turn."""

@@ -58,6 +58,14 @@ def parser() -> argparse.ArgumentParser:
         help="serve /healthz, /readyz and /metrics there (default: 127.0.0.1 and any free port)",
     )
     made.add_argument(
+        "--webhook",
+        type=address,
+        default=None,
+        metavar="HOST:PORT",
+        help="answer the API server's questions about jobs of queues there, over TLS with a "
+        "certificate of our own (default: not; `unisono install` says when it is needed)",
+    )
+    made.add_argument(
         "--operators",
         type=_operators,
         default=None,
@@ -146,6 +154,7 @@ def run(arguments: argparse.Namespace) -> int:
             access=access,
             namespace=arguments.namespace or (access.namespace if is_in_pod else HOME),
             listen=arguments.listen,
+            webhook=arguments.webhook,
             operators=arguments.operators,
             adopted=frozenset(arguments.adopt),
             settings=settings,

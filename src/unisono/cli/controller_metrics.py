@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 from collections.abc import Iterator, Mapping
@@ -29,6 +30,7 @@ class Observed:
     driver: Driver | None = None  # only who leads has one
     figures: Figures | None = None  # only who leads counts
     crashes: int = 0
+    is_trusted: asyncio.Event | None = None  # only who is a webhook must be
 
     def healthz(self, asked: Asked) -> Page:
         """Fail when a cache has not followed the API for so long that a restart is the best."""
@@ -42,6 +44,8 @@ class Observed:
         waiting = [kind.kind for kind, one in self.live.informers.items() if not one.has_synced]
         if waiting:
             return Page(503, f"still reading: {', '.join(waiting)}\n")
+        if self.is_trusted is not None and not self.is_trusted.is_set():
+            return Page(503, "the webhooks have no certificate yet\n")
         return Page(200, "leading\n" if self.candidate.is_leading() else "standing by\n")
 
     def metrics(self, asked: Asked) -> Page:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # loading these takes longer than answering --help
+    from unisono.cli.installing import Mechanism
     from unisono.cli.manifests import Wanted
     from unisono.kube.config import Access
 
@@ -14,6 +15,7 @@ _EXAMPLES = """\
 examples:
   unisono install --check                                  what is there, missing, in the way
   unisono install --image registry.example/unisono:0.1.0
+  unisono install --admission webhook                      where policies are not wanted
   unisono install --print --without-crds | less
   unisono install --print | kubectl apply --server-side -f -
 
@@ -48,6 +50,14 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--replicas", type=int, default=2, metavar="N", help="default: 2")
     made.add_argument(
+        "--admission",
+        choices=("auto", "policy", "webhook"),
+        default="auto",
+        help="how jobs of queues are held back when they are created: by policies that the server "
+        "evaluates itself, by webhooks, or by webhooks only where it has no policies "
+        "(default: auto)",
+    )
+    made.add_argument(
         "--without-crds", action="store_true", help="leave the definitions to somebody else"
     )
     return made
@@ -64,21 +74,27 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = {"image": arguments.image} if arguments.image else {}
     wanted = Wanted(namespace=arguments.namespace, replicas=arguments.replicas, **chosen)
     if arguments.prints:
-        _print(wanted, has_crds=not arguments.without_crds)
+        _print(wanted, arguments.admission, has_crds=not arguments.without_crds)
         return 0
     with in_plain_words():
         access = find_access(path=arguments.kubeconfig, context=arguments.context)
         return asyncio.run(_ask(access, arguments, wanted))
 
 
-def _print(wanted: Wanted, *, has_crds: bool) -> None:
+def _print(wanted: Wanted, mechanism: Mechanism, *, has_crds: bool) -> None:
+    from dataclasses import replace
+
     from unisono.cli.crds import write_yaml
     from unisono.cli.manifests import ALL_ADMISSION, admission, definitions, objects
+    from unisono.cli.webhook.configuration import KINDS
 
     if has_crds:
         write_yaml(definitions())
-    write_yaml(objects(wanted))
-    write_yaml(admission(ALL_ADMISSION))
+    if mechanism == "webhook":
+        write_yaml(objects(replace(wanted, webhooks=frozenset(KINDS))))
+    else:
+        write_yaml(objects(wanted))
+        write_yaml(admission(ALL_ADMISSION))
 
 
 async def _ask(access: Access, arguments: argparse.Namespace, wanted: Wanted) -> int:
@@ -89,7 +105,10 @@ async def _ask(access: Access, arguments: argparse.Namespace, wanted: Wanted) ->
 
     async with connected(access, clock=RealClock(), chance=chance(), ids=new_uid) as client:
         found = await look(
-            client.variant(most_tries=1), wanted, has_crds=not arguments.without_crds
+            client.variant(most_tries=1),
+            wanted,
+            has_crds=not arguments.without_crds,
+            mechanism=arguments.admission,
         )
         if arguments.checks:
             for line in found.lines():

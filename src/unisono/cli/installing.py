@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from unisono.cli.admission import MUTATING, VALIDATING
@@ -23,12 +23,14 @@ from unisono.cli.manifests import (
     version_read,
 )
 from unisono.cli.preconditions import NEEDED, others
+from unisono.cli.webhook.configuration import KINDS, Which
 from unisono.control.upstream import KUEUE, Upstream
 from unisono.kube.client import Client
 from unisono.kube.mapping import Kind
 from unisono.kube.trouble import NotFound, UnknownKind
 
 Json = dict[str, Any]
+Mechanism = Literal["auto", "policy", "webhook"]
 State = Literal["there", "missing", "kept", "conflict", "without"]
 CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 # A definition is hundreds of kilobytes, and an API server builds schemas from each.
@@ -38,10 +40,13 @@ _SERVED_TRIES = 60
 _SERVED_WAIT_S = 0.5
 
 _NEEDED = {(kind.api_version.partition("/")[0], kind.kind) for kind in NEEDED}
-_WITHOUT = {
-    "ValidatingAdmissionPolicy": "the server does not know them; names of queues are not checked",
-    "MutatingAdmissionPolicy": "the server does not know them; jobs are suspended after they "
-    "are created",
+_POLICIES: Mapping[Which, str] = {
+    "validating": "ValidatingAdmissionPolicy",
+    "mutating": "MutatingAdmissionPolicy",
+}
+_WITHOUT: Mapping[Which, str] = {
+    "validating": "names of queues are not checked",
+    "mutating": "jobs are suspended after they are created",
 }
 
 
@@ -100,14 +105,20 @@ def _steps_aside(other: Upstream) -> str:
     return "ours steps aside, and queues what it runs"
 
 
-async def look(client: Client, wanted: Wanted, *, has_crds: bool) -> Found:
+async def look(
+    client: Client, wanted: Wanted, *, has_crds: bool, mechanism: Mechanism = "auto"
+) -> Found:
     """Compare; nothing is written."""
+    served = {} if mechanism == "webhook" else await served_admission(client)
+    if mechanism != "policy":
+        lacking = frozenset(one for one, kind in _POLICIES.items() if kind not in served)
+        wanted = replace(wanted, webhooks=lacking)
     there = {one["metadata"]["name"]: one for one in (await client.list(CRD)).items}
     neighbours = await others(client)
     items = [_definition(one, there) for one in (definitions() if has_crds else ())]
     for one in objects(wanted):
         items.append(Item(one, "there" if await _found(client, one) is not None else "missing"))
-    items += [one async for one in _rules(client)]
+    items += [one async for one in _rules(client, served, wanted.webhooks)]
     if await _is_served(client, SERVICE_MONITOR):
         items.append(await _item(client, service_monitor(wanted)))
     comes_with_another = any(one.operator == "trainer" for one in neighbours)
@@ -116,14 +127,24 @@ async def look(client: Client, wanted: Wanted, *, has_crds: bool) -> Found:
     return Found(items, neighbours)
 
 
-async def _rules(client: Client) -> AsyncIterator[Item]:
-    """Yield the rules for jobs that the server can apply, and say which it cannot."""
-    served = await served_admission(client)
+async def _rules(
+    client: Client, served: Mapping[str, str], webhooks: Collection[Which]
+) -> AsyncIterator[Item]:
+    """Yield the rules for jobs, and say what is not there or must not stay."""
     for one in admission(served):
         yield await _item(client, one)
-    for kind, why in _WITHOUT.items():
+    for which, kind in _POLICIES.items():
+        if which in webhooks:
+            continue
         if kind not in served:
+            why = f"the server does not know them; {_WITHOUT[which]}"
             yield Item({"kind": kind, "metadata": {"name": NAME}}, "without", why)
+        api_version, name = KINDS[which]
+        left = {"apiVersion": api_version, "kind": name, "metadata": {"name": NAME}}
+        if await _found(client, left) is not None:
+            # Nobody would answer, and the server would refuse every job of a queue.
+            remedy = f"kubectl delete {name.lower()} {NAME}"
+            yield Item(left, "conflict", f"no webhook is wanted any more; first: {remedy}")
 
 
 async def served_admission(client: Client) -> Mapping[str, str]:

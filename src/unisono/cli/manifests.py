@@ -13,6 +13,7 @@ from typing import Any
 
 from unisono import __version__
 from unisono.cli.admission import MUTATING, mutating, validating
+from unisono.cli.webhook import configuration as webhook
 from unisono.control.assembly import KINDS
 from unisono.control.rights import KEYS, MACHINES, OWN, REQUESTS, Right, rights
 from unisono.kinds.decode import encode
@@ -41,6 +42,7 @@ class Wanted:
     namespace: str
     image: str = f"unisono:{__version__}"
     replicas: int = 2
+    webhooks: frozenset[webhook.Which] = frozenset()  # for what the server has no policies
 
 
 # In which version our controllers read each kind; nobody runs the others, so nobody brings them.
@@ -115,6 +117,8 @@ def objects(wanted: Wanted) -> Iterator[Json]:
     }
     yield _own(wanted, "v1", "Service") | {"spec": _service()}
     yield _own(wanted, "apps/v1", "Deployment") | {"spec": _deployment(wanted)}
+    if wanted.webhooks:  # last: from then on the server asks us
+        yield from webhook.objects(wanted.namespace, {**_LABELS, MANAGED_BY: NAME}, wanted.webhooks)
 
 
 def _made(api_version: str, kind: str, name: str) -> Json:
@@ -187,12 +191,23 @@ def _deployment(wanted: Wanted) -> Json:
     }
 
 
+# What a replica that is a webhook has besides.
+WEBHOOK_ARGUMENTS = ("--webhook", f"0.0.0.0:{webhook.PORT}")
+WEBHOOK_PORT = {"name": "webhook", "containerPort": webhook.PORT, "protocol": "TCP"}
+
+
 def _container(wanted: Wanted) -> Json:
     return {
         "name": "controller",
         "image": wanted.image,
-        "args": ["controller", "--listen", f"0.0.0.0:{_PORT}"],
-        "ports": [{"name": "http", "containerPort": _PORT, "protocol": "TCP"}],
+        "args": [
+            *("controller", "--listen", f"0.0.0.0:{_PORT}"),
+            *(WEBHOOK_ARGUMENTS if wanted.webhooks else ()),
+        ],
+        "ports": [
+            {"name": "http", "containerPort": _PORT, "protocol": "TCP"},
+            *((WEBHOOK_PORT,) if wanted.webhooks else ()),
+        ],
         "livenessProbe": _probe("/healthz", every=20, failures=3),
         "readinessProbe": _probe("/readyz", every=5, failures=2),
         "resources": {

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import ssl
+import sys
 import tempfile
+from collections.abc import Iterator
+from typing import IO
 
 from unisono.kube.credentials import Proof
 from unisono.kube.trouble import BadConfig
@@ -36,18 +40,29 @@ def _context(proof: Proof, *, skip_verify: bool) -> ssl.SSLContext:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         if proof.certificate:
-            _show(context, proof)
+            show(context, proof.certificate, proof.key)
     except (ssl.SSLError, UnicodeDecodeError) as error:
         raise BadConfig(f"a certificate or key of the kubeconfig is not usable: {error}") from error
     return context
 
 
-def _show(context: ssl.SSLContext, proof: Proof) -> None:
-    """Load our certificate; the library takes it from files only, so it is in one for a moment."""
-    descriptor, path = tempfile.mkstemp(prefix="unisono-")  # readable by us alone
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(proof.certificate + b"\n" + proof.key)
+def show(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """Load a certificate of ours; the library takes it from a file only, for a moment."""
+    with _unseen_file() as (file, path):
+        file.write(certificate + b"\n" + key)
+        file.flush()
         context.load_cert_chain(path)
-    finally:
-        os.unlink(path)
+
+
+@contextlib.contextmanager
+def _unseen_file() -> Iterator[tuple[IO[bytes], str]]:
+    """Yield a file that only this process can read: in memory where the system has such files.
+
+    The root of a container is often not to be written to, and keys do not belong on disks.
+    """
+    if sys.platform == "linux":
+        with os.fdopen(os.memfd_create("unisono"), "wb") as file:
+            yield file, f"/proc/self/fd/{file.fileno()}"
+    else:
+        with tempfile.NamedTemporaryFile(prefix="unisono-") as file:
+            yield file, file.name

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -67,6 +68,35 @@ def ensure_certificates(directory: Path, *, now: float, hosts: Sequence[str]) ->
     return Certificate(chain_file, key_file, authority_file)
 
 
+class Fresh(NamedTuple):
+    """A new certificate with its key, and the authority that vouches for it; all as PEM."""
+
+    certificate: bytes
+    key: bytes
+    authority: bytes
+
+
+def fresh_certificate(*, now: float, hosts: Sequence[str]) -> Fresh:
+    """Return a certificate for hosts, of an authority whose key nobody keeps."""
+    moment = datetime.fromtimestamp(now, UTC)
+    authority_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    authority = _authority(authority_key, moment)
+    leaf = _leaf(key, authority, authority_key, moment, hosts)
+    return Fresh(_pem(leaf), _pem_key(key), _pem(authority))
+
+
+def life_left(certificate: bytes, now: datetime) -> float:
+    """Return which share of its life a certificate still has; nothing if it is not to be read."""
+    leaf = _parsed(certificate)
+    return 0.0 if leaf is None else (leaf.not_valid_after_utc - now) / _whole(leaf)
+
+
+def same_names(certificate: bytes, hosts: Sequence[str]) -> bool:
+    """Say whether a certificate is for exactly these hosts."""
+    leaf = _parsed(certificate)
+    return leaf is not None and set(_names(hosts)) == _hosts_of(leaf)
+
+
 def _is_good(
     leaf: x509.Certificate,
     key: ec.EllipticCurvePrivateKey,
@@ -80,10 +110,16 @@ def _is_good(
         leaf.verify_directly_issued_by(authority)
     except (InvalidSignature, TypeError, ValueError):
         return False
-    whole = leaf.not_valid_after_utc - leaf.not_valid_before_utc
-    is_fresh = leaf.not_valid_after_utc - now >= whole * _RENEW_SHARE
-    names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return is_fresh and leaf.not_valid_before_utc <= now and set(_names(hosts)) == set(names)
+    is_fresh = leaf.not_valid_after_utc - now >= _whole(leaf) * _RENEW_SHARE
+    return is_fresh and leaf.not_valid_before_utc <= now and set(_names(hosts)) == _hosts_of(leaf)
+
+
+def _whole(leaf: x509.Certificate) -> timedelta:
+    return leaf.not_valid_after_utc - leaf.not_valid_before_utc
+
+
+def _hosts_of(leaf: x509.Certificate) -> set[x509.GeneralName]:
+    return set(leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
 
 
 def _names(hosts: Sequence[str]) -> list[x509.GeneralName]:
@@ -172,8 +208,15 @@ def _pem(certificate: x509.Certificate) -> bytes:
 def _load(path: Path) -> x509.Certificate | None:
     """Return the certificate in a file; None if there is none that can be read."""
     try:
-        return x509.load_pem_x509_certificate(path.read_bytes())
-    except (FileNotFoundError, ValueError):
+        return _parsed(path.read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def _parsed(pem: bytes) -> x509.Certificate | None:
+    try:
+        return x509.load_pem_x509_certificate(pem)
+    except ValueError:
         return None
 
 

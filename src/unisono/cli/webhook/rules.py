@@ -1,0 +1,146 @@
+"""What the webhooks answer: the rules of `cli.admission`, for one AdmissionReview at a time."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from unisono.cli.admission import (
+    BY_RUN_POLICY,
+    BY_SPEC,
+    CHANGED_QUEUE,
+    NO_NAME,
+    OWNERS,
+    QUEUE_NAME,
+    pod_gates,
+)
+from unisono.control.names import QUEUE_LABEL
+from unisono.control.pod_gangs.controller import GATE as QUEUE_GATE
+from unisono.control.pod_gangs.links import MANAGED
+from unisono.kinds.core.pod_groups import GROUP_NAME
+
+Json = dict[str, Any]
+HOLD, JUDGE = "/hold", "/judge"
+
+_UNPROCESSABLE = 422
+_SPEC = {(group, plural) for group, _, plurals in BY_SPEC for plural in plurals}
+_RUN_POLICY = {(group, plural) for group, _, plurals in BY_RUN_POLICY for plural in plurals}
+_PODS = ("", "pods")
+_NAME = re.compile(QUEUE_NAME)
+
+
+def answer(path: str, review: Mapping[str, Any]) -> Json:
+    """Return the AdmissionReview that answers one; `path` says which webhook was asked."""
+    request = review["request"]
+    return {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "response": {"uid": request["uid"], **_ANSWERS[path](request)},
+    }
+
+
+def _held(request: Json) -> Json:
+    operations = hold(request)
+    if not operations:
+        return {"allowed": True}
+    packed = base64.b64encode(json.dumps(operations).encode()).decode()
+    return {"allowed": True, "patchType": "JSONPatch", "patch": packed}
+
+
+def _judged(request: Json) -> Json:
+    wrong = refusal(request)
+    if not wrong:
+        return {"allowed": True}
+    status = {"code": _UNPROCESSABLE, "reason": "Invalid", "message": wrong}
+    return {"allowed": False, "status": status}
+
+
+_ANSWERS: Mapping[str, Callable[[Json], Json]] = {HOLD: _held, JUDGE: _judged}
+
+
+def hold(request: Json) -> list[Json]:
+    """Return the JSON patch that holds a new job or pod of a queue back until it is admitted."""
+    obj = request.get("object") or {}
+    if request.get("operation") != "CREATE" or not _queue_of(obj) or _has_job_above(obj):
+        return []
+    resource = _resource(request)
+    spec = obj.get("spec") or {}
+    if resource == _PODS:
+        return [] if spec.get("nodeName") else _gated(obj["metadata"], spec)
+    if resource in _SPEC:
+        return _set(obj, ("spec", "suspend"))
+    if resource in _RUN_POLICY:
+        return _set(obj, ("spec", "runPolicy", "suspend"))
+    return []
+
+
+def _set(obj: Json, path: tuple[str, ...]) -> list[Json]:
+    """Return what makes a flag true, with whatever is missing on the way to it."""
+    place: Any = obj
+    value: Any = True
+    for depth, word in enumerate(path):
+        if word not in place:
+            for inner in reversed(path[depth + 1 :]):
+                value = {inner: value}
+            return [{"op": "add", "path": _pointer(*path[: depth + 1]), "value": value}]
+        place = place[word]
+    return [] if place is True else [{"op": "replace", "path": _pointer(*path), "value": True}]
+
+
+def _gated(metadata: Json, spec: Json) -> list[Json]:
+    made: list[Json] = []
+    if metadata["labels"].get(MANAGED) != "true":
+        path = _pointer("metadata", "labels", MANAGED)
+        made.append({"op": "add", "path": path, "value": "true"})
+    there = spec.get("schedulingGates") or []
+    names = {one["name"] for one in there}
+    gates = [{"name": one} for one in pod_gates(spec) if one not in names]
+    if gates:
+        path = _pointer("spec", "schedulingGates")
+        made.append({"op": "add", "path": path, "value": [*there, *gates]})
+    finalizers = metadata.get("finalizers") or []
+    # Pods of a group are counted even when they are over; our controllers let them go in the end.
+    if GROUP_NAME in metadata["labels"] and MANAGED not in finalizers:
+        path = _pointer("metadata", "finalizers")
+        made.append({"op": "add", "path": path, "value": [*finalizers, MANAGED]})
+    return made
+
+
+def refusal(request: Json) -> str:
+    """Return why a job may not be written like this; empty if it may."""
+    new, old = request.get("object") or {}, request.get("oldObject") or {}
+    queue, before = _queue_of(new), _queue_of(old)
+    if queue and not _NAME.match(queue):
+        return NO_NAME
+    if before and before != queue and not _is_held(_resource(request), old.get("spec") or {}):
+        return CHANGED_QUEUE
+    return ""
+
+
+def _is_held(resource: tuple[str, str], spec: Json) -> bool:
+    if resource == _PODS:
+        return any(one["name"] == QUEUE_GATE for one in spec.get("schedulingGates") or ())
+    if resource in _RUN_POLICY:
+        spec = spec.get("runPolicy") or {}
+    return spec.get("suspend") is True
+
+
+def _queue_of(obj: Json) -> str:
+    labels = (obj.get("metadata") or {}).get("labels") or {}
+    return str(labels.get(QUEUE_LABEL) or "")
+
+
+def _has_job_above(obj: Json) -> bool:
+    owners = obj["metadata"].get("ownerReferences") or ()
+    return any(one.get("controller") and one["kind"] in OWNERS for one in owners)
+
+
+def _resource(request: Json) -> tuple[str, str]:
+    return request["resource"]["group"], request["resource"]["resource"]
+
+
+def _pointer(*words: str) -> str:
+    return "".join(f"/{one.replace('~', '~0').replace('/', '~1')}" for one in words)

@@ -1,0 +1,137 @@
+"""The webhooks at work: a certificate that is trusted before it is shown, and a listener.
+
+    read the Secret ──due?──▶ write a new one ──▶ have its authority trusted ──▶ show it
+          ▲   (somebody else was first: read again)                              │
+          └───────────────────────────── a minute later ─────────────────────────┘
+
+Every replica goes through these steps by itself and in this order; whoever is first writes, and all
+others find it written. So it does not matter who leads, or whether anybody does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import ssl
+from collections.abc import AsyncIterator
+
+from aiohttp import web
+
+from unisono.cli.journal import Journal
+from unisono.cli.probes import CannotListen
+from unisono.cli.webhook.certificates import Json, Proof, is_due, read, renewed, written
+from unisono.cli.webhook.configuration import KINDS, NAME, WEBHOOK, host_names
+from unisono.cli.webhook.rules import HOLD, JUDGE, answer
+from unisono.control.names import SECRET
+from unisono.kube.client import Client
+from unisono.kube.clock import Clock, guarded
+from unisono.kube.mapping import Kind
+from unisono.kube.tls import show
+from unisono.kube.trouble import Conflict, KubeTrouble, NotFound
+
+_LOOK_EVERY_S = 60.0
+# At the start, and after trouble: until we can answer, jobs of queues are refused.
+_SOON_S = 2.0
+# The largest object that an API server takes is 3 MiB; a review may hold an old and a new one.
+_MOST_BYTES = 8 * 1024 * 1024
+
+
+class Webhook:
+    """One replica's webhooks."""
+
+    def __init__(self, client: Client, namespace: str, clock: Clock, journal: Journal) -> None:
+        """Prepare; nothing is read or served yet."""
+        self._client = client
+        self._namespace = namespace
+        self._clock = clock
+        self._journal = journal
+        self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._shown: Proof | None = None
+        self.is_trusted = asyncio.Event()
+
+    async def serve(self, host: str, port: int) -> None:
+        """Answer API servers for as long as this runs, as soon as they can trust us."""
+        await guarded(self._keep_trusted(), self._listen(host, port))
+
+    async def _listen(self, host: str, port: int) -> None:
+        await self.is_trusted.wait()
+        async with _listening(host, port, self._context) as address:
+            self._journal.info("answering reviews", address=address)
+            await asyncio.Event().wait()
+
+    # ---- the certificate -------------------------------------------------------------------------
+
+    async def _keep_trusted(self) -> None:
+        while True:
+            try:
+                await self.step(self._clock.now())
+            except Conflict:
+                pause = _SOON_S  # another replica was first
+            except KubeTrouble as error:
+                self._journal.warning("the certificate of the webhooks is stuck", reason=str(error))
+                pause = _SOON_S if self._shown is None else _LOOK_EVERY_S
+            else:
+                pause = _LOOK_EVERY_S
+            await self._clock.sleep(pause)
+
+    async def step(self, now: float) -> None:
+        """Have a certificate that is good, trusted and shown; nothing is written if it is."""
+        hosts = host_names(self._namespace)
+        secret = await self._client.get(SECRET, WEBHOOK, self._namespace)
+        proof = read(secret)
+        if proof is None or is_due(proof, hosts, now):
+            proof = renewed(proof, hosts, now)
+            await self._client.update({**secret, "data": written(proof)})
+            self._journal.info("a new certificate for the webhooks")
+        for kind in KINDS.values():
+            await self._have_trusted(kind, proof)
+        if proof != self._shown:
+            show(self._context, proof.certificate, proof.key)
+            self._shown = proof
+            self.is_trusted.set()
+
+    async def _have_trusted(self, kind: Kind, proof: Proof) -> None:
+        try:
+            found = await self._client.get(kind, NAME)
+        except NotFound:
+            return  # the server has policies for that
+        trusted = base64.b64encode(proof.trusted).decode()
+        webhooks: list[Json] = found["webhooks"]
+        if any(one["clientConfig"].get("caBundle") != trusted for one in webhooks):
+            for one in webhooks:
+                one["clientConfig"]["caBundle"] = trusted
+            await self._client.update(found)
+
+
+# ---- the listener --------------------------------------------------------------------------------
+
+
+@contextlib.asynccontextmanager
+async def _listening(host: str, port: int, context: ssl.SSLContext) -> AsyncIterator[str]:
+    app = web.Application(client_max_size=_MOST_BYTES)
+    for path in (HOLD, JUDGE):
+        app.router.add_post(path, _review)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port, ssl_context=context)
+        try:
+            await site.start()
+        except OSError as error:
+            reason = error.strerror or error
+            message = f"cannot listen on {host}:{port}: {reason}; see --webhook"
+            raise CannotListen(message) from error
+        yield f"https://{host}:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+async def _review(request: web.Request) -> web.Response:
+    try:
+        review = json.loads(await request.read())
+        answered = answer(request.path, review)
+    except (ValueError, KeyError, TypeError) as error:
+        return web.Response(status=400, text=f"not an AdmissionReview: {error!r}\n")
+    return web.json_response(answered)

@@ -1,0 +1,188 @@
+"""Webhooks on a real API server that has no mutating policies: installed, trusted, asked.
+
+There is no network of pods here: the Service is an external name, so the API server comes to
+loopback, and still demands the certificate of the Service's own name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.real.cluster import account, asked, replica, there, unisono, until
+from tests.real.control_plane import ControlPlane, free_ports, running
+from unisono.cli.preconditions import DEPLOYMENT
+from unisono.cli.webhook.configuration import KINDS, WEBHOOK, Which
+from unisono.control import names
+from unisono.kube.client import Client
+from unisono.kube.mapping import Kind
+from unisono.kube.trouble import Invalid, KubeTrouble
+
+pytestmark = [pytest.mark.real, pytest.mark.slow]
+
+Json = dict[str, Any]
+_HOME = "unisono-system"
+_SERVICE = Kind("v1", "Service")
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    from tests.real.binaries import NoControlPlane
+
+    directory = tmp_path_factory.mktemp("webhook")
+    try:
+        with running(directory, controllers=(), has_mutating_policies=False) as found:
+            yield found
+    except NoControlPlane as problem:
+        pytest.skip(f"no real control plane: {problem}")
+
+
+@pytest.fixture(scope="module")
+def port(plane: ControlPlane) -> int:
+    """Install, and have the API server come to loopback; nobody listens there yet."""
+    checked = unisono(plane, "install", "--check")
+    assert "missing   MutatingWebhookConfiguration unisono" in checked.stdout.splitlines()
+    installed = unisono(plane, "install")
+    assert (installed.returncode, installed.stderr) == (0, "")
+    (chosen,) = free_ports(1)
+    asked(plane, lambda client: _redirect(client, chosen, "mutating"))
+    return chosen
+
+
+async def _redirect(client: Client, port: int, *which: Which) -> None:
+    """Have the API server come to a port of this machine instead of the Service's pods."""
+    external = {"type": "ExternalName", "externalName": "localhost"}
+    service = {"spec": {**external, "clusterIP": None, "clusterIPs": None, "selector": None}}
+    await client.patch(_SERVICE, WEBHOOK, _HOME, service)
+    path = "/webhooks/0/clientConfig/service/port"
+    for one in which:
+        reached = [{"op": "replace", "path": path, "value": port}]
+        await client.patch(KINDS[one], "unisono", "", reached, form="json")
+
+
+def _job(name: str, queue: str, namespace: str = "default") -> Json:
+    pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "train:1"}]}
+    labels = {names.QUEUE_LABEL: queue} if queue else {}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "spec": {"template": {"spec": pod}},
+    }
+
+
+def _pod(name: str) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "labels": {names.QUEUE_LABEL: "team", "kueue.x-k8s.io/pod-group-name": "g"},
+        },
+        "spec": {"containers": [{"name": "main", "image": "train:1"}]},
+    }
+
+
+def test_each_rule_comes_the_way_that_the_server_has(plane: ControlPlane, port: int) -> None:
+    policies = there(plane, Kind("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"))
+    assert len(policies) == 3
+    assert there(plane, KINDS["validating"]) == []
+    (deployment,) = there(plane, DEPLOYMENT, _HOME)
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert "--webhook" in container["args"]
+
+
+def test_without_a_replica_only_new_jobs_of_queues_are_refused(
+    plane: ControlPlane, port: int
+) -> None:
+    async def work(client: Client) -> None:
+        once = client.variant(most_tries=1)
+        with pytest.raises(KubeTrouble, match=r"hold\.unisono\.dev"):
+            await once.create(_job("queued", "team"))
+        await once.create(_job("free", ""))
+        await once.create(_job("system", "team", "kube-system"))
+
+    until("the configuration is in force", lambda: _refuses(plane))
+    asked(plane, work)
+
+
+def _refuses(plane: ControlPlane) -> bool:
+    async def work(client: Client) -> bool:
+        try:
+            await client.variant(most_tries=1).create(_job("probe", "team"), dry_run=True)
+        except KubeTrouble:
+            return True
+        return False
+
+    return asked(plane, work)
+
+
+def test_a_replica_with_the_role_of_the_installation_is_trusted_and_holds_jobs_back(
+    plane: ControlPlane, port: int, tmp_path: Path
+) -> None:
+    async def work(client: Client) -> None:
+        queued = await client.create(_job("queued", "team"))
+        assert queued["spec"]["suspend"] is True
+        pod = await client.create(_pod("member"))
+        assert [one["name"] for one in pod["spec"]["schedulingGates"]] == [
+            "kueue.x-k8s.io/admission",
+            names.GATE,
+        ]
+        assert pod["metadata"]["finalizers"] == ["kueue.x-k8s.io/managed"]
+        with pytest.raises(Invalid, match="is not the name of a queue"):
+            await client.create(_job("bad", "Team_A"))
+
+    role = account(plane, _HOME, "unisono", tmp_path / "role")
+    with replica(role, tmp_path / "log", "--webhook", f"127.0.0.1:{port}") as one:
+        one.until_told("answering reviews")
+        until("the server trusts it", lambda: not _refuses(plane))
+        asked(plane, work)
+        assert one.told("the certificate of the webhooks is stuck") is None
+        before = there(plane, KINDS["mutating"])
+        again = unisono(plane, "install", "--without-crds", "--image", "other:1")
+        assert again.returncode == 0, again.stderr
+        (after,) = there(plane, KINDS["mutating"])
+        trusted = after["webhooks"][0]["clientConfig"]["caBundle"]
+        assert trusted == before[0]["webhooks"][0]["clientConfig"]["caBundle"]
+
+
+def test_a_webhook_that_nobody_would_answer_is_in_the_way(plane: ControlPlane, port: int) -> None:
+    refused = unisono(plane, "install", "--without-crds", "--admission", "policy")
+    assert refused.returncode == 1
+    remedy = "first: kubectl delete mutatingwebhookconfiguration unisono"
+    assert remedy in refused.stderr
+
+
+def test_with_webhooks_alone_names_are_judged_there_too(
+    plane: ControlPlane, port: int, tmp_path: Path
+) -> None:
+    installed = unisono(plane, "install", "--without-crds", "--admission", "webhook")
+    assert (installed.returncode, installed.stderr) == (0, "")
+    policies = Kind("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding")
+
+    async def prepare(client: Client) -> None:
+        for one in (await client.list(policies)).items:
+            await client.delete(policies, one["metadata"]["name"])
+        await _redirect(client, port, *KINDS)
+
+    async def work(client: Client) -> None:
+        with pytest.raises(Invalid, match=r"judge\.unisono\.dev.*is not the name of a queue"):
+            await client.create(_job("bad", "Team_A"))
+        await client.create(_job("moves", "team"))
+        other = {"metadata": {"labels": {names.QUEUE_LABEL: "other"}}}
+        await client.patch(names.JOB, "moves", "default", other)
+        await client.patch(names.JOB, "moves", "default", {"spec": {"suspend": False}})
+        back = {"metadata": {"labels": {names.QUEUE_LABEL: "team"}}}
+        with pytest.raises(Invalid, match="not suspended cannot change"):
+            await client.patch(names.JOB, "moves", "default", back)
+
+    asked(plane, prepare)
+    role = account(plane, _HOME, "unisono", tmp_path / "role")
+    with replica(role, tmp_path / "log", "--webhook", f"127.0.0.1:{port}") as one:
+        one.until_told("answering reviews")
+        until("the server trusts it", lambda: not _refuses(plane))
+        asked(plane, work)
