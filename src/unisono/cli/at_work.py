@@ -6,6 +6,7 @@ Apart from `up`, because this is what takes long to load: the API answers before
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator
@@ -17,6 +18,7 @@ from unisono.cli.following import Timed
 from unisono.cli.instance import Instance
 from unisono.cli.monitoring import monitored
 from unisono.cli.recording import recorder
+from unisono.cli.spare_memory import give_back_when_idle
 from unisono.engine.cycle import plan
 
 
@@ -40,4 +42,9 @@ async def at_work(
         for name, address in pages.items():
             print(f"{name:<10}  {address}")
         calm_collector()
-        yield
+        async with asyncio.TaskGroup() as tasks:
+            tidying = tasks.create_task(give_back_when_idle())
+            try:
+                yield
+            finally:
+                tidying.cancel()
