@@ -12,7 +12,7 @@ SEEDED := $(wildcard tests/engine tests/kinds tests/scenarios tests/properties)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
-.PHONY: help setup fmt lint type test test-slow golden controlplane test-real test-all faults scenarios docs bench bench-real deploy demo changelog lock check clean
+.PHONY: help setup fmt lint type test test-slow golden controlplane test-real test-all faults scenarios docs docs-site bench bench-real deploy demo changelog lock check clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -63,8 +63,11 @@ faults: $(READY)  ## clusters in trouble, drawn from seeds (ARGS="--range 0-500 
 scenarios: $(READY)  ## run the stories of the specification and list each one's outcome
 	@$(BIN)/python -m tests.scenarios $(ARGS)
 
-docs: $(READY)  ## check the documents: links, targets, glossary
-	$(BIN)/python -m pytest -q tests/architecture/test_documents.py
+docs: $(READY)  ## check the documents: links, targets, glossary, and every block that can be run
+	$(BIN)/python -m pytest -q tests/architecture/test_documents.py tests/docs
+
+docs-site: $(READY)  ## build the documents into a static site, build/site
+	@$(BIN)/python -m tools.docs_site build/site
 
 bench: $(READY)  ## measure (options through ARGS=, see ARGS=--help)
 	@$(BIN)/python -m bench $(ARGS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +15,7 @@ from unisono.cli.why_words import ahead_words, around_words, passing_words, repa
 
 Json = dict[str, Any]
 
+_UIDS = re.compile(r" \(UID: [^)]*\)")  # nobody can read them; -o json has them
 _MOST_PLACES = 12  # a thousand nodes would bury everything else
 
 
@@ -153,7 +155,8 @@ def _history(answer: Json, now: float) -> Iterator[str]:
         yield f"evicted {_times(sum(counts.values()))}: {reasons}"
     last = history.get("lastEviction")
     if last:
-        yield f"last eviction: {last['message'] or 'no reason was given'}"
+        told = _UIDS.sub("", last["message"])
+        yield f"last eviction: {told or 'no reason was given'}"
     if history.get("ranSeconds"):
         yield f"ran {history['ranSeconds']} s before that"
     if history.get("restarts"):

@@ -131,6 +131,8 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
             if overlapping:
                 return "those who would have to leave for it are leaving for another workload"
             return "it fitted, but workloads ahead of it took the room; it is tried again"
+        case facts.BehindInQueue(queue=queue, position=0):
+            return f"is first in queue {queue}, and its turn did not come in this cycle"
         case facts.BehindInQueue(queue=queue, head=head, position=position):
             return f"is number {position + 1} in queue {queue}, behind {head}"
         case facts.QueueMissing(local_queue=local) if local.endswith("/"):

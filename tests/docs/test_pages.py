@@ -1,0 +1,89 @@
+"""Every console and YAML block of the documentation is run, or says why it is not."""
+
+from __future__ import annotations
+
+import gc
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.docs.page import ROOT, Block, blocks, commands, name_of, pages
+from tests.docs.shell import Shell
+from unisono.kinds.documents import read_documents
+
+# Their blocks are those of the English page, which is the one that is run.
+_KOREAN = ("README.ko.md", "docs/ko/")
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def _is_korean(path: Path) -> bool:
+    return name_of(path).startswith(_KOREAN)
+
+
+def _runs() -> list[Any]:
+    """Return the pages with commands; those that take their time are marked."""
+    found = []
+    for path in pages():
+        text = _text(path)
+        has_commands = any(one.language == "console" and not one.not_run for one in blocks(text))
+        if has_commands and not _is_korean(path):
+            marks = [pytest.mark.slow] if "<!-- slow -->" in text else []
+            found.append(pytest.param(path, marks=marks, id=name_of(path)))
+    return found
+
+
+# Slurm's programs leave it to the end of their process to close their connection.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("path", _runs())
+def test_the_commands_of_a_page_do_what_it_says(path: Path, tmp_path: Path) -> None:
+    for name in ("examples", "deploy", "docs"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    shell = Shell(tmp_path, {"HOME": str(tmp_path), "KUBECONFIG": str(tmp_path / "nowhere")})
+    try:
+        for block in blocks(_text(path)):
+            if block.name and block.language in ("yaml", "bash", "conf"):
+                (tmp_path / block.name).write_text(block.text, encoding="utf-8")
+            if block.language == "console" and not block.not_run:
+                for command in commands(block):
+                    shell.run(command)
+    finally:
+        shell.close()
+        gc.collect()
+
+
+def _yaml_blocks() -> list[Any]:
+    return [
+        pytest.param(path, block, id=f"{name_of(path)}:{block.line}")
+        for path in pages()
+        if not _is_korean(path)
+        for block in blocks(_text(path))
+        if block.language in ("yaml", "json")
+    ]
+
+
+@pytest.mark.parametrize(("path", "block"), _yaml_blocks())
+def test_manifests_can_be_read(path: Path, block: Block) -> None:
+    if block.language == "json":
+        if "…" not in block.text:
+            json.loads(block.text)
+        return
+    documents = [one for one in yaml.safe_load_all(block.text) if one is not None]
+    assert documents, f"{name_of(path)}: an empty block"
+    if all(isinstance(one, dict) and "kind" in one and "apiVersion" in one for one in documents):
+        read = read_documents("block.yaml", block.text.encode())
+        assert [problem.line() for problem in read.problems] == []
+
+
+@pytest.mark.parametrize("path", pages(), ids=name_of)
+def test_what_is_not_run_says_why(path: Path) -> None:
+    for block in blocks(_text(path)):
+        assert block.language != "shell", "write console, so that it is run"
+        if block.not_run:
+            assert re.match(r"(needs|takes|is) ", block.not_run), block.not_run
