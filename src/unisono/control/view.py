@@ -79,6 +79,10 @@ class View:
         packed = shelf.store.get(name, namespace)
         return shelf.packing.unpack(packed) if packed is not None else None
 
+    def find(self, kind: Kind, name: str, namespace: str = "") -> Json | None:
+        """Return one object of a kind that perhaps nobody watches, or None."""
+        return self.get(kind, name, namespace) if kind in self._shelves else None
+
     def all(self, kind: Kind) -> Iterator[Json]:
         """Yield every object of a kind, in order of arrival."""
         shelf = self._shelves[kind]

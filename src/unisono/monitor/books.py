@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from unisono.kube.mapping import POD, Kind
+from unisono.monitor.machines import ClaimRecord, PoolRecord, claim_record, pool_record
 from unisono.monitor.records import (
     Json,
     NodeRecord,
@@ -30,8 +31,21 @@ WORKLOAD = Kind(_KUEUE, "Workload")
 CLUSTER_QUEUE = Kind(_KUEUE, "ClusterQueue")
 LOCAL_QUEUE = Kind(_KUEUE, "LocalQueue")
 JOB_SET = Kind("jobset.x-k8s.io/v1alpha2", "JobSet")
+COHORT = Kind(_KUEUE, "Cohort")
+NODE_POOL = Kind("karpenter.sh/v1", "NodePool")
+NODE_CLAIM = Kind("karpenter.sh/v1", "NodeClaim")
 # In the order in which they are read: a pod's gang is known before the pod, its queue before that.
-FOLLOWED = (NODE, CLUSTER_QUEUE, LOCAL_QUEUE, WORKLOAD, POD, JOB_SET)
+FOLLOWED = (
+    NODE,
+    CLUSTER_QUEUE,
+    LOCAL_QUEUE,
+    COHORT,
+    WORKLOAD,
+    POD,
+    JOB_SET,
+    NODE_POOL,
+    NODE_CLAIM,
+)
 
 # So many objects are kept as they are at most: perhaps nobody ever asks for figures.
 _MOST_HEARD = 512
@@ -67,6 +81,10 @@ class Books:
         self.pods: dict[Key, PodRecord] = {}
         self.workloads: dict[Key, WorkloadRecord] = {}
         self.queues: dict[str, QueueRecord] = {}
+        self.queues_version = 0  # grows when any queue or cohort becomes another
+        self.cohorts: dict[str, str] = {}  # to the one above; empty for the topmost
+        self.pools: dict[str, PoolRecord] = {}
+        self.claims: dict[str, ClaimRecord] = {}
         self.local_queues: dict[Key, str] = {}  # to the name of the ClusterQueue
         self.restarts: dict[Key, int] = {}  # of whole gangs, by namespace and name of the JobSet
         self.on_workload: list[Callable[[Step], None]] = []
@@ -104,11 +122,22 @@ class Books:
         elif kind == NODE:
             self._read_node(key[1], new)
         elif kind == CLUSTER_QUEUE:
-            _put(self.queues, key[1], None if new is None else queue_record(new))
+            self._put_queue(self.queues, key[1], None if new is None else queue_record(new))
         elif kind == LOCAL_QUEUE:
-            _put(self.local_queues, key, None if new is None else _cluster_queue(new))
+            self._put_queue(self.local_queues, key, None if new is None else _cluster_queue(new))
+        elif kind == COHORT:
+            self._put_queue(self.cohorts, key[1], None if new is None else _parent(new))
+        elif kind == NODE_POOL:
+            _put(self.pools, key[1], None if new is None else pool_record(new))
+        elif kind == NODE_CLAIM:
+            _put(self.claims, key[1], None if new is None else claim_record(new))
         else:
             _put(self.restarts, key, None if new is None else _restarts(new))
+
+    def _put_queue(self, into: dict[K, V], key: K, value: V | None) -> None:
+        if into.get(key) != value:
+            self.queues_version += 1
+            _put(into, key, value)
 
     def _read_node(self, name: str, new: Json | None) -> None:
         record = node_record(new) if new is not None else None
@@ -192,6 +221,11 @@ def _put(into: dict[K, V], key: K, value: V | None) -> None:
 
 def _cluster_queue(local_queue: Json) -> str:
     return str((local_queue.get("spec") or {}).get("clusterQueue") or "")
+
+
+def _parent(cohort: Json) -> str:
+    spec = cohort.get("spec") or {}
+    return str(spec.get("parentName") or spec.get("parent") or "")
 
 
 def _restarts(job_set: Json) -> int:

@@ -17,6 +17,8 @@ class Explained(NamedTuple):
     says: str = ""
     changes: tuple[str, ...] = ()
     start: float = 0.0  # at the latest, or as far as anybody knows; 0: unknown
+    is_promised: bool = False  # a date that is kept free for it, not only an estimate
+    limit: float = 0.0  # how long it is expected to run then; 0: unknown
 
 
 def explained(conditions: Iterable[Mapping[str, Any]] | None) -> Explained:
@@ -30,9 +32,16 @@ def explained(conditions: Iterable[Mapping[str, Any]] | None) -> Explained:
     try:
         told = json.loads(found[_EXPLANATION]["message"])
         facts = [one for one in told["facts"] if isinstance(one, dict)]
-        starts = [float(one["start"]) for one in facts if one.get("fact") in _TIMES]
+        dated = [one for one in facts if one.get("fact") in _TIMES]
+        first = min(dated, key=lambda one: float(one["start"]), default={})
         changes = [str(one["changes"]) for one in facts if one.get("changes")]
-        start = min(starts, default=0.0) / 1000
-        return Explained(str(told["stage"]), says, tuple(dict.fromkeys(changes)), start)
+        return Explained(
+            str(told["stage"]),
+            says,
+            tuple(dict.fromkeys(changes)),
+            start=float(first.get("start") or 0) / 1000,
+            is_promised=first.get("fact") == "Planned",
+            limit=float(first.get("limit_ms") or 0) / 1000,
+        )
     except (KeyError, ValueError, TypeError):
         return Explained(reason, says)  # nobody explained, or in the words of another version

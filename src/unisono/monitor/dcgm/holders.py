@@ -31,19 +31,29 @@ class Holders:
             if pod.gpus:
                 by_node.setdefault(pod.node, []).append(pod)
         found: dict[Device, Holder] = {}
-        held: dict[str, dict[str, tuple[int, ...]]] = {}
+        for node in [one for one in self._held if one not in by_node]:
+            del self._held[node]
         for node, here in by_node.items():
-            old = self._held.get(node, {})
-            kept = {one.uid: old[one.uid] for one in here if one.uid in old}
-            taken = {index for indexes in kept.values() for index in indexes}
-            for pod in sorted(here, key=lambda one: (one.bound, one.name)):
-                if pod.uid not in kept:
-                    indexes = _lowest(taken, sum(gpus for _, gpus in pod.gpus))
-                    kept[pod.uid] = indexes
-                    taken.update(indexes)
-                found.update(_laid_out(pod, kept[pod.uid]))
-            held[node] = kept
-        self._held = held
+            found.update(self.on_node(node, here))
+        return found
+
+    def on_node(self, node: str, pods: Iterable[PodRecord]) -> dict[Device, Holder]:
+        """Do the same for one node; `pods` are all that are there."""
+        here = [one for one in pods if one.gpus]
+        old = self._held.get(node, {})
+        kept = {one.uid: old[one.uid] for one in here if one.uid in old}
+        taken = {index for indexes in kept.values() for index in indexes}
+        found: dict[Device, Holder] = {}
+        for pod in sorted(here, key=lambda one: (one.bound, one.name)):
+            if pod.uid not in kept:
+                indexes = _lowest(taken, sum(gpus for _, gpus in pod.gpus))
+                kept[pod.uid] = indexes
+                taken.update(indexes)
+            found.update(_laid_out(pod, kept[pod.uid]))
+        if kept:
+            self._held[node] = kept
+        else:
+            self._held.pop(node, None)
         return found
 
 

@@ -94,7 +94,7 @@ def families(books: Books, tally: Tally) -> Iterator[Family]:
 
 
 def _gpus(queues: list[QueueRecord], tally: Tally) -> Iterator[Sample]:
-    lent = _lent(queues, tally.used)
+    lent = lent_by(queues, tally.used)
     for one in queues:
         for at, quota in enumerate(one.quotas):
             place = one.name, quota.flavor
@@ -113,7 +113,7 @@ def _gpus(queues: list[QueueRecord], tally: Tally) -> Iterator[Sample]:
                 yield Sample({**about, "kind": kind}, value)
 
 
-def _lent(queues: list[QueueRecord], used: Mapping[Place, int]) -> dict[Place, int]:
+def lent_by(queues: list[QueueRecord], used: Mapping[Place, int]) -> dict[Place, int]:
     """Lay what is borrowed in a cohort on those who leave some of their share unused."""
     borrowed: dict[Place, int] = {}
     unused: dict[Place, list[tuple[Place, int]]] = {}
