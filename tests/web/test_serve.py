@@ -3,24 +3,60 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import json
-from collections.abc import Awaitable, Callable
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
 
 import pytest
 
 from tests.monitor import objects
+from unisono.kinds.overriding import override
 from unisono.monitor.books import NODE, Books, fill
-from unisono.web.picture import Painter
+from unisono.web.board import Board
+from unisono.web.door import Door, TokenDoor, token_of
+from unisono.web.pages import File, Pages
 from unisono.web.serve import CannotServe, Site, serving
+from unisono.web.sight import Sight, everything
 
 TOKEN = "a-token"
+SIGNED_IN = f"Authorization: Bearer {TOKEN}"
+MODULES = (
+    *("app", "dom", "gang", "live", "map", "node", "nodes", "overview", "parts", "queues"),
+    *("reports", "timeline", "words", "workloads"),
+)
 
 
-def site() -> tuple[Site, Books]:
+class CookieDoor:
+    """Knows one person, by a cookie."""
+
+    uses_cookie = True
+
+    def knows_host(self, host: str) -> bool:
+        return True
+
+    async def admit(self, headers: Mapping[str, str]) -> Sight | None:
+        return Sight(name="kim") if token_of(headers) == TOKEN else None
+
+    async def may_see_pods(self, sight: Sight, namespace: str) -> Sight:
+        return sight
+
+
+async def a_report(since: int, until: int, form: str) -> File:
+    return File(f"usage.{form}", "text/csv", f"{since},{until}".encode())
+
+
+def site(door: Door | None = None) -> tuple[Site, Books]:
     books = Books()
     fill(books, NODE, (objects.node("n1"),))
-    return Site(Painter(books), TOKEN, now=lambda: 0.0, ticks=lambda: 0.0), books
+    pages = Pages(Board(books), now=lambda: 0.0, report=a_report)
+    ticking = iter(range(1_000_000))
+    return (
+        Site(pages, door or TokenDoor(TOKEN), now=lambda: float(next(ticking)), ticks=lambda: 0.0),
+        books,
+    )
 
 
 async def ask(address: str, path: str, *headers: str, method: str = "GET", host: str = "") -> str:
@@ -33,41 +69,139 @@ async def ask(address: str, path: str, *headers: str, method: str = "GET", host:
     return answer.decode("latin-1")
 
 
-def run(story: Callable[[str], Awaitable[None]]) -> None:
+@contextlib.asynccontextmanager
+async def listening(address: str, path: str, *headers: str) -> AsyncIterator[asyncio.StreamReader]:
+    """Ask for lines that go on; yield what they are read from, behind the head."""
+    port = int(address.rstrip("/").rpartition(":")[2])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    lines = (f"GET {path} HTTP/1.1", f"Host: localhost:{port}", *headers, "", "")
+    writer.write("\r\n".join(lines).encode())
+    await reader.readuntil(b"\r\n\r\n")
+    yield reader
+    writer.close()
+
+
+def run(story: Callable[[str], Awaitable[None]], door: Door | None = None) -> None:
     async def main() -> None:
-        made, _ = site()
+        made, _ = site(door)
         async with serving(made, "127.0.0.1", 0) as address:
             await story(address)
 
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("path", ["/", "/app.js", "/style.css", "/icon.svg"])
-def test_the_page_and_its_files_need_no_token(path: str) -> None:
+FILES = ("/", "/style.css", "/pages.css", "/icon.svg", *(f"/{one}.js" for one in MODULES))
+
+
+def test_the_page_and_its_files_need_no_token() -> None:
     async def story(address: str) -> None:
-        answer = await ask(address, path)
-        assert answer.startswith("HTTP/1.1 200 ")
-        assert "Content-Security-Policy: default-src 'none';" in answer
-        assert "http://" not in answer.replace("http://www.w3.org/2000/svg", "")
+        for path in FILES:
+            answer = await ask(address, path)
+            assert answer.startswith("HTTP/1.1 200 "), path
+            for header in (
+                "Content-Security-Policy: default-src 'none'; script-src 'self';",
+                "X-Content-Type-Options: nosniff",
+                "Referrer-Policy: no-referrer",
+            ):
+                assert header in answer
+            body = answer.partition("\r\n\r\n")[2].replace("http://www.w3.org/2000/svg", "")
+            assert "http://" not in body
+            assert "https://" not in body
 
     run(story)
 
 
-def test_the_picture_needs_the_token() -> None:
+def test_a_file_that_is_known_already_is_not_sent_again() -> None:
     async def story(address: str) -> None:
-        assert (await ask(address, "/picture.json")).startswith("HTTP/1.1 401 ")
-        wrong = await ask(address, "/picture.json", "Authorization: Bearer wrong")
+        first = await ask(address, "/app.js", "Accept-Encoding: gzip")
+        head, _, body = first.partition("\r\n\r\n")
+        assert "Content-Encoding: gzip" in head
+        assert b"import" in gzip.decompress(body.encode("latin-1"))
+        tag = next(line for line in head.split("\r\n") if line.startswith("ETag: "))[6:]
+        again = await ask(address, "/app.js", f"If-None-Match: {tag}")
+        assert again.startswith("HTTP/1.1 304 ")
+        assert again.endswith("\r\n\r\n")
+
+    run(story)
+
+
+@pytest.mark.parametrize("path", ["/live?page=overview", "/report/csv?since=1&until=2"])
+def test_what_the_cluster_does_needs_the_token(path: str) -> None:
+    async def story(address: str) -> None:
+        assert (await ask(address, path)).startswith("HTTP/1.1 401 ")
+        wrong = await ask(address, path, "Authorization: Bearer wrong")
         assert wrong.startswith("HTTP/1.1 401 ")
-        assert (await ask(address, "/changes")).startswith("HTTP/1.1 401 ")
-        right = await ask(address, "/picture.json", f"Authorization: Bearer {TOKEN}")
-        assert json.loads(right.partition("\r\n\r\n")[2])["gpus"]["there"] == 8
-        packed = await ask(
-            address, "/picture.json", f"Authorization: Bearer {TOKEN}", "Accept-Encoding: gzip"
-        )
-        body = packed.encode("latin-1").partition(b"\r\n\r\n")[2]
-        assert json.loads(gzip.decompress(body))["gpus"]["there"] == 8
+        # On loopback a cookie would be sent to whoever listens on another port.
+        cookie = await ask(address, path, f"Cookie: other={TOKEN}")
+        assert cookie.startswith("HTTP/1.1 401 ")
 
     run(story)
+
+
+def test_a_page_is_sent_and_then_what_became_different() -> None:
+    async def main() -> None:
+        made, books = site()
+        async with (
+            serving(made, "127.0.0.1", 0) as address,
+            listening(address, "/live?page=map", SIGNED_IN) as reader,
+        ):
+            first = json.loads(await reader.readline())
+            assert first["order"] == ["n1"]
+            assert first["set"]["n1"]["by"] == [["", 8]]
+            fill(books, NODE, (objects.node("n2"),))
+            async with asyncio.timeout(10):
+                second: dict[str, Any] = {}
+                while "set" not in second:
+                    second = json.loads(await reader.readline())
+            assert second["order"] == ["n1", "n2"]
+            assert list(second["set"]) == ["n2"]
+
+    asyncio.run(main())
+
+
+def test_lines_may_be_packed() -> None:
+    async def story(address: str) -> None:
+        packed = "Accept-Encoding: gzip, br"
+        unpacking = zlib.decompressobj(31)
+        text = b""
+        async with (
+            asyncio.timeout(10),
+            listening(address, "/live?page=overview", SIGNED_IN, packed) as reader,
+        ):
+            while b"\n" not in text:
+                text += unpacking.decompress(await reader.read(65_536))
+        assert json.loads(text.partition(b"\n")[0])["head"]["gpus"]["there"] == 8
+
+    run(story)
+
+
+def test_who_is_not_known_any_more_is_sent_away() -> None:
+    class Forgetful(CookieDoor):
+        asked = 0
+
+        @override
+        async def admit(self, headers: Mapping[str, str]) -> Sight | None:
+            self.asked += 1
+            return everything("kim") if self.asked == 1 else None
+
+    async def main() -> None:
+        books = Books()
+        clock = iter(range(0, 10_000, 61))  # more than a minute at every look
+        made = Site(
+            Pages(Board(books), now=lambda: 0.0),
+            Forgetful(),
+            now=lambda: float(next(clock)),
+            ticks=lambda: 0.0,
+        )
+        async with (
+            asyncio.timeout(10),
+            serving(made, "127.0.0.1", 0) as address,
+            listening(address, "/live?page=overview", SIGNED_IN) as reader,
+        ):
+            lines = (await reader.read()).splitlines()
+            assert json.loads(lines[-1]) == {"signedOut": True}
+
+    asyncio.run(main())
 
 
 def test_others_are_turned_away() -> None:
@@ -76,30 +210,80 @@ def test_others_are_turned_away() -> None:
         assert rebound.startswith("HTTP/1.1 403 ")
         assert (await ask(address, "/", method="POST")).startswith("HTTP/1.1 405 ")
         assert (await ask(address, "/../secret")).startswith("HTTP/1.1 404 ")
+        assert (await ask(address, "/live?page=none", SIGNED_IN)).startswith("HTTP/1.1 404 ")
         assert await ask(address, "/" + "x" * 100_000) == ""
+        assert await ask(address, "/live?" + "&".join(f"a{at}=1" for at in range(99))) == ""
 
     run(story)
 
 
-def test_visitors_hear_of_changes() -> None:
-    async def main() -> None:
-        made, books = site()
-        async with serving(made, "127.0.0.1", 0) as address:
-            port = int(address.rstrip("/").rpartition(":")[2])
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            head = f"GET /changes HTTP/1.1\r\nHost: localhost:{port}\r\n"
-            writer.write(f"{head}Authorization: Bearer {TOKEN}\r\n\r\n".encode())
-            await reader.readuntil(b"\r\n\r\n")
-            first = int(await reader.readline())
-            fill(books, NODE, (objects.node("n2"),))
-            async with asyncio.timeout(10):
-                while int(await reader.readline()) <= first:
-                    pass
-            answer = await ask(address, "/picture.json", f"Authorization: Bearer {TOKEN}")
-            assert json.loads(answer.partition("\r\n\r\n")[2])["gpus"]["there"] == 16
-            writer.close()
+def test_reports_are_files_to_keep() -> None:
+    async def story(address: str) -> None:
+        good = await ask(address, "/report/csv?since=100&until=200", SIGNED_IN)
+        assert good.startswith("HTTP/1.1 200 ")
+        assert 'Content-Disposition: attachment; filename="usage.csv"' in good
+        assert good.endswith("\r\n\r\n100,200")
+        for bad in ("exe?since=1&until=2", "csv?since=x&until=2", "csv?since=3&until=2", "csv"):
+            answer = await ask(address, f"/report/{bad}", SIGNED_IN)
+            assert answer.startswith("HTTP/1.1 400 "), bad
 
-    asyncio.run(main())
+    run(story)
+
+
+# ---- signing in ----------------------------------------------------------------------------------
+
+
+def test_on_loopback_there_is_no_cookie() -> None:
+    async def story(address: str) -> None:
+        about = await ask(address, "/session", SIGNED_IN)
+        assert json.loads(about.partition("\r\n\r\n")[2])["name"] == "the owner"
+        signed_in = await ask(address, "/session", SIGNED_IN, method="POST")
+        assert signed_in.startswith("HTTP/1.1 200 ")
+        assert "Set-Cookie" not in signed_in
+
+    run(story)
+
+
+def test_elsewhere_a_cookie_remembers_who_signed_in() -> None:
+    async def story(address: str) -> None:
+        about = await ask(address, "/session")
+        assert json.loads(about.partition("\r\n\r\n")[2])["name"] == ""
+        assert (
+            await ask(address, "/session", "Authorization: Bearer no", method="POST")
+        ).startswith("HTTP/1.1 401 ")
+        signed_in = await ask(address, "/session", SIGNED_IN, method="POST")
+        cookie = next(one for one in signed_in.split("\r\n") if one.startswith("Set-Cookie: "))
+        assert cookie.endswith(f"={TOKEN}; Path=/; HttpOnly; SameSite=Strict")
+        secure = await ask(
+            address, "/session", SIGNED_IN, "X-Forwarded-Proto: https", method="POST"
+        )
+        assert "SameSite=Strict; Secure\r\n" in secure
+        kept = f"Cookie: {cookie[12:].partition(';')[0]}"
+        again = await ask(address, "/session", kept)
+        assert json.loads(again.partition("\r\n\r\n")[2])["name"] == "kim"
+        async with listening(address, "/live?page=overview", kept) as reader:
+            assert json.loads(await reader.readline())["head"]["gpus"] is None
+        gone = await ask(address, "/session", kept, method="DELETE")
+        assert "Max-Age=0" in gone
+
+    run(story, CookieDoor())
+
+
+def test_no_other_site_signs_anybody_in_or_out() -> None:
+    async def story(address: str) -> None:
+        for header in ("Origin: https://evil.example", "Sec-Fetch-Site: cross-site"):
+            for method in ("POST", "DELETE"):
+                answer = await ask(address, "/session", SIGNED_IN, header, method=method)
+                assert answer.startswith("HTTP/1.1 403 "), (header, method)
+                assert "Set-Cookie" not in answer
+        form = await ask(address, "/session", f"Cookie: unisono-token={TOKEN}", method="POST")
+        assert form.startswith("HTTP/1.1 400 ")
+        long = await ask(address, "/session", f"Authorization: Bearer {'x' * 4000}", method="POST")
+        assert long.startswith("HTTP/1.1 413 ")
+        no_reports = await ask(address, "/report/csv?since=1&until=2", SIGNED_IN)
+        assert no_reports.startswith("HTTP/1.1 403 ")
+
+    run(story, CookieDoor())
 
 
 def test_a_port_that_is_taken_is_told() -> None:

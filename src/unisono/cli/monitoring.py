@@ -19,6 +19,7 @@ from unisono.cli.embedded import Running
 from unisono.cli.following import Timed, figures_of
 from unisono.cli.instance import Instance
 from unisono.cli.meters import ExporterMeter
+from unisono.cli.past import LedgerPast
 from unisono.cli.probes import Asked, CannotListen, Page, Pages, probes
 from unisono.cli.weekly import reports_of
 from unisono.control.view import View
@@ -27,7 +28,9 @@ from unisono.monitor.dcgm.exporter import Exporter
 from unisono.monitor.dcgm.faults import ANNOTATION, Faults, faults_of
 from unisono.monitor.exposition import classic, negotiated
 from unisono.monitor.metrics.page import ALL, Figures
-from unisono.web.picture import Painter
+from unisono.web.board import Board
+from unisono.web.door import TokenDoor
+from unisono.web.pages import Pages as WebPages
 from unisono.web.serve import CannotServe, Site, serving
 
 # Where NVIDIA's exporter listens; ours is next to it.
@@ -66,7 +69,8 @@ async def monitored(
             yield {}
             return
         pages = await stack.enter_async_context(_exposed(figures, exporter, port=port))
-        address = await stack.enter_async_context(_web(figures, instance, port))
+        web = _web(Board(figures.books, at_work.view.find), instance, port)
+        address = await stack.enter_async_context(web)
         yield {**pages, "web": address}
 
 
@@ -111,10 +115,12 @@ async def _exposed(
 
 
 @contextlib.asynccontextmanager
-async def _web(figures: Figures, instance: Instance, port: int | None) -> AsyncIterator[str]:
+async def _web(board: Board, instance: Instance, port: int | None) -> AsyncIterator[str]:
     """Serve the page while the block lasts; its address signs in whoever opens it."""
     token = instance.web_token()
-    site = Site(Painter(figures.books), token, now=seconds_now, ticks=cpu_seconds)
+    ledger = LedgerPast(instance)
+    pages = WebPages(board, now=seconds_now, past=ledger.read, report=ledger.report)
+    site = Site(pages, TokenDoor(token), now=seconds_now, ticks=cpu_seconds)
     wanted = port + 1 if port else WEB_PORT
     async with contextlib.AsyncExitStack() as stack:
         try:

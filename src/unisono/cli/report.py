@@ -119,26 +119,35 @@ def read(ledger: Path, period: Period, only: argparse.Namespace | None = None) -
 
 
 def write(
-    made: Report, folder: Path, formats: Iterable[str], written: Callable[[str], str]
+    made: Report, folder: Path, formats: Iterable[str], text_of: Callable[[str], str]
 ) -> Iterable[Path]:
     """Write files named by the period; yield their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     for one in formats:
-        suffix = {"text": "txt", "sreport": "sreport.txt"}.get(one, one)
-        since, until = (datetime.fromtimestamp(at, UTC) for at in (made.since, made.until))
-        path = folder / f"gpu-usage-{since:%Y-%m-%d}_{until:%Y-%m-%d}.{suffix}"
-        path.write_text(written(one), encoding="utf-8", newline="")
+        path = folder / file_name(made, one)
+        path.write_text(text_of(one), encoding="utf-8", newline="")
         yield path
+
+
+def file_name(made: Report, form: str) -> str:
+    """Return how the file of a report is called."""
+    suffix = {"text": "txt", "sreport": "sreport.txt"}.get(form, form)
+    since, until = (datetime.fromtimestamp(at, UTC) for at in (made.since, made.until))
+    return f"gpu-usage-{since:%Y-%m-%d}_{until:%Y-%m-%d}.{suffix}"
+
+
+def written(made: Report, form: str) -> str:
+    """Return a report in a format, with nothing chosen."""
+    return _written(made, form, parser().parse_args([]))
 
 
 def weekly(made: Report, folder: Path) -> list[Path]:
     """Write what is told of every week."""
-    form = parser().parse_args([])
-    return list(write(made, folder, ("html", "csv", "json"), lambda one: _written(made, one, form)))
+    return list(write(made, folder, ("html", "csv", "json"), lambda one: written(made, one)))
 
 
 def _written(made: Report, form: str, arguments: argparse.Namespace) -> str:
-    from unisono.monitor.report import written
+    from unisono.monitor.report import written as words
     from unisono.monitor.report.html import html
     from unisono.monitor.report.mail import mail
 
@@ -146,17 +155,17 @@ def _written(made: Report, form: str, arguments: argparse.Namespace) -> str:
         case "html":
             return html(made)
         case "csv":
-            return written.as_csv(made)
+            return words.as_csv(made)
         case "json":
-            return written.as_json(made)
+            return words.as_json(made)
         case "md":
-            return written.markdown(made)
+            return words.markdown(made)
         case "eml":
             return mail(made, sender=arguments.mail_from, to=arguments.mail_to).decode()
         case "sreport":
-            return written.sreport(made, "unisono", is_parsable=arguments.is_parsable)
+            return words.sreport(made, "unisono", is_parsable=arguments.is_parsable)
         case _:
-            return written.text(made)
+            return words.text(made)
 
 
 def _ledger(arguments: argparse.Namespace) -> Path:

@@ -1,117 +1,72 @@
-"""The listener of the page: on loopback, GET only, nothing without the token but the page itself.
+"""The listener of the page.
 
-    /                the page, and its files
-    /picture.json    everything it shows; with the token
-    /changes         a line whenever the picture changed, at most once a second; with the token
+    GET /                 the page and its files, for anybody: there is nothing in them
+    GET /live?page=…      a page as data, and then what becomes different in it, line by line
+    GET /report/FORMAT    a report of a time, to keep
+    GET /session          who is signed in, and how one signs in here
+    POST /session         sign in, with the token in a header; sets a cookie where one is used
+    DELETE /session       sign out
 
-The token comes in a header, so a link from elsewhere cannot use it; it reaches the browser behind
-the `#` of the address, which browsers do not send. Requests for another host's name are refused, so
-a name that is made to point here does not help anybody either.
+Nothing else is answered, and nothing changes the cluster. A line on `/live` is sent when the page
+became another, at most twice a second, and after a while without any so that both ends know of
+each other. What a visitor may see is asked anew every minute.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
 import zlib
-from collections.abc import AsyncIterator, Callable, Mapping
-from importlib import resources
-from typing import NamedTuple
+from collections.abc import AsyncIterator, Callable
 
 import orjson
 
 from unisono.engine.model.errors import UnisonoError
-from unisono.web.picture import Json, Painter
+from unisono.web import files, http
+from unisono.web.door import COOKIE, Door, token_of
+from unisono.web.http import Asked
+from unisono.web.pages import Pages
+from unisono.web.shown import Json, Told
+from unisono.web.sight import Sight
 
-_MOST_HEADER_BYTES = 16_384
+_MOST_HEADER_BYTES = 32_768
 _PATIENCE_S = 5.0
 _MOST_VISITORS = 64
 _GZIP = 31  # zlib's way to say it
-_LEAST_PAUSE_S = 1.0
-# A picture may take this part of a processor and no more; large clusters are painted less often.
+_PAUSE_S = 0.5
+# Pages of one process may take this part of a processor each; else they come less often.
 _MOST_SHARE = 0.05
 _KEEP_ALIVE_S = 15.0
-_FILES = {
-    "/": ("index.html", "text/html; charset=utf-8"),
-    "/app.js": ("app.js", "text/javascript; charset=utf-8"),
-    "/style.css": ("style.css", "text/css; charset=utf-8"),
-    "/icon.svg": ("icon.svg", "image/svg+xml"),
-}
-_HEADERS = (
-    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self';"
-    " connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none';"
-    " frame-ancestors 'none'",
-    "X-Content-Type-Options: nosniff",
-    "Referrer-Policy: no-referrer",
-    "Cross-Origin-Resource-Policy: same-origin",
-    "Cache-Control: no-store",
-    "Connection: close",
-)
-_PHRASES = {
-    200: "OK",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    503: "Service Unavailable",
-}
+_SIGHT_S = 60.0
+_MOST_COOKIE_BYTES = 3_800  # what browsers keep, with its name
+_LONGEST_REPORT_S = 400 * 86_400
+# `figures` is JSON without the single jobs: what the page of reports itself shows.
+_FORMATS = ("html", "csv", "json", "md", "figures")
+_LINES = "application/x-ndjson"
+_JSON = "application/json"
 
 
 class CannotServe(UnisonoError):
     """The address is taken, or not one of this machine."""
 
 
-class _Asked(NamedTuple):
-    method: str
-    path: str
-    headers: Mapping[str, str]
-
-
 class Site:
-    """Paints pictures when somebody looks, and tells visitors that there is a new one."""
+    """Answers visitors, and tells those who stay what becomes different."""
 
     def __init__(
-        self, painter: Painter, token: str, *, now: Callable[[], float], ticks: Callable[[], float]
+        self, pages: Pages, door: Door, *, now: Callable[[], float], ticks: Callable[[], float]
     ) -> None:
-        """Take who paints, and the token that visitors need; `ticks` measures how long it takes."""
-        self._painter = painter
-        self._token = token
+        """Show pages to who the door lets in; `ticks` measures how long that takes."""
+        self._pages = pages
+        self._door = door
         self._now = now
         self._ticks = ticks
-        self._picture = b""
-        self._packed = b""
-        self._version = 0
         self._visitors = 0
-        self._is_closing = False
-        self._changed = asyncio.Condition()
+        self._closing = asyncio.Event()
 
-    async def keep_painting(self) -> None:
-        """Paint while somebody looks."""
-        while True:
-            pause = _LEAST_PAUSE_S
-            if self._visitors:
-                began = self._ticks()
-                await self._paint()
-                pause = max(pause, (self._ticks() - began) / _MOST_SHARE)
-            await asyncio.sleep(pause)
-
-    async def close(self) -> None:
+    def close(self) -> None:
         """Send visitors away."""
-        self._is_closing = True
-        async with self._changed:
-            self._changed.notify_all()
-
-    async def _paint(self) -> None:
-        made = self._painter.picture(self._now())
-        picture = _written(made)
-        if picture == self._picture:
-            return
-        self._picture = picture
-        self._packed = b""
-        async with self._changed:
-            self._version += 1
-            self._changed.notify_all()
+        self._closing.set()
 
     async def attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one visitor."""
@@ -119,62 +74,143 @@ class Site:
             try:
                 async with asyncio.timeout(_PATIENCE_S):
                     head = await reader.readuntil(b"\r\n\r\n")
-                await self._answer(_asked(head), writer)
-            except asyncio.LimitOverrunError:
-                pass  # nobody needs headers that long
+                await self._answer(http.read(head), writer)
+                await writer.drain()
+            except (asyncio.LimitOverrunError, ValueError):
+                pass  # nobody needs headers that long, or so many fields
             finally:
                 writer.close()
 
-    async def _answer(self, asked: _Asked, writer: asyncio.StreamWriter) -> None:
-        host = asked.headers.get("host", "").rpartition(":")[0]
-        if host not in ("127.0.0.1", "localhost", "[::1]"):
-            writer.write(_answer(403, b"this is not the address of that host\n"))
+    async def _answer(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
+        if not self._door.knows_host(asked.headers.get("host", "")):
+            writer.write(http.refusal(403, "this is not the address of that host"))
+        elif asked.path == "/session":
+            writer.write(await self._session(asked))
         elif asked.method not in ("GET", "HEAD"):
-            writer.write(_answer(405, b"only GET\n"))
-        elif asked.path in _FILES:
-            name, kind = _FILES[asked.path]
-            body = (resources.files("unisono.web") / "pages" / name).read_bytes()
-            writer.write(_answer(200, body, kind))
-        elif asked.path not in ("/picture.json", "/changes"):
-            writer.write(_answer(404, b"there is no such page\n"))
-        elif not self._is_known(asked):
-            writer.write(_answer(401, b"the token is missing or wrong\n"))
-        elif asked.path == "/picture.json":
-            await self._send_picture(asked, writer)
-        elif self._visitors >= _MOST_VISITORS:
-            writer.write(_answer(503, b"too many are looking already\n"))
+            writer.write(http.refusal(405, "only GET"))
+        elif (file := files.answer(asked)) is not None:
+            writer.write(file)
+        elif asked.path == "/live":
+            await self._live(asked, writer)
+        elif asked.path.startswith("/report/"):
+            writer.write(await self._report(asked))
         else:
-            await self._tell_changes(writer)
-        await writer.drain()
+            writer.write(http.refusal(404, "there is no such page"))
 
-    def _is_known(self, asked: _Asked) -> bool:
-        said = asked.headers.get("authorization", "").removeprefix("Bearer ")
-        return hmac.compare_digest(said.encode(), self._token.encode())
+    # ---- signing in ------------------------------------------------------------------------------
 
-    async def _send_picture(self, asked: _Asked, writer: asyncio.StreamWriter) -> None:
-        if not self._visitors or not self._picture:
-            await self._paint()  # nobody has been looking: what there is may be old
-        kind = "application/json"
-        if "gzip" not in asked.headers.get("accept-encoding", ""):
-            writer.write(_answer(200, self._picture, kind))
-            return
-        if not self._packed:
-            self._packed = await asyncio.to_thread(zlib.compress, self._picture, 1, _GZIP)
-        writer.write(_answer(200, self._packed, kind, "Content-Encoding: gzip"))
+    async def _session(self, asked: Asked) -> bytes:
+        if asked.method in ("GET", "HEAD"):
+            sight = await self._door.admit(asked.headers)
+            return _json(self._about(sight))
+        if not asked.is_from_here:
+            return http.refusal(403, "another site asked for that")
+        if asked.method == "DELETE":
+            gone = f"Set-Cookie: {COOKIE}=; {_kept(asked)}; Max-Age=0"
+            return http.answer(204, b"", "", gone)
+        if asked.method != "POST":
+            return http.refusal(405, "GET, POST or DELETE")
+        # In a header, which no form of another site can set.
+        if "authorization" not in asked.headers:
+            return http.refusal(400, "the token belongs in the header Authorization")
+        token = token_of(asked.headers)
+        if self._door.uses_cookie and len(token) > _MOST_COOKIE_BYTES:
+            return http.refusal(413, "the token is longer than a cookie can be")
+        sight = await self._door.admit({"authorization": asked.headers["authorization"]})
+        if sight is None:
+            return http.refusal(401, "nobody has this token")
+        more = (f"Set-Cookie: {COOKIE}={token}; {_kept(asked)}",) if self._door.uses_cookie else ()
+        return _json(self._about(sight), *more)
 
-    async def _tell_changes(self, writer: asyncio.StreamWriter) -> None:
-        """Write a line for every new picture until the visitor goes."""
-        writer.write(_head(200, "text/plain; charset=utf-8"))
-        self._visitors += 1
-        try:
-            while not self._is_closing:
-                writer.write(f"{self._version}\n".encode())
-                await writer.drain()
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_KEEP_ALIVE_S), self._changed:
-                        await self._changed.wait()
-        finally:
-            self._visitors -= 1
+    def _about(self, sight: Sight | None) -> Json:
+        return {
+            "name": sight.name if sight is not None else "",
+            "cookie": self._door.uses_cookie,
+            "reports": sight is not None and sight.reports and self._pages.report is not None,
+            "everything": sight is not None and sight.workloads is None,
+        }
+
+    # ---- pages -----------------------------------------------------------------------------------
+
+    async def _live(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
+        sight = await self._sight(asked)
+        if sight is None:
+            writer.write(http.refusal(401, "the token is missing or wrong"))
+        elif not self._pages.has(asked.query.get("page", "")):
+            writer.write(http.refusal(404, "there is no such page"))
+        elif self._visitors >= _MOST_VISITORS:
+            writer.write(http.refusal(503, "too many are looking already"))
+        else:
+            self._visitors += 1
+            try:
+                await self._tell(asked, sight, writer)
+            finally:
+                self._visitors -= 1
+
+    async def _sight(self, asked: Asked) -> Sight | None:
+        sight = await self._door.admit(asked.headers)
+        if sight is not None and asked.query.get("page") == "gang":
+            return await self._door.may_see_pods(sight, asked.query.get("namespace", ""))
+        return sight
+
+    async def _tell(self, asked: Asked, sight: Sight, writer: asyncio.StreamWriter) -> None:
+        """Write a line whenever the page became another, until the visitor goes."""
+        packing = zlib.compressobj(1, zlib.DEFLATED, _GZIP) if asked.takes_gzip else None
+        more = ("Content-Encoding: gzip",) if packing is not None else ()
+        writer.write(http.head(200, _LINES, http.NEVER_KEPT, "X-Accel-Buffering: no", *more))
+        told = Told()
+        seen: tuple[int, int] | None = None
+        last = looked = self._now()
+        while not self._closing.is_set():
+            now = self._now()
+            if now - looked >= _SIGHT_S:
+                looked = now
+                again = await self._sight(asked)
+                if again is None:
+                    writer.write(_line({"signedOut": True}, packing))
+                    return
+                if again != sight:
+                    sight, seen = again, None
+            began = self._ticks()
+            # What is shown of a time that goes along becomes another with the time, too.
+            version = self._pages.board.refresh(), int(now) if "span" in asked.query else 0
+            if version != seen:
+                seen = version
+                news = told.news(await self._pages.show(asked.query, sight))
+                if news is not None:
+                    writer.write(_line({"now": round(now, 3), **news}, packing))
+                    last = now
+            if now - last >= _KEEP_ALIVE_S:
+                writer.write(_line({}, packing))
+                last = now
+            await writer.drain()
+            pause = max(_PAUSE_S, (self._ticks() - began) / _MOST_SHARE)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), min(pause, _KEEP_ALIVE_S))
+
+    # ---- reports ---------------------------------------------------------------------------------
+
+    async def _report(self, asked: Asked) -> bytes:
+        sight = await self._door.admit(asked.headers)
+        if sight is None:
+            return http.refusal(401, "the token is missing or wrong")
+        if not sight.reports:
+            return http.refusal(403, "the usage of everybody is not yours to see")
+        if self._pages.report is None:
+            return http.refusal(404, "no ledger is kept here, so there are no reports")
+        form = asked.path.removeprefix("/report/")
+        since, until = (asked.query.get(name, "") for name in ("since", "until"))
+        if form not in _FORMATS or not since.isdecimal() or not until.isdecimal():
+            formats = ", ".join(_FORMATS)
+            return http.refusal(400, f"one of {formats}, with since= and until= in seconds")
+        if not 0 < int(until) - int(since) <= _LONGEST_REPORT_S:
+            return http.refusal(400, "a report is of some time, and of 400 days at most")
+        file = await self._pages.report(int(since), int(until), form)
+        named = f'Content-Disposition: attachment; filename="{file.name}"'
+        if not asked.takes_gzip:
+            return http.answer(200, file.body, file.content_type, named)
+        packed = await asyncio.to_thread(zlib.compress, file.body, 6, _GZIP)
+        return http.answer(200, packed, file.content_type, named, "Content-Encoding: gzip")
 
 
 @contextlib.asynccontextmanager
@@ -184,34 +220,26 @@ async def serving(site: Site, host: str, port: int) -> AsyncIterator[str]:
         server = await asyncio.start_server(site.attend, host, port, limit=_MOST_HEADER_BYTES)
     except OSError as error:
         raise CannotServe(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
-    async with server, asyncio.TaskGroup() as tasks:
-        painting = tasks.create_task(site.keep_painting())
+    async with server:
         try:
-            yield f"http://{host}:{server.sockets[0].getsockname()[1]}/"
+            taken = server.sockets[0].getsockname()[1]
+            yield f"http://{f'[{host}]' if ':' in host else host}:{taken}/"
         finally:
-            painting.cancel()
-            await site.close()
+            site.close()
 
 
-def _written(picture: Json) -> bytes:
-    """Write a picture; its time is left out, or every one would be new."""
-    return orjson.dumps({name: one for name, one in picture.items() if name != "now"})
+def _kept(asked: Asked) -> str:
+    """Say how a cookie is kept: for this site, out of reach of scripts, until the browser ends."""
+    is_secure = asked.headers.get("x-forwarded-proto", "") == "https"
+    return f"Path=/; HttpOnly; SameSite=Strict{'; Secure' if is_secure else ''}"
 
 
-def _asked(head: bytes) -> _Asked:
-    first, *lines = head.decode("latin-1").split("\r\n")
-    method, _, rest = first.partition(" ")
-    headers = {
-        name.strip().lower(): value.strip()
-        for name, _, value in (line.partition(":") for line in lines)
-    }
-    return _Asked(method, rest.partition(" ")[0].partition("?")[0], headers)
+def _json(value: Json, *more: str) -> bytes:
+    return http.answer(200, orjson.dumps(value), _JSON, *more)
 
 
-def _head(code: int, kind: str, *more: str) -> bytes:
-    lines = (f"HTTP/1.1 {code} {_PHRASES[code]}", f"Content-Type: {kind}", *more, *_HEADERS, "", "")
-    return "\r\n".join(lines).encode()
-
-
-def _answer(code: int, body: bytes, kind: str = "text/plain; charset=utf-8", *more: str) -> bytes:
-    return _head(code, kind, f"Content-Length: {len(body)}", *more) + body
+def _line(message: Json, packing: zlib._Compress | None) -> bytes:
+    text = orjson.dumps(message) + b"\n"
+    if packing is None:
+        return text
+    return packing.compress(text) + packing.flush(zlib.Z_SYNC_FLUSH)

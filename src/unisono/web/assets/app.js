@@ -1,0 +1,238 @@
+// The page: which part of it is open, who looks at it, keys, and light or dark.
+
+import { fill, forget, h } from "./dom.js";
+import { follow, signIn, signOut, stop, takeToken, whoAmI } from "./live.js";
+import { heading } from "./parts.js";
+import * as overview from "./overview.js";
+
+const PAGE = document.getElementById("page");
+const MAIN = document.getElementById("main");
+const LIVE = document.getElementById("live");
+
+// The first page is loaded with the rest; the others when somebody goes there.
+const PARTS = {
+  overview: async () => overview,
+  queues: () => import("./queues.js"),
+  workloads: () => import("./workloads.js"),
+  gang: () => import("./gang.js"),
+  map: () => import("./map.js"),
+  timeline: () => import("./timeline.js"),
+  nodes: () => import("./nodes.js"),
+  node: () => import("./node.js"),
+  reports: () => import("./reports.js"),
+};
+
+const NAV = [
+  ["overview", "Overview", "#/", "M3 13h8V3H3zM13 21h8V11h-8zM3 21h8v-6H3zM13 3v6h8V3z", "o"],
+  ["queues", "Queues", "#/queues", "M4 6h16M4 12h11M4 18h7", "q"],
+  ["workloads", "Workloads", "#/workloads", "M12 3l9 5-9 5-9-5zM3 13l9 5 9-5", "w"],
+  ["map", "Map", "#/map", "M4 4h6v6H4zM14 4h6v6h-6zM4 14h6v6H4zM14 14h6v6h-6z", "m"],
+  ["timeline", "Timeline", "#/timeline", "M4 7h9M8 12h10M5 17h6M20 4v16", "t"],
+  ["nodes", "Nodes", "#/nodes", "M4 4h16v6H4zM4 14h16v6H4zM8 7h.01M8 17h.01", "n"],
+  ["reports", "Reports", "#/reports", "M5 20V10M12 20V4M19 20v-7", "r"],
+];
+
+let person = null;
+let route = null;
+let part = null;
+let model = null;
+let opening = 0;
+
+// ---- where we are -----------------------------------------------------------------------------------
+
+function parse() {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const [first, ...rest] = path.split("/").filter(Boolean).map(decodeURIComponent);
+  const name = first === "workloads" && rest.length === 2 ? "gang"
+    : first === "nodes" && rest.length === 1 ? "node" : first || "overview";
+  return { name: name in PARTS ? name : "absent", rest, query: new URLSearchParams(query || "") };
+}
+
+/** What pages get besides their model: where they are, who looks, and how to go elsewhere. */
+function context() {
+  return { ...route, person, redraw: draw, change };
+}
+
+/** Change a part of the address without leaving the page; `null` removes a field. */
+function change(fields) {
+  const query = new URLSearchParams(route.query);
+  for (const [name, value] of Object.entries(fields)) {
+    if (value === null || value === "") query.delete(name);
+    else query.set(name, value);
+  }
+  const text = query.toString();
+  history.replaceState(null, "", `${location.hash.split("?")[0] || "#/"}${text ? `?${text}` : ""}`);
+  open(true);
+}
+
+async function open(isSame) {
+  route = parse();
+  opening += 1;
+  const mine = opening;
+  navigation();
+  if (!person || !person.name) { askForToken(); return; }
+  if (route.name === "absent") { stop(); model = null; part = null; absent(); return; }
+  if (!isSame) { model = null; forget(); }
+  const loaded = await PARTS[route.name]();
+  if (mine !== opening) return;
+  part = loaded;
+  document.title = `${part.title(context())} · Unisono`;
+  if (!isSame) { fill(PAGE, [h("div", { class: "waiting", "aria-hidden": "true" })]); window.scrollTo(0, 0); MAIN.focus({ preventScroll: true }); }
+  const question = part.ask ? part.ask(context()) : null;
+  if (question) {
+    follow(question, {
+      tell: (made) => { if (mine === opening) { model = made; draw(); } },
+      say,
+      refused: () => { person = null; askForToken(); },
+    });
+  } else {
+    stop();
+    say("live");
+    if (part.load) await part.load(context());
+    if (mine === opening) draw();
+  }
+}
+
+function draw() {
+  if (!part || !route || (part.ask && !model)) return;
+  fill(PAGE, part.draw(model, context()));
+  performance.mark("drawn");
+  document.body.dataset.drawn = route.name;
+}
+
+function absent() {
+  document.title = "Nothing here · Unisono";
+  say("live");
+  fill(PAGE, [heading("There is no such page", "The address may be of another version."), h("p", {}, h("a", { href: "#/" }, "Back to the overview"))]);
+  document.body.dataset.drawn = "absent";
+}
+
+const icon = (path) => h("svg", { viewBox: "0 0 24 24", width: 18, height: 18, "aria-hidden": "true", class: "icon" }, h("path", { d: path }));
+
+function navigation() {
+  const open = { gang: "workloads", node: "nodes" }[route.name] || route.name;
+  fill(document.getElementById("nav"), NAV.map(([name, title, href, path, key]) =>
+    h("a", { href, "data-key": name, "aria-current": name === open ? "page" : null, "aria-keyshortcuts": `g ${key}` },
+      icon(path), h("span", {}, title))));
+}
+
+const SAID = { live: "live", gone: "the cluster does not answer; trying again" };
+
+function say(what) {
+  if (LIVE.dataset.state === what) return;
+  LIVE.dataset.state = what;
+  LIVE.textContent = SAID[what] || what;
+}
+
+// ---- who looks --------------------------------------------------------------------------------------
+
+function askForToken() {
+  stop();
+  model = null;
+  part = null;
+  document.title = "Sign in · Unisono";
+  say("not signed in");
+  account();
+  const wrong = h("p", { class: "wrong", role: "alert" });
+  const input = h("input", { type: "password", id: "token", autocomplete: "off", spellcheck: "false", required: true });
+  const submit = async (event) => {
+    event.preventDefault();
+    const found = await signIn(input.value.trim()).catch(() => null);
+    if (!found) { wrong.textContent = "Nobody has this token."; input.focus(); return; }
+    person = found;
+    account();
+    open();
+  };
+  fill(PAGE, [h("form", { class: "sign-in card", "aria-label": "Sign in", "data-key": `sign-in-${Date.now()}`, on: { submit } },
+    h("img", { src: "/icon.svg", alt: "", width: 44, height: 44 }),
+    h("h1", {}, "Sign in"),
+    person && person.cookie
+      ? h("p", {}, "With a token of the cluster, for example from ", h("code", {}, "kubectl create token ACCOUNT"), ". You see what its owner may see.")
+      : h("p", {}, "The address that ", h("code", {}, "unisono up"), " printed signs you in. Or paste the token from the file ", h("code", {}, "web-token"), " of its folder."),
+    h("label", { for: "token" }, "Token"), input, wrong,
+    h("button", { type: "submit", class: "button main" }, "Sign in"))]);
+  document.body.dataset.drawn = "sign-in";
+  document.getElementById("token").focus();
+}
+
+function account() {
+  const isIn = person && person.name;
+  const theme = h("button", { type: "button", class: "quiet", on: { click: turnTheme }, "aria-label": `Colours: ${themeName()}` }, themeName());
+  fill(document.getElementById("account"), [
+    isIn ? h("span", { class: "person", title: person.name }, person.name) : null, theme,
+    isIn ? h("button", { type: "button", class: "quiet", on: { click: async () => { await signOut(); person = { ...person, name: "" }; askForToken(); } } }, "sign out") : null,
+  ]);
+}
+
+// ---- light and dark ---------------------------------------------------------------------------------
+
+const THEMES = ["auto", "light", "dark"];
+const themeName = () => localStorage.getItem("unisono-theme") || "auto";
+
+function applyTheme() {
+  const chosen = themeName();
+  if (chosen === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = chosen;
+}
+
+function turnTheme() {
+  localStorage.setItem("unisono-theme", THEMES[(THEMES.indexOf(themeName()) + 1) % THEMES.length]);
+  applyTheme();
+  account();
+}
+
+// ---- keys -------------------------------------------------------------------------------------------
+
+let isGoing = 0; // when `g` was pressed, as the first of two keys
+
+function press(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || /input|select|textarea/i.test(event.target.tagName)) return;
+  if (isGoing && Date.now() - isGoing < 1500) {
+    const found = NAV.find(([, , , , key]) => key === event.key);
+    isGoing = 0;
+    if (found) { event.preventDefault(); location.hash = found[2]; return; }
+  }
+  if (event.key === "g") isGoing = Date.now();
+  else if (event.key === "/") {
+    event.preventDefault();
+    const field = document.getElementById("search");
+    if (field) field.focus();
+    else { location.hash = "#/workloads"; setTimeout(() => document.getElementById("search")?.focus(), 300); }
+  } else if (part && part.press) part.press(event, model, context());
+}
+
+// ---- begin ------------------------------------------------------------------------------------------
+
+async function begin() {
+  applyTheme();
+  takeToken();
+  route = parse();
+  navigation();
+  try {
+    person = await whoAmI();
+  } catch {
+    say("gone");
+    setTimeout(begin, 2000);
+    return;
+  }
+  account();
+  open();
+}
+
+window.addEventListener("hashchange", () => {
+  if (location.hash === "#main") { MAIN.focus(); history.replaceState(null, "", "#/"); return; }
+  takeToken();
+  open();
+});
+document.addEventListener("keydown", press);
+// Browsers keep six connections to one place, for all tabs together: who is not looked at lets go.
+document.addEventListener("visibilitychange", () => {
+  if (!person || !person.name || !part || !part.ask) return;
+  if (document.hidden) stop();
+  else open(true);
+});
+window.addEventListener("pagehide", stop);
+window.addEventListener("pageshow", (event) => { if (event.persisted) open(true); });
+// Ages grow without anything happening in the cluster.
+setInterval(() => { if (model && !document.hidden) draw(); }, 10000);
+begin();

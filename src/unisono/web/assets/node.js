@@ -1,0 +1,42 @@
+// One node, device by device.
+
+import { h } from "./dom.js";
+import { card, denied, empty, gangLink, heading, meter, table } from "./parts.js";
+import { ago, clock, count, lasting, money, now, plural } from "./words.js";
+
+export const title = ({ rest }) => rest[0];
+
+export const ask = ({ rest }) => ({ page: "node", name: rest[0] });
+
+export function draw(model, { rest }) {
+  const one = model.head;
+  const crumbs = h("nav", { class: "crumbs", "aria-label": "Where this is" }, h("a", { href: "#/nodes" }, "Nodes"), ` / ${rest[0]}`);
+  if (one.denied) return [crumbs, heading(rest[0]), denied(one.denied)];
+  if (one.absent) return [crumbs, heading(rest[0]), empty("There is no such node", "It may have been given back.")];
+  const about = [
+    ["GPUs", one.gpus ? `${one.gpus} × ${one.model || "GPU"}` : "none"], ["Type", one.type || "–"], ["Sold as", one.sold || "–"], ["Zone", one.zone || "–"], ["Pool", one.pool || "none"],
+    ["Price", one.price ? `${money(one.price)} an hour` : "not known"],
+    ["There since", one.since ? `${clock(one.since)} (${ago(one.since)})` : "–"],
+    ["Bought for", one.heldFor ? gangLink(one.heldFor) : null],
+    ["Idle until", one.idleUntil ? `${clock(one.idleUntil)} (${one.idleUntil > now() ? `in ${lasting(one.idleUntil - now())}` : "now"})` : null],
+  ];
+  return [
+    crumbs,
+    heading(one.name, `${one.held} of ${plural(one.gpus, "GPU")} in use`,
+      h("span", { class: `chip ${one.bad ? "bad" : one.held ? "runs" : "over"}` }, one.bad || (one.held ? "in use" : "idle"))),
+    one.gpus ? card("GPUs", meter([[one.held, "held"]], one.gpus, `${one.held} of ${one.gpus} GPUs in use`), devices(one)) : null,
+    h("div", { class: "two" },
+      card("Pods", model.order.length ? pods(model) : empty("No pods with GPUs", "")),
+      card("About", h("dl", { class: "pairs" }, about.filter(([, value]) => value !== null).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
+        h("p", { class: "more" }, h("a", { href: "#/timeline?by=node" }, "Nodes on the timeline")))),
+  ];
+}
+
+const devices = (one) => table("GPUs of this node", [["GPU"], ["Held by"]],
+  one.by.map((who, at) => ({ key: String(at), cells: [`GPU ${at}`, who ? gangLink(who) : h("span", { class: "quiet" }, one.bad ? "out of service" : "free")] })));
+
+const pods = (model) => table("Pods that hold it", [["Pod"], ["Gang", { hide: true }], ["GPUs", { n: true }], ["For", { n: true }]],
+  model.order.map((name) => {
+    const pod = model.rows.get(name);
+    return { key: name, cells: [h("span", { class: "pod" }, name), pod.gang ? gangLink(pod.gang) : "–", count(pod.gpus), ago(pod.since)] };
+  }));

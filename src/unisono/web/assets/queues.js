@@ -1,0 +1,86 @@
+// Queues as a tree of cohorts: what is theirs, used, borrowed and lent.
+
+import { h } from "./dom.js";
+import { rowsOf } from "./live.js";
+import { card, denied, empty, gangLink, heading, meter, queueLink, reason } from "./parts.js";
+import { count, plural } from "./words.js";
+
+export const title = () => "Queues";
+
+export const ask = () => ({ page: "queues" });
+
+export function draw(model) {
+  if (model.head.denied) return [heading("Queues"), denied(model.head.denied)];
+  const rows = rowsOf(model);
+  if (!rows.length) {
+    return [heading("Queues"), empty("There are no queues yet", "A ClusterQueue says how much a team may use:", "kubectl apply -f queues.yaml")];
+  }
+  const waits = rows.reduce((sum, one) => sum + one.waits, 0);
+  return [
+    heading("Queues", `${plural(rows.length, "queue")}, ${plural(waits, "gang")} waiting. Unused quota of a cohort is lent to its other queues.`),
+    ...tree(rows).map(cohort),
+    rows.filter((one) => !one.cohorts.length).length
+      ? card("Queues of their own", h("div", { class: "queues" }, rows.filter((one) => !one.cohorts.length).map(queue))) : null,
+  ];
+}
+
+// Cohorts by name, each with the cohorts below it.
+function tree(rows) {
+  const top = new Map();
+  for (const row of rows) {
+    let level = top;
+    let place = null;
+    for (const name of row.cohorts) {
+      if (!level.has(name)) level.set(name, { name, below: new Map(), queues: [] });
+      place = level.get(name);
+      level = place.below;
+    }
+    if (place) place.queues.push(row);
+  }
+  return [...top.values()];
+}
+
+function all(one) {
+  return [...one.queues, ...[...one.below.values()].flatMap(all)];
+}
+
+function cohort(one) {
+  const sums = new Map();
+  for (const row of all(one)) {
+    for (const flavor of row.flavors) {
+      const sum = sums.get(flavor.name) || { used: 0, nominal: 0 };
+      sums.set(flavor.name, { used: sum.used + flavor.used, nominal: sum.nominal + flavor.nominal });
+    }
+  }
+  return h("section", { class: "card cohort", "aria-label": `Cohort ${one.name}`, "data-key": `cohort ${one.name}` },
+    h("h2", {}, h("small", {}, "Cohort"), one.name),
+    h("ul", { class: "sums" }, [...sums].map(([name, sum]) => h("li", {}, h("span", {}, name),
+      meter([[Math.min(sum.used, sum.nominal), "held"], [Math.max(0, sum.used - sum.nominal), "borrowed"]], sum.nominal, `${sum.used} of ${sum.nominal} GPUs of ${name} used`, true),
+      h("span", { class: "n" }, `${count(sum.used)} of ${count(sum.nominal)}`)))),
+    h("div", { class: "queues" }, one.queues.map(queue)),
+    [...one.below.values()].map(cohort));
+}
+
+function queue(one) {
+  return h("article", { class: "queue", "data-key": one.name, "aria-label": `Queue ${one.name}` },
+    h("header", {}, h("h3", {}, queueLink(one.name)), one.active ? null : h("span", { class: "chip over" }, "stopped"),
+      h("p", {}, `${plural(one.runs, "gang")} running, ${count(one.waits)} waiting`, one.wanted ? ` for ${plural(one.wanted, "GPU")}` : "")),
+    one.flavors.length ? one.flavors.map(flavor) : h("p", { class: "quiet" }, "It has no GPU quota."),
+    one.head ? h("div", { class: "head" }, h("p", {}, "Next: ", gangLink(one.head.key, one.head.job)), reason(one.head)) : null);
+}
+
+function flavor(one) {
+  const own = Math.min(one.used, one.nominal);
+  const notes = [
+    one.borrowed ? h("span", { class: "tag borrowed" }, `${count(one.borrowed)} borrowed`) : null,
+    one.lent ? h("span", { class: "tag lent" }, `${count(one.lent)} lent`) : null,
+    one.mayBorrow !== null ? h("span", { class: "tag" }, `may borrow ${count(one.mayBorrow)}`) : null,
+    one.mayLend !== null ? h("span", { class: "tag" }, `may lend ${count(one.mayLend)}`) : null,
+  ].filter(Boolean);
+  const label = `${one.name}: ${one.used} of ${one.nominal} GPUs used, ${one.borrowed} borrowed, ${one.lent} lent`;
+  return h("div", { class: "flavor", "data-key": one.name },
+    h("span", { class: "name" }, one.name),
+    meter([[own, "held"], [one.borrowed, "borrowed"], [one.lent, "lent"]], one.nominal, label, true),
+    h("span", { class: "n" }, `${count(one.used)} of ${count(one.nominal)}`),
+    notes.length ? h("div", { class: "tags" }, notes) : null);
+}

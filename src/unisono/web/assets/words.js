@@ -1,0 +1,82 @@
+// Numbers, times and names as people write them.
+
+let ahead = 0; // how far the server's clock is ahead of ours, in seconds
+
+/** Take note of the server's time. */
+export function setClock(now) {
+  ahead = now - Date.now() / 1000;
+}
+
+/** The server's time, in seconds. */
+export const now = () => Date.now() / 1000 + ahead;
+
+export function lasting(seconds) {
+  const whole = Math.max(0, Math.round(seconds));
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)} min`;
+  if (whole < 86400) return two(Math.floor(whole / 3600), "h", Math.floor((whole % 3600) / 60), "min");
+  return two(Math.floor(whole / 86400), "d", Math.floor((whole % 86400) / 3600), "h");
+}
+
+const two = (large, unit, small, smaller) => (small ? `${large} ${unit} ${small} ${smaller}` : `${large} ${unit}`);
+
+export const ago = (at) => (at ? lasting(now() - at) : "–");
+
+const TIME = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", hour12: false });
+const TIME_S = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+const DAY = new Intl.DateTimeFormat([], { weekday: "short", day: "numeric", month: "short" });
+const DATE = new Intl.DateTimeFormat([], { day: "numeric", month: "short", year: "numeric" });
+
+export function clock(at, isExact) {
+  if (!at) return "";
+  const date = new Date(at * 1000);
+  const time = (isExact ? TIME_S : TIME).format(date);
+  const today = new Date(now() * 1000);
+  return date.toDateString() === today.toDateString() ? time : `${DAY.format(date)}, ${time}`;
+}
+
+export const day = (at) => DATE.format(new Date(at * 1000));
+
+export const weekday = (at) => DAY.format(new Date(at * 1000));
+
+export const time = (at) => TIME.format(new Date(at * 1000));
+
+export const timeExact = (at) => TIME_S.format(new Date(at * 1000));
+
+/** When something starts, in words. */
+export function starts(at, isPromised) {
+  if (!at) return "not known yet";
+  const left = at - now();
+  if (left <= 0) return "any moment";
+  return isPromised ? `by ${clock(at)} (in ${lasting(left)})` : `about ${clock(at)} (in ${lasting(left)})`;
+}
+
+/** A sentence of the scheduler, with GPUs called by their name. */
+export const plain = (text) => text.replace(/\b1 (?:nvidia|amd)\.com\/gpu\b/g, "1 GPU").replace(/\b(?:nvidia|amd)\.com\/gpu\b/g, "GPUs");
+
+const NUMBER = new Intl.NumberFormat("en");
+export const count = (value) => NUMBER.format(value);
+
+export const plural = (value, word) => `${count(value)} ${word}${value === 1 ? "" : word.endsWith("s") ? "es" : "s"}`;
+
+const MONEY = new Intl.NumberFormat("en", { style: "currency", currency: "USD" });
+export const money = (value) => MONEY.format(value);
+
+export const percent = (part, whole) => (whole ? `${Math.round((100 * part) / whole)} %` : "–");
+
+export const hours = (value) => new Intl.NumberFormat("en", { maximumFractionDigits: value < 100 ? 1 : 0 }).format(value);
+
+export const STATES = { waits: "waiting", starts: "starting", runs: "running", over: "finished" };
+
+/** Why it waits, as one word for a label. */
+export const STAGES = {
+  quota: "quota", flavor: "flavor", placement: "no room", preemption: "preempting", provision: "buying nodes",
+  order: "not its turn", hold: "on hold", config: "cannot start",
+};
+
+/** A number from 0 to 11 for a name: the colour of a gang, the same on every page. */
+export function hue(name) {
+  let sum = 7;
+  for (const letter of name) sum = (sum * 31 + letter.charCodeAt(0)) >>> 0;
+  return sum % 12;
+}

@@ -1,0 +1,97 @@
+"""Every page by its name; pages of the past ask whoever keeps it.
+
+`Pages.show` returns a page for a person. The board is refreshed by whoever serves; what is read
+from the ledger is kept for a quarter of a minute, because that is how often it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from unisono.web.board import Board
+from unisono.web.shown import Shown
+from unisono.web.sight import Sight
+from unisono.web.views.gang import gang
+from unisono.web.views.nodes import gpu_map, node, nodes
+from unisono.web.views.overview import overview
+from unisono.web.views.queues import queues
+from unisono.web.views.timeline import Past, timeline, window_of
+from unisono.web.views.workloads import workloads
+
+_KEPT_S = 15.0
+_MOST_KEPT = 16
+_REUSE_S = 60.0
+
+# What was between two seconds.
+ReadPast = Callable[[int, int], Awaitable[Past]]
+
+
+class File(NamedTuple):
+    """Something to keep: a report."""
+
+    name: str
+    content_type: str
+    body: bytes
+
+
+# A report of the time between two seconds, in a format.
+WriteReport = Callable[[int, int, str], Awaitable[File]]
+View = Callable[[Board, Mapping[str, str], Sight], Shown]
+
+
+class Pages:
+    """Knows every page."""
+
+    def __init__(
+        self,
+        board: Board,
+        *,
+        now: Callable[[], float],
+        past: ReadPast | None = None,
+        report: WriteReport | None = None,
+        reuse: float = _REUSE_S,
+    ) -> None:
+        """Show this board; without `past` and `report` there is no ledger."""
+        self.board = board
+        self.report = report
+        self._now = now
+        self._past = past
+        self._kept: dict[tuple[str, str], tuple[float, Past]] = {}
+        self._views: dict[str, View] = {
+            "overview": overview,
+            "queues": queues,
+            "workloads": workloads,
+            "gang": gang,
+            "map": gpu_map,
+            "nodes": partial(nodes, reuse=reuse),
+            "node": partial(node, reuse=reuse),
+        }
+
+    def has(self, page: str) -> bool:
+        """Say whether there is such a page."""
+        return page in self._views or page == "timeline"
+
+    async def show(self, asked: Mapping[str, str], sight: Sight) -> Shown:
+        """Return a page as it is now."""
+        page = asked.get("page", "")
+        view = self._views.get(page)
+        if view is not None:
+            return view(self.board, asked, sight)
+        now = self._now()
+        past = await self._read(asked, now)
+        return timeline(self.board, asked, sight, now=now, past=past)
+
+    async def _read(self, asked: Mapping[str, str], now: float) -> Past:
+        if self._past is None:
+            return Past()
+        key = asked.get("span", ""), asked.get("end", "")
+        at, found = self._kept.get(key, (0.0, Past()))
+        if now - at >= _KEPT_S:
+            window = window_of(asked, now)
+            found = await self._past(int(window.since), int(window.until) + 1)
+            while len(self._kept) >= _MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+            self._kept[key] = now, found
+        return found

@@ -1,0 +1,154 @@
+"""One gang: how far it is, why it waits and what would change that, its members and their nodes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from unisono.control.names import EXPLANATION
+from unisono.control.progress import progress_of
+from unisono.control.purchases import purchase_of
+from unisono.kinds.kueue.topology_assignment import pods_per_host
+from unisono.monitor.books import WORKLOAD
+from unisono.monitor.records import PodRecord, WorkloadRecord
+from unisono.web.board import Board
+from unisono.web.shown import Json, Shown
+from unisono.web.sight import Sight
+from unisono.web.views.rows import workload_row
+
+_MOST_PODS = 512
+_MOST_PLACES = 512
+_DATES = ("Planned", "Expected")
+
+
+def gang(board: Board, asked: Mapping[str, str], sight: Sight) -> Shown:
+    """Return one gang."""
+    namespace, name = asked.get("namespace", ""), asked.get("name", "")
+    one = board.workload(namespace, name) if sight.sees(namespace) else None
+    if one is None:
+        return Shown({"absent": True})
+    written = board.look(WORKLOAD, name, namespace) or {}
+    pods = sorted(board.pods_of.get(one.key, {}).values(), key=_rank)
+    head = {
+        **workload_row(board, one),
+        "times": {
+            "created": one.created,
+            "quota": one.reserved,
+            "nodes": one.admitted,
+            "start": _started(pods),
+            "ready": one.ready,
+            "over": one.finished,
+        },
+        "limit": one.limit or one.waits.limit,
+        "changes": one.waits.changes,
+        "inLine": len(board.lines[board.queue_of(one)]) if one.is_waiting else 0,
+        "evictions": [{"reason": reason, "count": count} for reason, count in one.evictions],
+        "restarts": board.books.restarts.get((one.namespace, one.owner_name), 0),
+        "members": len(pods),
+        "phases": _phases(pods),
+        **_from_object(written, one),
+    }
+    shown = pods[:_MOST_PODS] if sight.sees_pods(namespace) else []
+    return Shown(
+        head,
+        {
+            pod.name: {
+                "node": pod.node,
+                "phase": pod.phase,
+                "ready": pod.is_ready,
+                "gpus": sum(gpus for _, gpus in pod.gpus),
+                "rank": pod.rank,
+                "since": pod.started or pod.bound or pod.created,
+            }
+            for pod in shown
+        },
+    )
+
+
+def _rank(pod: PodRecord) -> tuple[int, str]:
+    return int(pod.rank) if pod.rank.isdecimal() else 0, pod.name
+
+
+def _started(pods: Iterable[PodRecord]) -> float:
+    """Return when the first pod began."""
+    return min((pod.started for pod in pods if pod.started), default=0.0)
+
+
+def _phases(pods: Iterable[PodRecord]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for pod in pods:
+        counts[pod.phase] = counts.get(pod.phase, 0) + 1
+    return counts
+
+
+# ---- what only the object itself says ------------------------------------------------------------
+
+
+def _from_object(written: Mapping[str, Any], one: WorkloadRecord) -> Json:
+    if not written:
+        return {"facts": [], "asks": [], "places": []}
+    status = written.get("status") or {}
+    conditions = {each["type"]: each for each in status.get("conditions") or ()}
+    reached = progress_of(written["metadata"].get("annotations"))
+    evicted = conditions.get("Evicted") or {}
+    finished = conditions.get("Finished") or {}
+    return {
+        "facts": list(_facts(conditions)) if one.is_waiting else [],
+        "asks": [_asks(each) for each in written["spec"].get("podSets") or ()],
+        "places": list(_places(status.get("admission") or {}))[:_MOST_PLACES],
+        "progress": {"step": reached.step, "total": reached.total} if reached else None,
+        "purchase": _purchase(dict(written)),
+        "lastEviction": str(evicted.get("message") or "").removeprefix("Previously: "),
+        "ended": str(finished.get("message") or "") if one.finished else "",
+    }
+
+
+def _facts(conditions: Mapping[str, Any]) -> Iterator[Json]:
+    """Yield why it waits, fact by fact, each with what would change it."""
+    try:
+        told = json.loads(conditions[EXPLANATION]["message"])["facts"]
+    except (KeyError, ValueError, TypeError):
+        return
+    seen: set[str] = set()
+    for fact in told if isinstance(told, list) else ():
+        if not isinstance(fact, dict) or fact.get("fact") in _DATES:
+            continue
+        says = str(fact.get("says") or "")
+        if says and says not in seen:
+            seen.add(says)
+            changes = str(fact.get("changes") or "")
+            yield {"fact": str(fact.get("fact") or ""), "says": says, "changes": changes}
+
+
+def _asks(pod_set: Mapping[str, Any]) -> Json:
+    each: dict[str, str] = {}
+    template = (pod_set.get("template") or {}).get("spec") or {}
+    for container in template.get("containers") or ():
+        resources = container.get("resources") or {}
+        wanted = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+        for name, amount in wanted.items():
+            each[name] = f"{each[name]} + {amount}" if name in each else str(amount)
+    return {"name": pod_set["name"], "pods": pod_set.get("count", 1), "each": each}
+
+
+def _places(admission: Mapping[str, Any]) -> Iterator[Json]:
+    for one in admission.get("podSetAssignments") or ():
+        for host, pods in pods_per_host(one.get("topologyAssignment")):
+            yield {"podSet": one["name"], "node": host, "pods": pods}
+
+
+def _purchase(written: Json) -> Json | None:
+    found = purchase_of(written)
+    if found is None:
+        return None
+    phase, bought = found
+    return {
+        "phase": phase,
+        "readyBy": bought.ready_by,
+        "price": bought.price_micro / 1_000_000,
+        "machines": [
+            {"type": one.type, "zone": one.zone, "sold": one.sold, "count": len(one.nodes)}
+            for one in bought.machines
+        ],
+    }

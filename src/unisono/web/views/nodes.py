@@ -1,0 +1,189 @@
+"""Nodes: the map of every GPU, the list with prices and purchases, and one node by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+
+from unisono.monitor.machines import ClaimRecord, PoolRecord
+from unisono.web.board import FREE, Board
+from unisono.web.shown import Json, Shown
+from unisono.web.sight import Sight
+from unisono.web.views.workloads import PAGE, number
+
+_MOST_CLAIMS = 200
+_MOST_TYPES = 4
+_DENIED = Shown({"denied": "list nodes"})
+
+
+def gpu_map(board: Board, asked: Mapping[str, str], sight: Sight) -> Shown:
+    """Return every node with who holds its GPUs."""
+    if not sight.nodes:
+        return _DENIED
+    rows = board.nodes()
+    return Shown({}, {name: _on_map(row, sight) for name, row in rows.items()})
+
+
+def _on_map(row: Json, sight: Sight) -> Json:
+    """Return the little that the map needs of a node: holders as runs, `[who, how many]`."""
+    return {
+        "type": row["type"] or row["model"],
+        "zone": row["zone"],
+        "pool": row["pool"],
+        "bad": _bad(row),
+        "by": _runs(row["by"], sight),
+    }
+
+
+def _runs(by: Iterable[tuple[str, str]], sight: Sight) -> list[tuple[str, int]]:
+    return [
+        ("" if holder == FREE else sight.named(*holder), len(list(same)))
+        for holder, same in groupby(by)
+    ]
+
+
+def _bad(row: Json) -> str:
+    """Say what is wrong with a node."""
+    said = [str(one).replace("=", ": ", 1).rstrip(": ") for one in row["why"]]
+    if not row["ready"]:
+        said.insert(0, "not ready")
+    elif row["closed"] and not said:
+        said.append("closed to new pods")
+    if row["broken"]:
+        said.append(f"{row['broken']} GPUs unhealthy")
+    return ", ".join(said)
+
+
+def nodes(board: Board, asked: Mapping[str, str], sight: Sight, *, reuse: float = 0.0) -> Shown:
+    """Return the list of nodes, and what was bought and is being bought."""
+    if not sight.nodes:
+        return _DENIED
+    words = asked.get("q", "").lower().split()
+    page = number(asked.get("at", ""))
+    rows = board.nodes()
+    found = [row for row in rows.values() if all(word in _text(row) for word in words)]
+    shown = found[(page - 1) * PAGE : page * PAGE]
+    claims = board.books.claims if sight.machines else {}
+    by_node = {one.node: one for one in claims.values() if one.node}
+    pools = board.books.pools if sight.machines else {}
+    head = {
+        "found": len(found),
+        "page": page,
+        "pages": max(1, -(-len(found) // PAGE)),
+        "nodes": len(rows),
+        "gpus": sum(one["gpus"] for one in rows.values()),
+        "cost": round(sum(one["price"] for one in rows.values()), 2),
+        "idleCost": round(sum(one["price"] for one in rows.values() if _is_idle(one)), 2),
+        "pools": [_pool(board, pools[name], rows.values()) for name in sorted(pools)],
+        "claims": [_claim(one, sight) for one in _on_their_way(claims.values())],
+    }
+    return Shown(
+        head,
+        {
+            row["name"]: {
+                **{key: row[key] for key in row if key not in ("by", "why", "model")},
+                "bad": _bad(row),
+                "by": [[who, count] for who, count in _gathered(row, sight)],
+                "idleUntil": _idle_until(by_node.get(row["name"]), pools, reuse),
+                "idle": _is_idle(row),
+            }
+            for row in shown
+        },
+    )
+
+
+def _text(row: Json) -> str:
+    return f"{row['name']} {row['type']} {row['zone']} {row['pool']} {row['sold']}".lower()
+
+
+def _is_idle(row: Json) -> bool:
+    return bool(row["gpus"]) and not row["held"]
+
+
+def _gathered(row: Json, sight: Sight) -> list[tuple[str, int]]:
+    counts: dict[str, int] = {}
+    for holder in row["by"]:
+        if holder != FREE:
+            who = sight.named(*holder)
+            counts[who] = counts.get(who, 0) + 1
+    return list(counts.items())
+
+
+def _pool(board: Board, pool: PoolRecord, rows: Iterable[Json]) -> Json:
+    own = [one for one in rows if one["pool"] == pool.name]
+    return {
+        "name": pool.name,
+        "weight": pool.weight,
+        "limits": dict(pool.limits),
+        "types": pool.types[:_MOST_TYPES],
+        "moreTypes": max(0, len(pool.types) - _MOST_TYPES),
+        "sold": pool.capacity_types,
+        "keeps": pool.keeps,
+        "replicas": pool.replicas,
+        "ready": pool.is_ready,
+        "says": pool.says if not pool.is_ready else "",
+        "nodes": len(own),
+        "gpus": sum(one["gpus"] for one in own),
+        "cost": round(sum(one["price"] for one in own), 2),
+        "coming": sum(
+            one.pool == pool.name and one.state in ("launching", "launched")
+            for one in board.books.claims.values()
+        ),
+    }
+
+
+def _on_their_way(claims: Iterable[ClaimRecord]) -> list[ClaimRecord]:
+    """Return the machines that are not nodes at work: coming, held, refused or going."""
+    found = [one for one in claims if one.state != "ready" or one.held_for]
+    return sorted(found, key=lambda one: (-one.created, one.name))[:_MOST_CLAIMS]
+
+
+def _claim(one: ClaimRecord, sight: Sight) -> Json:
+    namespace, _, name = one.held_for.partition("/")
+    return {
+        "name": one.name,
+        "pool": one.pool,
+        "type": one.instance_type,
+        "zone": one.zone,
+        "sold": one.capacity_type,
+        "price": one.price,
+        "state": one.state,
+        "says": one.says,
+        "for": sight.named(namespace, name) if one.held_for else "",
+        "since": one.created,
+    }
+
+
+def _idle_until(claim: ClaimRecord | None, pools: Mapping[str, PoolRecord], reuse: float) -> float:
+    return claim.idle_until(pools.get(claim.pool), reuse) if claim is not None else 0.0
+
+
+def node(board: Board, asked: Mapping[str, str], sight: Sight, *, reuse: float = 0.0) -> Shown:
+    """Return one node, device by device."""
+    if not sight.nodes:
+        return _DENIED
+    row = board.nodes().get(asked.get("name", ""))
+    if row is None:
+        return Shown({"absent": True})
+    claim = next((one for one in board.books.claims.values() if one.node == row["name"]), None)
+    pods = sorted(board.pods_on(row["name"]), key=lambda one: (one.namespace, one.name))
+    head = {
+        **{key: one for key, one in row.items() if key not in ("by", "why")},
+        "bad": _bad(row),
+        "by": ["" if one == FREE else sight.named(*one) for one in row["by"]],
+        "idleUntil": _idle_until(claim, board.books.pools, reuse) if sight.machines else 0.0,
+        "heldFor": _claim(claim, sight)["for"] if claim is not None and sight.machines else "",
+    }
+    return Shown(
+        head,
+        {
+            f"{pod.namespace}/{pod.name}": {
+                "phase": pod.phase,
+                "gpus": sum(gpus for _, gpus in pod.gpus),
+                "gang": f"{pod.namespace}/{pod.workload}" if pod.workload else "",
+                "since": pod.started or pod.bound or pod.created,
+            }
+            for pod in pods
+            if sight.sees_pods(pod.namespace)
+        },
+    )

@@ -1,0 +1,113 @@
+"""The first page: GPUs by state, who uses them, who is next in every queue, what runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import islice
+
+from unisono.monitor.records import WorkloadRecord
+from unisono.web.board import Board
+from unisono.web.shown import Json, Shown
+from unisono.web.sight import Sight
+from unisono.web.views.rows import key_of, workload_row
+
+_MOST_HEADS = 50
+_MOST_RUNNING = 12
+_MOST_USERS = 8
+_MOST_TROUBLES = 6
+# How far to look for gangs that somebody may see: others' are skipped.
+_FARTHEST = 5_000
+
+
+def overview(board: Board, asked: Mapping[str, str], sight: Sight) -> Shown:
+    """Return the page."""
+    rows = board.nodes() if sight.nodes else {}
+    running = [one for one in islice(board.running, _FARTHEST) if sight.sees(one.namespace)]
+    latest = running[:_MOST_RUNNING]
+    return Shown(
+        {
+            "gpus": _gpus(board, rows.values()) if sight.nodes else None,
+            "counts": {
+                "waits": len(board.waiting),
+                "runs": len(board.running),
+                "over": len(board.over),
+            },
+            "models": _models(rows.values()),
+            "users": _users(board, sight),
+            "heads": _heads(board, sight) if sight.queues else [],
+            "queues": len(board.books.queues),
+            "nodes": len(rows),
+            "troubles": _troubles(rows.values()),
+        },
+        {key_of(one): workload_row(board, one) for one in latest},
+    )
+
+
+def _gpus(board: Board, nodes: Iterable[Json]) -> Json:
+    there = held = down = 0
+    cost = 0.0
+    for one in nodes:
+        there += one["gpus"]
+        held += one["held"]
+        cost += one["price"]
+        down += one["gpus"] - one["held"] if one["closed"] else one["broken"]
+    return {
+        "there": there,
+        "held": held,
+        "down": down,
+        "free": max(0, there - held - down),
+        "wanted": board.sums.wanted.total(),
+        "cost": round(cost, 2),
+    }
+
+
+def _models(nodes: Iterable[Json]) -> list[Json]:
+    """Return how many GPUs there are of each model, and how many are held."""
+    there: Counter[str] = Counter()
+    held: Counter[str] = Counter()
+    for one in nodes:
+        if one["gpus"]:
+            model = one["model"] or one["type"] or "GPU"
+            there[model] += one["gpus"]
+            held[model] += one["held"]
+    return [{"model": name, "there": there[name], "held": held[name]} for name in sorted(there)]
+
+
+def _users(board: Board, sight: Sight) -> list[Json]:
+    """Return who uses most."""
+    found: Counter[str] = Counter()
+    for (namespace, user), gpus in board.sums.by_user.items():
+        if gpus and sight.sees(namespace):
+            found[user] += gpus
+    ordered = sorted(found.items(), key=lambda one: (-one[1], one[0]))
+    return [{"user": user, "gpus": gpus} for user, gpus in ordered[:_MOST_USERS]]
+
+
+def _heads(board: Board, sight: Sight) -> list[Json]:
+    """Return who is next in every queue, the longest queues first."""
+    lines = sorted(
+        ((name, line) for name, line in board.lines.items() if len(line)),
+        key=lambda one: (-len(one[1]), one[0]),
+    )
+    return [
+        {"queue": name or "no queue", "waits": len(line), **_head(board, line.first(), sight)}
+        for name, line in lines[:_MOST_HEADS]
+    ]
+
+
+def _head(board: Board, one: WorkloadRecord | None, sight: Sight) -> Json:
+    if one is None:
+        return {}
+    if not sight.sees(one.namespace):
+        return {"head": None, "start": one.waits.start, "promised": one.waits.is_promised}
+    return {"head": workload_row(board, one)}
+
+
+def _troubles(nodes: Iterable[Json]) -> list[Json]:
+    """Return nodes that somebody should look at."""
+    bad = [one for one in nodes if one["gpus"] and (one["closed"] or one["broken"])]
+    return [
+        {key: one[key] for key in ("name", "ready", "closed", "broken", "why", "gpus", "held")}
+        for one in bad[:_MOST_TROUBLES]
+    ] + ([{"more": len(bad) - _MOST_TROUBLES}] if len(bad) > _MOST_TROUBLES else [])

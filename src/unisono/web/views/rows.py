@@ -1,0 +1,47 @@
+"""Rows that several pages show."""
+
+from __future__ import annotations
+
+from unisono.monitor.metrics.queues import state_of
+from unisono.monitor.records import WorkloadRecord
+from unisono.web.board import Board
+from unisono.web.shown import Json
+
+
+def key_of(one: WorkloadRecord) -> str:
+    """Return the name of a workload, as pages link to it."""
+    return f"{one.namespace}/{one.name}"
+
+
+def state(one: WorkloadRecord) -> str:
+    """Say how far a workload is, in one word."""
+    if one.finished:
+        return "over"
+    if one.is_waiting:
+        return "waits"
+    return "runs" if state_of(one) == "running" else "starts"
+
+
+def workload_row(board: Board, one: WorkloadRecord) -> Json:
+    """Return a workload as lists show it."""
+    return {
+        "key": key_of(one),
+        "job": f"{one.owner_kind.lower()}/{one.owner_name}",
+        "state": state(one),
+        "queue": board.queue_of(one),
+        "user": one.user,
+        "gpus": one.gpus,
+        "pods": one.pods,
+        "priority": one.priority,
+        "place": board.place(one),
+        "stage": one.waits.stage,
+        "says": one.waits.says,
+        "start": one.waits.start,
+        "promised": one.waits.is_promised,
+        "since": since(one),
+    }
+
+
+def since(one: WorkloadRecord) -> float:
+    """Return since when a workload is as it is."""
+    return one.finished or one.ready or one.admitted or one.reserved or one.created

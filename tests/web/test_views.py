@@ -1,0 +1,318 @@
+"""What pages show, and to whom."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from tests.monitor import objects
+from unisono.kube.mapping import POD, Kind
+from unisono.monitor.books import (
+    CLUSTER_QUEUE,
+    COHORT,
+    LOCAL_QUEUE,
+    NODE,
+    NODE_CLAIM,
+    NODE_POOL,
+    WORKLOAD,
+    Books,
+    fill,
+)
+from unisono.monitor.ledger.rows import PodRow, WorkloadRow
+from unisono.web.board import Board
+from unisono.web.pages import Pages
+from unisono.web.shown import Json, Shown, Told
+from unisono.web.sight import HIDDEN, Sight, everything
+from unisono.web.views.timeline import Past
+
+NOW = 1_767_265_200.0  # 2026-01-01T11:00:00Z
+OWNER = everything("kim")
+
+
+def waiting(name: str = "late") -> Json:
+    """Return a workload that waits, with the reason and a date."""
+    made = objects.workload(name)
+    told = {
+        "stage": "quota",
+        "facts": [
+            {"fact": "QuotaExhausted", "says": "4 GPUs short", "changes": "4 GPUs freed"},
+            {"fact": "Planned", "start": (NOW + 600) * 1000, "limit_ms": 3_600_000, "says": "then"},
+        ],
+    }
+    made["status"]["conditions"] = [
+        {"type": "QuotaReserved", "status": "False", "reason": "X", "message": "4 GPUs short"},
+        {"type": "unisono.dev/Explanation", "status": "True", "message": json.dumps(told)},
+    ]
+    return made
+
+
+RUNNING = objects.workload(
+    "gang",
+    QuotaReserved="2026-01-01T10:01:00Z",
+    Admitted="2026-01-01T10:01:30Z",
+    PodsReady="2026-01-01T10:02:00Z",
+)
+
+
+@pytest.fixture
+def books() -> Books:
+    """Return two nodes, one of them in quarantine; a gang that runs and one that waits."""
+    made = Books()
+    broken = objects.node("n2", 4)
+    broken["spec"] = {"taints": [{"key": "unisono.dev/quarantine", "value": "Xid79"}]}
+    fill(made, NODE, (objects.node("n1", 4), broken))
+    fill(made, CLUSTER_QUEUE, (objects.cluster_queue(cohort="small"),))
+    fill(made, LOCAL_QUEUE, (objects.local_queue(),))
+    fill(
+        made, COHORT, ({"metadata": {"name": "small", "uid": "c"}, "spec": {"parentName": "all"}},)
+    )
+    fill(made, WORKLOAD, (RUNNING, waiting()))
+    fill(made, POD, (objects.pod("p0", "n1", 3),))
+    return made
+
+
+def show(books: Books, sight: Sight = OWNER, *, past: Past | None = None, **asked: str) -> Shown:
+    def look(kind: Kind, name: str, namespace: str) -> Json | None:
+        return {"gang": RUNNING, "late": waiting()}.get(name) if kind == WORKLOAD else None
+
+    async def read(since: int, until: int) -> Past:
+        return past or Past()
+
+    board = Board(books, look)
+    board.refresh()
+    return asyncio.run(Pages(board, now=lambda: NOW, past=read).show(asked, sight))
+
+
+def test_the_overview_has_gpus_heads_and_troubles(books: Books) -> None:
+    shown = show(books, page="overview")
+    gpus = shown.head["gpus"]
+    assert (gpus["there"], gpus["held"], gpus["free"], gpus["down"]) == (8, 3, 1, 4)
+    (head,) = shown.head["heads"]
+    assert (head["queue"], head["head"]["key"], head["head"]["says"]) == (
+        "cq",
+        "team-a/late",
+        "4 GPUs short",
+    )
+    assert [one["name"] for one in shown.head["troubles"]] == ["n2"]
+    assert shown.head["users"] == [{"user": "kim", "gpus": 8}]
+    assert list(shown.rows) == ["team-a/gang"]
+
+
+def test_queues_have_their_cohorts_and_what_is_used(books: Books) -> None:
+    row = show(books, page="queues").rows["cq"]
+    assert row["cohorts"] == ["all", "small"]
+    (flavor,) = row["flavors"]
+    assert (flavor["used"], flavor["nominal"], flavor["borrowed"]) == (8, 16, 0)
+    assert (row["runs"], row["waits"], row["wanted"]) == (1, 1, 8)
+
+
+def test_a_circle_of_cohorts_ends(books: Books) -> None:
+    above = {"metadata": {"name": "all", "uid": "d"}, "spec": {"parentName": "small"}}
+    fill(books, COHORT, (above,))
+    assert show(books, page="queues").rows["cq"]["cohorts"] == ["all", "small"]
+
+
+def test_workloads_are_narrowed_and_counted(books: Books) -> None:
+    fill(books, WORKLOAD, (objects.workload(f"w{at}") for at in range(240)))
+    first = show(books, page="workloads", state="waits")
+    assert (first.head["found"], first.head["pages"], len(first.rows)) == (241, 3, 100)
+    last = show(books, page="workloads", state="waits", at="3")
+    assert len(last.rows) == 41
+    assert not set(first.rows) & set(last.rows)
+    found = show(books, page="workloads", q="LATE kim")
+    assert list(found.rows) == ["team-a/late"]
+    assert show(books, page="workloads", queue="other").head["found"] == 0
+    assert show(books, page="workloads", at="x").head["page"] == 1
+
+
+def test_a_gang_tells_why_it_waits_and_what_would_change_it(books: Books) -> None:
+    head = show(books, page="gang", namespace="team-a", name="late").head
+    assert head["facts"] == [
+        {"fact": "QuotaExhausted", "says": "4 GPUs short", "changes": "4 GPUs freed"}
+    ]
+    assert (head["place"], head["inLine"], head["start"]) == (1, 1, NOW + 600)
+    assert (head["promised"], head["limit"]) == (True, 3600)
+
+
+def test_a_gang_that_runs_has_its_times_and_members(books: Books) -> None:
+    shown = show(books, page="gang", namespace="team-a", name="gang")
+    times = shown.head["times"]
+    assert times["nodes"] - times["quota"] == 30
+    assert times["ready"] - times["nodes"] == 30
+    assert shown.rows["p0"]["node"] == "n1"
+    assert shown.head["facts"] == []
+
+
+def test_the_map_has_who_holds_each_gpu(books: Books) -> None:
+    rows = show(books, page="map").rows
+    assert rows["n1"]["by"] == [("team-a/gang", 3), ("", 1)]
+    assert rows["n2"]["bad"] == "quarantine: Xid79"
+
+
+def test_nodes_tell_of_pools_purchases_and_idleness(books: Books) -> None:
+    pool = {
+        "metadata": {"name": "gpu", "uid": "pool"},
+        "spec": {"disruption": {"consolidateAfter": "10m"}, "template": {}},
+    }
+    idle = claim("c1", node="n2")
+    idle["metadata"]["annotations"]["unisono.dev/idle-since"] = "2026-01-01T10:58:00Z"
+    coming = claim("c2")
+    coming["metadata"]["annotations"]["unisono.dev/gang"] = "team-a/late"
+    fill(books, NODE_POOL, (pool,))
+    fill(books, NODE_CLAIM, (idle, coming))
+    shown = show(books, page="nodes")
+    assert shown.rows["n2"]["idleUntil"] == NOW + 480
+    assert shown.rows["n1"]["by"] == [["team-a/gang", 3]]
+    (one,) = shown.head["claims"]
+    assert (one["name"], one["for"], one["state"]) == ("c2", "team-a/late", "launching")
+    assert shown.head["pools"][0]["keeps"] == 600
+    assert shown.head["idleCost"] == 55.04
+    assert show(books, page="nodes", q="nothing").rows == {}
+    alone = show(books, page="node", name="n1").head
+    assert (alone["held"], alone["by"][0]) == (3, "team-a/gang")
+    assert show(books, page="node", name="none").head == {"absent": True}
+
+
+def claim(name: str, node: str = "") -> Json:
+    return {
+        "metadata": {
+            "name": name,
+            "uid": name,
+            "labels": {"karpenter.sh/nodepool": "gpu"},
+            "annotations": {},
+        },
+        "spec": {},
+        "status": {
+            "nodeName": node,
+            "conditions": [{"type": "Initialized", "status": "True"}] if node else [],
+        },
+    }
+
+
+# ---- the timeline --------------------------------------------------------------------------------
+
+
+def old_try(number: int, *, ended: float, outcome: str = "Finished") -> WorkloadRow:
+    return WorkloadRow(
+        uid=f"old-{number}",
+        attempt=1,
+        namespace="team-a",
+        name=f"old-{number}",
+        kind="Job",
+        owner=f"o{number}",
+        queue="cq",
+        local_queue="q",
+        user="lee",
+        team="a",
+        priority_class="",
+        flavor="h100",
+        gpus=8,
+        pods=1,
+        since=int(ended - 900),
+        reserved=int(ended - 600),
+        admitted=int(ended - 600),
+        ready=int(ended - 590),
+        ended=int(ended),
+        outcome=outcome,
+    )
+
+
+def test_the_timeline_has_past_present_and_plans(books: Books) -> None:
+    past = Past((old_try(1, ended=NOW - 60), old_try(2, ended=NOW - 7200, outcome="Preempted")))
+    shown = show(books, past=past, page="timeline", span="14400")
+    kinds = {bar["name"]: bar["kind"] for bar in shown.rows.values()}
+    assert kinds == {"o1": "over", "o2": "left", "gang": "runs", "late": "planned"}
+    planned = next(bar for bar in shown.rows.values() if bar["kind"] == "planned")
+    assert (planned["from"], planned["to"]) == (NOW + 600, NOW + 4200)
+    assert shown.head["since"] < NOW < shown.head["until"]
+
+
+def test_a_time_that_is_over_does_not_move(books: Books) -> None:
+    past = Past((old_try(1, ended=NOW - 60), old_try(2, ended=NOW - 7200)))
+    shown = show(books, past=past, page="timeline", span="3600", end=str(int(NOW - 6000)))
+    assert [bar["name"] for bar in shown.rows.values()] == ["o2"]
+    assert (shown.head["until"], shown.head["live"]) == (NOW - 6000, False)
+
+
+def test_lanes_of_nodes_show_parts_of_gangs(books: Books) -> None:
+    row = old_try(1, ended=NOW - 60)
+    pods = tuple(
+        PodRow(
+            uid=f"x{rank}",
+            namespace="team-a",
+            name=f"x{rank}",
+            workload=row.uid,
+            node="n2",
+            gpus=2,
+            bound=row.admitted + rank,
+            ended=row.ended,
+            outcome="Succeeded",
+        )
+        for rank in range(2)
+    )
+    shown = show(books, past=Past((row,), pods), page="timeline", by="node", span="14400")
+    lanes = {bar["lane"]: bar for bar in shown.rows.values() if bar["kind"] != "planned"}
+    assert (lanes["n2"]["gpus"], lanes["n2"]["key"]) == (4, "team-a/old-1")
+    assert (lanes["n1"]["kind"], lanes["n1"]["gpus"]) == ("runs", 3)
+
+
+# ---- who may see what ----------------------------------------------------------------------------
+
+
+def test_others_gangs_are_seen_only_as_taken(books: Books) -> None:
+    sight = Sight(name="lee", workloads=frozenset({"team-b"}), nodes=True, queues=True)
+    overview = show(books, sight, page="overview")
+    assert overview.rows == {}
+    assert overview.head["users"] == []
+    assert overview.head["heads"][0]["head"] is None
+    assert show(books, sight, page="map").rows["n1"]["by"] == [(HIDDEN, 3), ("", 1)]
+    assert show(books, sight, page="nodes").rows["n1"]["by"] == [[HIDDEN, 3]]
+    assert show(books, sight, page="node", name="n1").rows == {}
+    assert show(books, sight, page="workloads").head["found"] == 0
+    assert show(books, sight, page="queues").rows["cq"]["head"] is None
+    assert show(books, sight, page="gang", namespace="team-a", name="gang").head == {"absent": True}
+    assert show(books, sight, page="timeline").rows == {}
+    bars = show(books, sight, page="timeline", by="node").rows.values()
+    assert {(bar["key"], bar["name"], bar["user"]) for bar in bars} == {(HIDDEN, "", "")}
+    everything_told = json.dumps([show(books, sight, page=page).head for page in PAGES])
+    assert "gang" not in everything_told.replace("gangs", "")
+    assert "late" not in everything_told
+
+
+PAGES = ("overview", "queues", "workloads", "map", "nodes", "timeline")
+
+
+def test_what_may_not_be_listed_is_not_shown(books: Books) -> None:
+    nobody = Sight(name="lee")
+    assert show(books, nobody, page="overview").head["gpus"] is None
+    assert show(books, nobody, page="queues").head == {
+        "denied": "list clusterqueues.kueue.x-k8s.io"
+    }
+    for page in ("map", "nodes", "node"):
+        assert show(books, nobody, page=page).head == {"denied": "list nodes"}
+    assert show(books, nobody, page="timeline", by="node").head == {"denied": "list nodes"}
+
+
+def test_members_need_the_right_to_list_pods(books: Books) -> None:
+    sight = Sight(name="lee", workloads=frozenset({"team-a"}))
+    shown = show(books, sight, page="gang", namespace="team-a", name="gang")
+    assert shown.head["members"] == 1
+    assert shown.rows == {}
+
+
+# ---- what is sent --------------------------------------------------------------------------------
+
+
+def test_only_what_changed_is_sent_again() -> None:
+    told = Told()
+    one, two = {"n": 1}, {"n": 2}
+    assert told.news(Shown({"a": 1}, {"x": one, "y": two})) == {
+        "head": {"a": 1},
+        "order": ["x", "y"],
+        "set": {"x": one, "y": two},
+    }
+    assert told.news(Shown({"a": 1}, {"x": one, "y": {"n": 2}})) is None
+    assert told.news(Shown({"a": 1}, {"x": one, "y": {"n": 3}})) == {"set": {"y": {"n": 3}}}
+    assert told.news(Shown({"a": 2}, {"x": one})) == {"head": {"a": 2}, "order": ["x"]}
