@@ -1,0 +1,226 @@
+"""Every page in a real browser, of a cluster on paper: content, keys, names, colours, weight."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from tests.monitor import objects
+from tools.browser import Tab, browsing, find_browser
+from tools.sample.site import TOKEN, Served, served
+from tools.sample.world import Sample, sample
+from tools.screenshots import MOST_BYTES, NOW, PICTURES, a_gang, show, take
+from unisono.monitor.books import NODE, WORKLOAD
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(
+        find_browser() is None, reason="there is no Chromium here (Debian: chromium)"
+    ),
+]
+
+CHECKS = Path(__file__).with_name("accessible.js")
+PAGES = (
+    *("/", "/queues", "/workloads", "/workloads?q=none-such", "GANG", "RUNNING", "/map"),
+    *("/timeline", "/timeline?by=node", "/timeline?view=table", "/nodes", "NODE", "/reports"),
+    *("/none", "SIGN-IN"),
+)
+Story = Callable[[Tab, Served], Awaitable[None]]
+
+
+def run(story: Story, folder: Path, shown: Sample | None = None) -> None:
+    """Tell a story in a browser; whatever it opens may complain of nothing, and ask nobody else."""
+
+    async def main() -> None:
+        async with served(shown or sample(NOW)) as there, browsing(folder) as tab:
+            await tab.call("Emulation.setTimezoneOverride", timezoneId="UTC")
+            await story(tab, there)
+            assert not tab.errors
+            foreign = [one for one in tab.addresses if not one.startswith(there.address)]
+            assert not [one for one in foreign if one != "about:blank"]
+
+    asyncio.run(main())
+
+
+def place(there: Served, page: str) -> str:
+    there.board.refresh()
+    if page == "GANG":
+        return a_gang(there)
+    if page == "RUNNING":
+        one = next(one for one in there.board.running if one.pods > 1 and one.ready)
+        return f"/workloads/{one.namespace}/{one.name}"
+    return f"/nodes/{next(iter(there.board.nodes()))}" if page == "NODE" else page
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_page_can_be_used_by_everybody(
+    width: int, colours: Literal["light", "dark"], tmp_path: Path
+) -> None:
+    async def story(tab: Tab, there: Served) -> None:
+        await tab.look(width, 900, colours=colours)
+        found: dict[str, Any] = {}
+        for page in PAGES:
+            if page == "SIGN-IN":
+                await tab.run("sessionStorage.clear()")
+                await tab.go(there.address)
+                await tab.until("document.getElementById('token')")
+            else:
+                await show(tab, there, place(there, page))
+            wrong = await tab.run(CHECKS.read_text(encoding="utf-8"))
+            if wrong:
+                found[page] = wrong
+        assert not found
+
+    run(story, tmp_path)
+
+
+def test_pages_say_what_the_board_says(tmp_path: Path) -> None:
+    async def story(tab: Tab, there: Served) -> None:
+        board = there.board
+        await show(tab, there, "/")
+        text = await tab.run("document.getElementById('page').innerText")
+        held = sum(row["held"] for row in board.nodes().values())
+        assert f"{held} in use" in text
+        assert f"gangs wait\n{len(board.waiting)}" in text
+        await show(tab, there, "/workloads?state=waits")
+        rows = await tab.run(
+            "[...document.querySelectorAll('tbody tr')].map((one) => one.dataset.key)"
+        )
+        assert rows == [f"{one.namespace}/{one.name}" for one in board.waiting][:100]
+        await show(tab, there, place(there, "GANG"))
+        page = await tab.run("document.getElementById('page').innerText")
+        first = next(one for one in board.waiting if one.waits.start and one.pods > 1)
+        assert first.waits.says.replace("nvidia.com/gpu", "GPUs") in page
+        assert "What would change it" in page
+        await show(tab, there, place(there, "RUNNING"))
+        running = next(one for one in board.running if one.pods > 1 and one.ready)
+        members = await tab.run("document.querySelectorAll('tbody tr').length")
+        assert members == running.pods
+        await show(tab, there, "/map")
+        cells = "document.querySelectorAll('.cells i[data-who]').length"
+        assert await tab.run(cells) == held
+        await show(tab, there, "/queues")
+        assert await tab.run("document.querySelectorAll('.queue').length") == len(
+            board.books.queues
+        )
+        await show(tab, there, "/timeline")
+        drawn = "document.querySelectorAll('.bar').length"
+        assert await tab.run(drawn) > len(board.running) / 2
+
+    run(story, tmp_path)
+
+
+def test_what_happens_appears_without_reloading(tmp_path: Path) -> None:
+    async def story(tab: Tab, there: Served) -> None:
+        await show(tab, there, "/map")
+        await tab.run("window.isTheSame = true")
+        there.books.heard(NODE, None, objects.node("newcomer"))
+        await tab.until("document.querySelector('[data-key=newcomer]')")
+        await tab.run("location.hash = '#/workloads'")
+        await tab.until("document.body.dataset.drawn === 'workloads'")
+        await tab.run("document.getElementById('search').focus()")
+        await tab.write("latecom")
+        await tab.until("document.body.innerText.includes('None that matches')")
+        there.books.heard(WORKLOAD, None, objects.workload("latecomer"))
+        await tab.until("document.querySelector('tbody tr')")
+        # Who types goes on typing, in the same document.
+        assert await tab.run("document.activeElement.id") == "search"
+        assert await tab.run("document.activeElement.value") == "latecom"
+        assert await tab.run("window.isTheSame && location.hash") == "#/workloads?q=latecom"
+
+    run(story, tmp_path)
+
+
+def test_keys_are_enough(tmp_path: Path) -> None:
+    async def story(tab: Tab, there: Served) -> None:
+        await show(tab, there, "/")
+        for key, page in (("w", "workloads"), ("m", "map"), ("t", "timeline")):
+            await tab.press("g")
+            await tab.press(key)
+            await tab.until(f"document.body.dataset.drawn === '{page}'")
+        before = await tab.run("document.querySelector('.about').textContent")
+        await tab.press("+")
+        await tab.until(f"document.querySelector('.about').textContent !== {before!r}")
+        assert "span=10800" in await tab.run("location.hash")
+        await tab.press("ArrowLeft")
+        await tab.until("location.hash.includes('end=')")
+        await tab.press("0")
+        await tab.until("!location.hash.includes('end=')")
+        await tab.until("document.querySelector('.bar')")
+        await tab.press("j")
+        said = await tab.until("document.querySelector('.chart [role=status]').textContent")
+        assert "GPU" in said
+        await tab.press("Enter")
+        await tab.until("document.body.dataset.drawn === 'gang'")
+        await tab.run("location.hash = '#/map'")
+        await tab.until("document.body.dataset.drawn === 'map'")
+        await tab.run("document.querySelector('.map a').focus()")
+        first = await tab.run("document.activeElement.textContent")
+        await tab.press("ArrowRight")
+        assert await tab.run("document.activeElement.textContent") != first
+        await tab.press("Enter")
+        await tab.until("document.body.dataset.drawn === 'node'")
+        await tab.press("/")
+        await tab.until("document.activeElement.id === 'search'")
+
+    run(story, tmp_path)
+
+
+def test_an_address_leads_to_the_same_place_again(tmp_path: Path) -> None:
+    async def story(tab: Tab, there: Served) -> None:
+        await show(tab, there, "/timeline?by=node&span=86400")
+        assert await tab.run("document.querySelectorAll('.lane').length") > 3
+        assert await tab.run("document.querySelector('[aria-current=true]').textContent") == "Nodes"
+        await show(tab, there, "/workloads?state=runs")
+        states = await tab.run(
+            "[...document.querySelectorAll('td .chip')].map((one) => one.textContent)"
+        )
+        assert set(states) <= {"running", "starting"}
+
+    run(story, tmp_path)
+
+
+def test_a_stranger_sees_nothing_and_can_sign_in_and_out(tmp_path: Path) -> None:
+    async def story(tab: Tab, there: Served) -> None:
+        await tab.go(f"{there.address}#/queues")
+        await tab.until("document.getElementById('token')")
+        assert "research" not in await tab.run("document.documentElement.outerHTML")
+        await tab.write("wrong")
+        await tab.press("Enter")
+        await tab.until("document.querySelector('.wrong').textContent === 'Nobody has this token.'")
+        await tab.run("document.getElementById('token').value = ''")
+        await tab.write(TOKEN)
+        await tab.press("Enter")
+        await tab.until("document.body.dataset.drawn === 'queues'")
+        await tab.run("[...document.querySelectorAll('button')].at(-1).click()")
+        await tab.until("document.getElementById('token')")
+        assert await tab.run("sessionStorage.length") == 0
+        tab.errors = [one for one in tab.errors if "/session" not in one]  # a 401 is noted there
+
+    run(story, tmp_path)
+
+
+@pytest.mark.slow
+def test_a_large_cluster_weighs_little(tmp_path: Path) -> None:
+    async def story(tab: Tab, there: Served) -> None:
+        for page in ("/", "/workloads", "/map", "/timeline", "/nodes"):
+            tab.bytes = 0
+            await tab.call("Network.setCacheDisabled", cacheDisabled=True)
+            await show(tab, there, page)
+            assert tab.bytes < 1_500_000, page
+        assert (
+            await tab.run("document.querySelectorAll('tbody tr').length") == 104
+        )  # and pools, and claims
+
+    run(story, tmp_path, sample(NOW, nodes=1_000, gangs=10_000))
+
+
+def test_pictures_for_the_readme_are_small(tmp_path: Path) -> None:
+    taken = asyncio.run(take(tmp_path / "pictures", PICTURES))
+    assert [path.stem for path in taken] == [one.name for one in PICTURES]
+    assert all(10_000 < path.stat().st_size < MOST_BYTES for path in taken)
