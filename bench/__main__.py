@@ -32,6 +32,8 @@ from bench import (
     provision,
     quality,
     queues,
+    report,
+    scrape,
     sim,
     start,
     turns,
@@ -63,6 +65,8 @@ FAMILIES = (
     Family("quality", "what backfilling makes of real logs, as published", quality.measure),
     Family("informers", "keep a cache of 10,000 pods", informers.measure),
     Family("api", "the embedded API over HTTPS", api.measure),
+    Family("scrape", "pages of metrics, as Prometheus asks for them", scrape.measure),
+    Family("report", "the usage report of a month", report.measure),
     Family("live", "from a submitted job to pods that run", live.measure),
 )
 
@@ -92,21 +96,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     openb.choose(seeds=arguments.seeds, pods=arguments.pods)
     chosen = [family for family in FAMILIES if family.name in (arguments.name or names)]
     as_table = arguments.output == "table"
-    report = measure(
+    made = measure(
         chosen,
         "quick" if arguments.quick else "full",
         clock="cpu" if arguments.cpu_time else "wall",
         as_table=as_table,
     )
     if as_table:
-        print(targets_table(report.results))
+        print(targets_table(made.results))
     else:
-        print(as_json(report))
+        print(as_json(made))
     if arguments.json is not None:
-        arguments.json.write_text(as_json(report) + "\n", encoding="utf-8")
+        arguments.json.write_text(as_json(made) + "\n", encoding="utf-8")
         say(f"bench: wrote {arguments.json}")
     if arguments.plot is not None:
-        panels = draw(report.results, arguments.plot)
+        panels = draw(made.results, arguments.plot)
         say(f"bench: wrote {arguments.plot} with {panels} panels")
     return DONE
 

@@ -26,6 +26,7 @@ from unisono.control.view import View
 from unisono.monitor.books import NODE
 from unisono.monitor.dcgm.exporter import Exporter
 from unisono.monitor.dcgm.faults import ANNOTATION, Faults, faults_of
+from unisono.monitor.dcgm.fields import Extent
 from unisono.monitor.exposition import classic, negotiated
 from unisono.monitor.metrics.page import ALL, Figures
 from unisono.web.board import Board
@@ -42,7 +43,12 @@ _HOST = "127.0.0.1"
 
 @contextlib.asynccontextmanager
 async def monitored(
-    cluster: Running, instance: Instance, timed: Timed, *, port: int | None
+    cluster: Running,
+    instance: Instance,
+    timed: Timed,
+    *,
+    port: int | None,
+    extent: Extent | None = None,
 ) -> AsyncIterator[dict[str, str]]:
     """Show the figures of a cluster and keep its ledger while the block lasts.
 
@@ -53,7 +59,7 @@ async def monitored(
     at_work = cluster.at_work
     figures = figures_of(at_work.view, at_work.driver, timed, mode="embedded", compat=ALL)
     cluster.api.surface.gauges.append(lambda: classic(figures.families()).rstrip("\n"))
-    exporter = exporter_of(at_work.view, figures)
+    exporter = exporter_of(at_work.view, figures, extent)
     async with contextlib.AsyncExitStack() as stack:
         await stack.enter_async_context(
             bookkeeping(
@@ -78,7 +84,7 @@ def _complain(text: str) -> None:
     print(f"unisono: warning: {text}", file=sys.stderr)
 
 
-def exporter_of(view: View, figures: Figures) -> Exporter:
+def exporter_of(view: View, figures: Figures, extent: Extent | None = None) -> Exporter:
     """Return the telemetry of a cluster's GPUs."""
 
     def faults() -> Mapping[str, Faults]:
@@ -89,7 +95,7 @@ def exporter_of(view: View, figures: Figures) -> Exporter:
                 found[node["metadata"]["name"]] = faults_of(annotations)
         return found
 
-    return Exporter(figures.books, faults, clock=seconds_now)
+    return Exporter(figures.books, faults, clock=seconds_now, extent=extent)
 
 
 @contextlib.asynccontextmanager

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unisono.cli.collector import calm_collector
 from unisono.cli.instance import Instance, default_directory
 from unisono.engine.model.errors import InvalidManifest
 
@@ -85,6 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise InvalidManifest("--format", f"{one} is none; there are {', '.join(_FORMATS)}")
     if arguments.out is None and len(formats) > 1:
         raise InvalidManifest("--out", f"these are {len(formats)} files; say where: --out DIR")
+    calm_collector()
     period = _period(arguments)
     made = read(_ledger(arguments), period, arguments)
     if arguments.out is None:

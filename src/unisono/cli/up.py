@@ -105,6 +105,13 @@ def parser() -> argparse.ArgumentParser:
         "the web page one above; or none (default: 9400 to 9402 if free, none with --users)",
     )
     found.add_argument(
+        "--gpu-metrics",
+        choices=("lean", "default", "full"),
+        default=None,
+        help="what is told of each GPU: only what alerts and dashboards look at, what a stock "
+        "dcgm-exporter writes, or all (default: all, and lean from 2,000 GPUs on)",
+    )
+    found.add_argument(
         "--users",
         type=Path,
         default=None,

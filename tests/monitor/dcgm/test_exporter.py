@@ -9,9 +9,13 @@ import pytest
 from tests.monitor import objects
 from unisono.kube.mapping import POD
 from unisono.monitor.books import NODE, Books, fill
-from unisono.monitor.dcgm.exporter import Exporter, Extent
+from unisono.monitor.dashboards.files import dashboards
+from unisono.monitor.dcgm import exporter as exporting
+from unisono.monitor.dcgm.exporter import Exporter
 from unisono.monitor.dcgm.faults import Fault, Faults, faults_of, problem_of, text_of
+from unisono.monitor.dcgm.fields import LEAN, Extent
 from unisono.monitor.records import _time
+from unisono.monitor.rules.files import rule_file
 
 TEN = _time("2026-01-01T10:00:00Z")
 _LINE = re.compile(r"(\w+)\{(.*)\} (\S+)")
@@ -20,7 +24,7 @@ _LINE = re.compile(r"(\w+)\{(.*)\} (\S+)")
 class Fleet:
     """An exporter over two nodes, with a clock and faults that tests set."""
 
-    def __init__(self, extent: Extent = "full") -> None:
+    def __init__(self, extent: Extent | None = None) -> None:
         self.now = TEN
         self.faults: dict[str, Faults] = {}
         self.books = Books()
@@ -37,7 +41,7 @@ class Fleet:
         found = [
             float(value)
             for field, labels, value in _LINE.findall(self.text())
-            if field == name and f'gpu="{gpu}"' in labels and f'Hostname="{node}"' in labels
+            if field == name and f'gpu="{gpu}"' in labels and f'_node="{node}"' in labels
         ]
         return found[0] if found else None
 
@@ -181,3 +185,29 @@ def test_the_worst_fault_is_reported() -> None:
     faults = {"0": Fault(xid=31), "3": Fault(xid=79)}
     assert problem_of(faults) == ("Xid79", "GPU 3 reports Xid79")
     assert problem_of({"*": Fault(hot=10)}) == ("", "")
+
+
+def test_a_lean_page_has_what_rules_and_dashboards_look_at() -> None:
+    lean = Fleet("lean")
+    fill(lean.books, POD, (objects.pod("p0", "n1", 1),))
+    lines = _LINE.findall(lean.text())
+    assert {name for name, _, _ in lines} == LEAN
+    looked_at = {
+        name
+        for some in (rule_file(), *map(str, dashboards().values()))
+        for name in re.findall(r"DCGM_FI_[A-Z_]+", some)
+    }
+    # Older or poorer exporters are understood as well; a lean one has the better measure of each.
+    others = {"DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_RESERVED", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"}
+    assert looked_at - others <= LEAN
+    assert {labels.count('",') for _, labels, _ in lines} == {2, 5}
+
+
+def test_the_page_of_a_large_cluster_is_lean_and_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exporting, "_MOST_IN_FULL", 4)
+    fleet = Fleet()
+    assert "DCGM_FI_DEV_ENC_UTIL" in fleet.text()
+    fill(fleet.books, NODE, (objects.node("n3", 1),))
+    assert "DCGM_FI_DEV_ENC_UTIL" not in fleet.text()
+    fleet.books.heard(NODE, objects.node("n3", 1), None)
+    assert "DCGM_FI_DEV_ENC_UTIL" not in fleet.text()

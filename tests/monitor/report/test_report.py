@@ -184,7 +184,7 @@ def test_only_one_team(ledger: Path, report: Report, capsys: pytest.CaptureFixtu
 def test_a_job_that_uses_two_of_eight_gpus_is_told_so() -> None:
     """Scenario 17."""
     from unisono.monitor.ledger.periods import settle
-    from unisono.monitor.report.advice import Gpu, advice_for
+    from unisono.monitor.report.advice import Advisor, Gpu
 
     hour = 3600
     pod = PodRow(
@@ -219,7 +219,7 @@ def test_a_job_that_uses_two_of_eight_gpus_is_told_so() -> None:
     tries: dict[str, list[WorkloadRow]] = {}
     (used,) = settle(Period(0, 3 * hour), [pod], tries, [node]).used.values()
     gpus = [Gpu("A10G", 22_888, 1.01), Gpu("T4", 15_360, 0.5), Gpu("H100", 81_559, 6.88)]
-    told = list(advice_for(used, None, gpus, 6.88))
+    told = list(Advisor(gpus).advise(used, None, 6.88))
     assert told[0] == "only 2 of 8 GPUs were busy: request 2 (saves $41.28 an hour)"
     assert told[1].startswith("at most 18 GiB of GPU memory were used: A10G would do (saves $46.96")
 

@@ -8,23 +8,22 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from unisono.monitor.books import Books
 from unisono.monitor.dcgm.devices import Devices, Floats, Place
 from unisono.monitor.dcgm.faults import Fault, Faults, fault_at
-from unisono.monitor.dcgm.fields import DEV, FIELDS, Field
+from unisono.monitor.dcgm.fields import DEV, FIELDS, Extent, Field, is_shown
 from unisono.monitor.dcgm.holders import Device, Holder, Holders
 from unisono.monitor.dcgm.models import model_of
 from unisono.monitor.exposition import escaped
 from unisono.monitor.records import NodeRecord
 
-Extent = Literal["full", "default"]
-
 _DRIVER = "570.172.08"
 _WINDOW_MS = 300_000
+# With more devices the page is a lean one: a real exporter has one for each node, ours has all.
+_MOST_IN_FULL = 2_000
 
 
 class Exporter:
@@ -36,14 +35,19 @@ class Exporter:
         faults: Callable[[], Mapping[str, Faults]],
         *,
         clock: Callable[[], float],
-        extent: Extent = "full",
+        extent: Extent | None = None,
         seed: int = 1,
     ) -> None:
-        """Show the nodes of these books; `faults` are those of each node."""
+        """Show the nodes of these books; `faults` are those of each node.
+
+        Without an extent everything is told, until there are so many devices that it would be too
+        much; from then on the page stays lean, because series that come and go help nobody.
+        """
         self._books = books
         self._faults = faults
         self._clock = clock
-        self._extent = extent
+        self._extent: Extent = extent or "full"
+        self._may_be_lean = extent is None
         self._seed = seed
         self._holders = Holders()
         self._seen: tuple[int, frozenset[Device]] = (-1, frozenset())
@@ -87,6 +91,8 @@ class Exporter:
         renewed = Devices(places, seed=self._seed, now=self._devices.now)
         renewed.carry_over(self._devices)
         self._devices = renewed
+        if self._may_be_lean and len(places) > _MOST_IN_FULL:
+            self._extent = "lean"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,22 +118,38 @@ class Frame:
     def text(self) -> str:
         """Return the page."""
         labels = [
-            _labels(one.device, uuid, self.models[one.device[0]], self.holders.get(one.device))
+            self._labels(one.device, uuid)
             for one, uuid in zip(self.devices.places, self.devices.uuids, strict=True)
         ]
-        shown = [one for one in FIELDS if one.is_default or self.extent == "full"]
+        shown = [
+            one for one in FIELDS if is_shown(one.name, self.extent, is_default=one.is_default)
+        ]
         parts = [_field(one, self.devices, labels) for one in shown]
         parts.extend(self._told(labels))
         return "".join(parts)
+
+    def _labels(self, device: Device, uuid: str) -> str:
+        """Write the labels of a device and of the pod that has it."""
+        if self.extent == "lean":
+            written = f'gpu="{device[1]}",UUID="{uuid}",kubernetes_node="{device[0]}"'
+        else:
+            written = _labels(device, uuid, self.models[device[0]])
+        holder = self.holders.get(device)
+        if holder is None:
+            return written
+        pod = holder.pod
+        return (
+            f'{written},container="{holder.container}",namespace="{pod.namespace}",pod="{pod.name}"'
+        )
 
     def _told(self, labels: list[str]) -> Iterator[str]:
         """Yield what only injected faults can change."""
         found = [self.faults.get(one.device) or _WELL for one in self.devices.places]
         for name, kind, text, is_default, value in _INJECTED:
-            if is_default or self.extent == "full":
+            if is_shown(name, self.extent, is_default=is_default):
                 yield _head(name, kind, text)
                 yield from _lines(name, labels, (str(value(one)) for one in found))
-        if self.extent == "full":
+        if self.extent != "default":
             yield from self._counts(found, labels)
 
     def _counts(self, found: list[Fault], labels: list[str]) -> Iterator[str]:
@@ -207,19 +229,15 @@ def _head(name: str, kind: str, text: str) -> str:
     return f"# HELP {name} {text}\n# TYPE {name} {kind}\n"
 
 
-def _labels(device: Device, uuid: str, model: str, holder: Holder | None) -> str:
+def _labels(device: Device, uuid: str, model: str) -> str:
     """Write the labels of a device in the exporter's order.
 
     The name of the node is there three times: newer exporters write `hostname` for `Hostname`, and
     `kubernetes_node` is what scrape configurations usually make of it.
     """
     node, index = device
-    written = (
+    return (
         f'gpu="{index}",UUID="{uuid}",pci_bus_id="00000000:{16 + index:02X}:1C.0",'
         f'device="nvidia{index}",modelName="{escaped(model) or "NVIDIA GPU"}",Hostname="{node}",'
         f'hostname="{node}",kubernetes_node="{node}",DCGM_FI_DRIVER_VERSION="{_DRIVER}"'
     )
-    if holder is None:
-        return written
-    pod = holder.pod
-    return f'{written},container="{holder.container}",namespace="{pod.namespace}",pod="{pod.name}"'

@@ -13,7 +13,26 @@ import numpy as np
 
 from unisono.monitor.dcgm.devices import Devices, Floats
 
+Extent = Literal["lean", "default", "full"]
+
 RESERVED_MIB = 559  # what the driver keeps for itself
+
+
+# What alert rules and dashboards look at: all that a page of thousands of devices can afford.
+LEAN = frozenset(
+    {
+        *(f"DCGM_FI_DEV_{one}" for one in ("GPU_TEMP", "GPU_UTIL", "POWER_USAGE", "SM_CLOCK")),
+        *(f"DCGM_FI_DEV_{one}" for one in ("FB_USED", "FB_TOTAL", "XID_ERRORS")),
+        *(f"DCGM_FI_DEV_{one}" for one in ("ECC_DBE_VOL_TOTAL", "ROW_REMAP_FAILURE")),
+        *(f"DCGM_FI_DEV_{one}" for one in ("UNCORRECTABLE_REMAPPED_ROWS", "THERMAL_VIOLATION")),
+        *(f"DCGM_FI_PROF_{one}" for one in ("SM_ACTIVE", "PIPE_TENSOR_ACTIVE")),
+    }
+)
+
+
+def is_shown(name: str, extent: Extent, *, is_default: bool) -> bool:
+    """Say whether a field is on a page of some extent."""
+    return name in LEAN if extent == "lean" else is_default or extent == "full"
 
 
 class Field(NamedTuple):

@@ -20,6 +20,8 @@ from unisono.monitor.ledger.rows import NodeRow, PodRow, WorkloadRow
 CLASSES = ("busy", "idle", "unmeasured", "starting", "lost")
 STATES = ("allocated", "held", "free", "down")
 _HOUR = 3600
+_DAY = 86_400
+_NOTHING = dict.fromkeys(CLASSES, 0)
 # Ends that are the owner's wish, or a success: no work was lost.
 _NO_LOSS = ("Succeeded",)
 
@@ -44,8 +46,8 @@ class Period(NamedTuple):
 class Spent:
     """GPU-seconds and millionths of a dollar by class."""
 
-    seconds: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CLASSES, 0))
-    micro_usd: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CLASSES, 0))
+    seconds: dict[str, int] = field(default_factory=_NOTHING.copy)
+    micro_usd: dict[str, int] = field(default_factory=_NOTHING.copy)
 
     @property
     def allocated(self) -> int:
@@ -61,12 +63,6 @@ class Spent:
     def measured(self) -> int:
         """The GPU-seconds of which somebody knows how busy they were."""
         return self.seconds["busy"] + self.seconds["idle"]
-
-    def add(self, other: Spent) -> None:
-        """Add another."""
-        for name in CLASSES:
-            self.seconds[name] += other.seconds[name]
-            self.micro_usd[name] += other.micro_usd[name]
 
 
 @dataclass(slots=True)
@@ -149,45 +145,44 @@ def _spend(account: Account, segment: _Segment, is_lost: bool) -> None:
     used = account.used.get(key)
     if used is None:
         used = account.used[key] = Used(pod.workload, pod, node.model, node.capacity_type)
-    spent = _spent(segment, account.period, is_lost)
-    used.spent.add(spent)
+    spent = used.spent
+    seconds, micro_usd = spent.seconds, spent.micro_usd
+    twice, per = 2 * node.micro_usd_hour, max(1, node.gpus) * _HOUR
+    for name, amount in zip(CLASSES, _parts(segment, account.period, is_lost), strict=True):
+        if amount:
+            seconds[name] += amount
+            micro_usd[name] += (amount * twice + per) // (2 * per)
     used.idle_devices += pod.idle_devices
     used.devices += pod.gpus
     used.peak_mib = max(used.peak_mib, pod.peak_mib)
     used.tensor += pod.tensor
     used.covered += pod.covered
-    day = since - since % 86_400
-    while day < until:
-        part = Period(max(since, day), min(until, day + 86_400))
-        account.by_day[day] += pod.gpus * part.seconds
-        day += 86_400
+    day = since - since % _DAY
+    while until > day + _DAY:
+        account.by_day[day] += pod.gpus * (day + _DAY - since)
+        day = since = day + _DAY
+    account.by_day[day] += pod.gpus * (until - since)
 
 
-def _spent(segment: _Segment, period: Period, is_lost: bool) -> Spent:
-    pod, node, since, until = segment
-    now = Period(since, until)
+def _parts(segment: _Segment, period: Period, is_lost: bool) -> tuple[int, int, int, int, int]:
+    """Return the GPU-seconds of a stretch, in the order of the classes."""
+    pod, _, since, until = segment
+    gpus = pod.gpus
     began = pod.started or pod.ended or until
-    starting = pod.gpus * now.clip(pod.bound, min(began, until)).seconds if began > since else 0
-    running = pod.gpus * now.seconds - starting
+    starting = gpus * max(0, min(began, until) - since) if began > since else 0
+    running = gpus * (until - since) - starting
     lost = 0
     if is_lost and pod.started:
         safe = pod.saved if pod.started < pod.saved <= pod.ended else pod.started
-        lost = pod.gpus * now.clip(safe, pod.ended).seconds
+        lost = gpus * max(0, min(until, pod.ended) - max(since, safe))
     kept = running - lost
-    # How busy it was is known of its whole life; parts of it are taken to be alike.
-    life = pod.gpus * max(1, (pod.ended or period.until) - began)
-    measured = min(kept, round(pod.covered * kept / life)) if pod.covered else 0
-    busy = min(measured, round(pod.busy / pod.covered * measured)) if measured else 0
-    spent = Spent()
-    spent.seconds = {
-        "busy": busy,
-        "idle": measured - busy,
-        "unmeasured": kept - measured,
-        "starting": starting,
-        "lost": lost,
-    }
-    spent.micro_usd = {name: priced(seconds, node) for name, seconds in spent.seconds.items()}
-    return spent
+    measured = busy = 0
+    if pod.covered:
+        # How busy it was is known of its whole life; parts of it are taken to be alike.
+        life = gpus * max(1, (pod.ended or period.until) - began)
+        measured = min(kept, round(pod.covered * kept / life))
+        busy = min(measured, round(pod.busy / pod.covered * measured)) if measured else 0
+    return busy, measured - busy, kept - measured, starting, lost
 
 
 def priced(gpu_seconds: int, node: NodeRow) -> int:
@@ -239,26 +234,7 @@ def _holds(
 
 SIZES = (1, 2, 4, 8)
 
-
-@dataclass(slots=True)
-class _Now:
-    """One node at a time of the sweep."""
-
-    node: NodeRow | None = None
-    allocated: int = 0
-    held: int = 0
-    since: int = 0
-
-    def states(self) -> dict[str, int]:
-        """Return how many of its GPUs are in which state."""
-        if self.node is None:
-            return dict.fromkeys(STATES, 0)
-        allocated = min(self.allocated, self.node.gpus)
-        left = self.node.gpus - allocated
-        if not self.node.is_up:
-            return {"allocated": allocated, "held": 0, "free": 0, "down": left}
-        held = min(self.held, left)
-        return {"allocated": allocated, "held": held, "free": left - held, "down": 0}
+_Change = tuple[int, int, int]  # when, and by how much GPUs become allocated and held
 
 
 def _sweep(
@@ -267,81 +243,70 @@ def _sweep(
     segments: Iterable[_Segment],
     holds: Iterable[tuple[str, int, int, int]],
 ) -> None:
-    """Walk through the period once, from change to change."""
+    """Walk through the period node by node, from change to change."""
     period = account.period
-    events: list[tuple[int, int, str, int, int, NodeRow | None]] = []
-    for name, rows in by_node.items():
-        for row in rows:
-            part = period.clip(row.since, row.until)
-            events.append((part.until, 0, name, 0, 0, None))
-            events.append((part.since, 1, name, 0, 0, row))
+    changes: dict[str, list[_Change]] = {name: [] for name in by_node}
     for segment in segments:
-        name, gpus = segment.node.name, segment.pod.gpus
-        events.append((segment.since, 2, name, gpus, 0, segment.node))
-        events.append((segment.until, 2, name, -gpus, 0, segment.node))
+        of_node, gpus = changes[segment.node.name], segment.pod.gpus
+        of_node.append((segment.since, gpus, 0))
+        of_node.append((segment.until, -gpus, 0))
     for name, gpus, since, until in holds:
         part = period.clip(since, until)
         if part.seconds and name in by_node:
-            events.append((part.since, 2, name, 0, gpus, None))
-            events.append((part.until, 2, name, 0, -gpus, None))
-    events.sort(key=lambda one: (one[0], one[1], one[2]))
-    nodes: dict[str, _Now] = {name: _Now() for name in by_node}
-    pieces = _Pieces()
-    for at, step, name, allocated, held, node in events:
-        pieces.pass_to(at)
-        now = nodes[name]
-        _close(account, now, at)
-        pieces.change(now.states()["free"], -1)
-        if step < 2:
-            now.node = node
-        else:
-            now.allocated += allocated
-            now.held += held
-        pieces.change(now.states()["free"], 1)
-    account.fragmentation = pieces.shares()
+            changes[name].append((part.since, 0, gpus))
+            changes[name].append((part.until, 0, -gpus))
+    seconds_free: dict[int, int] = defaultdict(int)  # of nodes, by how many GPUs were free
+    for name, rows in by_node.items():
+        _walk(account, sorted(rows, key=_begin), sorted(changes[name]), seconds_free)
+    account.fragmentation = _fragmentation(seconds_free)
 
 
-def _close(account: Account, now: _Now, at: int) -> None:
-    """Count the time of a node since its last change."""
-    if now.node is not None and at > now.since:
-        sort = account.sorts.setdefault((now.node.model, now.node.capacity_type), Sort())
-        for state, gpus in now.states().items():
-            seconds = gpus * (at - now.since)
-            sort.seconds[state] += seconds
-            sort.micro_usd[state] += priced(seconds, now.node)
-    now.since = at
+def _walk(
+    account: Account,
+    rows: Iterable[NodeRow],
+    changes: Sequence[_Change],
+    seconds_free: dict[int, int],
+) -> None:
+    """Count the seconds of one node by state, and how long how many of its GPUs were free."""
+    allocated = held = index = 0
+    for row in rows:
+        at, end = account.period.clip(row.since, row.until)
+        seconds = dict.fromkeys(STATES, 0)
+        while at < end:
+            while index < len(changes) and changes[index][0] <= at:
+                allocated += changes[index][1]
+                held += changes[index][2]
+                index += 1
+            until = min(end, changes[index][0]) if index < len(changes) else end
+            taken = min(allocated, row.gpus)
+            left = row.gpus - taken
+            kept = min(held, left) if row.is_up else 0
+            passed = until - at
+            seconds["allocated"] += taken * passed
+            seconds["held"] += kept * passed
+            seconds["free" if row.is_up else "down"] += (left - kept) * passed
+            if row.is_up:
+                seconds_free[left - kept] += passed
+            at = until
+        sort = account.sorts.setdefault((row.model, row.capacity_type), Sort())
+        for state, amount in seconds.items():
+            sort.seconds[state] += amount
+            sort.micro_usd[state] += priced(amount, row)
 
 
-class _Pieces:
-    """Free GPUs over time, and how many of them pods of a size could use."""
+def _begin(row: NodeRow) -> int:
+    return row.since
 
-    def __init__(self) -> None:
-        self._at = 0
-        self._free = 0
-        self._usable = dict.fromkeys(SIZES, 0)
-        self._free_seconds = 0
-        self._usable_seconds = dict.fromkeys(SIZES, 0)
 
-    def pass_to(self, at: int) -> None:
-        """Let time pass."""
-        passed = at - self._at
-        if passed and self._free:
-            self._free_seconds += passed * self._free
-            for size in SIZES:
-                self._usable_seconds[size] += passed * self._usable[size]
-        self._at = at
-
-    def change(self, free: int, sign: int) -> None:
-        """Add or remove a node's free GPUs."""
-        self._free += sign * free
-        for size in SIZES:
-            self._usable[size] += sign * (free // size * size)
-
-    def shares(self) -> dict[int, float]:
-        """Return the part that was of no use, by size."""
-        if not self._free_seconds:
-            return dict.fromkeys(SIZES, 0.0)
-        return {size: 1 - self._usable_seconds[size] / self._free_seconds for size in SIZES}
+def _fragmentation(seconds_free: Mapping[int, int]) -> dict[int, float]:
+    """Return the part of the free GPUs that pods of a size could not use, by size."""
+    free = sum(count * seconds for count, seconds in seconds_free.items())
+    if not free:
+        return dict.fromkeys(SIZES, 0.0)
+    return {
+        size: 1 - sum(one // size * size * seconds for one, seconds in seconds_free.items()) / free
+        for size in SIZES
+    }
 
 
 def _earlier(one: int, other: int) -> int:

@@ -38,22 +38,22 @@ def queue_use(
     """Return what became of each queue."""
     events: dict[str, list[tuple[int, int, int, int]]] = {}
     open_queues: set[str] = set()
-
-    def put(queue: str, part: Period, own: int, used: int, wanted: int) -> None:
-        if part.seconds:
-            of_queue = events.setdefault(queue, [])
-            of_queue.append((part.since, own, used, wanted))
-            of_queue.append((part.until, -own, -used, -wanted))
-
     for row in queues:
-        put(row.queue, period.clip(row.since, row.until), row.gpus, 0, 0)
+        part = period.clip(row.since, row.until)
+        if part.seconds:
+            of_queue = events.setdefault(row.queue, [])
+            of_queue.append((part.since, row.gpus, 0, 0))
+            of_queue.append((part.until, -row.gpus, 0, 0))
         if not row.until:
             open_queues.add(row.queue)
     for one in workloads:
-        waited_until = one.reserved or one.ended
-        put(one.queue, period.clip(one.since, waited_until), 0, 0, one.gpus)
-        if one.reserved:
-            put(one.queue, period.clip(one.reserved, one.ended), 0, one.gpus, 0)
+        gpus, end = one.gpus, min(one.ended or period.until, period.until)
+        began = max(one.since, period.since)
+        served = min(max(one.reserved or end, began), end)
+        if began < end:
+            events.setdefault(one.queue, []).extend(
+                ((began, 0, 0, gpus), (served, 0, gpus, -gpus), (end, 0, -gpus, 0))
+            )
     found = {name: _swept(sorted(of_queue)) for name, of_queue in sorted(events.items())}
     for name, use in found.items():
         use.is_deleted = name not in open_queues

@@ -1,7 +1,8 @@
 """Rows of the ledger. Times are whole seconds since 1970, 0 for what has not happened.
 
 A row is known by its key, and writing it again changes nothing: after a crash the same facts are
-read from the objects of the cluster and lead to the same rows.
+read from the objects of the cluster and lead to the same rows. They hold nothing but words and
+numbers, so the garbage collector need not look at hundreds of thousands of them (`gc=False`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 
-class PodRow(msgspec.Struct, frozen=True, kw_only=True):
+class PodRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A pod on its GPUs, from the binding to the end."""
 
     uid: str
@@ -31,7 +32,7 @@ class PodRow(msgspec.Struct, frozen=True, kw_only=True):
     peak_mib: int = 0
 
 
-class WorkloadRow(msgspec.Struct, frozen=True, kw_only=True):
+class WorkloadRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One try of a workload: it waits, starts, runs, and ends or has to leave."""
 
     uid: str
@@ -58,7 +59,7 @@ class WorkloadRow(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 0  # seconds it said it would run at most
 
 
-class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
+class NodeRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A node as it was for a while; another row follows when something changes."""
 
     uid: str
@@ -74,7 +75,7 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     is_up: bool
 
 
-class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
+class QueueRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a queue might use of a flavor for a while."""
 
     queue: str

@@ -25,10 +25,22 @@ class Gpu(NamedTuple):
     usd_hour: float
 
 
+class Advisor:
+    """Knows which GPUs there are."""
+
+    def __init__(self, gpus: Iterable[Gpu]) -> None:
+        """Put the cheapest first."""
+        self._gpus = sorted(gpus, key=lambda one: (one.usd_hour, one.model))
+
+    def advise(self, used: Used, attempt: WorkloadRow | None, usd_hour: float) -> Iterator[str]:
+        """Yield what a job's owner might do; `usd_hour` is what one of its GPUs costs now."""
+        return advice_for(used, attempt, self._gpus, usd_hour)
+
+
 def advice_for(
     used: Used, attempt: WorkloadRow | None, gpus: Sequence[Gpu], usd_hour: float
 ) -> Iterator[str]:
-    """Yield what its owner might do, the weightiest first; `usd_hour` is what one GPU costs now."""
+    """Yield what its owner might do, the weightiest first; the cheapest of `gpus` come first."""
     spent = used.spent
     running = spent.allocated - spent.seconds["starting"]
     if not used.devices or running < _LEAST_SECONDS * used.devices:
@@ -72,9 +84,10 @@ def _cheaper(used: Used, gpus: Iterable[Gpu], usd_hour: float) -> Gpu | None:
     """Return the cheapest GPU that has the memory a job needs, if it is cheaper than its own."""
     if not used.peak_mib:
         return None
-    fitting = [
-        one
-        for one in gpus
-        if one.memory_mib >= used.peak_mib * _SPARE_MEMORY and one.usd_hour < usd_hour
-    ]
-    return min(fitting, key=lambda one: (one.usd_hour, one.model), default=None)
+    needed = used.peak_mib * _SPARE_MEMORY
+    for one in gpus:
+        if one.usd_hour >= usd_hour:
+            return None
+        if one.memory_mib >= needed:
+            return one
+    return None

@@ -6,7 +6,8 @@ its rounded parts. Whatever format shows them, they agree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -14,12 +15,12 @@ import msgspec
 from unisono.monitor.ledger.periods import CLASSES, STATES, Account, Period, Spent, Used, settle
 from unisono.monitor.ledger.queues import Waits, queue_use, waits_of
 from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, WorkloadRow
-from unisono.monitor.report.advice import Gpu, advice_for
+from unisono.monitor.report.advice import Advisor, Gpu
 
-_HOUR = 3600
 _MOST_WASTE = 10
 _MOST_DAYS = 400
 UNMANAGED = "-"
+_IDLE, _LOST = CLASSES.index("idle"), CLASSES.index("lost")
 
 
 class Rows(NamedTuple):
@@ -39,7 +40,7 @@ class Only(NamedTuple):
     user: str = ""
 
 
-class Amounts(msgspec.Struct, rename="camel"):
+class Amounts(msgspec.Struct, rename="camel", gc=False):
     """GPU-hours by class, money in cents."""
 
     allocated: float = 0.0
@@ -58,7 +59,7 @@ class Amounts(msgspec.Struct, rename="camel"):
         return self.busy / measured if measured else None
 
 
-class Job(msgspec.Struct, rename="camel"):
+class Job(msgspec.Struct, rename="camel", gc=False):
     """One workload."""
 
     namespace: str
@@ -129,6 +130,7 @@ class Headline(msgspec.Struct, rename="camel"):
     overhead_cents: int
     coverage: float | None  # of the running time, how much was measured
     unknown_owner: float  # GPU-hours of jobs that nobody owns up to
+    unpriced: float  # GPU-hours of jobs on machines whose price nobody knows
     jobs: int
     waits: Waits
 
@@ -168,7 +170,7 @@ def report(
     found = rows(period)
     settled = _Settled(found, period, only)
     earlier = Period(period.since - period.seconds, period.since)
-    jobs = tuple(settled.jobs(gpus))
+    jobs = tuple(settled.jobs(Advisor(gpus)))
     wasteful = sorted(
         (one for one in jobs if one.amounts.wasted_cents),
         key=lambda one: (-one.amounts.wasted_cents, one.namespace, one.name),
@@ -196,7 +198,7 @@ def report(
 
 def _headline_of(rows: Rows, period: Period, only: Only) -> Headline:
     settled = _Settled(rows, period, only)
-    return settled.headline(tuple(settled.jobs(())))
+    return settled.headline(tuple(settled.jobs(None)))
 
 
 class _Settled:
@@ -212,19 +214,19 @@ class _Settled:
         self.account: Account = settle(period, rows.pods, self._tries, rows.nodes)
         self._prices = {(one.model, one.capacity_type): _gpu_price(one) for one in rows.nodes}
 
-    def jobs(self, gpus: Sequence[Gpu]) -> Iterable[Job]:
-        """Yield the jobs that used something, the dearest first."""
+    def jobs(self, advisor: Advisor | None) -> Iterable[Job]:
+        """Yield the jobs that used something, the dearest first; nobody advises on old ones."""
         found: list[Job] = []
         for used in self.account.used.values():
             tries = self._tries.get(used.workload, [])
             last = tries[-1] if tries else None
-            job = self._job(used, last, gpus)
+            job = self._job(used, last, advisor)
             if self._is_wanted(job.queue, job.team, job.user):
                 found.append(job)
         found.sort(key=lambda one: (-one.amounts.cost_cents, one.namespace, one.name, one.model))
         return found
 
-    def _job(self, used: Used, last: WorkloadRow | None, gpus: Sequence[Gpu]) -> Job:
+    def _job(self, used: Used, last: WorkloadRow | None, advisor: Advisor | None) -> Job:
         price = self._prices.get((used.model, used.capacity_type), 0.0)
         waited = last.ready - last.since if last is not None and last.ready else None
         return Job(
@@ -240,7 +242,7 @@ class _Settled:
             outcome=last.outcome if last is not None else used.pod.outcome,
             wait_seconds=waited,
             amounts=_amounts(used.spent),
-            advice=tuple(advice_for(used, last, gpus, price)),
+            advice=() if advisor is None else tuple(advisor.advise(used, last, price)),
         )
 
     def headline(self, jobs: Sequence[Job]) -> Headline:
@@ -258,20 +260,30 @@ class _Settled:
             unknown_owner=_rounded(
                 sum(one.amounts.allocated for one in jobs if one.user == "unknown")
             ),
+            unpriced=_rounded(
+                sum(
+                    one.amounts.allocated
+                    for one in jobs
+                    if not self._prices.get((one.model, one.capacity_type))
+                )
+            ),
             jobs=len({(one.namespace, one.kind, one.name) for one in jobs}),
-            waits=waits_of(self._waited()),
+            waits=waits_of(one for some in self._waits().values() for one in some),
         )
 
-    def _waited(self, queue: str = "") -> Iterable[int]:
+    def _waits(self) -> dict[str, list[int]]:
+        """Return how long those waited who started in the period, by queue."""
+        found: dict[str, list[int]] = {}
         for one in self._rows.workloads:
-            if self._period.since <= one.ready < self._period.until:
-                if self._is_mine(one) and queue in ("", one.queue):
-                    yield one.ready - one.since
+            if self._period.since <= one.ready < self._period.until and self._is_mine(one):
+                found.setdefault(one.queue, []).append(one.ready - one.since)
+        return found
 
     def queues(self) -> Iterable[Queue]:
         """Yield queues."""
         use = queue_use(self._period, self._rows.queues, self._rows.workloads)
-        waiting = list(self.waiting())
+        waits = self._waits()
+        waiting = Counter(one.queue for one in self.waiting())
         for name, one in use.items():
             if not name or self._only.queue not in ("", name):
                 continue
@@ -282,8 +294,8 @@ class _Settled:
                 used=_hours(one.used),
                 borrowed=_hours(one.borrowed),
                 starved=_hours(one.starved),
-                waits=waits_of(self._waited(name)),
-                still_waiting=sum(1 for some in waiting if some.queue == name),
+                waits=waits_of(waits.get(name, ())),
+                still_waiting=waiting[name],
             )
 
     def capacity(self) -> tuple[Capacity, ...]:
@@ -349,24 +361,34 @@ def _sum_of(jobs: Iterable[Job]) -> Amounts:
 
 
 def _amounts(spent: Spent) -> Amounts:
-    hours = {name: _hours(seconds) for name, seconds in spent.seconds.items()}
-    cents: Mapping[str, int] = {name: _cents(spent.micro_usd[name]) for name in CLASSES}
+    hours = [_hours(spent.seconds[name]) for name in CLASSES]
+    cents = [_cents(spent.micro_usd[name]) for name in CLASSES]
+    busy, idle, unmeasured, starting, lost = hours
     return Amounts(
-        allocated=_rounded(sum(hours.values())),
-        **hours,
-        cost_cents=sum(cents.values()),
-        wasted_cents=cents["idle"] + cents["lost"],
+        allocated=_rounded(sum(hours)),
+        busy=busy,
+        idle=idle,
+        unmeasured=unmeasured,
+        starting=starting,
+        lost=lost,
+        cost_cents=sum(cents),
+        wasted_cents=cents[_IDLE] + cents[_LOST],
     )
 
 
 def _sum(amounts: Iterable[Amounts]) -> Amounts:
-    total = Amounts()
-    for one in amounts:
-        for name in ("allocated", *CLASSES):
-            setattr(total, name, _rounded(getattr(total, name) + getattr(one, name)))
-        total.cost_cents += one.cost_cents
-        total.wasted_cents += one.wasted_cents
-    return total
+    every = list(amounts)
+    # Hundredths of hours, added up as they are: a float is far more exact than their rounding.
+    return Amounts(
+        allocated=_rounded(sum(one.allocated for one in every)),
+        busy=_rounded(sum(one.busy for one in every)),
+        idle=_rounded(sum(one.idle for one in every)),
+        unmeasured=_rounded(sum(one.unmeasured for one in every)),
+        starting=_rounded(sum(one.starting for one in every)),
+        lost=_rounded(sum(one.lost for one in every)),
+        cost_cents=sum(one.cost_cents for one in every),
+        wasted_cents=sum(one.wasted_cents for one in every),
+    )
 
 
 def _gpu_price(node: NodeRow) -> float:
@@ -374,7 +396,8 @@ def _gpu_price(node: NodeRow) -> float:
 
 
 def _hours(seconds: int) -> float:
-    return _rounded(seconds / _HOUR)
+    """Return hours in hundredths: 36 seconds each."""
+    return (seconds + 18) // 36 / 100
 
 
 def _rounded(hours: float) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -13,7 +12,10 @@ import msgspec
 from unisono.monitor.report.figures import Amounts, Headline, Job, Report, Share
 
 Line = tuple[str, ...]
-_MOST_SHARES = 20  # all of them are in JSON
+# All of them are in JSON.
+_MOST_SHARES = 20
+_MOST_QUEUES = 50
+_MOST_WAITING = 30
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -89,6 +91,7 @@ def headline_lines(report: Report) -> list[Line]:
         ("Jobs", str(now.jobs), _change(now.jobs, before.jobs)),
         ("Wait, median", lasting(now.waits.p50), f"before: {lasting(before.waits.p50)}"),
         ("Wait, p95", lasting(now.waits.p95), f"before: {lasting(before.waits.p95)}"),
+        *([("Price unknown", hours(now.unpriced), "GPU-hours")] if now.unpriced else []),
         *([("Owner unknown", hours(now.unknown_owner), "GPU-hours")] if now.unknown_owner else []),
     ]
 
@@ -122,7 +125,7 @@ def tables(report: Report) -> list[Table]:
         ),
         _shares("People", "USER", report.users),
         Table(
-            "Queues",
+            _first("Queues", len(report.queues), _MOST_QUEUES),
             ("QUEUE", "OWN", "USED", "BORROWED", "STARVED", "WAIT P50", "WAIT P95", "WAITING"),
             tuple(
                 (
@@ -132,7 +135,7 @@ def tables(report: Report) -> list[Table]:
                     lasting(one.waits.p95),
                     str(one.still_waiting),
                 )
-                for one in report.queues
+                for one in report.queues[:_MOST_QUEUES]
             ),
             right,
         ),
@@ -163,7 +166,7 @@ def tables(report: Report) -> list[Table]:
             frozenset({1}),
         ),
         Table(
-            "Still waiting",
+            _first("Still waiting", len(report.waiting), _MOST_WAITING),
             ("JOB", "OWNER", "QUEUE", "GPUS", "FOR"),
             tuple(
                 (
@@ -173,7 +176,7 @@ def tables(report: Report) -> list[Table]:
                     str(one.gpus),
                     lasting(one.age_seconds),
                 )
-                for one in report.waiting
+                for one in report.waiting[:_MOST_WAITING]
             ),
             frozenset({3, 4}),
         ),
@@ -184,9 +187,13 @@ def _shares(title: str, name: str, shares: tuple[Share, ...]) -> Table:
     shown = [
         (one.name, str(one.jobs), *_amount_cells(one.amounts)) for one in shares[:_MOST_SHARES]
     ]
-    if len(shares) > _MOST_SHARES:
-        title = f"{title}: the first {_MOST_SHARES} of {len(shares)}"
+    title = _first(title, len(shares), _MOST_SHARES)
     return Table(title, (name, "JOBS", *_AMOUNTS), tuple(shown), frozenset(range(1, 10)))
+
+
+def _first(title: str, there: int, most: int) -> str:
+    """Return a heading that says if it is not of all."""
+    return f"{title}: the first {most} of {there}" if there > most else title
 
 
 def _waste_line(one: Job) -> Line:
@@ -240,11 +247,16 @@ def _aligned(lines: Sequence[Line], numbers: frozenset[int]) -> str:
 
 def as_json(report: Report) -> str:
     """Write it for programs."""
-    made = msgspec.to_builtins(report, str_keys=True)
+    made = {name: getattr(report, name) for name in report.__struct_fields__}
     for name, one in (("headline", report.headline), ("before", report.before)):
-        made[name]["efficiency"] = one.amounts.efficiency
-        made[name]["totalCents"] = one.total_cents
-    return json.dumps(made, indent=1) + "\n"
+        made[name] = {
+            **msgspec.to_builtins(one),
+            "efficiency": one.amounts.efficiency,
+            "totalCents": one.total_cents,
+        }
+    names = dict(zip(report.__struct_fields__, report.__struct_encode_fields__, strict=True))
+    told = msgspec.json.encode({names[name]: value for name, value in made.items()})
+    return msgspec.json.format(told, indent=1).decode() + "\n"
 
 
 _JOB_COLUMNS = (
