@@ -55,11 +55,8 @@ class Restarts:
 class _Log:
     """What happened, in columns that grow."""
 
-    time: list[float] = field(default_factory=list)
-    pending: list[int] = field(default_factory=list)
-    running: list[int] = field(default_factory=list)
-    cpu: list[int] = field(default_factory=list)
-    gpu_milli: list[int] = field(default_factory=list)
+    # When, how many wait, how many run, and how much of CPUs and GPUs they have.
+    depth: list[tuple[float, int, int, int, int]] = field(default_factory=list)
     stretch_job: list[int] = field(default_factory=list)
     stretch_start: list[float] = field(default_factory=list)
     stretch_end: list[float] = field(default_factory=list)
@@ -134,12 +131,13 @@ class _Run:
         self.rules = rules
         self.restarts = restarts
         self.state = make_state(nodes, rules, trace)
-        self.start = np.full(count, np.nan)
-        self.end = np.full(count, np.nan)
-        self.lost = np.zeros(count)
-        self.ran = np.zeros(count)
-        self.preemptions = np.zeros(count, np.int64)
-        self.reclaims = np.zeros(count, np.int64)
+        # By row. Lists: one number at a time is what NumPy is slow at.
+        self.start = [math.nan] * count
+        self.end = [math.nan] * count
+        self.lost = [0.0] * count
+        self.ran = [0.0] * count
+        self.preemptions = [0] * count
+        self.reclaims = [0] * count
         self.passes = 0
         self.decides: Decides = plan
         self.decisions = 0
@@ -168,6 +166,7 @@ class _Run:
     def go(self, progress: Progress | None) -> None:
         """Let everything happen."""
         state, ends, trace = self.state, self._ends, self.trace
+        attempts, since = self._attempts, self._since
         submits: list[float] = trace.submit.tolist()
         count, arrived, done = len(submits), 0, 0
         fills = trace.is_endless
@@ -180,7 +179,7 @@ class _Run:
                 state.apply(TimePassed(instant))
             while ends and ends[0][0] == now:
                 _, attempt, row = heapq.heappop(ends)
-                if self._attempts.get(row, 0) == attempt and row in self._since:
+                if row in since and attempts[row] == attempt:
                     self._complete(row, now)
                     done += 1
             while arrived < count and submits[arrived] == now:
@@ -200,7 +199,8 @@ class _Run:
     def _complete(self, row: int, now: float) -> None:
         self.end[row] = now
         self._stop(row, now)
-        self.lost[row] += self._overhead.get(row, 0.0)  # restoring is no progress
+        if row in self._overhead:
+            self.lost[row] += self._overhead[row]  # restoring is no progress
         self.state.apply(WorkloadGone(key_of(row)))
 
     def _decide(self, now: float, instant: Instant) -> None:
@@ -214,30 +214,31 @@ class _Run:
             changed = carry_out(self.state, made)
             for admit in made.admissions:
                 self._start(admit, now)
-            self._evict(made, now, instant)
+            if made.preemptions or made.stops:
+                self._evict(made, now, instant)
             if not changed or (one_pass_is_all and not made.preemptions and not made.stops):
                 break
-        log = self.log
-        log.time.append(now)
-        log.pending.append(len(self.state.waiting))
-        log.running.append(len(self._since))
-        log.cpu.append(self._used_cpu)
-        log.gpu_milli.append(self._used_gpu)
+        self.log.depth.append(
+            (now, len(self.state.waiting), len(self._since), self._used_cpu, self._used_gpu)
+        )
         if self._sampler is not None:
             self._sampler.look(self.state, now)
 
     def _start(self, admit: Admit, now: float) -> None:
         row = row_of(admit.workload)
         self.decisions += 1
-        if row not in self._attempts:
+        attempt = self._attempts.get(row, 0) + 1
+        if attempt == 1:
             self.start[row] = now
-        attempt = self._attempts[row] = self._attempts.get(row, 0) + 1
+        self._attempts[row] = attempt
         self._since[row] = now
         if self._spans:
             self._places[row] = admit
         self._used_cpu += self._job_cpu[row]
         self._used_gpu += self._job_gpu[row]
-        left = self._run_s[row] + self._overhead.get(row, 0.0)
+        left = self._run_s[row]
+        if row in self._overhead:
+            left += self._overhead[row]
         if left < math.inf:
             heapq.heappush(self._ends, (now + left, attempt, row))
 
@@ -278,7 +279,7 @@ class _Run:
 
     def why_never(self) -> str:
         """Say how many jobs never started, and why the first of them did not."""
-        left = np.flatnonzero(np.isnan(self.start))
+        left = np.flatnonzero(np.isnan(np.array(self.start)))
         if not left.shape[0]:
             return ""
         first = int(left[0])
@@ -289,6 +290,7 @@ class _Run:
     def outcome(self, seed: int, effort: Effort) -> Outcome:
         """Return everything as columns."""
         log = self.log
+        time, pending, running, cpu, gpu = zip(*log.depth, strict=True) if log.depth else [()] * 5
         spans = None
         if self._spans:
             spans = Spans(
@@ -304,23 +306,23 @@ class _Run:
             self.rules.name,
             self.trace,
             capacity_of(self.nodes),
-            start=self.start,
-            end=self.end,
-            running=self.ran,
-            lost=self.lost,
-            preemptions=self.preemptions,
-            reclaims=self.reclaims,
+            start=np.array(self.start, np.float64),
+            end=np.array(self.end, np.float64),
+            running=np.array(self.ran, np.float64),
+            lost=np.array(self.lost, np.float64),
+            preemptions=np.array(self.preemptions, np.int64),
+            reclaims=np.array(self.reclaims, np.int64),
             stretches=Stretches(
                 job=np.array(log.stretch_job, np.int64),
                 start=np.array(log.stretch_start),
                 end=np.array(log.stretch_end),
             ),
             depth=Depth(
-                time=np.array(log.time),
-                pending=np.array(log.pending, np.int64),
-                running=np.array(log.running, np.int64),
-                cpu=np.array(log.cpu, np.int64),
-                gpu_milli=np.array(log.gpu_milli, np.int64),
+                time=np.array(time, np.float64),
+                pending=np.array(pending, np.int64),
+                running=np.array(running, np.int64),
+                cpu=np.array(cpu, np.int64),
+                gpu_milli=np.array(gpu, np.int64),
             ),
             entitlement=entitlements(self.trace),
             seed=seed,

@@ -50,6 +50,7 @@ def _asks(table: NodeTable, requests: Amounts, pods: int, allowed: Mask | None =
         levels=(),
         fills_holes=True,
         cells=(),
+        charges=(),
         columns=table.columns_of(requests),
         requests=requests,
         allowed=everywhere,

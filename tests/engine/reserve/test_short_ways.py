@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 import pytest
 
-from unisono.engine.model.names import NodeName
+from unisono.engine.cycle import plan
+from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.node import Node
+from unisono.engine.model.plan import Plan
 from unisono.engine.model.resources import amounts
 from unisono.engine.reserve import backfill, dates
+from unisono.engine.reserve.express import plan_express
+from unisono.engine.state.cluster import ClusterState
 from unisono.sim.loop import simulate
 from unisono.sim.outcome import Outcome
 from unisono.sim.setup import POLICIES
 from unisono.sim.trace import Trace, make_trace
 
 
-def _jobs(seed: int) -> Trace:
+def _jobs(seed: int, sizes: tuple[int, ...] = (500, 1000, 2000)) -> Trace:
     chance = random.Random(seed)
     count = 60
     run = [chance.randint(1, 60) for _ in range(count)]
@@ -26,7 +31,7 @@ def _jobs(seed: int) -> Trace:
         run=run,
         request=[each * chance.choice((1, 1, 2, 5)) for each in run],
         pods=[chance.choice((1, 1, 2, 3, 6, 11)) for _ in range(count)],
-        cpu=[chance.choice((500, 1000, 2000)) for _ in range(count)],
+        cpu=[chance.choice(sizes) for _ in range(count)],
     )
 
 
@@ -57,3 +62,40 @@ def test_the_short_ways_lead_to_the_same_nodes(
     monkeypatch.setattr(dates, "counted", lambda *_: None)
     general = simulate(trace, nodes, POLICIES[policy], spans=True)
     assert _told(short) == _told(general)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "goes_express"),
+    [((1000,), "always"), ((1000,) * 30 + (2000,), "sometimes"), ((500, 1000), "sometimes")],
+)
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_an_express_pass_makes_the_same_plan(
+    sizes: tuple[int, ...], goes_express: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace, nodes = _jobs(seed, sizes), _nodes(seed)
+    found: list[bool] = []
+
+    def watched(*asked: object) -> Plan | None:
+        made = plan_express(*asked)  # type: ignore[arg-type]  # as the pass calls it
+        found.append(made is not None)
+        return made
+
+    monkeypatch.setattr(backfill, "plan_express", watched)
+    express = _plans(trace, nodes)
+    monkeypatch.setattr(backfill, "may_go_express", lambda *_: False)
+    assert express == _plans(trace, nodes)
+    assert any(found)
+    assert goes_express == "sometimes" or all(found)
+
+
+def _plans(trace: Trace, nodes: tuple[Node, ...]) -> list[bytes]:
+    """Return every plan of a simulation, to the last byte."""
+    made: list[bytes] = []
+
+    def decide(state: ClusterState, now: Instant) -> Plan:
+        decided = plan(state, now)
+        made.append(msgspec.json.encode(decided))
+        return decided
+
+    simulate(trace, nodes, POLICIES["easy"], checked=True, decides=decide)
+    return made

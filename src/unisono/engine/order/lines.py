@@ -38,7 +38,7 @@ class Row(NamedTuple):
 class Waiting:
     """A workload without quota."""
 
-    __slots__ = ("alone", "line", "shape", "term", "workload")
+    __slots__ = ("alone", "kind", "line", "shape", "term", "workload")
 
     def __init__(
         self, workload: Workload, shape: Shape, *, alone: bool = False, term: str = ""
@@ -48,13 +48,13 @@ class Waiting:
         self.alone = alone  # shares no verdict with others of its shape
         self.term = term  # what it is to reservations; empty without any
         self.line: Line | Row | None = None  # None while its local queue or itself is held back
+        own = workload.uid if alone or workload.may_preempt_at is not None else term
+        self.kind: Kind = (shape.number, workload.priority, own)
 
 
 def kind_of(waiting: Waiting) -> Kind:
     """Return the class of workloads that share this one's verdict."""
-    workload = waiting.workload
-    own = workload.uid if waiting.alone or workload.may_preempt_at is not None else waiting.term
-    return waiting.shape.number, workload.priority, own
+    return waiting.kind
 
 
 class Line:
@@ -111,7 +111,7 @@ class Lines:
 
     def push(self, waiting: Waiting) -> bool:
         """Let a workload join; say whether it is in an active line, i.e. will be examined."""
-        kind, local_queue = kind_of(waiting), waiting.workload.queue
+        kind, local_queue = waiting.kind, waiting.workload.queue
         key = (kind, local_queue if self.usage_of else None)
         line = self._lines.get(key)
         if line is None:

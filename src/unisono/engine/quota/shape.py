@@ -82,8 +82,10 @@ class Shapes:
     def take(self, workload: Workload) -> Shape:
         """Return the workload's shape and count one more user."""
         # Rules between pods speak of namespaces, so where there are rules the namespace counts.
-        has_rules = any(p.affinity_to or p.anti_affinity or p.spread for p in workload.pod_sets)
-        namespace = namespace_of(workload.key) if has_rules else ""
+        namespace = ""
+        for pod_set in workload.pod_sets:
+            if pod_set.affinity_to or pod_set.anti_affinity or pod_set.spread:
+                namespace = namespace_of(workload.key)
         key = (
             workload.pod_sets,
             workload.reclaimable,

@@ -19,7 +19,7 @@ from unisono.engine.model.plan import Date
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.workload import Workload
-from unisono.engine.order.lines import Kind, Waiting, kind_of
+from unisono.engine.order.lines import Kind, Waiting
 from unisono.engine.place.demand import Constraint
 from unisono.engine.reserve.need import Counted
 from unisono.engine.reserve.pod_room import PodRoom
@@ -80,9 +80,9 @@ class Agenda:
 
     __slots__ = (
         "_draft",
+        "_entries",
         "_number",
         "_passes",
-        "_places",
         "dated",
         "ends",
         "groups",
@@ -110,7 +110,7 @@ class Agenda:
         # For pods of one kind (constraint, request, order of nodes), and for which nodes.
         self.rooms: dict[RoomKey, tuple[tuple[int, int], PodRoom]] = {}
         self._draft: tuple[int, Kept | None] | None = None
-        self._places: dict[WorkloadKey, Place] = {}
+        self._entries: dict[WorkloadKey, tuple[Place, Group]] = {}  # everybody in line
         self._number = 0
         self._passes = 0
 
@@ -135,13 +135,13 @@ class Agenda:
         if self.rules is None:
             return
         workload = waiting.workload
-        key = (book.spec.name, kind_of(waiting))
+        key = (book.spec.name, waiting.kind)
         group = self.groups.get(key)
         if group is None:
             group = self.groups[key] = Group(book)
         self._number += 1
         place = (-workload.priority, workload.position_time, workload.uid, self._number)
-        self._places[workload.key] = place
+        self._entries[workload.key] = place, group
         limit = limit_of(workload, self.rules)
         members = group.members
         insort(group.limits, limit)
@@ -159,9 +159,7 @@ class Agenda:
         """Let a workload leave its line."""
         if self.rules is None:
             return
-        key = (book.spec.name, kind_of(waiting))
-        group = self.groups[key]
-        place = self._places.pop(waiting.workload.key)
+        place, group = self._entries.pop(waiting.workload.key)
         members = group.members
         at = bisect_left(members, place, key=_place) if members[0][0] != place else 0
         limit = members.pop(at)[2]
@@ -172,39 +170,43 @@ class Agenda:
             if members:
                 insort(self.order, (members[0][0], 0, group))
             else:
-                del self.groups[key]
+                del self.groups[book.spec.name, waiting.kind]
         if self.kept is not None and self.kept.concern(waiting.workload.key):
             self.is_shaken = True
 
     def _drop_head(self, place: Place) -> None:
         del self.order[bisect_left(self.order, (place,))]
 
-    def note(self, waiting: Waiting, book: QueueBook, blockers: tuple[Blocker, ...]) -> None:
+    def note(self, waiting: Waiting, blockers: tuple[Blocker, ...]) -> None:
         """File why a workload waits; its equals wait for the same as long as they have no other."""
         self.verdicts[waiting.workload.key] = self._passes, blockers
-        group = self.groups[book.spec.name, kind_of(waiting)]
+        group = self._entries[waiting.workload.key][1]
         group.blockers, group.told = blockers, self._passes
 
-    def why(self, waiting: Waiting, book: QueueBook) -> tuple[Blocker, ...]:
+    def why(self, waiting: Waiting) -> tuple[Blocker, ...]:
         """Return why a workload waits, as far as a pass has looked at it or its equals."""
-        known = self.own(waiting, book)
+        entry = self._entries.get(waiting.workload.key)
+        group = entry[1] if entry is not None else None
+        known = self._own(waiting.workload.key, group)
         if known is None:
-            group = self.groups.get((book.spec.name, kind_of(waiting)))
             known = group.blockers if group is not None else ()
         return self.as_of_now(known, waiting)
 
-    def own(self, waiting: Waiting, book: QueueBook) -> tuple[Blocker, ...] | None:
+    def own(self, waiting: Waiting) -> tuple[Blocker, ...] | None:
         """Return what was said of a workload itself, if nothing newer was said of its equals.
 
         Who would delay somebody is not looked at one by one. Who has the date delays nobody.
         """
-        known = self.verdicts.get(waiting.workload.key)
+        entry = self._entries.get(waiting.workload.key)
+        return self._own(waiting.workload.key, entry[1] if entry is not None else None)
+
+    def _own(self, key: WorkloadKey, group: Group | None) -> tuple[Blocker, ...] | None:
+        known = self.verdicts.get(key)
         if known is None:
             return None
-        group = self.groups.get((book.spec.name, kind_of(waiting)))
         if group is None or known[0] >= group.told or not group.is_delaying:
             return known[1]
-        has_date = self.dated is not None and self.dated.workload == waiting.workload.key
+        has_date = self.dated is not None and self.dated.workload == key
         return known[1] if has_date else None
 
     def as_of_now(self, blockers: tuple[Blocker, ...], waiting: Waiting) -> tuple[Blocker, ...]:
@@ -250,11 +252,12 @@ class Agenda:
         if kept is None or self.is_shaken or not kept.hold(now):
             self.is_shaken = True
             return None
-        last = self._places[kept.last]
-        if all(entry[0] > last for entry in self.newcomers):
-            return kept
-        self.is_shaken = True
-        return None
+        last = self._entries[kept.last][0]
+        for entry in self.newcomers:
+            if entry[0] < last:
+                self.is_shaken = True
+                return None
+        return kept
 
     # --- passes ----------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from unisono.engine.quota.tree import Cell, available
 from unisono.engine.reserve.agenda import Group, Place, limit_of
 from unisono.engine.reserve.counting import counted
 from unisono.engine.reserve.dates import Dates, dates_for
+from unisono.engine.reserve.express import may_go_express, plan_express
 from unisono.engine.reserve.quick import admit, may_offer, offer
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.stops import stops_due
@@ -45,11 +46,16 @@ def plan_in_time(state: ClusterState, now: Instant) -> Plan:
     if not state.agenda.groups:  # nobody waits
         state.agenda.draft(state.version, None)
         return Plan(based_on=state.version, now=now, stops=tuple(stops))
-    cycle = Cycle(state, now, Ledger(state.floor.tenancy))
-    cycle.victims.update(dict.fromkeys(stop.workload for stop in stops))
     if state.turns.desk is not None:
         state.agenda.shake()  # turns move with time: what the last pass found out is out of date
-    done = _Pass(state, cycle, now, rules, dates_for(state, cycle, now))
+    kept = state.agenda.take_kept(now)
+    if not stops and may_go_express(state, rules):
+        made = plan_express(state, now, rules, kept)
+        if made is not None:
+            return made
+    cycle = Cycle(state, now, Ledger(state.floor.tenancy))
+    cycle.victims.update(dict.fromkeys(stop.workload for stop in stops))
+    done = _Pass(state, cycle, now, rules, dates_for(state, cycle, now, kept))
     done.go()
     cycle.ledger.rollback()
     state.agenda.draft(state.version, done.dates.keep())
@@ -68,7 +74,8 @@ def plan_in_time(state: ClusterState, now: Instant) -> Plan:
 def try_in_time(state: ClusterState, now: Instant, rules: Backfill) -> list[Wait]:
     """Look at everybody on the agenda as a pass would, and change nothing; return who waits."""
     cycle = Cycle(state, now, Ledger(state.floor.tenancy))
-    done = _Pass(state, cycle, now, rules, dates_for(state, cycle, now))
+    kept = state.agenda.take_kept(now)
+    done = _Pass(state, cycle, now, rules, dates_for(state, cycle, now, kept))
     done.go()
     cycle.ledger.rollback()
     return cycle.waits
@@ -312,7 +319,7 @@ class _Pass:
         return None if self.dates.count < SURE else Instant(self.now + self.rules.window_ms)
 
     def _wait(self, waiting: Waiting, group: Group, blockers: tuple[Blocker, ...]) -> None:
-        if self.state.agenda.why(waiting, group.book) != blockers:
+        if self.state.agenda.why(waiting) != blockers:
             self.cycle.waits.append(_line(waiting, group, blockers))
 
 

@@ -35,8 +35,7 @@ def counted(state: ClusterState, group: Group, waiting: Waiting) -> Counted | No
     """Return what a group's gangs need, if counting is enough for them."""
     if state.config.policy.reservations and state.reserved.concern(waiting.workload, state.now):
         return None  # which nodes there are is a question of when
-    table = state.floor.table
-    stamp = (state.config.edition, table.layout, table.traits.version)
+    stamp = stamp_of(state)
     if group.stamp == stamp:
         return group.counted
     known = group.book.counts.get(waiting.shape.number)
@@ -47,6 +46,12 @@ def counted(state: ClusterState, group: Group, waiting: Waiting) -> Counted | No
         group.book.counts[waiting.shape.number] = known
     group.stamp, group.counted = stamp, known.counted
     return known.counted
+
+
+def stamp_of(state: ClusterState) -> tuple[int, int, int]:
+    """Return which picture of nodes and queues there is now."""
+    table = state.floor.table
+    return state.config.edition, table.layout, table.traits.version
 
 
 def _count(state: ClusterState, group: Group, waiting: Waiting) -> Counted | None:
@@ -111,6 +116,7 @@ def _count(state: ClusterState, group: Group, waiting: Waiting) -> Counted | Non
             and (rules is None or not rules.block_admission)
         ),
         cells=cells,
+        charges=tuple((cell.account, amount) for cell, amount in cells),
         columns=table.columns_of(requests),
         requests=requests,
         allowed=floor.allowed(constraint),

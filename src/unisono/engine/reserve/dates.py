@@ -306,7 +306,7 @@ class OneDate:
             at = max(end, soon)
             if index + 1 < len(ends) and ends[index + 1][0] <= at:
                 continue  # they end together
-            if max(short.values()) > 0 or (counts_pods and spare < 0):
+            if max(short.values(), default=0) > 0 or (counts_pods and spare < 0):
                 continue
             shadow = Shadow(
                 whom=waiting.workload.key,
@@ -355,11 +355,10 @@ def _end(entry: tuple[Instant, int, Booked]) -> Instant:
     return entry[0]
 
 
-def dates_for(state: ClusterState, cycle: Cycle, now: Instant) -> Dates:
-    """Return the dates of a pass that starts now."""
+def dates_for(state: ClusterState, cycle: Cycle, now: Instant, kept: Kept | None) -> Dates:
+    """Return the dates of a pass that starts now, given those of the last one if they hold."""
     agenda = state.agenda
     assert agenda.rules is not None, "without backfill there are no dates"
-    kept = agenda.take_kept(now)
     if agenda.rules.dates == 1:
         return OneDate(state, cycle, now, kept if isinstance(kept, Shadow) else None)
     newcomers = [(waiting, group) for _, waiting, group in agenda.newcomers]

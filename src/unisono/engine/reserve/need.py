@@ -8,7 +8,7 @@ import numpy as np
 
 from unisono.engine.model.explanation import Blocker, QuotaExhausted
 from unisono.engine.model.names import FlavorName, QueueName, ResourceName
-from unisono.engine.model.resources import Amounts
+from unisono.engine.model.resources import Amounts, Usage
 from unisono.engine.place.feasible import Mask
 from unisono.engine.quota.tree import Cell, available
 from unisono.engine.reserve.pod_room import PodRoom
@@ -29,6 +29,7 @@ class Counted:
     levels: tuple[str, ...]  # in whose order nodes are
     fills_holes: bool  # nothing tells one node from another but the room on it
     cells: tuple[tuple[Cell, int], ...]  # of quota, for all pods
+    charges: Usage  # the same by account
     columns: Columns  # of nodes, for one pod
     requests: Amounts  # the same by name
     allowed: Mask  # which nodes
@@ -43,9 +44,13 @@ class Counted:
 
     def shortages(self, queue: QueueName) -> tuple[Blocker, ...]:
         """Return which accounts have too little."""
+        return self.shortages_of(queue, {cell: available(cell) for cell, _ in self.cells})
+
+    def shortages_of(self, queue: QueueName, left: dict[Cell, int]) -> tuple[Blocker, ...]:
+        """Return which accounts have too little, if so much is left of them (or of the first)."""
         found = []
         for cell, amount in self.cells:
-            room = max(0, available(cell))
+            room = max(0, left[cell] if cell in left else available(cell))
             if amount > room:
                 found.append(
                     QuotaExhausted(

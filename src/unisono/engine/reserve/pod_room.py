@@ -27,7 +27,6 @@ class PodRoom:
 
     __slots__ = (
         "_caps",
-        "_caps_seen",
         "_is_even",
         "_is_exact",
         "_ones",
@@ -56,16 +55,28 @@ class PodRoom:
         # No node ever takes more than one: then the first ones that are free are as good as any.
         self._is_even = int(self._fitting(table.allocatable).max(initial=0)) <= 1
         self._is_exact = False
-        self._seen = self._caps_seen = -1
+        self._seen = -1
         self._total = 0
         self._caps: Integers = np.zeros(0, np.int64)
         self._ones: Integers = np.zeros(0, np.int64)  # handed out; nobody changes them
 
-    def total(self, ledger: Ledger) -> int:
-        """Return how many pods fit on all nodes together, with what is on the ledger."""
+    @property
+    def free(self) -> int:
+        """Return how many pods fit on all nodes together."""
         if self._seen != self._table.usage.version:
             self._catch_up()
-        total = self._total
+        return self._total
+
+    @property
+    def caps(self) -> Integers:
+        """How many pods fit where, by position: to be read, or copied."""
+        if self._seen != self._table.usage.version:
+            self._catch_up()
+        return self._caps
+
+    def total(self, ledger: Ledger) -> int:
+        """Return the same, with what is on the ledger."""
+        total = self.free
         for tenant in ledger.later:
             if tenant.requests != self.requests or not self._is_exact:
                 ledger.settle()
@@ -82,7 +93,10 @@ class PodRoom:
     def choose(self, pods: int, ledger: Ledger) -> Chosen | None:
         """Fill holes, as the placer does for pods that no score tells apart; in order of nodes."""
         ledger.settle()
-        caps = self._up_to_date()
+        return self.pick(self.caps, pods)
+
+    def pick(self, caps: Integers, pods: int) -> Chosen | None:
+        """Fill holes of these sizes, which are those of nodes in their order."""
         if self._is_even:  # no hole is smaller than another
             places = caps.nonzero()[0][:pods]
             if places.shape[0] < pods:
@@ -101,34 +115,21 @@ class PodRoom:
         return self._rows[places[order]], counts[order]
 
     def _catch_up(self) -> None:
-        """Take in what happened to nodes since the total was last asked for."""
+        """Take in what happened to nodes since somebody last asked."""
         usage = self._table.usage
         moves = usage.moves_since(self._seen, self.columns) if self._is_exact else None
         if moves is None:
             self._count()
-        else:
-            for _, move in moves:
-                self._total += move.pods
-            self._seen = usage.version
-
-    def _up_to_date(self) -> Integers:
-        """Return how many pods fit where, by position."""
-        usage = self._table.usage
-        if self._caps_seen == usage.version:
-            return self._caps
-        moves = usage.moves_since(self._caps_seen, self.columns) if self._is_exact else None
-        if moves is None:
-            self._count()
-            return self._caps
+            return
         position_of, caps = self._position_of, self._caps
         for rows, move in moves:
+            self._total += move.pods
             places = rows if position_of is None else position_of[rows]
             if move.pods < 0:
                 caps[places] -= move.counts
             else:
                 caps[places] += move.counts
-        self._caps_seen = usage.version
-        return caps
+        self._seen = usage.version
 
     def _count(self) -> None:
         """Count all nodes."""
@@ -142,7 +143,12 @@ class PodRoom:
             by_row *= self.allowed
         self._caps = by_row if self._position_of is None else by_row[self._rows]
         self._total = int(by_row.sum())
-        self._seen = self._caps_seen = table.usage.version
+        self._seen = table.usage.version
+
+    def take(self, caps: Integers, chosen: Chosen) -> None:
+        """Let pods go to rows, by position: they fit."""
+        rows, counts = chosen
+        caps[rows if self._position_of is None else self._position_of[rows]] -= counts
 
     def _fitting(self, amounts: Integers) -> Integers:
         """Return how many pods so much is enough for, by row."""

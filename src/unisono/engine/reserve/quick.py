@@ -9,12 +9,18 @@ nothing, and the general way decides. Both give the same nodes; a property test 
 from __future__ import annotations
 
 from unisono.engine.decisions import Cycle, Starting
+from unisono.engine.model.names import namespace_of
 from unisono.engine.model.plan import Admit
+from unisono.engine.model.selection import label_map
 from unisono.engine.model.workload import Admission, PodSetAssignment
 from unisono.engine.order.lines import Waiting
 from unisono.engine.reserve.agenda import Group
 from unisono.engine.reserve.need import Counted
-from unisono.engine.state.floor import tenants_of
+from unisono.engine.reserve.pod_room import Chosen
+from unisono.engine.state.floor import Floor
+from unisono.engine.state.node_table import Integers
+from unisono.engine.state.queue_book import QueueBook
+from unisono.engine.state.tenancy import Tenant
 
 # What an admission would be, before it is booked.
 Offer = tuple[Admission, Starting]
@@ -34,22 +40,44 @@ def offer(cycle: Cycle, waiting: Waiting, group: Group, known: Counted) -> Offer
     chosen = known.room.choose(known.pods, cycle.ledger)
     if chosen is None:
         return None
-    rows, counts = chosen
     floor = cycle.state.floor
-    nodes = tuple(zip(floor.table.names(rows), counts.tolist(), strict=True))
-    floor.tenancy.remember(nodes, rows, counts, known.pods)
-    admission = Admission(
-        queue=group.book.spec.name,
-        pod_sets=(
-            PodSetAssignment(
-                name=known.pod_set, count=known.named, flavors=known.flavors, nodes=nodes
-            ),
-        ),
-    )
-    tenants = tenants_of(waiting.workload, admission)
-    for tenant in tenants:
-        tenant.rows, tenant.counts, tenant.pods = rows, counts, known.pods
+    admission, tenants = _write(floor, chosen, waiting, group.book, known)
+    # Whoever is taken off the ledger again is soon asked for once more.
+    floor.tenancy.remember(tenants[0].nodes, *chosen, known.pods)
     return admission, Starting(known.cells, tenants)
+
+
+def offer_on(
+    floor: Floor, caps: Integers, waiting: Waiting, book: QueueBook, known: Counted
+) -> tuple[Admission, tuple[Tenant, ...]]:
+    """Put a gang that fits into holes of these sizes, which shrink, and write it down."""
+    chosen = known.room.pick(caps, known.pods)
+    assert chosen is not None, "there is room for it"
+    known.room.take(caps, chosen)
+    return _write(floor, chosen, waiting, book, known)
+
+
+def _write(
+    floor: Floor, chosen: Chosen, waiting: Waiting, book: QueueBook, known: Counted
+) -> tuple[Admission, tuple[Tenant, ...]]:
+    rows, counts = chosen
+    nodes = tuple(zip(floor.table.names(rows), counts.tolist(), strict=True))
+    assigned = PodSetAssignment(
+        name=known.pod_set, count=known.named, flavors=known.flavors, nodes=nodes
+    )
+    admission = Admission(queue=book.spec.name, pod_sets=(assigned,))
+    tenant = Tenant(
+        nodes=nodes,
+        requests=known.requests,
+        namespace=namespace_of(waiting.workload.key),
+        labels=label_map(waiting.shape.pod_sets[0].labels),
+        rows=rows,
+        counts=counts,
+        pods=known.pods,
+        layout=floor.table.layout,
+    )
+    floor.expect(admission, (tenant,))
+    return admission, (tenant,)
 
 
 def admit(cycle: Cycle, waiting: Waiting, known: Counted, made: Offer, *, later: bool) -> None:
@@ -66,6 +94,6 @@ def admit(cycle: Cycle, waiting: Waiting, known: Counted, made: Offer, *, later:
         Admit(
             workload=waiting.workload.key,
             admission=admission,
-            charges=tuple((cell.account, amount) for cell, amount in known.cells),
+            charges=known.charges,
         )
     )

@@ -33,6 +33,7 @@ class Shadow:
     # Pods like its own that may stay beyond the date; None: that depends on where they sit.
     spare: int | None
     free: Integers | None  # on nodes at that instant, before it starts; None: nobody asked yet
+    _date: Date | None = None
 
     @property
     def last(self) -> WorkloadKey:
@@ -55,4 +56,6 @@ class Shadow:
     @property
     def date(self) -> Date:
         """The date as a plan names it."""
-        return Date(workload=self.whom, start=self.start, end=self.end)
+        if self._date is None:
+            self._date = Date(workload=self.whom, start=self.start, end=self.end)
+        return self._date

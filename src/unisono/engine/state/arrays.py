@@ -56,7 +56,7 @@ class ArrayBook:
 
     def leave(self, workload: Workload) -> None:
         """Let a workload wait no longer, or be held back by something else."""
-        if workload.array in self._arrays:
+        if workload.array and workload.array in self._arrays:
             array = self._array(workload)
             array.in_line.discard(workload.key)
             if (task := _task(workload)) in array.tasks:
@@ -74,6 +74,8 @@ class ArrayBook:
 
     def settle(self) -> list[WorkloadKey]:
         """Return who has to be looked at: those who may stand in line now, or may not any more."""
+        if not self._changed:
+            return []
         found: list[WorkloadKey] = []
         changed, self._changed = self._changed, {}
         for name in changed:

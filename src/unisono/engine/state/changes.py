@@ -160,16 +160,6 @@ Shared = (
 # What is configured rather than submitted.
 Configured = QueueSet | QueueGone | CohortSet | CohortGone | PolicySet | Shared
 NodeChange = NodeSet | NodeGone | PodOnNode | PodGone
-Change = (
-    NodeChange
-    | WorkloadWaits
-    | WorkloadHolds
-    | WorkloadGone
-    | TimePassed
-    | UsageSet
-    | ResultSet
-    | MarketSet
-    | LocalQueueSet
-    | LocalQueueGone
-    | Configured
-)
+# All but what happens to workloads, and time.
+Rarer = NodeChange | UsageSet | ResultSet | MarketSet | LocalQueueSet | LocalQueueGone | Configured
+Change = WorkloadWaits | WorkloadHolds | WorkloadGone | TimePassed | Rarer

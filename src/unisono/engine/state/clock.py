@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 def pass_time(state: ClusterState, now: Instant) -> None:
     """Move the clock; holds, back-offs and reservations that ended are looked at again."""
     state.now = max(state.now, now)
-    for key in state.recent.sample(state.now, state.doors):
-        book = state.doors[key].book
-        if book is not None:
-            state.rota.wake_queue(book)
-    turns.pass_time(state)
+    if state.recent.usage is not None:
+        for key in state.recent.sample(state.now, state.doors):
+            book = state.doors[key].book
+            if book is not None:
+                state.rota.wake_queue(book)
+    if state.turns.desk is not None:
+        turns.pass_time(state)
+    if not state.timers.is_due(state.now):
+        return
     for due in state.timers.due(state.now):
         waiting, running = state.waiting.get(due), state.running.get(due)
         if due == NODES:

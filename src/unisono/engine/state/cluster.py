@@ -86,21 +86,27 @@ class ClusterState:
     def apply(self, change: changes.Change) -> None:
         """Take one change into account."""
         self.version += 1
-        match change:
-            case changes.WorkloadWaits(workload):
-                self.reconfigure()
-                self._release(workload.key)
+        if isinstance(change, changes.TimePassed):  # these four are most of what happens
+            self.reconfigure()
+            pass_time(self, change.now)
+        elif isinstance(change, changes.WorkloadWaits):
+            self.reconfigure()
+            if change.workload.key in self.running:
+                self._release(change.workload.key)
                 self.reconfigure()  # a deleted queue goes with its last holding
-                self._enqueue(workload)
-            case changes.WorkloadHolds(holding):
-                self.reconfigure()
-                self._hold(holding)
-            case changes.WorkloadGone(key):
-                self.reconfigure()
-                self._let_go(key)
-            case changes.TimePassed(now):
-                self.reconfigure()
-                pass_time(self, now)
+            self._enqueue(change.workload)
+        elif isinstance(change, changes.WorkloadGone):
+            self.reconfigure()
+            self._let_go(change.key)
+        elif isinstance(change, changes.WorkloadHolds):
+            self.reconfigure()
+            self._hold(change.holding)
+        else:
+            self._apply_rarer(change)
+
+    def _apply_rarer(self, change: changes.Rarer) -> None:
+        """Take a change into account that comes less often."""
+        match change:
             case changes.NodeSet() | changes.NodeGone() | changes.PodOnNode() | changes.PodGone():
                 self.floor.apply(change)
                 self.turns.note_node(change)
@@ -126,7 +132,7 @@ class ClusterState:
 
     def _enqueue(self, workload: Workload) -> None:
         """Let a workload wait: in a line, at a shut door, or held back by itself."""
-        was_held = isinstance(self.held.get(workload.key), Held)
+        was_held = bool(self.held) and isinstance(self.held.get(workload.key), Held)
         known = self.waiting.get(workload.key)
         if known is not None:
             if known.workload == workload:
@@ -142,22 +148,26 @@ class ClusterState:
         waiting = self.waiting[workload.key] = Waiting(workload, shape, alone=alone, term=term)
         door = self.door(workload.queue)
         door.waiting[workload.key] = waiting
-        refusal = self.turns.enter(workload, was_held=was_held)
+        refusal = None
+        if self.turns.desk is not None:
+            refusal = self.turns.enter(workload, was_held=was_held)
         self.dependencies.enter(workload)
         blocker = self._blocker(workload, refusal)
         if blocker is not None:
             self.held[workload.key] = blocker
         elif door.book is not None:
             self._line_up(waiting, door.book)
-        later = self.dependencies.reminders(workload, self.now)
-        for instant in (*reminders(workload), *later):
+        for instant in reminders(workload):
             if instant > self.now:
                 self.timers.remind(instant, workload.key)
+        for instant in self.dependencies.reminders(workload, self.now) if workload.depends else ():
+            self.timers.remind(instant, workload.key)
 
     def _blocker(self, workload: Workload, refusal: Blocker | None) -> Blocker | None:
         """Return what keeps a workload out of every line; `refusal` is what its turn says."""
         found = own_blocker(workload, self.now) or refusal
-        found = found or self.dependencies.blocker(workload, self.now)
+        if found is None and workload.depends:
+            found = self.dependencies.blocker(workload, self.now)
         if found is not None:
             self.arrays.leave(workload)
             return found
@@ -188,24 +198,26 @@ class ClusterState:
         waiting = self.waiting.pop(key, None)
         if waiting is None:
             return
-        self.held.pop(key, None)
+        if self.held:
+            self.held.pop(key, None)
         door = self.doors[waiting.workload.queue]
         del door.waiting[key]
         if waiting.line is not None and door.book is not None:
             if door.book.lines.sticky == key:  # what it kept for itself is free for everybody
                 self.rota.nodes_changed()
             self._leave_line(waiting, door.book)
-        self.turns.leave(key)
-        self.arrays.leave(waiting.workload)
+        if self.turns.desk is not None:
+            self.turns.leave(key)
+        if waiting.workload.array:
+            self.arrays.leave(waiting.workload)
         self.shapes.give_back(waiting.shape)
         self._tidy(door)
 
     def _leave_line(self, waiting: Waiting, book: QueueBook) -> None:
-        kind, name = kind_of(waiting), book.spec.name
         self.agenda.leave(waiting, book)
         book.lines.drop(waiting)
-        if kind not in book.lines.parked:
-            book.tree.wakes.forget((name, kind))
+        if book.tree.wakes.has_sleepers and (kind := kind_of(waiting)) not in book.lines.parked:
+            book.tree.wakes.forget((book.spec.name, kind))
         if book.head_wait is not None and book.head_wait[0] == waiting.workload.key:
             book.head_wait = None
             self.rota.unstall(book)
@@ -256,13 +268,16 @@ class ClusterState:
             charge(cell, amount)
         self.floor.seat(running, fits=fits)
         self.agenda.starts(running)
-        self.turns.start(holding)
-        self.arrays.start(holding.workload)
+        if self.turns.desk is not None:
+            self.turns.start(holding)
+        if holding.workload.array:
+            self.arrays.start(holding.workload)
         self.dependencies.start(holding)
         self._note_terms(running)
-        for shut in (book, door):
-            if shut.blocker is not None:
-                self.stopped[shut] = None
+        if book.blocker is not None:
+            self.stopped[book] = None
+        if door.blocker is not None:
+            self.stopped[door] = None
 
     def start_holding(self, waiting: Waiting, holding: Holding, charges: Charges) -> None:
         """Turn a waiting workload into a holding one."""
@@ -291,8 +306,10 @@ class ClusterState:
     def _let_go(self, key: WorkloadKey) -> None:
         """Forget a workload that is finished or deleted."""
         waiting, running = self.waiting.get(key), self.running.get(key)
-        self._release(key)
-        self._dequeue(key)
+        if running is not None:
+            self._release(key)
+        if waiting is not None:
+            self._dequeue(key)
         if waiting is not None:
             self.dependencies.forget(waiting.workload, self.now)
         if running is not None:
@@ -308,17 +325,21 @@ class ClusterState:
         del door.running[key]
         self.agenda.ended(running)
         self.terms.forget(key)
-        self.arrays.stop(running.holding.workload)
+        if running.holding.workload.array:
+            self.arrays.stop(running.holding.workload)
+        freed = []
         for cell, amount in running.charges:
             charge(cell, -amount)
+            freed.append((cell.account, amount))
         if self.floor.unseat(running):
             self.rota.nodes_changed()
-        freed = [(cell.account, amount) for cell, amount in running.charges]
         self.rota.freed(book.tree, freed)
-        turns.unbar(self, self.turns.stop(key))
+        if self.turns.desk is not None:
+            turns.unbar(self, self.turns.stop(key))
         if self.terms.no_longer_unready(key):
             self._look_everywhere()
-        self.drop_if_unused(book)
+        if book.spec.terminating:
+            self.drop_if_unused(book)
         self._tidy(door)
 
     def _tidy(self, door: Door) -> None:
@@ -364,8 +385,9 @@ class ClusterState:
     def refresh(self) -> None:
         """Draw the consequences of what was configured and of what came free."""
         self.reconfigure()
-        for key in self.turns.settle():
-            self.wake_workload(self.waiting[key])
+        if self.turns.desk is not None:
+            for key in self.turns.settle():
+                self.wake_workload(self.waiting[key])
         while stirred := [*self.dependencies.settle(), *self.arrays.settle()]:
             for key in stirred:
                 if key in self.waiting:
@@ -374,13 +396,15 @@ class ClusterState:
 
     def reconfigure(self) -> None:
         """Draw the consequences of what was configured; free when nothing was."""
+        if not (self.everything_stale or self.forest.stale or self.stale_doors):
+            return
         if self.everything_stale:
             self.everything_stale = False
             self.agenda = Agenda(self.policy.backfill)
             self.agenda.hear(self.running.values(), self.doors.values())
             self.forest.mark_everything()
             self.stale_doors.update(dict.fromkeys(self.doors))
-        if self.forest.is_stale:
+        if self.forest.stale:
             for book in self.forest.relink():
                 self._reopen(book)
         if self.stale_doors:

@@ -37,6 +37,9 @@ class DependencyBook:
     def enter(self, workload: Workload) -> None:
         """Take in a workload that waits."""
         self._started.pop(workload.key, None)
+        if not workload.depends:
+            self._note(workload)
+            return
         if self._alike is None and any(each.kind == "singleton" for each in workload.depends):
             self._compare_all()
         self._note(workload)
@@ -81,6 +84,8 @@ class DependencyBook:
 
     def settle(self) -> list[WorkloadKey]:
         """Return those for whom something may have changed."""
+        if not self._stirred:
+            return []
         stirred, self._stirred = self._stirred, {}
         return [*stirred]
 

@@ -33,14 +33,17 @@ def carry_out(state: ClusterState, plan: Plan) -> bool:
     changed: dict[TreeBook, None] = {}
     for wait in plan.waits:
         if wait.outcome == "line":  # with backfill; it does not wait for victims any more
-            _book_of_wait(state, wait).lines.unstick(wait.explanation.workload)
-        if file_verdict(state, wait):
+            book, key = _book_of_wait(state, wait), wait.explanation.workload
+            book.lines.unstick(key)
+            state.agenda.note(state.waiting[key], wait.explanation.blockers)
+        elif file_verdict(state, wait):
             changed[_book_of_wait(state, wait).tree] = None
+    for admit in plan.admissions:
+        changed[state.books[admit.admission.queue].tree] = None
     told, smaller = evictions(plan), shrinks(plan)
-    changed.update((state.books[a.admission.queue].tree, None) for a in plan.admissions)
-    leaving = [*(e.workload for e in told), *(s.workload for s in smaller)]
-    changed.update((state.running[key].book.tree, None) for key in leaving)
-    if state.floor.has_nodes and changed:
+    for key in (*(one.workload for one in told), *(one.workload for one in smaller)):
+        changed[state.running[key].book.tree] = None
+    if changed and plan.waits and state.floor.has_nodes:
         # Nodes are shared by all trees: whoever came too late this time may still find others.
         waits = (wait for wait in plan.waits if wait.outcome == "retry")
         changed.update((_book_of_wait(state, wait).tree, None) for wait in waits)
@@ -70,7 +73,8 @@ def _start(state: ClusterState, admit: Admit, plan: Plan) -> None:
         admitted=admit.checks_pass and admit.purchase is None,
         ready=state.policy.pods_ready is None,
     )
-    charges = tuple((book.node.cell(account), amount) for account, amount in admit.charges)
+    cell = book.node.cell
+    charges = tuple([(cell(account), amount) for account, amount in admit.charges])
     state.start_holding(waiting, holding, charges)
     if state.shapes.sociable:  # somebody waits for company on a node, or for evenness
         state.rota.nodes_changed()
@@ -78,8 +82,9 @@ def _start(state: ClusterState, admit: Admit, plan: Plan) -> None:
         state.config.market = with_purchase(state.config.market, admit.purchase)
         state.agenda.shake()  # others may have counted on the same machines
     state.floor.learn(waiting.workload)
-    key = waiting.workload.queue
-    state.recent.penalise(book.spec, key, state.doors[key], plan.now)
+    if state.recent.usage is not None:
+        key = waiting.workload.queue
+        state.recent.penalise(book.spec, key, state.doors[key], plan.now)
 
 
 def _evict(state: ClusterState, key: WorkloadKey) -> None:
@@ -129,7 +134,7 @@ def file_verdict(state: ClusterState, wait: Wait) -> bool:
             book.head_wait = (explanation.workload, explanation.blockers)
             return newly
         case "line":
-            state.agenda.note(waiting, book, explanation.blockers)
+            state.agenda.note(waiting, explanation.blockers)
             return False
         case "retry":
             book.head_wait = (explanation.workload, explanation.blockers)

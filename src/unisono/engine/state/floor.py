@@ -33,6 +33,8 @@ from unisono.engine.state.timers import NODES, Timers
 
 # A pod that is so much later than it was told to be gone may hang; nobody counts on it any longer.
 OVERDUE_MS = 60_000
+# Admissions of plans that may never be carried out are not kept for long.
+EXPECTED_KEPT = 512
 
 Leaving = tuple[NodePod, Tenant]  # a pod of somebody else that was told to end
 
@@ -46,6 +48,8 @@ class Floor:
         self.pods: dict[str, tuple[NodePod, Tenant]] = {}  # of others, by their keys
         self._leaving: dict[str, None] = {}  # those that were told to end
         self.mix = Mix()
+        # By the identity of the admission, which is kept so that it stays what it is.
+        self._expected: dict[int, tuple[Admission, tuple[Tenant, ...]]] = {}
         self._config = config
         self._timers = timers
         self._feasibility = Feasibility(self.table, FEW_NODES)
@@ -124,9 +128,20 @@ class Floor:
 
     def seat(self, running: Running, *, fits: bool = False) -> None:
         """Let a holding's pods sit where its admission says; `fits`: there is room for them."""
-        running.tenants = tenants_of(running.holding.workload, running.holding.admission)
+        admission = running.holding.admission
+        known = self._expected.pop(id(admission), None)
+        if known is not None and known[0] is admission:
+            running.tenants = known[1]
+        else:
+            running.tenants = tenants_of(running.holding.workload, admission)
         for tenant in running.tenants:
             self.tenancy.occupy(tenant, fits=fits)
+
+    def expect(self, admission: Admission, tenants: tuple[Tenant, ...]) -> None:
+        """Remember whom an admission lets sit where: if it is carried out, they come soon."""
+        if len(self._expected) >= EXPECTED_KEPT:
+            self._expected.clear()
+        self._expected[id(admission)] = admission, tenants
 
     def open_devices(self, shares: tuple[ResourceName, ...]) -> bool:
         """Get ready for pods that share GPUs; say whether that is new."""

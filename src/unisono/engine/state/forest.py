@@ -25,7 +25,7 @@ class Forest:
         self._config = config
         self._cohorts: dict[CohortName, Node] = {}
         self._book_of: dict[Node, QueueBook] = {}
-        self._stale: dict[Node, None] = {}
+        self.stale: dict[Node, None] = {}  # what `relink` has to look at
 
     def book_at(self, node: Node) -> QueueBook:
         """Return the book of a queue's node."""
@@ -77,16 +77,11 @@ class Forest:
 
     def mark_everything(self) -> None:
         """Look at every queue again at the next `relink`."""
-        self._stale.update(dict.fromkeys(self._book_of))
-
-    @property
-    def is_stale(self) -> bool:
-        """Say whether `relink` has something to do."""
-        return bool(self._stale)
+        self.stale.update(dict.fromkeys(self._book_of))
 
     def relink(self) -> Iterator[QueueBook]:
         """Move nodes to where the configuration wants them; yield queues to look at again."""
-        if not self._stale:
+        if not self.stale:
             return
         cyclic = self._config.cyclic_cohorts()
         self._move(
@@ -95,11 +90,11 @@ class Forest:
         self._move(
             {
                 node: self.cohort(book.spec.cohort) if book.spec.cohort else None
-                for node in self._stale
+                for node in self.stale
                 if (book := self._book_of.get(node)) is not None
             }
         )
-        stale, self._stale = self._stale, {}
+        stale, self.stale = self.stale, {}
         for root in dict.fromkeys(node.root() for node in stale):
             tree = TreeBook()
             for node in root.queues():
@@ -126,8 +121,8 @@ class Forest:
 
     def _mark(self, node: Node) -> None:
         """Note that a node, and the tree it is in now, changed."""
-        self._stale[node.root()] = None
-        self._stale[node] = None
+        self.stale[node.root()] = None
+        self.stale[node] = None
 
     def _new_book(self, queue: ClusterQueue) -> QueueBook:
         node = Node(queue.name, is_queue=True)

@@ -44,6 +44,13 @@ def own_blocker(workload: Workload, now: Instant) -> Blocker | None:
 
 def reminders(workload: Workload) -> tuple[Instant, ...]:
     """Return the instants at which a waiting workload has to be looked at again."""
+    if (
+        workload.requeue_at is None
+        and workload.may_preempt_at is None
+        and workload.begin_at is None
+        and workload.deadline is None
+    ):
+        return ()
     instants = [workload.requeue_at, workload.may_preempt_at, workload.begin_at]
     if workload.deadline is not None:
         last = workload.deadline - (workload.longest_ms or 0)

@@ -52,6 +52,7 @@ class Tenant:
     counts: Integers = field(default_factory=lambda: _NOBODY)
     shared: Shared | None = None  # the parts of devices that its pods have now
     pods: int = 0  # on those rows
+    layout: int = -1  # of the node table, for which the rows are right
 
 
 class Tenancy:
@@ -88,7 +89,8 @@ class Tenancy:
         self.moves += 1
         del self._tenants[tenant]
         self._unseat(tenant)
-        self.crowd.leave(tenant)
+        if tenant.labels or tenant.host_ports or tenant.anti_affinity:
+            self.crowd.leave(tenant)
         for name, _ in tenant.nodes if self._homeless else ():
             waiting = self._homeless.get(name)
             if waiting is not None:
@@ -119,10 +121,13 @@ class Tenancy:
 
     def locate(self, tenant: Tenant) -> None:
         """Find the rows of a tenant's nodes."""
+        if tenant.layout == self.table.layout and tenant.rows is not _NOWHERE:
+            return  # who placed it said so
         known = self._located.get(id(tenant.nodes))
         if known is None or self._layout != self.table.layout:
             known = self._look_up(tenant.nodes)
         _, tenant.rows, tenant.counts, tenant.pods = known
+        tenant.layout = self.table.layout
 
     def remember(self, nodes: _Nodes, rows: Rows, counts: Integers, pods: int) -> _Located:
         """Remember the rows of nodes: they are asked for several times in a row."""

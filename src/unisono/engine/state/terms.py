@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unisono.engine.lifecycle import is_suspect, next_deadline
 from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.policy import Policy
 from unisono.engine.model.workload import Holding
 from unisono.engine.state.config import Config
 from unisono.engine.state.queue_book import Running
@@ -28,6 +29,11 @@ class Terms:
         key = holding.workload.key
         protected_ms = running.book.spec.preemption.min_runtime_ms
         protected_until = Instant(holding.running_since + protected_ms)
+        if _is_free_of_terms(holding, policy):
+            self.suspects.pop(key, None)
+            if protected_until > now:
+                self._timers.remind(protected_until, key)
+            return
         for instant in (next_deadline(holding, policy), protected_until):
             if instant is not None and instant > now:
                 self._timers.remind(instant, key)
@@ -59,6 +65,17 @@ class Terms:
     def forget(self, key: WorkloadKey) -> None:
         """Let a holding be gone."""
         self.suspects.pop(key, None)
+
+
+def _is_free_of_terms(holding: Holding, policy: Policy) -> bool:
+    """Say whether nothing about a holding itself can ever end it; most are like that."""
+    workload = holding.workload
+    return (
+        workload.active
+        and not workload.checks
+        and workload.max_execution_ms is None
+        and (policy.pods_ready is None or holding.ready)
+    )
 
 
 def as_candidate(holding: Holding) -> tuple[int, Instant, Instant, bool, bool]:

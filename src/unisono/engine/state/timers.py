@@ -24,6 +24,10 @@ class Timers:
         self._count += 1
         heapq.heappush(self._heap, (instant, self._count, key))
 
+    def is_due(self, now: Instant) -> bool:
+        """Say whether somebody was to be looked at by now."""
+        return bool(self._heap) and self._heap[0][0] <= now
+
     def due(self, now: Instant) -> Iterator[WorkloadKey]:
         """Yield, once each, who was to be looked at by now."""
         while self._heap and self._heap[0][0] <= now:

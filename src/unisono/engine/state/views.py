@@ -149,7 +149,7 @@ def _filed_in_time(state: ClusterState) -> Iterator[Wait]:
     for key in sorted(agenda.verdicts):
         waiting = state.waiting[key]
         queue = state.config.local_queues[waiting.workload.queue].queue
-        blockers = agenda.own(waiting, state.books[queue])
+        blockers = agenda.own(waiting)
         if blockers is not None:
             why = agenda.as_of_now(blockers, waiting)
             told = Explanation(workload=key, queue=queue, blockers=why)
@@ -276,7 +276,7 @@ def _filed(state: ClusterState, waiting: Waiting) -> tuple[Blocker, ...] | None:
     if door.book.blocker is not None:
         return (door.book.blocker,)
     if state.agenda.is_on:
-        return state.agenda.why(waiting, door.book) or None
+        return state.agenda.why(waiting) or None
     if (aside := door.book.lines.aside(waiting)) is not None:
         return aside
     if door.book.head_wait is not None and door.book.head_wait[0] == key:

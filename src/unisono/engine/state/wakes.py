@@ -109,6 +109,11 @@ class Wakes:
             for account, entry in filed.items()
         )
 
+    @property
+    def has_sleepers(self) -> bool:
+        """Say whether anybody is filed."""
+        return bool(self._filed or self._on_anything or self._on_holdings)
+
     def forget(self, sleeper: Sleeper) -> None:
         """Drop a sleeper that left or was woken by something else."""
         self._filed.pop(sleeper, None)
@@ -129,9 +134,10 @@ class Wakes:
     def free(self, charges: Iterable[tuple[Account, int]]) -> None:
         """Note that usage went away; `due` says whom that concerns."""
         self._release = True
+        freed, stirred = self._freed, self._stirred
         for account, amount in charges:
-            self._freed[account] = self._freed.get(account, 0) + amount
-            self._stirred[account] = None
+            freed[account] = freed.get(account, 0) + amount
+            stirred[account] = None
 
     def due(self, room: Room) -> Iterator[Sleeper]:
         """Yield who should be looked at again after everything that was freed."""

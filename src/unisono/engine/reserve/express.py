@@ -1,0 +1,370 @@
+"""The express pass: EASY backfilling where everything is a number.
+
+If there is one date at most, and everybody who is worth a look asks for equal pods that may go to
+any node, a pass needs no ledger and no trying: quota and places are integers, and who starts takes
+the smallest holes. That is most passes of a batch queue and of a simulation. As soon as anything
+else could make a difference this gives up, with nothing changed, and the general pass decides
+(`reserve/backfill.py`). Both make the same plan to the last byte; a property test compares them.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+from unisono.engine.decisions import Starting
+from unisono.engine.ledger import Booked
+from unisono.engine.model.explanation import Blocker, Explanation, Planned, WouldDelay
+from unisono.engine.model.names import Instant
+from unisono.engine.model.plan import Admit, Plan, Wait
+from unisono.engine.model.policy import Backfill
+from unisono.engine.order.lines import Waiting
+from unisono.engine.quota.tree import Cell, available
+from unisono.engine.reserve.agenda import Group, Kept, Place, limit_of
+from unisono.engine.reserve.counting import counted, stamp_of
+from unisono.engine.reserve.need import Counted
+from unisono.engine.reserve.pod_room import PodRoom
+from unisono.engine.reserve.quick import offer_on
+from unisono.engine.reserve.shadow import Shadow
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.node_table import Integers
+
+
+class _Leave(Exception):
+    """Something here is not a number: the general pass has to decide."""
+
+
+def may_go_express(state: ClusterState, rules: Backfill) -> bool:
+    """Say whether a pass may be tried without ledger; who runs or waits may still prevent it."""
+    return (
+        rules.dates == 1
+        and not rules.shortest_first
+        and not rules.most_tested
+        and not rules.most_per_queue
+        and state.turns.desk is None
+        and not state.rota.claimants
+        and not state.config.policy.reservations
+    )
+
+
+def plan_express(
+    state: ClusterState, now: Instant, rules: Backfill, kept: Kept | None
+) -> Plan | None:
+    """Decide one pass by numbers, given the date of the last one; None: that is not possible."""
+    if kept is not None and not (
+        isinstance(kept, Shadow) and kept.spare is not None and kept.free is None
+    ):
+        return None
+    done = _Pass(state, now, rules, kept)
+    try:
+        if kept is None:
+            done.look_at_all()
+        else:
+            done.look_at_newcomers()
+    except _Leave:
+        return None
+    return done.plan()
+
+
+class _Left(dict[Cell, int]):
+    """How much accounts have left; each is asked once, and many ask for the same one."""
+
+    def __missing__(self, cell: Cell) -> int:
+        left = self[cell] = available(cell)
+        return left
+
+
+class _Pass:
+    """One look at everybody whom it may concern; nothing but this changes before the end."""
+
+    __slots__ = (
+        "admissions",
+        "caps",
+        "free",
+        "gone",
+        "late",
+        "later",
+        "left",
+        "now",
+        "refused",
+        "room",
+        "rules",
+        "seen",
+        "shadow",
+        "spare",
+        "stamp",
+        "started",
+        "state",
+        "waits",
+    )
+
+    def __init__(
+        self, state: ClusterState, now: Instant, rules: Backfill, shadow: Shadow | None
+    ) -> None:
+        self.state = state
+        self.now = now
+        self.rules = rules
+        self.shadow = shadow
+        self.stamp = stamp_of(state)
+        self.room: PodRoom | None = None
+        self.free = 0  # pods that still fit, on all nodes together
+        self.caps: Integers | None = None  # and on each; None: nobody started yet
+        self.spare = 0  # pods that may stay beyond the date
+        self.left = _Left()  # of quota, now
+        self.later: dict[Cell, int] = {}  # of quota, at the date
+        self.gone: list[Booked] = []  # who starts now and is gone by the date
+        self.started: list[tuple[Instant, int, Booked]] = []
+        self.admissions: list[Admit] = []
+        self.waits: list[Wait] = []
+        self.seen: dict[Group, None] = {}
+        self.refused: dict[Group, tuple[Blocker, ...]] = {}
+        self.late: dict[Group, int] = {}
+
+    def plan(self) -> Plan:
+        """Write down what was found; only now may anybody see it."""
+        state, shadow = self.state, self.shadow
+        if shadow is not None:
+            shadow.spare, shadow.room = self.spare, self.later
+            shadow.gone += self.gone
+        state.agenda.draft(state.version, shadow)
+        names = {group.book.spec.name for group in self.seen}
+        return Plan(
+            based_on=state.version,
+            now=self.now,
+            admissions=tuple(self.admissions),
+            waits=tuple(self.waits),
+            dates=() if shadow is None else (shadow.date,),
+            examined=tuple(sorted(names)) if len(names) > 1 else tuple(names),
+        )
+
+    # --- whom ------------------------------------------------------------------------------------
+
+    def look_at_newcomers(self) -> None:
+        """The date of the last pass holds: only who came since is worth a look."""
+        shadow, agenda = self.shadow, self.state.agenda
+        assert shadow is not None and shadow.spare is not None, "there is a date"
+        self.spare, self.later = shadow.spare, dict(shadow.room)
+        entries = agenda.newcomers
+        for _, waiting, group in sorted(entries, key=_place) if len(entries) > 1 else entries:
+            if waiting.line is not None and waiting.workload.key in self.state.waiting:
+                known = self._known(group)
+                if shadow.counted is None or shadow.counted.room is not known.room:
+                    raise _Leave
+                self._look(waiting, group, known, limit_of(waiting.workload, self.rules))
+
+    def look_at_all(self) -> None:
+        """Start who fits, in turn; the first that does not gets a date, and others may go first."""
+        heads = self.state.agenda.order.copy()  # what is in order is a heap as well
+        while heads and self.shadow is None:
+            _, index, group = heapq.heappop(heads)
+            _, waiting, limit = group.members[index]
+            known = self._known(group)
+            if self._look(waiting, group, known, limit) and index + 1 < len(group.members):
+                heapq.heappush(heads, (group.members[index + 1][0], index + 1, group))
+        if heads:
+            heads = self._worth_a_look(heads)
+            heapq.heapify(heads)
+        while heads:
+            _, index, group = heapq.heappop(heads)
+            _, waiting, limit = group.members[index]
+            self._look(waiting, group, self._known(group), limit)
+            after = self._after(group, index)
+            if after is not None:
+                heapq.heappush(heads, (group.members[after][0], after, group))
+
+    def _worth_a_look(
+        self, heads: list[tuple[Place, int, Group]]
+    ) -> list[tuple[Place, int, Group]]:
+        """Return the groups that have quota, and of which somebody might leave the date alone."""
+        worth, left, stamp, room = [], self.left, self.stamp, self.room
+        for head in heads:
+            group = head[2]
+            known = group.counted
+            if known is None or known.room is not room or group.stamp != stamp:
+                known = self._known(group)
+            for cell, amount in known.cells:
+                if amount > left[cell]:
+                    break
+            else:
+                shortest = Instant(self.now + group.limits[0])
+                # As was said of one of them already; perhaps not even the shortest may start.
+                if not group.is_delaying or self._is_harmless(known, shortest):
+                    worth.append(head)
+        return worth
+
+    def _after(self, group: Group, index: int) -> int | None:
+        """Return the next member of a group that may still start, if there is one."""
+        if group in self.refused:
+            return None
+        members = group.members
+        if group not in self.late:
+            return index + 1 if index + 1 < len(members) else None
+        assert self.shadow is not None, "somebody would delay the date"
+        most = self.shadow.start - self.now
+        if group.limits[0] > most:
+            return None
+        for after in range(index + 1, len(members)):
+            if members[after][2] <= most:
+                return after
+        return None
+
+    # --- one of them -----------------------------------------------------------------------------
+
+    def _known(self, group: Group) -> Counted:
+        """Return what a group needs; all need the same sort of pods, and only their number."""
+        known = group.counted
+        if group.stamp != self.stamp:
+            known = counted(self.state, group, group.members[0][1])
+        if known is None or not known.pods or not known.fills_holes or group.book.spec.checks:
+            raise _Leave
+        room = self.room
+        if room is None:
+            room = self.room = known.room
+            self.free = room.free
+        if known.room is not room or not room.is_exact:
+            raise _Leave
+        return known
+
+    def _look(self, waiting: Waiting, group: Group, known: Counted, limit: int) -> bool:
+        """Let one start if it may; otherwise say what is in its way."""
+        self.seen[group] = None
+        end = Instant(self.now + limit)
+        blockers = self.refused.get(group)
+        if blockers is None and not self._has_quota(known):
+            blockers = self.refused[group] = known.shortages_of(group.book.spec.name, self.left)
+        if blockers is None:
+            if known.pods > self.free:
+                raise _Leave  # there is quota, and no place
+            blockers = self._in_the_way(group, known, limit, end)
+        if blockers is None:
+            self._start(waiting, group, known, end)
+            return True
+        if self.shadow is None:
+            blockers = (self._give_date(waiting, known, limit), *blockers)
+        if self.state.agenda.why(waiting) != blockers:
+            why = Explanation(
+                workload=waiting.workload.key, queue=group.book.spec.name, blockers=blockers
+            )
+            self.waits.append(Wait(outcome="line", explanation=why))
+        return False
+
+    def _has_quota(self, known: Counted) -> bool:
+        left = self.left
+        for cell, amount in known.cells:  # noqa: SIM110  # asked of everybody who is worth a look
+            if amount > left[cell]:
+                return False
+        return True
+
+    def _in_the_way(
+        self, group: Group, known: Counted, limit: int, end: Instant
+    ) -> tuple[Blocker, ...] | None:
+        """Return whose date somebody who fits would delay; None: nobody's."""
+        shadow = self.shadow
+        if shadow is None or end <= shadow.start:
+            return None
+        found = self.late.get(group)
+        if found is None or limit < found:
+            if self._is_harmless(known, end):
+                return None
+            self.late[group] = limit
+        return (WouldDelay(whom=shadow.whom, start=shadow.start, limit_ms=limit),)
+
+    def _is_harmless(self, known: Counted, end: Instant) -> bool:
+        """Say whether somebody ends before the date, or leaves enough for it."""
+        assert self.shadow is not None, "there is a date"
+        if end <= self.shadow.start:
+            return True
+        later = self.later
+        for cell, amount in known.cells:
+            if cell in later and later[cell] < amount:
+                return False
+        return self.spare >= known.pods
+
+    def _start(self, waiting: Waiting, group: Group, known: Counted, end: Instant) -> None:
+        state, room = self.state, known.room
+        if self.caps is None:
+            self.caps = room.caps.copy()
+        admission, tenants = offer_on(state.floor, self.caps, waiting, group.book, known)
+        self.free -= known.pods
+        for cell, amount in known.cells:
+            self.left[cell] -= amount
+        self.admissions.append(
+            Admit(
+                workload=waiting.workload.key,
+                admission=admission,
+                charges=known.charges,
+            )
+        )
+        booked = Starting(known.cells, tenants)
+        if self.shadow is None:
+            self.started.append((end, 0, booked))
+        elif end <= self.shadow.start:
+            self.gone.append(booked)
+        else:
+            for cell, amount in known.cells:
+                if cell in self.later:
+                    self.later[cell] -= amount
+            self.spare -= known.pods
+
+    # --- the date --------------------------------------------------------------------------------
+
+    def _give_date(self, waiting: Waiting, known: Counted, limit: int) -> Planned:
+        """Let one after the other end until there are quota and places for the first that waits."""
+        left, spare, requests = self.left, self.free - known.pods, known.requests
+        short = {cell: amount - left[cell] for cell, amount in known.cells}
+        ends = self._ends()
+        paid = 0  # whose quota is counted: it is not asked for as long as places are short
+        soon, last = Instant(self.now + 1), len(ends) - 1
+        for index, (end, _, booked) in enumerate(ends):
+            for tenant in booked.tenants:
+                if tenant.requests is not requests and tenant.requests != requests:
+                    raise _Leave  # it does not give back as many places as it has pods
+                spare += tenant.pods
+            if spare < 0:
+                continue
+            at = end if end > soon else soon
+            if index < last and ends[index + 1][0] <= at:
+                continue  # they end together
+            for _, _, over in ends[paid : index + 1]:
+                for cell, amount in over.charges:
+                    if cell in short:
+                        short[cell] -= amount
+            paid = index + 1
+            if max(short.values(), default=0) <= 0:
+                break
+        else:
+            raise _Leave  # it never fits, or its turn depends on more than that
+        self.spare = spare
+        self.later = {cell: -missing for cell, missing in short.items()}
+        self.shadow = Shadow(
+            whom=waiting.workload.key,
+            start=at,
+            end=Instant(at + limit),
+            gone=[entry[2] for entry in ends[: index + 1]],
+            charges=known.cells,
+            room=self.later,
+            gang=None,
+            counted=known,
+            spare=spare,
+            free=None,
+        )
+        return Planned(
+            start=at,
+            position=1,
+            limit_ms=limit,
+            limit_from=waiting.workload.longest_from,
+            behind=None,
+        )
+
+    def _ends(self) -> Sequence[tuple[Instant, int, Booked]]:
+        """Return who ends when, those who start in this pass too."""
+        there = self.state.agenda.ends
+        return sorted([*there, *self.started], key=_end) if self.started else there
+
+
+def _end(entry: tuple[Instant, int, Booked]) -> Instant:
+    return entry[0]
+
+
+def _place(entry: tuple[Place, Waiting, Group]) -> Place:
+    return entry[0]
