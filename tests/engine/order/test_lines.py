@@ -84,8 +84,9 @@ def test_an_older_one_of_a_parked_kind_is_looked_at() -> None:
 
 
 def test_who_was_preempted_has_a_verdict_of_its_own() -> None:
-    plain, marked = waiting("plain"), waiting("marked")
-    marked.workload = msgspec.structs.replace(marked.workload, may_preempt_at=Instant(60))
+    plain, other = waiting("plain"), waiting("marked")
+    workload = msgspec.structs.replace(other.workload, may_preempt_at=Instant(60))
+    marked = Waiting(workload, other.shape)
     assert kind_of(plain) != kind_of(marked)
     lines = Lines()
     for each in (plain, marked):
