@@ -12,7 +12,7 @@ SEEDED := $(wildcard tests/engine tests/kinds tests/scenarios tests/properties)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
-.PHONY: help setup fmt lint type test test-slow golden controlplane test-real test-all faults scenarios docs docs-site bench bench-real deploy screenshots demo changelog lock check clean
+.PHONY: help setup fmt lint type test test-slow golden controlplane test-real test-all faults scenarios docs docs-site bench bench-real deploy reference screenshots demo changelog lock check clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -80,6 +80,9 @@ deploy: $(READY)  ## write the manifests in deploy/ anew from what `unisono inst
 
 screenshots: $(READY)  ## take the pictures of the web page in docs/images anew (needs Chromium)
 	@$(BIN)/python -m tools.screenshots
+
+reference: $(READY)  ## write the pages of commands, kinds and metrics anew from the code
+	@$(BIN)/python -m tools.reference
 
 demo: $(READY)  ## stories on clusters that are started for them; a menu at a terminal
 	@$(BIN)/unisono demo

@@ -1,0 +1,36 @@
+"""The page of all metrics, from what a scrape of an empty cluster names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from unisono.monitor.exposition import Family
+from unisono.monitor.metrics.page import ALL, Figures
+
+_HEAD = """\
+# Every metric
+
+<!-- written by `make reference`; edit the families instead -->
+
+What `/metrics` of an embedded cluster and of the controller has. Labels, and what they mean, are in
+[monitoring](monitoring.md#metrics), where the telemetry of GPUs is, too; the controller's own
+figures are in [controller](controller.md#health-and-figures).
+"""
+
+
+def page() -> str:
+    """Return the page."""
+    plain = list(Figures(clock=lambda: 0.0, version="", mode="").families())
+    known = {one.name for one in plain}
+    every = Figures(clock=lambda: 0.0, version="", mode="", compat=ALL).families()
+    others = [one for one in every if one.name not in known]
+    return (
+        f"{_HEAD}\n{_table(plain)}\n## Names of other projects\n\n"
+        "An embedded cluster has these, too, for dashboards of Kueue and kube-state-metrics.\n\n"
+        f"{_table(others)}"
+    )
+
+
+def _table(families: Iterable[Family]) -> str:
+    rows = [f"| `{one.name}` | {one.type} | {one.help} |" for one in families]
+    return "| metric | type | says |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n"
