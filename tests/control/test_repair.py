@@ -19,6 +19,7 @@ from tests.control.training_world import (
     status,
     train_job,
 )
+from tests.support.control_objects import job
 from unisono.control import names
 from unisono.control.conditions import find, timestamp
 
@@ -172,5 +173,28 @@ def test_a_crash_in_between_changes_nothing(at: int) -> None:
             await world.pass_time(1)
         assert places(world) == {**WHOLE, "t-node-0-1": "n4"}
         assert status(world, names.JOB_SET, "t")["restarts"] == 1
+
+    play(story)
+
+
+@pytest.mark.parametrize("stops", [0, 1000], ids=["stops at once", "stops after the timeout"])
+def test_a_job_that_fails_meanwhile_is_over_and_does_not_queue_again(stops: int) -> None:
+    """Its last pod may still be on its way out when nobody looks for another node any more."""
+
+    async def story(world: World) -> None:
+        says = {"stop-seconds": str(stops)}
+        fails = job("j", queue_name="lq", seconds=10_000, says=says, backoffLimit=0)
+        fails["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 3600
+        await world.create(*NODES[:2], *queues(gpus=16), fails)
+        await world.settle()
+        await lose(world, "n2")
+        await world.pass_time(1500)
+        said = conditions(world, names.JOB, "j")
+        assert said["Failed"] == ("True", "BackoffLimitExceeded")
+        workload = world.every(names.WORKLOAD)[0]
+        said = conditions(world, names.WORKLOAD, workload["metadata"]["name"])
+        assert said["Finished"] == ("True", "Failed")
+        assert ("Evicted" in said) == (stops > 0)  # never after its end
+        assert world.assembly.scheduler.state.running == {}
 
     play(story)

@@ -85,6 +85,7 @@ def _read_of_workload(workload: Json) -> object:
         find(conditions, names.PLACEMENT),
         is_true(conditions, "Evicted"),
         is_true(conditions, "Admitted"),
+        is_true(conditions, "Finished"),
     )
 
 
@@ -149,6 +150,8 @@ class GangController:
         conditions = workload["status"].get("conditions") or []
         phase, about = placement_of(conditions)
         if not phase or is_true(conditions, "Evicted") or not is_true(conditions, "Admitted"):
+            return
+        if is_true(conditions, "Finished"):  # there is nothing left to bring anywhere, or to repair
             return
         slots = self._slots(workload, view)
         lost = [host for host, _ in hosts_of(workload) if not is_host_usable(host, view)]

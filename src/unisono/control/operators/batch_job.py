@@ -95,6 +95,10 @@ class JobOperator:
             yield from _expire(job, now)
             return
         counts = count(job, pods, ruled(job, pods, "Ignore"), ruled(job, pods, "FailIndex"))
+        decided = _ending(conditions)
+        if decided is not None:  # also when it is suspended by now: it is not to come back
+            yield from self._end(job, counts, decided, _status(job, counts, now), now)
+            return
         if job["spec"].get("suspend"):
             yield from self._suspend(job, counts, now)
             return
@@ -128,9 +132,7 @@ class JobOperator:
             )
         if not status.get("startTime"):
             status["startTime"] = timestamp(now)
-        end = _ending(status["conditions"]) or verdict(
-            job, counts, now, seconds(status["startTime"])
-        )
+        end = verdict(job, counts, now, seconds(status["startTime"]))
         if end is not None:
             yield from self._end(job, counts, end, status, now)
             return
