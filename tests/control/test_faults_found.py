@@ -9,8 +9,12 @@ from tests.control.stories import delete, gpu_node, nodes_of, phases, queue_of, 
 from tests.support.control_objects import job, node, priority, queue
 from tests.support.control_world import World
 from unisono.control import names
+from unisono.control.actions import Delete, Patch, Together
 from unisono.control.conditions import find
+from unisono.control.gangs import GangController
+from unisono.control.operators.batch_job import JobOperator
 from unisono.control.scheduler.record import placement_of
+from unisono.kube.form import Key
 
 Json = dict[str, Any]
 
@@ -233,5 +237,85 @@ def test_a_second_round_of_a_group_starts_whole() -> None:
         await world.create(member("coscheduling", "d", run_seconds="5"))
         await world.settle()
         assert (phases(world)["c"], phases(world)["d"]) == ("Running", "Running")
+
+    told(story)
+
+
+def test_who_runs_on_a_closed_node_stays_when_another_of_its_gang_has_to_move() -> None:
+    """All places were moved, so nobody was in its own any more, and the new pod waited for ever."""
+
+    async def story(world: World) -> None:
+        await world.create(node("n1"), *queue(), job("j", gpus=4, seconds=600))
+        await world.settle()
+        assert set(nodes_of(world).values()) == {"n1"}
+        first, second = sorted(nodes_of(world))
+        await world.create(node("n2"))
+        await world.client.patch(names.NODE, "n1", "", {"spec": {"unschedulable": True}})
+        await delete(world, names.POD, first)
+        await world.pass_time(60)
+        (other,) = nodes_of(world).keys() - {first, second}
+        assert nodes_of(world) == {second: "n1", other: "n2"}
+        assert set(phases(world).values()) == {"Running"}
+
+    told(story)
+
+
+def test_nothing_is_bound_while_other_nodes_are_looked_for() -> None:
+    """A node that came back was bound to while others could still be given instead."""
+
+    async def story(world: World) -> None:
+        await world.create(node("n1"), node("n2"), *queue(), job("j", seconds=600))
+        await world.settle()
+        await world.client.delete(names.NODE, "n2")
+        await world.pass_time(60)
+        assert placement_of(workload(world)["status"]["conditions"])[0] == "Repairing"
+        await world.client.create(node("n2"))
+        await world.store.landed()
+        world.pump()
+        key = Key("default", workload(world)["metadata"]["name"])
+        steps = GangController().reconcile(key, world.view, world.clock.now())
+        written = next(steps)
+        assert isinstance(written, Patch)
+        assert placement_of(written.changes["status"]["conditions"])[0] == "Committed"
+        assert isinstance(steps.send(workload(world)), Together)
+
+    told(story)
+
+
+def test_a_pod_of_a_suspended_job_is_let_go_only_after_it_was_told_to_go() -> None:
+    """After a crash in between it would end by itself, and nobody would count it."""
+
+    async def story(world: World) -> None:
+        await world.create(node("n1"), job("j", gpus=4, seconds=600, queue_name=""))
+        await world.settle()
+        await world.client.patch(names.JOB, "j", "default", {"spec": {"suspend": True}})
+        await world.store.landed()
+        world.pump()
+        steps = JobOperator().reconcile(Key("default", "j"), world.view, world.clock.now())
+        together = [step.actions for step in steps if isinstance(step, Together)]
+        assert [[type(one) for one in actions] for actions in together] == [
+            [Delete, Delete],
+            [Patch, Patch],
+        ]
+
+    told(story)
+
+
+def test_pods_that_were_sent_away_are_no_failures() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), job("j", gpus=4, seconds=600, queue_name=""))
+        await world.settle()
+        await world.client.patch(names.JOB, "j", "default", {"spec": {"suspend": True}})
+        for name in phases(world):  # and here the one who told them crashes
+            await world.client.delete(names.POD, name, "default")
+            ended = {"exitCode": 143, "finishedAt": "2023-11-14T22:13:30Z"}
+            terminated = [{"name": "main", "state": {"terminated": ended}}]
+            await world.set_status(
+                names.POD, name, {"phase": "Failed", "containerStatuses": terminated}
+            )
+        await world.settle()
+        status = world.get(names.JOB, "j")["status"]
+        assert (status.get("failed", 0), status.get("terminating", 0)) == (0, 0)
+        assert phases(world) == {}
 
     told(story)

@@ -13,8 +13,14 @@ from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import FlavorName, NodeName, QueueName
 from unisono.engine.model.node import Topology
 from unisono.engine.model.queue import Flavor
-from unisono.engine.model.workload import Admission, Holding, TopologyRequest
-from unisono.engine.repair import repair
+from unisono.engine.model.workload import (
+    Admission,
+    Holding,
+    PodSetAssignment,
+    TopologyRequest,
+)
+from unisono.engine.place.gang import Spot
+from unisono.engine.repair import _replaced, repair
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 
@@ -31,7 +37,7 @@ def holding(name: str, on: str, **options: Any) -> Holding:
     return Holding(workload=workload, admission=Admission(queue=QueueName("q"), pod_sets=(placed,)))
 
 
-def after_losing(lost: str, *holdings: Holding) -> str:
+def after_losing(lost: str, *holdings: Holding, stays: str = "") -> str:
     """Return the nodes of the first holding when some nodes of cluster T are lost."""
     state = ClusterState()
     for node in cluster_t():
@@ -43,7 +49,9 @@ def after_losing(lost: str, *holdings: Holding) -> str:
     for one in holdings:
         state.apply(changes.WorkloadHolds(one))
     gone = [NodeName(name) for name in lost.split()]
-    answer = repair(state, holdings[0].workload.key, gone)
+    pod_set = holdings[0].workload.pod_sets[0].name
+    who = {(pod_set, NodeName(name)): (-1,) for name in stays.split()}
+    answer = repair(state, holdings[0].workload.key, gone, who)
     if isinstance(answer, GangDoesNotFit):
         return f"{answer.pods_placeable} of {answer.pods}"
     return " ".join(node for node, _ in answer.pod_sets[0].nodes)
@@ -82,3 +90,17 @@ def test_a_gang_in_two_racks_stays_in_its_block() -> None:
 def test_nobody_moves_in_where_others_are() -> None:
     full = holding("o", "b0r0n1 b0r1n0 b0r1n1 b1r0n0 b1r0n1 b1r1n0 b1r1n1")
     assert after_losing("b0r0n0", holding("mine", "b0r0n0"), full) == "0 of 1"
+
+
+def test_who_still_runs_on_a_lost_node_stays_there() -> None:
+    mine = holding("mine", "b0r0n0 b0r0n1", topology=wish("required", BLOCK))
+    assert after_losing("b0r0n0 b0r0n1", mine, stays="b0r0n1") == "b0r1n0 b0r0n1"
+    assert after_losing("b0r0n0 b0r0n1", mine, stays="b0r0n0 b0r0n1") == "b0r0n0 b0r0n1"
+
+
+def test_parts_of_gpus_stay_by_their_numbers() -> None:
+    a, b = NodeName("a"), NodeName("b")
+    before = PodSetAssignment(name="main", count=3, nodes=((a, 3),), devices=(0, 1, 2))
+    found = Spot("main", ((b, 2),), devices=(5, 6))
+    after = _replaced(before, found, {a}, {("main", a): (1,)})
+    assert (after.nodes, after.devices) == (((b, 2), (a, 1)), (5, 6, 1))

@@ -194,8 +194,9 @@ class Process:
         self.quiet_until[kind] = until
 
     def relist(self, kind: Kind, everything: Sequence[Json], version: int) -> None:
-        """Take a new list for what a broken watch missed."""
+        """Take a new list for what a broken watch missed; nothing older is heard after it."""
         self.broken.discard(kind)
+        self._past[kind].clear()
         shelf = self._shelves[kind]
         packed = tuple(shelf.packing.pack(obj) for obj in everything)
         deltas = shelf.store.apply(Replace(packed, str(version)))

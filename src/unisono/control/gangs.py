@@ -22,7 +22,7 @@ from unisono.control.conditions import find, is_true, seconds, timestamp, with_c
 from unisono.control.controller import Reads, own_key
 from unisono.control.gpu_seats import Numbers
 from unisono.control.jobs.workload import IN_USE
-from unisono.control.repairing import REPAIRING, note_loss
+from unisono.control.repairing import REPAIRING, note_loss, nothing_lost
 from unisono.control.scheduler.record import hosts_of, placement, placement_of, with_eviction
 from unisono.control.usable import is_host_usable, is_usable, node_name
 from unisono.control.view import View
@@ -164,6 +164,9 @@ class GangController:
             if missing:
                 yield from note_loss(workload, missing, now)
                 return
+            if phase == REPAIRING:
+                # Nothing is bound before that is written: others may be giving it other nodes.
+                workload = yield Patch(Ref.to(workload), nothing_lost(workload, now), "status")
             phase = "Committed"
         elif lost:
             yield from _roll_back(workload, f"node {lost[0]} is gone or not ready", now)

@@ -1,8 +1,8 @@
 """A running gang that lost nodes: what it has is kept while other nodes are looked for.
 
     Committed ──a pod has its place on a lost node──▶ Repairing ──other nodes──▶ Committed
-                                                          │
-                                                          └── recovery timeout ──▶ evicted
+                                                        │   │
+                     nobody has to start there any more ┘   └── recovery timeout ──▶ evicted
 
 Here a loss is noticed and written on the Workload (`status.unhealthyNodes`, as Kueue has it) and
 its time limited; the scheduler finds the other nodes (`scheduler/repairs.py`). Quota and the nodes
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from unisono.control.actions import Again, Json, Note, Patch, Ref, Steps
 from unisono.control.conditions import seconds
-from unisono.control.scheduler.record import placement, placement_of
+from unisono.control.scheduler.record import COMMITTED, placement, placement_of
 from unisono.kinds.scalar import duration_ms
 
 REPAIRING = "Repairing"
@@ -55,6 +55,21 @@ def note_loss(workload: Json, hosts: Sequence[str], now: float) -> Steps:
     message = f"Lost {', '.join(named)}: looking for other nodes, everything else is kept"
     yield Note(Ref.to(workload), "GangLostNodes", message, "Warning")
     yield Again(deadline)
+
+
+def nothing_lost(workload: Json, now: float) -> Json:
+    """Return the patch of a gang that can go on where it is: its nodes came back, or pods did."""
+    conditions = workload["status"].get("conditions") or []
+    _, about = placement_of(conditions)
+    changed = placement(
+        conditions,
+        COMMITTED,
+        gen=int(about.get("gen", "1")),
+        epoch=int(about.get("epoch", "1")),
+        deadline=now,
+        now=now,
+    )
+    return {"status": {"conditions": changed, "unhealthyNodes": None}}
 
 
 def timeout_of(workload: Json) -> float:

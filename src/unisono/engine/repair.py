@@ -1,7 +1,8 @@
 """Other nodes for the pods of a gang that lost some: everybody else stays (spec placement §10.4).
 
 `repair(state, key, lost)` reads a holding and returns its admission with every lost node replaced
-in its place, so that ranks keep their order; or why no other nodes will do. Quota is not asked: the
+in its place, so that ranks keep their order; or why no other nodes will do. Pods that still run on
+such a node stay: it is lost only to those who would have to start there. Quota is not asked: the
 gang holds it already. The new nodes are as near as possible to those that are left:
 
     a domain is required      the same domain, or nothing
@@ -12,7 +13,8 @@ Nothing is changed; the auditor checks the answer as it checks a slice that grow
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -32,31 +34,40 @@ from unisono.engine.state.node_table import NAME_FIELD
 from unisono.engine.state.views import snapshot_for
 
 Places = tuple[tuple[NodeName, int], ...]
+# Who stays on a lost node: by pod set and node, the device of each pod, -1 if it shares none.
+Stays = Mapping[tuple[str, NodeName], Sequence[int]]
 
 
 def repair(
-    state: ClusterState, key: WorkloadKey, lost: Collection[NodeName]
+    state: ClusterState,
+    key: WorkloadKey,
+    lost: Collection[NodeName],
+    stays: Stays = MappingProxyType({}),
 ) -> Admission | GangDoesNotFit:
     """Find other nodes for the pods of a holding that were on lost ones."""
     state.refresh()
     holding = state.running[key].holding
     workload, admission = holding.workload, holding.admission
     missing = {
-        one.name: sum(pods for node, pods in one.nodes if node in lost)
+        one.name: sum(
+            max(0, pods - len(stays.get((one.name, node), ())))
+            for node, pods in one.nodes
+            if node in lost
+        )
         for one in admission.pod_sets
     }
     counts = tuple(missing.get(one.name, 0) for one in workload.pod_sets)
     fence = state.reserved.fence(workload, state.now)
     flavors = flavors_given(workload, admission)
     gang = state.floor.surroundings().gang(workload, counts, counts, flavors, fence)
-    answer = _place(state.floor, gang, admission, lost)
+    answer = _place(state.floor, gang, admission, lost, stays)
     if isinstance(answer, GangDoesNotFit):
         return answer
     found = {spot.demand: spot for spot in answer}
     repaired = msgspec.structs.replace(
         admission,
         pod_sets=tuple(
-            _replaced(one, found.get(one.name, Spot(one.name, ())), lost)
+            _replaced(one, found.get(one.name, Spot(one.name, ())), lost, stays)
             for one in admission.pod_sets
         ),
     )
@@ -65,11 +76,12 @@ def repair(
 
 
 def _place(
-    floor: Floor, gang: Gang, admission: Admission, lost: Collection[NodeName]
+    floor: Floor, gang: Gang, admission: Admission, lost: Collection[NodeName], stays: Stays
 ) -> tuple[Spot, ...] | GangDoesNotFit:
     """Try domains from the narrowest on; sets that share one move into it together."""
     left = {
-        one.name: [node for node, _ in one.nodes if node not in lost] for one in admission.pod_sets
+        one.name: [node for node, _ in one.nodes if node not in lost or stays.get((one.name, node))]
+        for one in admission.pod_sets
     }
     gone = {one.name: [node for node, _ in one.nodes if node in lost] for one in admission.pod_sets}
     everybody = [node for nodes in left.values() for node in nodes]
@@ -130,7 +142,9 @@ def _shared(floor: Floor, demand: Demand, nodes: list[NodeName], level: str) -> 
     return first if all(other == first for other in others) else {}
 
 
-def _replaced(one: PodSetAssignment, found: Spot, lost: Collection[NodeName]) -> PodSetAssignment:
+def _replaced(
+    one: PodSetAssignment, found: Spot, lost: Collection[NodeName], stays: Stays
+) -> PodSetAssignment:
     """Put new nodes where the lost ones were; a node that is named already takes more pods."""
     new = [node for node, pods in found.nodes for _ in range(pods)]
     parts: list[tuple[Places, tuple[int, ...]]] = []
@@ -139,12 +153,25 @@ def _replaced(one: PodSetAssignment, found: Spot, lost: Collection[NodeName]) ->
         if node not in lost:
             parts.append((((node, pods),), one.devices[before : before + pods]))
         else:
-            instead = range(came, min(came + pods, len(new)))
-            parts += [(((new[at], 1),), found.devices[at : at + 1]) for at in instead]
-            came += pods
+            staying = list(stays.get((one.name, node), ()))
+            for at in range(before, before + pods):
+                device = one.devices[at : at + 1]
+                if _takes(staying, device):
+                    parts.append((((node, 1),), device))
+                elif came < len(new):
+                    parts.append((((new[came], 1),), found.devices[came : came + 1]))
+                    came += 1
         before += pods
     nodes, devices = joined_pods(*parts)
     return msgspec.structs.replace(one, nodes=nodes, devices=devices)
+
+
+def _takes(staying: list[int], device: tuple[int, ...]) -> bool:
+    """Say whether a place is one of those who stay, and note that it is taken."""
+    if not staying or (device and device[0] not in staying):
+        return False
+    staying.remove(device[0] if device else staying[0])
+    return True
 
 
 def flavors_given(

@@ -94,7 +94,8 @@ class JobOperator:
                 job = yield Patch(Ref.to(job), cleared, "status")
             yield from _expire(job, now)
             return
-        counts = count(job, pods, ruled(job, pods, "Ignore"), ruled(job, pods, "FailIndex"))
+        ignored = ruled(job, pods, "Ignore") | _sent_away(job, pods)
+        counts = count(job, pods, ignored, ruled(job, pods, "FailIndex"))
         decided = _ending(conditions)
         if decided is not None:  # also when it is suspended by now: it is not to come back
             yield from self._end(job, counts, decided, _status(job, counts, now), now)
@@ -109,10 +110,9 @@ class JobOperator:
     def _suspend(self, job: Json, counts: Counts, now: float) -> Steps:
         """Send the pods away without counting them, and say that the Job is suspended."""
         if counts.active:
-            yield from _release(counts.active)
             yield Together([Delete(Ref.to(pod)) for pod in counts.active])
-        gone = [pod for pod in counts.terminating if TRACKING in _finalizers(pod)]
-        yield from _release(gone)
+        # Only who is told to go is let go: a pod that ends by itself after all has to be counted.
+        yield from _release([*counts.active, *counts.terminating, *counts.ignored])
         status = _status(job, counts, now)
         # Those that were just told to go still have their nodes; nobody may think them free.
         status["active"], status["terminating"] = 0, len(counts.active) + len(counts.terminating)
@@ -121,6 +121,7 @@ class JobOperator:
         )
         status["startTime"] = None
         yield from _write(job, status)
+        yield from _release([*counts.to_release, *counts.new_succeeded, *counts.new_failed])
 
     # ---- running -----------------------------------------------------------------------------
 
@@ -197,6 +198,13 @@ class JobOperator:
         yield from _expire(written, now)
 
 
+def _sent_away(job: Json, pods: Sequence[Json]) -> set[str]:
+    """Return the uids of pods that ended because their Job was suspended: that is no failure."""
+    if not job["spec"].get("suspend"):
+        return set()
+    return {pod["metadata"]["uid"] for pod in pods if is_deleting(pod)}
+
+
 def _ending(conditions: Sequence[Json]) -> Verdict | None:
     """Return the end that was decided before, and not carried out to the end."""
     for kind, succeeded in (("SuccessCriteriaMet", True), ("FailureTarget", False)):
@@ -258,7 +266,7 @@ def _finalizers(pod: Json) -> list[str]:
 
 def _release(pods: Sequence[Json]) -> Steps:
     """Take the tracking finalizer off pods that are accounted for."""
-    held = [pod for pod in pods if TRACKING in _finalizers(pod)]
+    held = {pod["metadata"]["uid"]: pod for pod in pods if TRACKING in _finalizers(pod)}
     if held:
         yield Together(
             [
@@ -267,7 +275,7 @@ def _release(pods: Sequence[Json]) -> Steps:
                     {"metadata": {"finalizers": [x for x in _finalizers(pod) if x != TRACKING]}},
                     exact=False,
                 )
-                for pod in held
+                for pod in held.values()
             ]
         )
 

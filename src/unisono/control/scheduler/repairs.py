@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref
+from unisono.control.gangs import is_living, set_of
 from unisono.control.repairing import REPAIRING, unhealthy
 from unisono.control.scheduler import record
 from unisono.control.usable import is_host_usable, node_name
@@ -15,6 +16,7 @@ from unisono.engine.model.names import NodeName, WorkloadKey
 from unisono.engine.model.workload import Admission
 from unisono.engine.repair import repair
 from unisono.engine.state.cluster import ClusterState
+from unisono.kinds.core.gpu_parts import device_of
 from unisono.kube.form import Key
 
 
@@ -65,8 +67,21 @@ class Repairs:
         if not lost:  # all of them have come back
             return self._state.running[key].holding.admission
         gone = frozenset(NodeName(node_name(host, view)) for host in lost)
-        answer = repair(self._state, key, gone)
+        answer = repair(self._state, key, gone, _staying(key, gone, view))
         return None if isinstance(answer, GangDoesNotFit) else answer
+
+
+def _staying(
+    key: WorkloadKey, gone: Collection[NodeName], view: View
+) -> dict[tuple[str, NodeName], list[int]]:
+    """Return who still runs on lost nodes; whose node is no more will be gone as well."""
+    found: dict[tuple[str, NodeName], list[int]] = {}
+    for pod in view.by(names.POD, names.BY_WORKLOAD, key):
+        node = NodeName(pod["spec"].get("nodeName") or "")
+        if node in gone and is_living(pod) and view.get(names.NODE, node) is not None:
+            device = device_of(pod["metadata"].get("annotations") or {})
+            found.setdefault((set_of(pod), node), []).append(-1 if device is None else device)
+    return found
 
 
 def is_repairing(workload: Json) -> bool:
