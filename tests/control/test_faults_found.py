@@ -260,6 +260,28 @@ def test_who_runs_on_a_closed_node_stays_when_another_of_its_gang_has_to_move() 
     told(story)
 
 
+def test_who_turns_up_where_its_gang_has_no_place_any_more_is_sent_away() -> None:
+    """Its node was gone for a moment, and its place had been moved: it ran on, booked nowhere."""
+
+    async def story(world: World) -> None:
+        await world.create(node("n1"), *queue(), job("j", gpus=4, seconds=600))
+        await world.settle()
+        _, about = placement_of(workload(world)["status"]["conditions"])
+        assert (set(nodes_of(world).values()), about["gen"]) == ({"n1"}, "1")
+        await world.create(node("n2"))
+        moved = workload(world)["status"]
+        places = moved["admission"]["podSetAssignments"][0]["topologyAssignment"]
+        places["slices"][0]["valuesPerLevel"] = [{"universal": "n2"}]
+        for one in moved["conditions"]:
+            one["message"] = one["message"].replace("gen=1", "gen=2")
+        await world.set_status(names.WORKLOAD, workload(world)["metadata"]["name"], moved)
+        await world.pass_time(60)
+        assert set(nodes_of(world).values()) == {"n2"}
+        assert set(phases(world).values()) == {"Running"}
+
+    told(story)
+
+
 def test_nothing_is_bound_while_other_nodes_are_looked_for() -> None:
     """A node that came back was bound to while others could still be given instead."""
 

@@ -13,6 +13,7 @@ the work. A gang that cannot become whole in time is evicted as a whole.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -59,7 +60,7 @@ class Slots:
     bound: int = 0
     unbound: list[tuple[Json, str]] = field(default_factory=list)  # a pod and its node
     released: int = 0  # pods whose gate is lifted, and whom the other scheduler has yet to bind
-    astray: list[Json] = field(default_factory=list)  # released to a node that is no longer theirs
+    astray: list[Json] = field(default_factory=list)  # sent to a node that is no longer theirs
     extra: list[Json] = field(default_factory=list)  # pods without a place
     later: frozenset[str] = frozenset()  # sets that the gang starts without
     # By pod set: nodes with a place that nobody may have yet, as its pod is on its way out.
@@ -234,14 +235,11 @@ class GangController:
     def _slots(self, workload: Json, view: View) -> Slots:
         """Give every living pod of the gang a place: bound ones theirs, the others in order."""
         annotations = workload["metadata"].get("annotations") or {}
-        slots = Slots(later=frozenset(annotations.get(names.LATER_SETS, "").split(",")))
-        given_back: dict[str, int] = {}  # places of pods that are done (`done_pods.py`)
-        for one in workload["status"]["admission"].get("podSetAssignments") or ():
-            places: list[str] = []
-            for host, count in pods_per_host(one.get("topologyAssignment")):
-                places += [node_name(host, view)] * count
-            slots.free[one["name"]] = places
-            given_back[one["name"]] = max(0, one.get("count", 0) - len(places))
+        later = frozenset(annotations.get(names.LATER_SETS, "").split(","))
+        places_of, given_back = _places(workload, view)
+        slots = Slots(free=places_of, later=later)
+        _, about = placement_of(workload["status"].get("conditions"))
+        gen = int(about.get("gen", "1"))
         metadata = workload["metadata"]
         full = f"{metadata['namespace']}/{metadata['name']}"
         waiting, through = [], []
@@ -263,6 +261,8 @@ class GangController:
                     slots.bound += 1
                 else:
                     slots.held.setdefault(set_of(pod), []).append(node)
+            elif is_living(pod) and _gen(pod) < gen:  # the node was gone, others may have its place
+                slots.astray.append(pod)
             elif _is_through(pod):
                 through.append(pod)
                 if node in places:  # others take it last
@@ -297,6 +297,19 @@ class GangController:
         return found
 
 
+def _places(workload: Json, view: View) -> tuple[dict[str, list[str]], dict[str, int]]:
+    """Return the nodes of each set, a place each; and how many pods that are done gave back."""
+    found: dict[str, list[str]] = {}
+    given_back: dict[str, int] = {}  # (`done_pods.py`)
+    for one in workload["status"]["admission"].get("podSetAssignments") or ():
+        places: list[str] = []
+        for host, count in pods_per_host(one.get("topologyAssignment")):
+            places += [node_name(host, view)] * count
+        found[one["name"]] = places
+        given_back[one["name"]] = max(0, one.get("count", 0) - len(places))
+    return found, given_back
+
+
 def _is_gated(pod: Json) -> bool:
     return {"name": names.GATE} in (pod["spec"].get("schedulingGates") or ())
 
@@ -307,14 +320,7 @@ def _numbers(workload: Json, view: View) -> Numbers:
     devices = gpu_seats.read(about.get("devices", ""))
     if not devices:
         return Numbers({}, {})
-    places = {
-        one["name"]: [
-            node_name(host, view)
-            for host, count in pods_per_host(one.get("topologyAssignment"))
-            for _ in range(count)
-        ]
-        for one in workload["status"]["admission"].get("podSetAssignments") or ()
-    }
+    places, _ = _places(workload, view)
     numbers, metadata = Numbers(devices, places), workload["metadata"]
     for pod in view.by(names.POD, BY_WORKLOAD, f"{metadata['namespace']}/{metadata['name']}"):
         if not is_over(pod):
@@ -341,6 +347,13 @@ def _promised(pod: Json) -> str:
     """Return the node that an unbound pod was released to, if it was."""
     slot = (pod["metadata"].get("annotations") or {}).get(names.SLOT, "")
     return str(slot).partition("/")[2].rpartition("@")[0]
+
+
+def _gen(pod: Json) -> int:
+    """Return the number of the placement that a bound pod was sent by; a large one if unknown."""
+    slot = (pod["metadata"].get("annotations") or {}).get(names.SLOT, "")
+    number = str(slot).rpartition("@")[2]
+    return int(number) if number.isdecimal() else sys.maxsize
 
 
 def _wait(workload: Json, why: str, deadline: float, now: float) -> Steps:
