@@ -98,6 +98,14 @@ def test_who_still_runs_on_a_lost_node_stays_there() -> None:
     assert after_losing("b0r0n0 b0r0n1", mine, stays="b0r0n0 b0r0n1") == "b0r0n0 b0r0n1"
 
 
+def test_pods_that_are_done_need_no_place() -> None:
+    mine = holding("mine", "b0r0n0 b0r0n1", topology=wish("preferred", RACK))
+    (placed,) = mine.admission.pod_sets
+    left = msgspec.structs.replace(placed, nodes=placed.nodes[:1])
+    admission = msgspec.structs.replace(mine.admission, pod_sets=(left,))
+    assert after_losing("b0r0n0", msgspec.structs.replace(mine, admission=admission)) == "b0r0n1"
+
+
 def test_parts_of_gpus_stay_by_their_numbers() -> None:
     a, b = NodeName("a"), NodeName("b")
     before = PodSetAssignment(name="main", count=3, nodes=((a, 3),), devices=(0, 1, 2))

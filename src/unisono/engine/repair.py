@@ -195,10 +195,17 @@ def refuse_if_broken(state: ClusterState, workload: Workload, repaired: Admissio
         reclaimable=(),
         pod_sets=tuple(msgspec.structs.replace(one, topology=None) for one in workload.pod_sets),
     )
+    placed = msgspec.structs.replace(
+        repaired,
+        pod_sets=tuple(  # pods that are done have given their places back
+            msgspec.structs.replace(one, count=sum(pods for _, pods in one.nodes))
+            for one in repaired.pod_sets
+        ),
+    )
     plan = Plan(
         based_on=state.version,
         now=state.now,
-        admissions=(Admit(workload=heir.key, admission=repaired, replaces=workload.key),),
+        admissions=(Admit(workload=heir.key, admission=placed, replaces=workload.key),),
     )
     snapshot = msgspec.structs.replace(snapshot_for(state, plan), waiting=(heir,))
     violations = tuple(check_nodes(World(snapshot), plan))
