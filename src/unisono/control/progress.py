@@ -2,8 +2,11 @@
 
     program ──a line of JSON──▶ its kubelet ──annotation of the pod──▶ watchdog ──▶ the Workload
 
-A line has `step` and, if the program likes, `total`, `loss`, `checkpoint_step` and `time` (jobs
-§7.3). All three forms have the same keys, so that one reader does for all of them.
+A line has `step` and, if the program likes, `total`, `loss`, `checkpoint_step`, `step_seconds` and
+`time` (jobs §7.3). All three forms have the same keys, so that one reader does for all of them.
+
+`step_seconds` is how long the rank itself worked on its last step, without waiting for the others:
+only by that can a slow one be told from those that it holds up.
 """
 
 from __future__ import annotations
@@ -15,10 +18,12 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from unisono.control.conditions import seconds, timestamp
+from unisono.kinds.pace import MOST_STEPS, PROGRESS
 
-PROGRESS = "unisono.dev/progress"
-# As many durations of steps are remembered; the median of so few already ignores an odd one.
+# As many durations of a gang's steps are remembered; the median of so few ignores an odd one.
 _MOST_PACES = 5
+
+__all__ = ["PROGRESS", "Progress", "after", "furthest", "of_rank", "progress_of", "read"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +83,18 @@ def read(text: str, at: float = 0.0) -> Progress | None:
             checkpoint_step=int(said.get("checkpoint_step") or 0),
             saved_at=str(said.get("saved_at") or ""),
             loss=loss if loss is not None and math.isfinite(loss) else None,
-            paces=tuple(float(one) for one in said.get("paces") or ())[-_MOST_PACES:],
+            paces=tuple(_paces(said))[-MOST_STEPS:],
         )
     except (ValueError, KeyError, TypeError, OverflowError):
         return None
+
+
+def _paces(said: Mapping[str, object]) -> list[float]:
+    """Return the durations of steps that a report names: ours has several, a program's one."""
+    raw = said.get("paces") or [said.get("step_seconds")]
+    found = raw if isinstance(raw, list) else []
+    times = [float(one) for one in found if isinstance(one, int | float)]
+    return [round(one, 3) for one in times if math.isfinite(one) and one > 0]
 
 
 def furthest(reports: Sequence[Progress]) -> Progress:
@@ -94,7 +107,7 @@ def furthest(reports: Sequence[Progress]) -> Progress:
 def after(before: Progress | None, now: Progress) -> Progress:
     """Return what is remembered of a gang: where it is, and how long its steps took lately."""
     if before is None:
-        return replace(now, saved_at=now.at if now.checkpoint_step else "")
+        return replace(now, saved_at=now.at if now.checkpoint_step else "", paces=())
     has_saved = now.checkpoint_step > before.checkpoint_step
     now = replace(
         now,
@@ -107,3 +120,13 @@ def after(before: Progress | None, now: Progress) -> Progress:
     pace = round((now.when - before.when) / (now.step - before.step), 3)
     # Fewer steps than before: it began anew, perhaps from a checkpoint.
     return replace(now, paces=(*now.paces, pace)[-_MOST_PACES:]) if pace > 0 else now
+
+
+def of_rank(before: Progress | None, now: Progress) -> Progress:
+    """Return what is remembered of one rank: its own times if it tells them, else by the clock."""
+    if before is None:
+        return now
+    paces = now.paces
+    if not paces and now.step > before.step and now.when > before.when:
+        paces = (round((now.when - before.when) / (now.step - before.step), 3),)
+    return replace(now, paces=(*before.paces, *paces)[-MOST_STEPS:])

@@ -6,6 +6,8 @@ Only programs that report progress are watched; nothing is guessed about the oth
                                                                      which counts
     a checkpoint was written since a node broke, and there is        the gang moves: it restarts
     another node                                                     without the broken one
+    one rank's steps take longer than those of the others            it and its node are named,
+                                                                     see `health/stragglers.py`
 
 A gang is restarted by failing the pod that lags behind, with the reason on it; its operator does
 what it does about any pod that failed.
@@ -13,25 +15,28 @@ what it does about any pod that failed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from unisono.control import names
 from unisono.control.actions import Again, Json, Note, Patch, Ref, Steps
 from unisono.control.conditions import is_true, seconds, with_condition
 from unisono.control.gangs import BY_WORKLOAD, workload_of
+from unisono.control.health import stragglers
 from unisono.control.health.quarantine import LOST
 from unisono.control.health.quarantine import Record as Health
 from unisono.control.progress import PROGRESS, Progress, after, furthest, progress_of
 from unisono.control.recovery import HANG
 from unisono.control.scheduler.record import COMMITTED, placement_of
 from unisono.control.view import View
+from unisono.kinds.pace import Rank, pace_of, ranked
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
 MOVED = "NodeQuarantined"
 _LEAST_SECONDS = 120.0
 _MOST_STEPS = 3
+_LEAST_STEPS = 3  # a single one may be odd
 
 # Says whether a workload would get other nodes for these.
 CanReplace = Callable[[str, Sequence[str]], bool]
@@ -46,6 +51,7 @@ class Watchdog:
     def __init__(self, can_replace: CanReplace) -> None:
         """Take what knows whether there are other nodes."""
         self._can_replace = can_replace
+        self._compared: dict[Key, float] = {}  # when the ranks of gangs were; forgetting is cheap
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """The workload of a pod that reports."""
@@ -58,6 +64,7 @@ class Watchdog:
         """Write down how far one gang is, and see whether it still moves."""
         workload = view.get(names.WORKLOAD, key.name, key.namespace)
         if workload is None:
+            self._compared.pop(key, None)
             return
         pods = [
             pod
@@ -75,6 +82,7 @@ class Watchdog:
             workload = yield Patch(Ref.to(workload), changes, exact=False)
         if not _is_at_work(workload, pods):
             return
+        yield from self._compare(key, workload, pods, view, now)
         verdict = self._on_broken_node(key, reached, pods, view)
         if verdict is None:
             last = max(one.when for one in told)
@@ -84,6 +92,33 @@ class Watchdog:
                 return
             verdict = _hang(pods, now - last, reached)
         yield from _fail(workload, verdict, now)
+
+    def _compare(
+        self, key: Key, workload: Json, pods: Sequence[Json], view: View, now: float
+    ) -> Steps:
+        """Once a minute, see who holds the others up, and since when."""
+        if now < self._compared.get(key, 0.0) + stragglers.WINDOW_SECONDS:
+            return
+        self._compared[key] = now
+        annotations = workload["metadata"].get("annotations")
+        before = stragglers.known(annotations)
+        after, findings = stragglers.follow(before, ranked(_times(pods)), now)
+        if after != before:
+            changes = {"metadata": {"annotations": {stragglers.KNOWN: stragglers.text_of(after)}}}
+            yield Patch(Ref.to(workload), changes, exact=False)
+        moves = (annotations or {}).get(stragglers.REACTION) == stragglers.REPLACE
+        where = {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods}
+        for pod, rank, level in findings:
+            node = view.get(names.NODE, where[pod])
+            yield Note(Ref.to(workload), "StragglerDetected", _told(pod, where, rank), "Warning")
+            if node is not None:
+                text = stragglers.named(
+                    node, f"{key.namespace}/{key.name}", level, now, moves=moves
+                )
+                changes = {"metadata": {"annotations": {stragglers.NAMED: text}}}
+                yield Patch(Ref.to(node), changes, exact=False)
+        if after:
+            yield Again(now + stragglers.WINDOW_SECONDS)
 
     def _on_broken_node(
         self, key: Key, reached: Progress, pods: Sequence[Json], view: View
@@ -101,6 +136,21 @@ class Watchdog:
                 saved = f"step {reached.checkpoint_step} is saved"
                 return Verdict(pod, MOVED, f"{why}; {saved}, the gang moves")
         return None
+
+
+def _times(pods: Sequence[Json]) -> dict[str, float]:
+    """Return how long a step takes each pod, of those that have told of some."""
+    found: dict[str, float] = {}
+    for pod in pods:
+        pace = pace_of(pod["metadata"].get("annotations"))
+        if pace is not None and len(pace.steps) >= _LEAST_STEPS:
+            found[pod["metadata"]["name"]] = pace.seconds
+    return found
+
+
+def _told(pod: str, where: Mapping[str, str], rank: Rank) -> str:
+    slower = f"its steps take {rank.seconds:g} s, {rank.factor:.2f} times the median"
+    return f"pod {pod} on node {where[pod]} holds its gang up: {slower}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from unisono.engine.model.resources import is_gpu
+from unisono.kinds.pace import PROGRESS, pace_of
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.times import TIME_LIMIT, limit_ms
 from unisono.monitor.explained import Explained, explained
@@ -23,7 +24,6 @@ WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 SUBMITTER = "unisono.dev/submitter"
 PRICE = "unisono.dev/price-usd-hour"
-PROGRESS = "unisono.dev/progress"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
 POOL = "karpenter.sh/nodepool"
@@ -78,6 +78,8 @@ class PodRecord:
     started: float
     ended: float
     profile: str  # how a simulated one behaves
+    stepped: float  # when it reported its last step; 0 if it never did
+    step_seconds: float  # how long its steps take; 0 if nobody knows
 
     @property
     def key(self) -> tuple[str, str]:
@@ -207,6 +209,7 @@ def pod_record(pod: Json) -> PodRecord:
     conditions = status.get("conditions")
     started, ended = _run(status.get("containerStatuses") or ())
     phase = status.get("phase") or "Pending"
+    pace = pace_of(annotations)
     return PodRecord(
         namespace=metadata["namespace"],
         name=metadata["name"],
@@ -222,6 +225,8 @@ def pod_record(pod: Json) -> PodRecord:
         started=started,
         ended=ended if phase in ("Succeeded", "Failed") else 0.0,
         profile=annotations.get("unisono.dev/sim-profile", ""),
+        stepped=_time(pace.at) if pace is not None else 0.0,
+        step_seconds=pace.seconds if pace is not None else 0.0,
     )
 
 

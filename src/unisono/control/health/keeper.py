@@ -3,7 +3,7 @@
     unisono.dev/quarantine=REASON:NoSchedule       nothing new comes here, see `quarantine.py`
     unisono.dev/suspect=REASON:PreferNoSchedule    only if there is nowhere else: an error worth
                                                    watching, or jobs of two owners failed here
-                                                   within an hour
+                                                   within an hour, or it holds gangs up
 
 Whoever runs on such a node runs on. The engine reads taints, so it needs to know nothing of this.
 """
@@ -18,6 +18,7 @@ from unisono.control.conditions import find, seconds
 from unisono.control.controller import own_key
 from unisono.control.health.faults import Fault, fault_of
 from unisono.control.health.quarantine import RECORD, Record, Seen, follow
+from unisono.control.health.stragglers import REASON, suspected_until, to_leave
 from unisono.control.recovery import Record as Incident
 from unisono.control.view import View
 from unisono.kube.form import Key
@@ -56,22 +57,25 @@ class NodeHealth:
         if node is None or "deletionTimestamp" in node["metadata"]:
             return
         fault = fault_of(node)
+        leaving = to_leave(node, now)
         before = Record.of(node["metadata"].get("annotations"))
         seen = Seen(
             fault=fault,
             away_since=_away_since(node),
             is_tainted=_is_tainted(node),
+            drags=leaving[0] if leaving is not None else "",
             may_be_closed=lambda: _may_be_closed(node, view),
         )
         outcome = follow(before, seen, now)
-        suspicion, suspected_until = _suspicion(key.name, fault, view, now)
+        suspicion, suspicion_ends = _suspicion(node, fault, view, now)
         changes = _changes(node, outcome.record, before, suspicion)
         if changes:
             yield Patch(Ref.to(node), changes)
         for reason, message in outcome.events:
             is_good = reason in ("NodeReleased", "NodeOnProbation", "QuarantineLifted")
             yield Note(Ref.to(node), reason, message, "Normal" if is_good else "Warning")
-        for at in (outcome.again_at, suspected_until):
+        left_at = leaving[1] if leaving is not None else None
+        for at in (outcome.again_at, suspicion_ends, left_at):
             if at is not None:
                 yield Again(at)
 
@@ -125,16 +129,17 @@ def _may_be_closed(node: Json, view: View) -> bool:
     return out + 1 <= max(1, int((len(others) + 1) * _MOST_SHARE))
 
 
-def _suspicion(name: str, fault: Fault | None, view: View, now: float) -> tuple[str, float | None]:
+def _suspicion(node: Json, fault: Fault | None, view: View, now: float) -> tuple[str, float | None]:
     """Return why a node is suspect, empty if it is not, and when that has to be asked again."""
+    if fault is not None and fault.severity == "suspect":
+        return fault.reason, None
     times = [
         seconds(incident.at)
-        for job_set in view.by(names.JOB_SET, BY_INCIDENT, name)
+        for job_set in view.by(names.JOB_SET, BY_INCIDENT, node["metadata"]["name"])
         if (incident := Incident.of(job_set["metadata"].get("annotations"))) is not None
     ]
     recent = sorted(one for one in times if one > now - _SUSPICION_SECONDS)
-    if fault is not None and fault.severity == "suspect":
-        return fault.reason, None
-    if len(recent) < _MOST_FAILED_JOBS:
-        return "", None
-    return "JobsFailed", recent[-_MOST_FAILED_JOBS] + _SUSPICION_SECONDS
+    if len(recent) >= _MOST_FAILED_JOBS:
+        return "JobsFailed", recent[-_MOST_FAILED_JOBS] + _SUSPICION_SECONDS
+    slow_until = suspected_until(node, now)
+    return ("", None) if slow_until is None else (REASON, slow_until)

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, replace
 
 from unisono.control.conditions import seconds, timestamp
 from unisono.control.health.faults import Fault
+from unisono.control.health.stragglers import REASON
 
 RECORD = "unisono.dev/health"
 # Not ready for so long, a node has lost its pods; a shorter absence is no reason to worry.
@@ -64,6 +65,7 @@ class Seen:
     fault: Fault | None
     away_since: float | None  # since when it is not ready
     is_tainted: bool
+    drags: str = ""  # the gang that it holds up and that is to leave it; empty: none
     may_be_closed: Callable[[], bool]  # not too many others of its sort are out already
 
 
@@ -98,6 +100,8 @@ def _wrong(seen: Seen, now: float) -> dict[str, str]:
     found: dict[str, str] = {}
     if seen.fault is not None and seen.fault.severity == "broken":
         found[seen.fault.reason] = seen.fault.message
+    if seen.drags:
+        found[REASON] = f"holds {seen.drags} up, which is to go on elsewhere"
     if seen.away_since is not None and _lost_at(seen, now) is None:
         found[LOST] = "does not answer"
     return found

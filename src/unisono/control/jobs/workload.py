@@ -29,6 +29,7 @@ _CARRIED_ANNOTATIONS = (
     "unisono.dev/checkpoint-dir",
     "unisono.dev/recovery-timeout",
     "unisono.dev/provisioning-timeout",
+    "unisono.dev/straggler",
     *ON_JOBS,
     *BUYING,
 )

@@ -14,6 +14,7 @@ import orjson
 from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.controller import own_key
+from unisono.control.health.stragglers import KNOWN
 from unisono.control.progress import PROGRESS
 from unisono.control.scheduler.limits import default_text
 from unisono.control.scheduler.repairs import is_repairing
@@ -78,7 +79,7 @@ class News:
             metadata.get("generation"),
             metadata.get("deletionTimestamp"),
             metadata.get("labels"),
-            {**(metadata.get("annotations") or {}), PROGRESS: None},
+            {**(metadata.get("annotations") or {}), PROGRESS: None, KNOWN: None},
             conditions,
             is_repairing(workload),
             [(name, value) for name, value in status.items() if name != "conditions"],

@@ -162,7 +162,8 @@ class ProcessKubelet:
         reports = [report for line, at in told if (report := progress.read(line, at)) is not None]
         before = progress.progress_of(pod["metadata"].get("annotations"))
         if reports and (before is None or progress.furthest(reports).step != before.step):
-            said = {progress.PROGRESS: progress.furthest(reports).text()}
+            reached = progress.of_rank(before, progress.furthest(reports))
+            said = {progress.PROGRESS: reached.text()}
             yield Patch(Ref.to(pod), {"metadata": {"annotations": said}}, exact=False)
 
     def _next(
