@@ -20,7 +20,7 @@ from tests.control.training_world import (
 )
 from unisono.control import names
 from unisono.control.conditions import find, timestamp
-from unisono.control.health.faults import Fault, fault_of
+from unisono.kinds.device_faults import Fault, fault_of
 from unisono.control.health.quarantine import NEVER, Record, Seen, follow
 
 NOW = 1_700_000_000.0

@@ -25,7 +25,7 @@ from typing import Literal
 
 from unisono.control.actions import Json
 from unisono.control.conditions import find, seconds, timestamp
-from unisono.control.health.faults import fault_of
+from unisono.kinds.device_faults import fault_of
 
 ATTEMPT = "unisono.dev/attempt"
 LAST_INCIDENT = "unisono.dev/last-incident"

@@ -13,9 +13,11 @@ from functools import lru_cache
 from typing import Any
 
 from unisono.engine.model.resources import is_gpu
+from unisono.kinds.device_faults import device_in, fault, fault_of
 from unisono.kinds.pace import PROGRESS, pace_of
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.times import TIME_LIMIT, limit_ms
+from unisono.monitor.dcgm.faults import faults_of
 from unisono.monitor.explained import Explained, explained
 
 Json = Mapping[str, Any]
@@ -36,6 +38,7 @@ _RANKS = (
     "volcano.sh/task-index",
 )
 UNKNOWN = "unknown"
+_OURS = "unisono:///"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,8 @@ class NodeRecord:
     is_ready: bool
     is_open: bool  # ready, and pods may come
     taints: tuple[str, ...]  # why pods stay away, as `key=value`
+    is_ours: bool  # a simulated one, whose devices we name ourselves
+    broken: tuple[tuple[str, str], ...]  # devices by index, `*` if unknown, and what is wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +204,27 @@ def node_record(node: Json) -> NodeRecord:
             f"{one['key']}={one.get('value', '')}"
             for one in (node.get("spec") or {}).get("taints") or ()
         ),
+        is_ours=str((node.get("spec") or {}).get("providerID") or "").startswith(_OURS),
+        broken=tuple(_broken(node)),
     )
+
+
+def _broken(node: Json) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with a node's devices, as far as placement stays away from it."""
+    found = fault_of(node)
+    if found is None or found.severity != "broken":
+        return
+    injected = {
+        index: fault(one.problem, "")
+        for index, one in faults_of(node["metadata"].get("annotations")).items()
+        if one.problem
+    }
+    named = {index: one.reason for index, one in injected.items() if one.severity == "broken"}
+    if named:
+        yield from sorted(named.items())
+    else:
+        index = device_in(found.message)
+        yield "*" if index is None else str(index), found.reason
 
 
 def pod_record(pod: Json) -> PodRecord:

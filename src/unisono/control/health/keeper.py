@@ -16,11 +16,11 @@ from unisono.control import names
 from unisono.control.actions import Again, Json, Note, Patch, Ref, Steps
 from unisono.control.conditions import find, seconds
 from unisono.control.controller import own_key
-from unisono.control.health.faults import Fault, fault_of
 from unisono.control.health.quarantine import RECORD, Record, Seen, follow
 from unisono.control.health.stragglers import REASON, suspected_until, to_leave
 from unisono.control.recovery import Record as Incident
 from unisono.control.view import View
+from unisono.kinds.device_faults import Fault, fault_of
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 

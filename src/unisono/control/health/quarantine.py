@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 
 from unisono.control.conditions import seconds, timestamp
-from unisono.control.health.faults import Fault
 from unisono.control.health.stragglers import REASON
+from unisono.kinds.device_faults import Fault
 
 RECORD = "unisono.dev/health"
 # Not ready for so long, a node has lost its pods; a shorter absence is no reason to worry.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from unisono.monitor.books import Books
+from unisono.monitor.dcgm.devices import uuid_of
 from unisono.monitor.exposition import Family, Sample, single
 from unisono.monitor.records import NodeRecord
 
@@ -41,6 +42,12 @@ def families(books: Books, idle: Mapping[str, float]) -> Iterator[Family]:
         "What a node costs.",
         [Sample(_labels(one), one.price) for one in nodes if one.price],
     )
+    yield Family(
+        "unisono_gpu_healthy",
+        "gauge",
+        "0 for a GPU that is broken and gets no pods; 1 for a node whose GPUs (*) are all well.",
+        _health(nodes),
+    )
     price = sum(one.price for one in nodes)
     yield single("unisono_hourly_cost_usd", "gauge", "What all nodes cost an hour.", price)
     yield Family(
@@ -49,6 +56,17 @@ def families(books: Books, idle: Mapping[str, float]) -> Iterator[Family]:
         "The part of the free GPUs that gangs of pods of a size cannot use.",
         _fragmentation(nodes, books.gpus_in_use()),
     )
+
+
+def _health(nodes: Iterable[NodeRecord]) -> Iterator[Sample]:
+    """Yield a series for each broken device, and one for each node of which none is."""
+    for one in nodes:
+        if one.gpus and not one.broken:
+            yield Sample({"node": one.name, "gpu": "*", "UUID": "", "reason": ""}, 1)
+        for index, reason in one.broken:
+            known = index.isdecimal() and one.is_ours
+            uuid = uuid_of((one.name, int(index))) if known else ""
+            yield Sample({"node": one.name, "gpu": index, "UUID": uuid, "reason": reason}, 0)
 
 
 def _labels(node: NodeRecord) -> Mapping[str, str]:

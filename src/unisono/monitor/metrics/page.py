@@ -8,7 +8,7 @@ from typing import Literal
 from unisono.monitor.books import Books
 from unisono.monitor.exposition import Family, Sample
 from unisono.monitor.histogram import Histogram, doubling
-from unisono.monitor.metrics import gangs, kube_state, kueue, nodes, queues
+from unisono.monitor.metrics import gangs, kube_state, kueue, nodes, queues, ranks
 from unisono.monitor.records import NodeRecord
 
 Compat = Literal["kueue", "kube-state"]
@@ -55,6 +55,7 @@ class Figures:
         )
         yield from queues.families(self.books, tally)
         yield from gangs.families(self.books, now)
+        yield from ranks.families(self.books)
         yield from self._history.families()
         yield from nodes.families(self.books, self._idle.of(self.books, now))
         if "kueue" in self._compat:

@@ -12,11 +12,11 @@ error of the application is no fault of the node; some others are only worth wat
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from unisono.control.actions import Json
-from unisono.control.conditions import find
+Json = Mapping[str, Any]
 
 Severity = Literal["broken", "suspect", "application"]
 
@@ -26,6 +26,7 @@ DEVICE_CONDITIONS = (("GPUProblem", "True"), ("AcceleratedHardwareReady", "False
 _WATCHED = frozenset({63, 92, 94, 154})
 _APPLICATION = frozenset({13, 31, 43, 45, 68, 109})
 _XID = re.compile(r"xid\s*(?:\([^)]*\))?\D{0,3}(\d{1,4})", re.IGNORECASE)
+_INDEX = re.compile(r"\bgpu\W{0,2}(\d{1,3})\b", re.IGNORECASE)
 _LONGEST_VALUE = 63  # of a label, and of a taint
 
 
@@ -40,16 +41,16 @@ class Fault:
 
 def fault_of(node: Json) -> Fault | None:
     """Return what a node's conditions say is wrong with its devices; None if nothing is."""
-    conditions = (node.get("status") or {}).get("conditions")
+    conditions = (node.get("status") or {}).get("conditions") or ()
     for kind, means_broken in DEVICE_CONDITIONS:
-        found = find(conditions, kind)
-        if found is not None and found["status"] == means_broken:
-            return _fault(kind, found)
+        for one in conditions:
+            if one["type"] == kind and one["status"] == means_broken:
+                return fault(one.get("reason") or kind, one.get("message") or "")
     return None
 
 
-def _fault(kind: str, condition: Json) -> Fault:
-    reason, message = condition.get("reason") or kind, condition.get("message") or ""
+def fault(reason: str, message: str) -> Fault:
+    """Say how bad it is what was reported of a device."""
     xid = _XID.search(f"{reason} {message}")
     if xid is None:
         return Fault("broken", _value(reason), message or reason)
@@ -60,6 +61,16 @@ def _fault(kind: str, condition: Json) -> Fault:
     elif number in _WATCHED:
         severity = "suspect"
     return Fault(severity, f"Xid{number}", message or reason)
+
+
+def device_in(message: str) -> int | None:
+    """Return the index of the device that a message speaks of, if it names one.
+
+    >>> device_in("GPU 3 reports Xid79"), device_in("two of eight GPUs are gone")
+    (3, None)
+    """
+    found = _INDEX.search(message)
+    return int(found[1]) if found is not None else None
 
 
 def _value(text: str) -> str:
