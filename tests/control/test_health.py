@@ -20,8 +20,8 @@ from tests.control.training_world import (
 )
 from unisono.control import names
 from unisono.control.conditions import find, timestamp
-from unisono.kinds.device_faults import Fault, fault_of
 from unisono.control.health.quarantine import NEVER, Record, Seen, follow
+from unisono.kinds.device_faults import Fault, fault_of
 
 NOW = 1_700_000_000.0
 BROKEN = Fault("broken", "Xid79", "the GPU is gone")

@@ -163,6 +163,7 @@ class Scheduler:
         """Hear what changed, and decide until nothing changes."""
         instant = Instant(int(now) * 1000)  # conditions have whole seconds
         yield from self._take_over(view, instant)
+        self._dirty |= {(names.POD, pod): None for pod in self._translator.sent.expired(now)}
         for _ in self._hearing(view, instant):
             yield Breathe()
         yield from self._repair(view, now)
@@ -327,7 +328,8 @@ class Scheduler:
         """Write plans down, which share a commit; a gang that fails does not keep others."""
         if not decided:
             return
-        yield Together([write for one in decided for write in self._writes(*one, view, now)])
+        with self._translator.sent.writing(now):
+            yield Together([write for one in decided for write in self._writes(*one, view, now)])
         for one in decided:
             yield from _notes(one.made, view)
 
@@ -340,6 +342,7 @@ class Scheduler:
             if pod is not None:
                 (one,) = admit.admission.pod_sets
                 shared = gpu_seats.told(one.devices[0]) if one.devices else {}
+                self._translator.sent.note(pod, one.nodes[0][0])
                 yield Bind(Ref.to(pod), one.nodes[0][0], shared)
                 continue
             workload = _get(view, admit.workload)
@@ -398,7 +401,9 @@ class Scheduler:
 
     def _next_due(self) -> Instant | None:
         """Return when time alone may change something."""
-        found = (self.state.timers.next(), self._estimates.next_due())
+        sent = self._translator.sent.next_due()
+        doubt = Instant(int(sent * 1000) + 1) if sent is not None else None
+        found = (self.state.timers.next(), self._estimates.next_due(), doubt)
         return min((due for due in found if due is not None), default=None)
 
 

@@ -19,6 +19,7 @@ from unisono.control.scheduler.implicit import VOLCANO_DOOR, read_flavor, read_q
 from unisono.control.scheduler.limits import Limits
 from unisono.control.scheduler.reading import LiveContext, Manifests
 from unisono.control.scheduler.record import placement_of
+from unisono.control.scheduler.sent import Sent
 from unisono.control.scheduler.sets_read import SetsRead, without_sets
 from unisono.control.shrinking import told
 from unisono.control.view import View
@@ -74,6 +75,7 @@ class Translator:
     def __init__(self, view: View, settings: Settings, *, places_strays: bool) -> None:
         """Read objects from a view; strays are pods that nobody else finds a node for."""
         self._places_strays = places_strays
+        self.sent = Sent()
         self._view = view
         self._settings = settings
         self.manifests = Manifests(view)
@@ -114,6 +116,8 @@ class Translator:
             case names.NODE:
                 yield changes.NodeGone(NodeName(key.name))
             case names.POD:
+                self.sent.gone(key)
+                yield changes.WorkloadGone(WorkloadKey(f"{STRAY}{full}"))
                 yield changes.PodGone(full)
             case names.NAMESPACE:
                 yield changes.NamespaceGone(key.name)
@@ -208,7 +212,7 @@ class Translator:
         """A bound pod that is none of a workload's takes its place on the node from everybody."""
         metadata = obj["metadata"]
         full = f"{metadata['namespace']}/{metadata['name']}"
-        node = obj["spec"].get("nodeName")
+        node = self.sent.node_of(obj)
         is_over = (obj.get("status") or {}).get("phase") in ("Succeeded", "Failed")
         if node or is_over or not self._is_stray(obj):
             yield changes.WorkloadGone(WorkloadKey(f"{STRAY}{full}"))

@@ -1,0 +1,77 @@
+"""Pods by themselves that were bound to a node, until the view shows it.
+
+A binding answers with nothing that could be shown, and its echo may take a while. Who was sent has
+its place meanwhile; read from the view alone it would seem to wait, and its place to be free. If
+the answer was lost nobody knows: then the place is kept for a while, long enough for any echo.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from unisono.control.actions import Json
+from unisono.control.controller import own_key
+from unisono.kube.form import Key
+
+_DOUBT_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class _Sent:
+    uid: str
+    node: str
+    until: float = math.inf
+
+
+class Sent:
+    """Remembers who was sent where. Who starts anew reads pods after all that was written."""
+
+    def __init__(self) -> None:
+        """Begin with nobody."""
+        self._sent: dict[Key, _Sent] = {}
+        self._written: list[_Sent] = []
+
+    def note(self, pod: Json, node: str) -> None:
+        """Hear that a pod is about to be bound."""
+        self._sent[own_key(pod)] = made = _Sent(pod["metadata"]["uid"], node)
+        self._written.append(made)
+
+    @contextlib.contextmanager
+    def writing(self, now: float) -> Iterator[None]:
+        """Doubt those who are noted in this block if it ends before all are known to be bound."""
+        self._written = []
+        try:
+            yield
+        except BaseException:
+            for one in self._written:
+                one.until = now + _DOUBT_SECONDS
+            raise
+
+    def node_of(self, pod: Json) -> str:
+        """Return the node that a pod has, or was sent to."""
+        node = str(pod["spec"].get("nodeName") or "")
+        sent = self._sent.get(own_key(pod))
+        if sent is None:
+            return node
+        if node or sent.uid != pod["metadata"]["uid"]:
+            del self._sent[own_key(pod)]
+            return node
+        return sent.node
+
+    def gone(self, key: Key) -> None:
+        """Hear that a pod is no more."""
+        self._sent.pop(key, None)
+
+    def expired(self, now: float) -> Iterator[Key]:
+        """Forget, and yield, those of whom nothing was heard for so long that they must be free."""
+        for key in [key for key, one in self._sent.items() if one.until <= now]:
+            del self._sent[key]
+            yield key
+
+    def next_due(self) -> float | None:
+        """Return when the next one expires."""
+        due = min((one.until for one in self._sent.values()), default=math.inf)
+        return due if due < math.inf else None
