@@ -206,6 +206,16 @@ ALERTS: tuple[Alert, ...] = (
         f"Rank {{{{ $labels.rank }}}} of {_GANG} on {{{{ $labels.node }}}} holds the others up.",
     ),
     Alert(
+        "GPUClockBelowGang",
+        "gangs",
+        "unisono:sm_clock:vs_gang < 0.9 and on (UUID) unisono:gpu_busy:ratio > 0.8",
+        "10m",
+        "warning",
+        "A busy GPU is slower than those of its gang",
+        f"{_DEVICE} runs at {{{{ $value | humanizePercentage }}}} of the clock of {_GANG}: it is hot,"
+        " short of power, or limited, and the others wait for it.",
+    ),
+    Alert(
         "TrainingStalled",
         "gangs",
         "time() - unisono_rank_last_step_timestamp_seconds > 900"
