@@ -212,8 +212,8 @@ ALERTS: tuple[Alert, ...] = (
         "10m",
         "warning",
         "A busy GPU is slower than those of its gang",
-        f"{_DEVICE} runs at {{{{ $value | humanizePercentage }}}} of the clock of {_GANG}: it is hot,"
-        " short of power, or limited, and the others wait for it.",
+        f"{_DEVICE} runs at {{{{ $value | humanizePercentage }}}} of the clock of {_GANG}: it is"
+        " hot, short of power, or limited, and the others wait for it.",
     ),
     Alert(
         "TrainingStalled",
