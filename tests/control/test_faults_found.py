@@ -341,3 +341,19 @@ def test_pods_that_were_sent_away_are_no_failures() -> None:
         assert phases(world) == {}
 
     told(story)
+
+
+def test_a_pod_after_one_that_was_deleted_and_one_that_failed_has_a_name_of_its_own() -> None:
+    """It was given the name of the one that had failed, and never made."""
+
+    async def story(world: World) -> None:
+        says = {"stop-seconds": "5", "fail-after": "20", "fail-times": "1"}
+        made = job("j", pods=1, seconds=60, queue_name="", says=says)
+        await world.create(node("n1"), made)
+        await world.settle()
+        (first,) = phases(world)
+        await world.client.delete(names.POD, first, "default")  # it takes its time to go
+        await world.pass_time(200)
+        assert sorted(phases(world).values()) == ["Failed", "Succeeded"]
+
+    told(story)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 from unisono.control import names
@@ -138,7 +139,7 @@ class JobOperator:
             yield from self._end(job, counts, end, status, now)
             return
         # The status with the pods that it speaks of: one of the two alone is mended the next time.
-        new, again_at = self._missing(job, counts, now)
+        new, again_at = self._missing(job, pods, counts, now)
         status["active"] += len(new)
         patch = _status_patch(job, status)
         if new or patch is not None:
@@ -156,7 +157,9 @@ class JobOperator:
         if deadline is not None:
             yield Again(seconds(status["startTime"]) + deadline)
 
-    def _missing(self, job: Json, counts: Counts, now: float) -> tuple[list[Json], float | None]:
+    def _missing(
+        self, job: Json, pods: Sequence[Json], counts: Counts, now: float
+    ) -> tuple[list[Json], float | None]:
         """Return the pods to make now, and when others may follow."""
         spec = job["spec"]
         missing = _wanted(spec, counts) - len(counts.active)
@@ -165,7 +168,8 @@ class JobOperator:
         if missing <= 0:
             return [], None
         numbers, again_at = _numbers(spec, counts, min(missing, _MOST_AT_ONCE), now)
-        return _new_pods(job, counts, numbers), again_at
+        taken = {pod["metadata"]["name"] for pod in pods}
+        return _new_pods(job, counts, numbers, taken), again_at
 
     def _end(self, job: Json, counts: Counts, end: Verdict, status: Json, now: float) -> Steps:
         """Stop what runs; once nothing does, say how it ended."""
@@ -323,8 +327,14 @@ def _backoff_until(failures: Sequence[float]) -> float:
     return failures[-1] + wait
 
 
-def _new_pods(job: Json, counts: Counts, numbers: Sequence[int]) -> list[Json]:
-    """Return pods to make. A name follows from the job, the number and how many went before."""
+def _new_pods(
+    job: Json, counts: Counts, numbers: Sequence[int], taken: Collection[str]
+) -> list[Json]:
+    """Return pods to make. A name follows from the job, the number and how many went before.
+
+    Who was on the way out when its successor was made is counted among both, so the next one may
+    come to a name that is taken: it needs another.
+    """
     spec, metadata = job["spec"], job["metadata"]
     is_indexed = spec.get("completionMode") == "Indexed"
     made: list[Json] = []
@@ -332,7 +342,9 @@ def _new_pods(job: Json, counts: Counts, numbers: Sequence[int]) -> list[Json]:
     for number in numbers:
         place = number if is_indexed else len(counts.active) + number
         base = f"{metadata['name']}-{number}" if is_indexed else metadata["name"]
-        name = pod_name(base, metadata["uid"], metadata.get("generation"), place, round_)
+        why = (metadata["uid"], metadata.get("generation"), place)
+        names_ = (pod_name(base, *why, later) for later in itertools.count(round_))
+        name = next(one for one in names_ if one not in taken)
         pod = pod_from(spec["template"], job, name, finalizers=[TRACKING])
         if is_indexed:
             _number(pod, metadata["name"], number)
