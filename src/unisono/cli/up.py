@@ -165,7 +165,7 @@ def serve(arguments: argparse.Namespace, objects: tuple[dict[str, Any], ...] = (
         is_first = not instance.database.exists()
         shape = "none" if arguments.nodes is None and arguments.pools else arguments.nodes
         if arguments.pools is not None:
-            objects = (*_pools_of_file(arguments.pools), *objects)
+            objects = (*pools_of_file(arguments.pools), *objects)
         _serve(instance, arguments, _nodes(shape, is_first=is_first), policy, objects)
     finally:
         os.close(lock)
@@ -206,7 +206,7 @@ def _nodes_of_file(path: Path) -> list[dict[str, Any]]:
     return [dict(document.raw) for document in read.documents]
 
 
-def _pools_of_file(path: Path) -> tuple[dict[str, Any], ...]:
+def pools_of_file(path: Path) -> tuple[dict[str, Any], ...]:
     """Read pools, and what belongs to them."""
     from unisono.kinds.documents import read_documents
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
 
-from unisono.sim.form import duration, number, percent
+from unisono.sim.form import dollars, duration, number, percent
 from unisono.sim.measures import Measures
 
 LOWER, HIGHER, NEITHER = -1, 1, 0
@@ -64,6 +64,11 @@ FIGURES = (
     Figure("lost", "work lost, seconds", number, LOWER),
     Figure("queue_mean", "queue length, mean", number, LOWER),
     Figure("queue_largest", "queue length, largest", number, LOWER),
+    Figure("cost", "cost", dollars, LOWER),
+    Figure("cost_of_work", "cost of an hour of work", dollars, LOWER),
+    Figure("machine_hours", "machine hours paid", number, LOWER),
+    Figure("machines_peak", "machines, peak", number, NEITHER),
+    Figure("paid_used", "paid for and used", percent, HIGHER),
     Figure("decisions", "decisions", number, NEITHER),
     Figure("policy_cpu", "CPU of the simulation", duration, LOWER),
     Figure("speed", "simulated s per s", number, HIGHER),

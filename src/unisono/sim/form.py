@@ -45,3 +45,14 @@ def percent(share: float) -> str:
     ('68.4 %', '-')
     """
     return f"{100 * share:.1f} %" if math.isfinite(share) else NOTHING
+
+
+def dollars(amount: float) -> str:
+    """Return an amount of money.
+
+    >>> dollars(1234567.8), dollars(12.345), dollars(float("nan"))
+    ('$1,234,568', '$12.35', '-')
+    """
+    if not math.isfinite(amount):
+        return NOTHING
+    return f"${amount:,.0f}" if abs(amount) >= 1000 else f"${amount:,.2f}"

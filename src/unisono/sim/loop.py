@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import heapq
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -19,15 +19,17 @@ import numpy as np
 
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.explain import message_of
-from unisono.engine.model.names import Instant
+from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Admit, Plan, evictions
 from unisono.engine.rehearsal import leave, refuse_if_broken
 from unisono.engine.state.changes import TimePassed, WorkloadGone, WorkloadWaits
 from unisono.engine.state.filing import carry_out
 from unisono.engine.state.views import explanation
+from unisono.sim.bill import Bill, bill_of, standing
 from unisono.sim.clusters import capacity_of, node_sizes
-from unisono.sim.outcome import Depth, Effort, Outcome, Spans, Stretches, make_outcome
+from unisono.sim.outcome import Capacity, Depth, Effort, Outcome, Spans, Stretches, make_outcome
+from unisono.sim.renting import Rental, Terms
 from unisono.sim.sampling import FragmentSampler
 from unisono.sim.setup import Rules, entitlements, key_of, make_state, row_of, workload_maker
 from unisono.sim.trace import Trace
@@ -81,9 +83,14 @@ def simulate(
     progress: Progress | None = None,
     complain: Callable[[str], None] | None = None,
     decides: Decides = plan,
+    terms: Terms | None = None,
+    prices: Mapping[NodeName, int] | None = None,
 ) -> Outcome:
-    """Replay a trace under a policy; `checked` asks the auditor about every plan."""
-    run = _Run(trace, nodes, rules, restarts or Restarts(), spans=spans, checked=checked)
+    """Replay a trace under a policy; `checked` asks the auditor about every plan.
+
+    By `terms` machines are bought beside the nodes; `prices` are those of the nodes, an hour.
+    """
+    run = _Run(trace, nodes, rules, restarts or Restarts(), spans, checked, terms, prices or {})
     run.decides = decides
     clocks = [one or _no_time for one in (clock, cpu_clock)]
     began = [one() for one in clocks]
@@ -121,16 +128,20 @@ class _Run:
         nodes: tuple[Node, ...],
         rules: Rules,
         restarts: Restarts,
-        *,
-        spans: bool,
+        spans: bool,  # as `simulate` has them
         checked: bool,
+        terms: Terms | None,
+        prices: Mapping[NodeName, int],
     ) -> None:
         count = len(trace)
         self.trace = trace
         self.nodes = nodes
         self.rules = rules
         self.restarts = restarts
-        self.state = make_state(nodes, rules, trace)
+        models = () if terms is None else terms.model_nodes()
+        self.state = make_state(nodes, rules, trace, buys=terms is not None)
+        self._rental = None if terms is None else Rental(terms, self.state)
+        self._prices = prices
         # By row. Lists: one number at a time is what NumPy is slow at.
         self.start = [math.nan] * count
         self.end = [math.nan] * count
@@ -145,7 +156,7 @@ class _Run:
         self._checked = checked
         self._spans = spans
         self._row_of_node = {node.name: row for row, node in enumerate(nodes)}
-        self._make = workload_maker(trace, nodes, self.state.policy.turns)
+        self._make = workload_maker(trace, (*nodes, *models), self.state.policy.turns)
         if trace.is_endless:
             # As in the published experiments: what pods are like is known beforehand.
             everybody = [self._make(row) for row in range(count)]
@@ -160,7 +171,7 @@ class _Run:
         self._ends: list[tuple[float, int, int]] = []  # time, attempt, row
         self._used_cpu = 0
         self._used_gpu = 0
-        has_gpus = capacity_of(nodes).gpu_milli > 0
+        has_gpus = capacity_of(nodes).gpu_milli > 0 and terms is None
         self._sampler = FragmentSampler(trace, nodes) if has_gpus else None
 
     def go(self, progress: Progress | None) -> None:
@@ -170,10 +181,13 @@ class _Run:
         submits: list[float] = trace.submit.tolist()
         count, arrived, done = len(submits), 0, 0
         fills = trace.is_endless
-        while ends or arrived < count:
-            now = ends[0][0] if ends else submits[arrived]
+        rental = self._rental
+        while ends or arrived < count or (rental is not None and rental.next_due() < math.inf):
+            now = ends[0][0] if ends else math.inf
             if arrived < count and submits[arrived] < now:
                 now = submits[arrived]
+            if rental is not None:
+                now = min(now, rental.next_due())
             instant = Instant(int(now * 1000))
             if instant > state.now:
                 state.apply(TimePassed(instant))
@@ -182,6 +196,8 @@ class _Run:
                 if row in since and attempts[row] == attempt:
                     self._complete(row, now)
                     done += 1
+            for admit in rental.advance(now, instant) if rental is not None else ():
+                self._start(admit, now)
             while arrived < count and submits[arrived] == now:
                 state.apply(WorkloadWaits(self._make(arrived)))
                 arrived += 1
@@ -226,6 +242,11 @@ class _Run:
 
     def _start(self, admit: Admit, now: float) -> None:
         row = row_of(admit.workload)
+        if self._rental is not None:
+            if admit.purchase is not None:
+                self._rental.buy(admit, now)
+                return
+            self._rental.moved_in(admit.workload, admit.admission)
         self.decisions += 1
         attempt = self._attempts.get(row, 0) + 1
         if attempt == 1:
@@ -245,6 +266,8 @@ class _Run:
     def _stop(self, row: int, now: float) -> float:
         """Take a job off its nodes; return how long it was there."""
         since = self._since.pop(row)
+        if self._rental is not None:
+            self._rental.moved_out(key_of(row), now)
         self._used_cpu -= self._job_cpu[row]
         self._used_gpu -= self._job_gpu[row]
         self.ran[row] += now - since
@@ -256,17 +279,24 @@ class _Run:
             for pod_set in self._places.pop(row).admission.pod_sets:
                 for node, pods in pod_set.nodes:
                     log.span_job.append(row)
-                    log.span_node.append(self._row_of_node[node])
+                    log.span_node.append(self._place_of(node))
                     log.span_start.append(since)
                     log.span_end.append(now)
                     log.span_pods.append(pods)
         return now - since
+
+    def _place_of(self, node: NodeName) -> int:
+        """Return the number of a node; those that were bought get theirs on first use."""
+        return self._row_of_node.setdefault(node, len(self._row_of_node))
 
     def _evict(self, made: Plan, now: float, instant: Instant) -> None:
         """Let victims leave at once, with what they keep of their work."""
         stops = {stop.workload: stop for stop in made.stops}
         for eviction in evictions(made):
             row = row_of(eviction.workload)
+            if self._rental is not None and self._rental.cancel(eviction.workload, now):
+                leave(self.state, eviction.workload, instant, stops.get(eviction.workload))
+                continue
             stayed = self._stop(row, now)
             worked = max(0.0, stayed - self._overhead.get(row, 0.0))
             kept = self.restarts.kept(worked)
@@ -287,25 +317,52 @@ class _Run:
         why = f": {message_of(found)}" if found is not None else ""
         return f"{left.shape[0]:,} jobs never started; job {self.trace.name_of(first)}{why}"
 
+    def _known_nodes(self) -> tuple[Node, ...]:
+        """Return every node that there ever was, in the order of their numbers."""
+        joined = () if self._rental is None else self._rental.joined
+        used = {node.name: node for node in joined if node.name in self._row_of_node}
+        return (*self.nodes, *(used[name] for name in self._row_of_node if name in used))
+
+    def _bill(self) -> Bill | None:
+        """Return what all machines cost; None if nobody knows a price."""
+        end = float(np.nanmax(np.concatenate([self.end, self.trace.submit, [0.0]])))
+        items = standing(self.nodes, self._prices, float(self.trace.submit.min(initial=end)), end)
+        if self._rental is not None:
+            items += self._rental.items(end)
+        return bill_of(items) if items or self._rental is not None else None
+
+    def _capacity(self, bill: Bill | None) -> Capacity:
+        """Return what there is; of machines that come and go, the most that there was at a time."""
+        has = capacity_of(self.nodes)
+        if self._rental is None or bill is None:
+            return has
+        bought = bill_of(self._rental.items(float(bill.end.max(initial=0.0))))
+        return Capacity(
+            nodes=has.nodes + bought.peak(),
+            cpu=has.cpu + bought.most(bought.cpu),
+            memory=has.memory,
+            gpu_milli=has.gpu_milli + bought.most(bought.gpu_milli),
+        )
+
     def outcome(self, seed: int, effort: Effort) -> Outcome:
         """Return everything as columns."""
-        log = self.log
+        log, nodes, bill = self.log, self._known_nodes(), self._bill()
         time, pending, running, cpu, gpu = zip(*log.depth, strict=True) if log.depth else [()] * 5
         spans = None
         if self._spans:
             spans = Spans(
-                names=tuple(str(node.name) for node in self.nodes),
+                names=tuple(str(node.name) for node in nodes),
                 job=np.array(log.span_job, np.int64),
                 node=np.array(log.span_node, np.int64),
                 start=np.array(log.span_start),
                 end=np.array(log.span_end),
                 pods=np.array(log.span_pods, np.int64),
-                size=node_sizes(self.nodes),
+                size=node_sizes(nodes),
             )
         return make_outcome(
             self.rules.name,
             self.trace,
-            capacity_of(self.nodes),
+            self._capacity(bill),
             start=np.array(self.start, np.float64),
             end=np.array(self.end, np.float64),
             running=np.array(self.ran, np.float64),
@@ -329,4 +386,5 @@ class _Run:
             spans=spans,
             fragments=self._sampler.found() if self._sampler is not None else None,
             effort=effort,
+            bill=bill,
         )

@@ -10,6 +10,7 @@ Definitions, exact because others compare with them:
     makespan           last completion - first submit
     utilisation        work done / (capacity * makespan); also within the window from the first
                        submission to the last, because the drain after it distorts short traces
+    paid for and used  useful work / (what machines have * the time that they were paid for)
     goodput            useful work / all that was held: progress lost to preemption and failures and
                        what a gang held before it was whole are not useful
 
@@ -29,6 +30,7 @@ from unisono.sim.trace import FloatArray, IntArray
 
 TAU_S = 10.0  # shorter jobs count as this long: nobody minds the slowdown of a one-second job
 NAN = float("nan")
+_HOUR_S = 3600.0
 # A wait is starvation if it is this many times the median wait, and the median counts as at least
 # TAU_S: where most jobs start at once, a minute's wait starves nobody.
 STARVING = 10
@@ -73,6 +75,11 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     decisions: int
     policy_cpu: float  # s
     speed: float  # simulated seconds in one of the wall
+    cost: float = NAN  # US$ for all machines that were paid for
+    cost_of_work: float = NAN  # US$ for an hour of a GPU (or a CPU) that did useful work
+    machine_hours: float = NAN
+    machines_peak: float = NAN
+    paid_used: float = NAN  # the part of what was paid for that did useful work
 
 
 def measure(outcome: Outcome) -> Measures:
@@ -116,7 +123,23 @@ def measure(outcome: Outcome) -> Measures:
         decisions=effort.decisions,
         policy_cpu=effort.cpu_s,
         speed=_ratio(makespan, effort.wall_s),
+        **_money(outcome),
     )
+
+
+def _money(outcome: Outcome) -> dict[str, float]:
+    """Return what machines cost, and what they were used for."""
+    bill = outcome.bill
+    if bill is None:
+        return {}
+    useful = float(_useful(outcome).sum())
+    return {
+        "cost": bill.cost,
+        "cost_of_work": _ratio(bill.cost * _HOUR_S, useful),
+        "machine_hours": bill.machine_hours,
+        "machines_peak": float(bill.peak()),
+        "paid_used": _ratio(useful, bill.paid(gpus=counts_gpus(outcome))),
+    }
 
 
 def waits(outcome: Outcome) -> FloatArray:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from unisono.sim.bill import Bill
 from unisono.sim.trace import FloatArray, IntArray, Names, Trace
 
 
@@ -97,6 +98,7 @@ class Outcome:
     spans: Spans | None = None
     fragments: Fragments | None = None
     effort: Effort = field(default_factory=Effort)
+    bill: Bill | None = None  # what machines cost, where prices are known
 
 
 def make_outcome(
@@ -118,6 +120,7 @@ def make_outcome(
     spans: Spans | None = None,
     fragments: Fragments | None = None,
     effort: Effort | None = None,
+    bill: Bill | None = None,
 ) -> Outcome:
     """Return an outcome; what is left out is as if nobody was ever interrupted.
 
@@ -143,6 +146,7 @@ def make_outcome(
         spans=spans,
         fragments=fragments,
         effort=effort or Effort(),
+        bill=bill,
     )
 
 

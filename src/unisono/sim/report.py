@@ -37,6 +37,10 @@ class PolicyFigures(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     completed: float | None
     preemptions: float | None
     lost_gpu_hours: float | None
+    cost_us_dollars: float | None = None
+    machine_hours: float | None = None
+    machines_peak: float | None = None
+    paid_and_used: float | None = None
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -89,6 +93,10 @@ def _figures(policy: str, outcomes: list[Outcome]) -> PolicyFigures:
         lost_gpu_hours=_mean(
             [_lost_gpus(outcome, one) for outcome, one in zip(outcomes, measured, strict=True)]
         ),
+        cost_us_dollars=_mean([one.cost for one in measured]),
+        machine_hours=_mean([one.machine_hours for one in measured]),
+        machines_peak=_mean([one.machines_peak for one in measured]),
+        paid_and_used=_mean([one.paid_used for one in measured]),
     )
 
 

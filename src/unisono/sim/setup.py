@@ -125,16 +125,22 @@ def entitlements(trace: Trace) -> FloatArray:
     return work / total if total else np.full(len(trace.queues), 1 / len(trace.queues))
 
 
-def make_state(nodes: tuple[Node, ...], rules: Rules, trace: Trace) -> ClusterState:
-    """Return a cluster on which nothing runs."""
-    state = ClusterState(policy_for(rules, trace))
+def make_state(
+    nodes: tuple[Node, ...], rules: Rules, trace: Trace, *, buys: bool = False
+) -> ClusterState:
+    """Return a cluster on which nothing runs; where machines are bought, quota keeps nobody out."""
+    policy = policy_for(rules, trace)
+    if buys:
+        placement = msgspec.structs.replace(policy.placement, needs_nodes=True)
+        policy = msgspec.structs.replace(policy, placement=placement)
+    state = ClusterState(policy)
     state.apply(changes.NamespaceSet(Namespace(NAMESPACE)))
     for node in nodes:
         state.apply(changes.NodeSet(node))
     if rules.layout is not None:
         set_up(state, rules.layout, rules.name, trace, _doors(trace))
     else:
-        _lay_out(state, nodes, rules, trace)
+        _lay_out(state, _whole(nodes, trace) if not buys else _wanted(trace), rules, trace)
     state.refresh()
     return state
 
@@ -147,10 +153,11 @@ def policy_for(rules: Rules, trace: Trace) -> Policy:
     return msgspec.structs.replace(rules.policy, turns=with_accounts(turns, trace, _doors(trace)))
 
 
-def _lay_out(state: ClusterState, nodes: tuple[Node, ...], rules: Rules, trace: Trace) -> None:
+def _lay_out(
+    state: ClusterState, whole: dict[ResourceName, int], rules: Rules, trace: Trace
+) -> None:
     """Divide the cluster among the queues of the trace, or give it to all of them together."""
     state.apply(changes.FlavorSet(Flavor(name=_FLAVOR)))
-    whole = _whole(nodes, trace)
     if rules.apart:
         state.apply(changes.CohortSet(Cohort(name=_COHORT)))
     parts = entitlements(trace) if rules.apart else np.ones(1)
@@ -185,6 +192,19 @@ def _whole(nodes: tuple[Node, ...], trace: Trace) -> dict[ResourceName, int]:
         gpus = [resource for resource in total if is_gpu(resource)]
         total |= {share_of(resource): total[resource] * WHOLE_GPU for resource in gpus}
     return total or {CPU: 0}
+
+
+def _wanted(trace: Trace) -> dict[ResourceName, int]:
+    """Return as much as all jobs together ask for: more than that nobody can use at a time."""
+    pods = trace.pods.astype(np.int64)
+    total = {
+        CPU: int((trace.cpu * pods).sum()),
+        _MEMORY: int((trace.memory * pods).sum()) * MIB,
+        ResourceName(GPU): int((trace.gpus * pods).sum()),
+    }
+    if bool(((trace.gpus == 1) & (trace.gpu_milli < WHOLE_GPU)).any()):
+        total[share_of(ResourceName(GPU))] = total[ResourceName(GPU)] * WHOLE_GPU
+    return {name: amount for name, amount in total.items() if amount} or {CPU: 0}
 
 
 def _cluster_queue(

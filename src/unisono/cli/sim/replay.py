@@ -5,16 +5,19 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unisono.cli.sim.policies import POLICY_WORDS, policies_of
+from unisono.cli.sim.renting import add_renting
 from unisono.cli.sim.show import add_showing, show
 from unisono.cli.sim.source import TRACES, add_reading, trace_of, traces_of
 
 if TYPE_CHECKING:
     from unisono.engine.model.node import Node
     from unisono.sim.outcome import Outcome
+    from unisono.sim.renting import Terms
     from unisono.sim.setup import Rules
     from unisono.sim.trace import Trace
 
@@ -30,6 +33,7 @@ Without --nodes a trace that says how many processors it ran on gets as many nod
 examples:
   unisono sim run --trace KTH-SP2.swf.gz --policy fifo,easy,conservative --html out.html
   unisono sim run --trace gpu:jobs=2000,gpus=512 --nodes '64x{{gpu=8}}' --policy fifo,easy
+  unisono sim run --trace gpu:jobs=500 --nodes 16xp5.48xlarge --pools pools.yaml --html out.html
   unisono sim run --policy list"""
 
 # Charts show who ran where as long as that is not too much to draw.
@@ -103,6 +107,7 @@ def add_replaying(parser: argparse.ArgumentParser, *, seeds: int) -> None:
         metavar="FILE",
         help="write a ledger of the run, as if it ended now, for `unisono report --ledger FILE`",
     )
+    add_renting(parser)
     add_reading(parser)
     add_showing(parser)
 
@@ -134,10 +139,13 @@ def replay(chosen: list[Rules], arguments: argparse.Namespace) -> int:
     _tell_dropped(traces[0][1], arguments)
     if not len(traces[0][1]):
         raise InvalidManifest("--trace", f"{arguments.trace} has no jobs to replay")
-    nodes = _nodes(arguments, traces[0][1])
+    grounds = _grounds(arguments, traces[0][1])
+    nodes = grounds[0].nodes
+    is_one = len(chosen) * len(traces) * len(grounds) == 1
     outcomes = [
-        _replay(trace, nodes, rules, arguments, seed, is_one=len(chosen) * len(traces) == 1)
+        _replay(trace, ground, _named(rules, ground), arguments, seed, is_one=is_one)
         for rules in chosen
+        for ground in grounds
         for seed, trace in traces
     ]
     if arguments.save:
@@ -222,9 +230,47 @@ def _nodes(arguments: argparse.Namespace, trace: Trace) -> tuple[Node, ...]:
     raise InvalidManifest("--nodes", message)
 
 
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Where a trace is replayed: nodes that are there, and what can be bought beside them."""
+
+    name: str  # to tell several of them apart
+    nodes: tuple[Node, ...]
+    terms: Terms | None = None
+
+
+def _grounds(arguments: argparse.Namespace, trace: Trace) -> list[Ground]:
+    """Return the cluster; with pools also, or only, machines that are bought."""
+    from unisono.cli.sim.cluster import cluster_nodes
+    from unisono.cli.sim.renting import BOUGHT, terms_of
+    from unisono.engine.model.errors import InvalidManifest
+
+    if arguments.pools is None:
+        if arguments.base:
+            raise InvalidManifest("--base", "is for machines beside those of --pools")
+        return [Ground("", _nodes(arguments, trace))]
+    if trace.is_endless:
+        raise InvalidManifest("--pools", "--fill is about a cluster that there is")
+    if arguments.ledger is not None:
+        raise InvalidManifest("--ledger", "is of a cluster that there is; leave out --pools")
+    base = cluster_nodes(arguments.base) if arguments.base else ()
+    bought = Ground(BOUGHT if arguments.nodes else "", base, terms_of(arguments.pools))
+    if not arguments.nodes:
+        return [bought]
+    return [Ground("fixed", _nodes(arguments, trace)), bought]
+
+
+def _named(rules: Rules, ground: Ground) -> Rules:
+    import msgspec
+
+    if not ground.name:
+        return rules
+    return msgspec.structs.replace(rules, name=f"{rules.name}/{ground.name}")
+
+
 def _replay(
     trace: Trace,
-    nodes: tuple[Node, ...],
+    ground: Ground,
     rules: Rules,
     arguments: argparse.Namespace,
     seed: int,
@@ -232,6 +278,7 @@ def _replay(
     is_one: bool,
 ) -> Outcome:
     from unisono.cli.clock import RealClock, cpu_seconds
+    from unisono.cli.sim.renting import prices_of
     from unisono.engine.cycle import plan
     from unisono.sim.loop import Restarts, simulate
 
@@ -243,7 +290,7 @@ def _replay(
         decides = recorder(place).plan
     return simulate(
         trace,
-        nodes,
+        ground.nodes,
         rules,
         restarts=Restarts(arguments.checkpoint, arguments.restore),
         spans=arguments.ledger is not None
@@ -255,6 +302,8 @@ def _replay(
         progress=_progress(rules.name),
         complain=lambda text: print(f"{rules.name}: {text}", file=sys.stderr),
         decides=decides,
+        terms=ground.terms,
+        prices=prices_of(ground.nodes),
     )
 
 

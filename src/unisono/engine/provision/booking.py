@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from unisono.engine.model.market import NODES, Market, Offer, Purchase
+from unisono.engine.model.market import NODES, Lot, Market, Offer, Pool, Purchase
+from unisono.engine.model.names import ResourceName
 from unisono.engine.model.resources import amounts
 
 
@@ -46,3 +47,36 @@ def with_purchase(market: Market, purchase: Purchase) -> Market:
 
 def _place(offer: Offer) -> tuple[str, str, str]:
     return offer.machine, offer.zone, offer.capacity_type
+
+
+def after_arrival(market: Market, purchase: Purchase) -> Market:
+    """Return the market once all machines of a purchase are there: it is under way no more."""
+    busy = dict(market.under_way)
+    for pool in {lot.pool for lot in purchase.lots}:
+        busy[pool] = max(0, busy.get(pool, 0) - 1)
+    return msgspec.structs.replace(market, under_way=tuple(sorted(busy.items())))
+
+
+def after_return(market: Market, lot: Lot) -> Market:
+    """Return the market once a machine was given back: its limits, its price, its stock."""
+    machine = next((one for one in market.machines if one.name == lot.machine), None)
+    has = (*(machine.capacity if machine is not None else ()), (NODES, 1))
+
+    def without(pool: Pool) -> Pool:
+        left = dict(pool.used)
+        for name, amount in has:
+            left[ResourceName(name)] = max(0, left.get(ResourceName(name), 0) - amount)
+        return msgspec.structs.replace(pool, used=amounts(left))
+
+    back = (lot.machine, lot.zone, lot.capacity_type)
+    return msgspec.structs.replace(
+        market,
+        pools=tuple(without(pool) if pool.name == lot.pool else pool for pool in market.pools),
+        offers=tuple(
+            msgspec.structs.replace(one, stock=one.stock + 1)
+            if one.stock is not None and _place(one) == back
+            else one
+            for one in market.offers
+        ),
+        spent_micro=market.spent_micro - lot.price_micro,
+    )

@@ -202,6 +202,14 @@
     scale: document.getElementById("queue-scale"),
     label: `Waiting jobs over time, ${many}`, at: moment,
     say: (curve, at) => `${digits(curve.values[at])}, peak ${digits(curve.peaks[at])}` });
+  const money = document.querySelector("#money");  // only where prices are known
+  if (money) {
+    lineChart({ figure: money, height: 220, xs: middles, least: 1,
+      curves: each((one) => ({ values: one.money || middles.map(() => 0), peaks: one.moneyPeak || middles.map(() => 0) })),
+      form: (value) => `$${digits(value)}`, scale: document.querySelector("#money-scale"),
+      label: `What an hour of all machines cost over time, ${many}`, at: moment,
+      say: (curve, at) => `$${digits(curve.values[at])} an hour` });
+  }
   // Use goes up and down all the time: curves on top of each other would hide each other.
   each((one) => ({ values: one.use, peaks: one.use })).forEach((curve) => {
     const { name } = data.policies[curve.which];

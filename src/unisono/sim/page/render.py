@@ -46,6 +46,7 @@ def page(outcomes: Sequence[Outcome], found: Comparison, title: str = "") -> str
         tiles=tiles(found),
         table=comparison_table(found),
         unit="GPUs" if counts_gpus(shown[0]) else "CPUs",
+        money=_MONEY if any(one.bill is not None for one in shown) else "",
         content=content,
         script=_part("page.js"),
     )
@@ -122,6 +123,18 @@ def _policy(outcome: Outcome, edges: FloatArray, grid: FloatArray) -> Json:
         "queue": _rounded(binned(depth.time, pending, edges), 3),
         "peak": peaks(depth.time, pending, edges).astype(int).tolist(),
         "waits": np.round(shares, 1).tolist(),
+        **_money(outcome, edges),
+    }
+
+
+def _money(outcome: Outcome, edges: FloatArray) -> Json:
+    """Return what an hour of all machines cost over time, where prices are known."""
+    if outcome.bill is None:
+        return {}
+    time, rate = outcome.bill.rate()
+    return {
+        "money": _rounded(binned(time, rate, edges), 4),
+        "moneyPeak": _rounded(peaks(time, rate, edges), 4),
     }
 
 
@@ -171,6 +184,11 @@ def _chart(outcome: Outcome, window: Window) -> Json:
     return {"bars": flat, "jobs": about}
 
 
+_MONEY = """<section class="wide"><h2>What machines cost</h2>
+<p>US$ an hour over time; what is below the curve was paid. <span id="money-scale"></span></p>
+<figure id="money"></figure></section>
+"""
+
 _HTML = """<!doctype html>
 <html lang="en">
 <head>
@@ -204,7 +222,7 @@ content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inlin
 <section class="wide"><h2>Utilisation</h2>
 <p>Share of all {unit} in use over time.</p>
 <div id="use"></div></section>
-</div>
+{money}</div>
 <section><h2>Who ran where</h2>
 <p>Time to the right, {unit} from top to bottom. One bar is a job; what is empty is idle.</p>
 <div class="controls" id="controls"></div>

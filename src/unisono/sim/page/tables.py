@@ -16,6 +16,7 @@ _IN_SHORT = (
     ("wait.p95", "95 % wait less than"),
     ("slowdown.mean", "mean slowdown"),
     ("utilisation", "utilisation"),
+    ("cost", "cost"),
 )
 _BY_KEY = {figure.key: figure for figure in FIGURES}
 

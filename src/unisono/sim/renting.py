@@ -1,0 +1,214 @@
+"""Machines that a simulated run buys, and gives back when nobody needs them.
+
+    decided ──launch──▶ it costs money ──ready──▶ a node; its gang starts when the last one is there
+    nobody on it ──idle──▶ given back
+
+The engine decides what to buy, as it does live; here time passes and money is counted. A gang that
+loses its quota on the way gives back what is not there yet. Spec provisioning §5.11.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from unisono.engine.model.market import Lot, Market, Purchase
+from unisono.engine.model.names import Instant, NodeName, WorkloadKey
+from unisono.engine.model.node import HOSTNAME, Node
+from unisono.engine.model.plan import Admit
+from unisono.engine.model.workload import Admission
+from unisono.engine.provision.booking import after_arrival, after_return
+from unisono.engine.provision.shelf import Shelf, Ware
+from unisono.engine.state.changes import MarketSet, NodeGone, NodeSet, WorkloadHolds
+from unisono.engine.state.cluster import ClusterState
+from unisono.sim.bill import Item
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What can be bought, and how soon: seconds from a decision, by the machine's name."""
+
+    market: Market
+    launch_s: Callable[[str], float]  # until it costs money
+    ready_s: Callable[[str], float]  # until it takes pods
+    idle_s: Mapping[str, float]  # by pool: how long it stays when nobody is on it
+
+    def model_nodes(self) -> tuple[Node, ...]:
+        """Return a node of every type that can be bought: what jobs can be like."""
+        kinds = {ware.machine.name: ware for ware in Shelf(self.market).wares}
+        return tuple(_node(NodeName(f"model-{name}"), ware) for name, ware in kinds.items())
+
+
+@dataclass(slots=True)
+class _Machine:
+    lot: Lot
+    launched: float
+    ready: float
+    pods: int = 0
+    idle_since: float | None = None
+
+
+@dataclass(slots=True)
+class Rental:
+    """The machines of one run."""
+
+    terms: Terms
+    state: ClusterState
+    joined: list[Node] = field(default_factory=list)  # every node that there ever was
+    _machines: dict[NodeName, _Machine] = field(default_factory=dict)
+    _coming: dict[WorkloadKey, tuple[Admit, Purchase]] = field(default_factory=dict)
+    _homes: dict[WorkloadKey, Admission] = field(default_factory=dict)
+    _due: list[tuple[float, int, WorkloadKey | None, NodeName | None]] = field(default_factory=list)
+    _items: list[Item] = field(default_factory=list)
+    _wares: dict[tuple[str, str, str, str], Ware] = field(init=False)
+    _number: int = 0
+
+    def __post_init__(self) -> None:
+        self._wares = {
+            (ware.pool.name, ware.machine.name, ware.offer.zone, ware.offer.capacity_type): ware
+            for ware in Shelf(self.terms.market).wares
+        }
+        self.state.apply(MarketSet(self.terms.market))
+
+    def next_due(self) -> float:
+        """Return when something happens by itself."""
+        return self._due[0][0] if self._due else math.inf
+
+    def buy(self, admit: Admit, now: float) -> None:
+        """Order the machines of an admission; it starts when the last of them is there."""
+        purchase = admit.purchase
+        assert purchase is not None, "the caller asked"
+        for lot in purchase.lots:
+            launched = now + self.terms.launch_s(lot.node)
+            self._machines[lot.node] = _Machine(lot, launched, now + self.terms.ready_s(lot.node))
+        last = max(self._machines[lot.node].ready for lot in purchase.lots)
+        self._coming[admit.workload] = (admit, purchase)
+        self._remind(last, key=admit.workload)
+
+    def advance(self, now: float, instant: Instant) -> list[Admit]:
+        """Let happen what is due; return those who start because their machines are there."""
+        starting: list[Admit] = []
+        while self._due and self._due[0][0] <= now:
+            when, _, key, name = heapq.heappop(self._due)
+            if key is not None:
+                found = self._coming.get(key)
+                if found is not None and self._last(found[1]) == when:
+                    starting.append(self._arrive(key, instant))
+            elif name is not None:
+                machine = self._machines.get(name)
+                if machine is not None and machine.idle_since is not None and not machine.pods:
+                    if machine.idle_since + self._stays(machine) <= now:
+                        self._give_back(name, now)
+        return starting
+
+    def moved_in(self, key: WorkloadKey, admission: Admission) -> None:
+        """Note who is on which machine."""
+        self._homes[key] = admission
+        for name, pods in _places(admission):
+            if (machine := self._machines.get(name)) is not None:
+                machine.pods += pods
+                machine.idle_since = None
+
+    def moved_out(self, key: WorkloadKey, now: float) -> None:
+        """Note who has left; machines that nobody is on go after a while."""
+        for name, pods in _places(self._homes.pop(key)):
+            if (machine := self._machines.get(name)) is not None:
+                machine.pods -= pods
+                if not machine.pods:
+                    self._rest(name, machine, now)
+
+    def cancel(self, key: WorkloadKey, now: float) -> bool:
+        """Take a purchase back; say whether there was one on its way."""
+        found = self._coming.pop(key, None)
+        if found is None:
+            return False
+        self.state.apply(MarketSet(after_arrival(self._market, found[1])))
+        for lot in found[1].lots:
+            machine = self._machines[lot.node]
+            if machine.ready <= now:
+                self._join(machine)
+                self._rest(lot.node, machine, now)
+            else:
+                self._give_back(lot.node, now)
+        return True
+
+    def items(self, end: float) -> list[Item]:
+        """Return what was paid for until the end."""
+        return [
+            *self._items,
+            *(self._item(machine, end) for machine in self._machines.values()),
+        ]
+
+    # ---- one machine -------------------------------------------------------------------------
+
+    @property
+    def _market(self) -> Market:
+        market = self.state.config.market
+        assert market is not None, "machines can be bought"
+        return market
+
+    def _last(self, purchase: Purchase) -> float:
+        return max(self._machines[lot.node].ready for lot in purchase.lots)
+
+    def _arrive(self, key: WorkloadKey, instant: Instant) -> Admit:
+        admit, purchase = self._coming.pop(key)
+        self.state.apply(MarketSet(after_arrival(self._market, purchase)))
+        for lot in purchase.lots:
+            self._join(self._machines[lot.node])
+        holding = self.state.running[key].holding
+        started = msgspec.structs.replace(holding, admitted=True, admitted_at=instant)
+        self.state.apply(WorkloadHolds(started))
+        return msgspec.structs.replace(admit, purchase=None)
+
+    def _join(self, machine: _Machine) -> None:
+        lot = machine.lot
+        ware = self._wares[lot.pool, lot.machine, lot.zone, lot.capacity_type]
+        node = _node(lot.node, ware)
+        self.joined.append(node)
+        self.state.apply(NodeSet(node))
+
+    def _rest(self, name: NodeName, machine: _Machine, now: float) -> None:
+        machine.idle_since = now
+        stays = self._stays(machine)
+        if stays < math.inf:
+            self._remind(now + stays, name=name)
+
+    def _stays(self, machine: _Machine) -> float:
+        return self.terms.idle_s.get(machine.lot.pool, 0.0)
+
+    def _give_back(self, name: NodeName, now: float) -> None:
+        machine = self._machines.pop(name)
+        if machine.launched < now:
+            self._items.append(self._item(machine, now))
+        if machine.ready <= now:
+            self.state.apply(NodeGone(name))
+        self.state.apply(MarketSet(after_return(self._market, machine.lot)))
+
+    def _item(self, machine: _Machine, end: float) -> Item:
+        lot = machine.lot
+        ware = self._wares[lot.pool, lot.machine, lot.zone, lot.capacity_type]
+        return Item(machine.launched, end, lot.price_micro, ware.machine.allocatable)
+
+    def _remind(
+        self, when: float, *, key: WorkloadKey | None = None, name: NodeName | None = None
+    ) -> None:
+        self._number += 1  # so that equal times keep their order
+        heapq.heappush(self._due, (when, self._number, key, name))
+
+
+def _places(admission: Admission) -> list[tuple[NodeName, int]]:
+    return [place for one in admission.pod_sets for place in one.nodes]
+
+
+def _node(name: NodeName, ware: Ware) -> Node:
+    labels = {**ware.labels, HOSTNAME: str(name)}
+    return Node(
+        name=name,
+        labels=tuple(sorted(labels.items())),
+        taints=ware.pool.taints,
+        allocatable=ware.machine.allocatable,
+    )

@@ -1,0 +1,122 @@
+"""Machines that a simulated run buys: when jobs start, and what it costs, to the second."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from unisono.engine.model.market import Machine, Market, Offer, Pool
+from unisono.engine.model.names import NodeName
+from unisono.engine.model.node import Node
+from unisono.engine.model.resources import amounts
+from unisono.sim.loop import simulate
+from unisono.sim.measures import measure
+from unisono.sim.outcome import Outcome
+from unisono.sim.renting import Terms
+from unisono.sim.setup import POLICIES
+from unisono.sim.trace import Trace, make_trace
+
+GPU = "nvidia.com/gpu"
+LAUNCH, READY, IDLE = 3.0, 93.0, 60.0
+PRICE = 36.0  # US$ an hour: a cent a second
+HAS = amounts({"cpu": 96_000, "memory": 1 << 40, "pods": 110, GPU: 8})
+
+
+def terms(stock: int | None = None, limit: int | None = None) -> Terms:
+    """Return a cloud with one type of machine in one zone."""
+    machine = Machine(name="big", labels=(), allocatable=HAS, capacity=HAS, model="H100")
+    offer = Offer(machine="big", zone="a", price_micro=int(PRICE * 1e6), stock=stock)
+    limits = () if limit is None else amounts({"nodes": limit})
+    market = Market(machines=(machine,), offers=(offer,), pools=(Pool(name="gpu", limits=limits),))
+    return Terms(
+        market=market,
+        launch_s=lambda name: LAUNCH,
+        ready_s=lambda name: READY,
+        idle_s={"gpu": IDLE},
+    )
+
+
+def jobs(*rows: tuple[float, int, float]) -> Trace:
+    """Make a trace of gangs (submit, pods of eight GPUs, run)."""
+    submit, pods, run = zip(*rows, strict=True)
+    return make_trace(
+        "test", submit=list(submit), run=list(run), request=list(run), pods=list(pods), gpus=8
+    )
+
+
+def rent(trace: Trace, chosen: Terms, policy: str = "best-effort") -> Outcome:
+    """Replay it, with the auditor looking at every plan."""
+    return simulate(trace, (), POLICIES[policy], terms=chosen, checked=True, spans=True)
+
+
+@pytest.mark.parametrize("policy", ["best-effort", "fifo", "easy", "kueue"])
+def test_a_gang_starts_with_its_last_machine_and_pays_from_launch_until_they_are_idle(
+    policy: str,
+) -> None:
+    outcome = rent(jobs((0.0, 2, 600.0)), terms(), policy)
+    assert outcome.start.tolist() == [READY]
+    assert outcome.end.tolist() == [READY + 600]
+    bill = outcome.bill
+    assert bill is not None
+    assert bill.start.tolist() == [LAUNCH, LAUNCH]
+    assert bill.end.tolist() == [READY + 600 + IDLE] * 2
+    assert bill.cost == pytest.approx(2 * (READY - LAUNCH + 600 + IDLE) / 100)
+    assert measure(outcome).machines_peak == 2
+
+
+def test_machines_that_are_still_there_are_used_again_and_paid_once() -> None:
+    at = READY + 600 + IDLE - 1
+    outcome = rent(jobs((0.0, 2, 600.0), (at, 2, 100.0)), terms())
+    assert outcome.start.tolist() == [READY, at], "it need not wait for machines"
+    assert outcome.bill is not None
+    assert outcome.bill.end.tolist() == [at + 100 + IDLE] * 2
+
+
+def test_who_cannot_have_all_machines_waits_and_nothing_is_bought_for_it() -> None:
+    outcome = rent(jobs((0.0, 3, 100.0), (1.0, 2, 100.0)), terms(stock=4))
+    assert outcome.start[0] == READY
+    # One is left, two are needed: nothing is bought until the first gang's machines are free.
+    assert outcome.start[1] == READY + 100
+    assert outcome.bill is not None
+    assert outcome.bill.peak() == 3
+
+
+def test_a_limit_of_the_pool_holds_at_every_moment() -> None:
+    rows = [(float(10 * number), 1 + number % 3, 200.0) for number in range(20)]
+    outcome = rent(jobs(*rows), terms(limit=5))
+    assert not np.isnan(outcome.end).any()
+    assert outcome.bill is not None
+    assert outcome.bill.peak() <= 5
+
+
+def test_every_second_of_work_was_paid_for() -> None:
+    rows = [(float(37 * number), 1 + number % 4, 50.0 + 13 * number) for number in range(25)]
+    outcome = rent(jobs(*rows), terms())
+    measures = measure(outcome)
+    assert outcome.bill is not None
+    seconds = float((outcome.bill.end - outcome.bill.start).sum())
+    worked = float((outcome.running * 8 * outcome.trace.pods).sum())
+    assert 0 < worked <= outcome.bill.paid(gpus=True)
+    assert measures.paid_used == pytest.approx(worked / outcome.bill.paid(gpus=True))
+    assert measures.cost == pytest.approx(seconds / 100)
+
+
+def test_the_bill_of_a_fixed_cluster_is_all_of_it_all_the_time() -> None:
+    nodes = tuple(Node(name=NodeName(f"n{number}"), allocatable=HAS) for number in range(4))
+    prices = {node.name: int(PRICE * 1e6) for node in nodes}
+    trace = jobs((0.0, 2, 600.0), (100.0, 4, 300.0))
+    fixed = simulate(trace, nodes, POLICIES["fifo"], prices=prices)
+    assert fixed.bill is not None
+    assert fixed.bill.cost == pytest.approx(4 * 900 / 100)
+    assert math.isnan(measure(simulate(trace, nodes, POLICIES["fifo"])).cost)
+
+
+def test_nodes_that_are_there_are_used_before_any_are_bought() -> None:
+    nodes = (Node(name=NodeName("own"), allocatable=HAS),)
+    outcome = simulate(
+        jobs((0.0, 1, 100.0), (1.0, 1, 100.0)), nodes, POLICIES["best-effort"], terms=terms()
+    )
+    assert outcome.start.tolist() == [0.0, 1.0 + READY]
+    assert outcome.capacity.nodes == 2
