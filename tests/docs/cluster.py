@@ -57,7 +57,7 @@ class Cluster:
             speed=given.speed,
             is_power_safe=False,
             policy=chosen_policy(self.instance, given.policy) if given.policy else None,
-            objects=up._pools_of_file(given.pools) if given.pools is not None else (),
+            objects=up.pools_of_file(given.pools) if given.pools is not None else (),
         )
         nodes = up._nodes(shape, is_first=True)
         async with running(self.instance, choices, nodes):
