@@ -47,6 +47,10 @@ def _loaded_by(statement: str) -> set[str]:
         "from unisono.cli.main import main; main(['delete', '--help'])",
         "from unisono.cli.main import main; main(['logs', '--help'])",
         "from unisono.cli.main import main; main(['sim', 'trace', '--help'])",
+        "from unisono.cli.main import main; main(['top', '--help'])",
+        "from unisono.cli.main import main; main(['why', '--help'])",
+        "from unisono.cli.main import main; main(['queues', '--help'])",
+        "from unisono.cli.main import main; main(['completion', '--help'])",
     ],
 )
 def test_nothing_heavy_is_loaded(statement: str) -> None:

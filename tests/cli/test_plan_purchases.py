@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tests.support.control_objects import job, queue
+from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from tests.support.machine_world import pool, told
 from unisono.cli.main import main
 from unisono.cli.plan_cluster import read_cluster
 from unisono.engine.cycle import plan
-from unisono.engine.model.explanation import CannotBuy
+from unisono.engine.model.explanation import CannotBuy, GangDoesNotFit
 from unisono.engine.model.names import Instant
 from unisono.engine.state.views import restore
 from unisono.kinds.world import read_world
@@ -69,3 +69,37 @@ def test_a_recorded_purchase_is_made_again_and_told(
     out = " ".join(capsys.readouterr().out.split())
     assert "the same again, byte for byte" in out
     assert "It first buys 2 × g6e.48xlarge on-demand" in out
+
+
+def test_gangs_in_queues_that_nobody_wrote_only_take_room() -> None:
+    async def story(world: World) -> None:
+        volcano = {
+            "apiVersion": "batch.volcano.sh/v1alpha1",
+            "kind": "Job",
+            "metadata": {"name": "train", "namespace": "default"},
+            "spec": {
+                "minAvailable": 1,
+                "queue": "default",
+                "tasks": [
+                    {
+                        "name": "worker",
+                        "replicas": 1,
+                        "template": job("x", gpus=8, seconds=3600)["spec"]["template"],
+                    }
+                ],
+            },
+        }
+        await world.create(node("n1"), node("n2"), *queue(gpus=64), volcano)
+        await world.settle()
+        there = await read_cluster(world.client)
+        assert there.workloads == frozenset()
+        now = Instant(int(world.clock.time * 1000))
+        second = json.dumps(job("second", pods=2, gpus=8)).encode()
+        read = read_world([there.file, ("second.json", second)], now=now)
+        assert [problem.line() for problem in read.problems] == []
+        (wait,) = plan(restore(read.snapshot), now).waits
+        fact = wait.explanation.blockers[0]
+        assert isinstance(fact, GangDoesNotFit)
+        assert (fact.pods, fact.pods_placeable) == (2, 1), "one node is taken"
+
+    told(story)

@@ -87,3 +87,11 @@ def test_what_is_not_run_says_why(path: Path) -> None:
         assert block.language != "shell", "write console, so that it is run"
         if block.not_run:
             assert re.match(r"(needs|takes|is) ", block.not_run), block.not_run
+
+
+def test_the_files_that_the_tour_names_are_there() -> None:
+    text = _text(ROOT / "docs" / "guides" / "architecture-tour.md")
+    named = re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`", text)
+    assert len(named) > 25
+    places = (ROOT, ROOT / "src" / "unisono")
+    assert [one for one in named if not any((place / one).exists() for place in places)] == []

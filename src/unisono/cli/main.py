@@ -109,6 +109,7 @@ examples:
   unisono apply -f jobs.yaml
   unisono get pods,jobs -A
   unisono why trainjob/t5-large
+  unisono top
   unisono decide -f cluster.yaml -f jobs.yaml
   unisono decide -f cluster.yaml --until-stable -o json
   unisono demo

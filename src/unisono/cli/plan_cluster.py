@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,10 @@ import orjson
 
 from unisono.control import names
 from unisono.control.assembly import INDEXES
+from unisono.control.scheduler.implicit import VOLCANO_DOOR
 from unisono.control.view import Shelf, View
 from unisono.engine.model.market import Market
+from unisono.kinds.doors import UNLIMITED_DOOR
 from unisono.kube.client import Client
 from unisono.kube.mapping import Kind
 from unisono.kube.trouble import Forbidden, NotFound, UnknownKind
@@ -59,15 +61,16 @@ async def read_cluster(client: Client) -> There:
     for kind, objects in found.items():
         for obj in objects:
             list(view.upsert(kind, obj))
-    items = [one for kind in _READ for one in found[kind] if kind != names.POD or _is_other(one)]
+    aside = {_key(one) for one in found[names.WORKLOAD] if _is_implicit(one)}
+    found[names.WORKLOAD] = [one for one in found[names.WORKLOAD] if _key(one) not in aside]
+    items = [
+        one for kind in _READ for one in found[kind] if kind != names.POD or _is_other(one, aside)
+    ]
     document = {"apiVersion": "v1", "kind": "List", "items": items}
     return There(
         file=("the cluster", orjson.dumps(document)),
         market=Reader().read(view),
-        workloads=frozenset(
-            f"{one['metadata']['namespace']}/{one['metadata']['name']}"
-            for one in found[names.WORKLOAD]
-        ),
+        workloads=frozenset(_key(one) for one in found[names.WORKLOAD]),
     )
 
 
@@ -80,9 +83,23 @@ async def _list(client: Client, kind: Kind) -> list[Json]:
     return [{**one, "apiVersion": kind.api_version, "kind": kind.kind} for one in items]
 
 
-def _is_other(pod: Json) -> bool:
+def _key(obj: Json) -> str:
+    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
+
+
+def _is_implicit(workload: Json) -> bool:
+    """Say whether it is in a queue that nobody wrote: manifests cannot name one.
+
+    Only its pods count, then: they take room, and nobody's quota.
+    """
+    door = workload["spec"].get("queueName", "")
+    return bool(door == UNLIMITED_DOOR or door.startswith(VOLCANO_DOOR))
+
+
+def _is_other(pod: Json, aside: Collection[str]) -> bool:
     """Say whether a pod takes room that no Workload accounts for."""
     annotations = pod["metadata"].get("annotations") or {}
     is_over = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-    is_ours = names.WORKLOAD_ANNOTATION in annotations
+    workload = annotations.get(names.WORKLOAD_ANNOTATION, "")
+    is_ours = bool(workload) and f"{pod['metadata']['namespace']}/{workload}" not in aside
     return bool(pod["spec"].get("nodeName")) and not is_over and not is_ours
