@@ -171,6 +171,17 @@ def test_what_is_free_in_pieces() -> None:
     assert shares == {1: 0, 2: 0.25, 4: 1.0, 8: 1.0}
 
 
+def test_machines_that_came_for_nothing_are_told_with_their_price() -> None:
+    """Scenario 15: six p5 that were given back after 90 seconds."""
+    rows = [node(f"n{at}", since=100, until=190) for at in range(6)]
+    stays = node("stays", since=100)
+    used = pod(node="gone-later", bound=100, started=110, ended=180, workload="")
+    rows += [stays, node("gone-later", since=100, until=190)]
+    sort = settle(Period(0, 1000), [used], {}, rows).sorts["H100", "on-demand"]
+    assert (sort.nodes, sort.unused_nodes, sort.unused_seconds) == (8, 6, 540)
+    assert round(sort.unused_micro_usd / 1e6, 2) == 8.26
+
+
 def test_a_queue_that_wants_its_own_in_vain_is_starved() -> None:
     queue = QueueRow(queue="cq", flavor="h100", cohort="", gpus=16, since=0)
     running = workload(uid="r", gpus=4, reserved=0 + 1, since=0)
