@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unisono.monitor.ledger.periods import STATES, Account, Period, settle
-from unisono.monitor.ledger.queues import queue_use
+from unisono.monitor.ledger.queues import queue_use, waits_of
 from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, WorkloadRow
 
 HOUR = 3600
@@ -195,6 +195,13 @@ def test_a_deleted_queue_is_still_told() -> None:
     """Scenario 28."""
     queue = QueueRow(queue="cq", flavor="h100", cohort="", gpus=16, since=0, until=50)
     assert queue_use(Period(0, 100), [queue], [])["cq"].is_deleted
+
+
+def test_waits_by_the_nearest_rank() -> None:
+    """Scenario 13: ten jobs waited 10 to 100 seconds."""
+    found = waits_of(range(10, 101, 10))
+    assert (found.p50, found.p90, found.p95, found.longest) == (50, 90, 100, 100)
+    assert waits_of(()).count == 0
 
 
 _TIMES = st.integers(0, 300)

@@ -62,7 +62,9 @@ def _top(report: Report, cluster: str) -> _Made:
         for user, used in _used(of_account, lambda one: one.user).items()
     ]
     found.sort(key=lambda one: (-one[0], one[1], one[2]))
-    lines = [(cluster, user, user, account, _TRES, str(used)) for used, user, account in found]
+    lines: list[Line] = [
+        (cluster, user, user, account, _TRES, str(used)) for used, user, account in found
+    ]
     return f"Top {_MOST_USERS} Users", columns, lines[:_MOST_USERS]
 
 
