@@ -37,6 +37,8 @@ _RANKS = (
     "jobset.sigs.k8s.io/job-global-index",
     "volcano.sh/task-index",
 )
+PURCHASE = "unisono.dev/Purchase"
+_UNDER_WAY = ("Planned", "Waiting")
 UNKNOWN = "unknown"
 _OURS = "unisono:///"
 
@@ -127,6 +129,8 @@ class WorkloadRecord:
     ready: float  # when all of its pods were
     finished: float
     evicted: float
+    left: float  # when its quota was given back after that; 0 while it has some
+    is_buying: bool  # whether machines are on their way for it
     preemption: str  # why it was preempted last; empty if it never was
     evictions: tuple[tuple[str, int], ...]  # how often it had to leave, by reason
     priority: int
@@ -187,7 +191,7 @@ def node_record(node: Json) -> NodeRecord:
     return NodeRecord(
         name=metadata["name"],
         uid=metadata["uid"],
-        created=_time(metadata.get("creationTimestamp")),
+        created=time_of(metadata.get("creationTimestamp")),
         gpus=sum(capacity.values()),
         allocatable=sum(_gpus_of(status.get("allocatable")).values()),
         resource=resource,
@@ -245,12 +249,12 @@ def pod_record(pod: Json) -> PodRecord:
         workload=annotations.get(WORKLOAD_ANNOTATION, ""),
         rank=next((labels[one] for one in _RANKS if one in labels), ""),
         is_ready=_is_true(conditions, "Ready"),
-        created=_time(metadata.get("creationTimestamp")),
+        created=time_of(metadata.get("creationTimestamp")),
         bound=_since(conditions, "PodScheduled"),
         started=started,
         ended=ended if phase in ("Succeeded", "Failed") else 0.0,
         profile=annotations.get("unisono.dev/sim-profile", ""),
-        stepped=_time(pace.at) if pace is not None else 0.0,
+        stepped=time_of(pace.at) if pace is not None else 0.0,
         step_seconds=pace.seconds if pace is not None else 0.0,
     )
 
@@ -262,7 +266,7 @@ def workload_record(workload: Json) -> WorkloadRecord:
     admission = status.get("admission") or {}
     annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
     owner: Json = next(iter(metadata.get("ownerReferences") or ()), {})
-    preempted = _condition(conditions, "Preempted")
+    preempted = condition_of(conditions, "Preempted")
     stats = (status.get("schedulingStats") or {}).get("evictions") or ()
     said = {**annotations, **labels}
     class_ref = spec.get("priorityClassRef") or {}
@@ -279,12 +283,14 @@ def workload_record(workload: Json) -> WorkloadRecord:
         team=str(said.get(_TEAM) or metadata["namespace"]),
         pods=sum(int(one.get("count") or 0) for one in spec.get("podSets") or ()),
         asked=tuple(_asked(spec, admission)),
-        created=_time(metadata.get("creationTimestamp")),
+        created=time_of(metadata.get("creationTimestamp")),
         reserved=_since(conditions, "QuotaReserved"),
         admitted=_since(conditions, "Admitted"),
         ready=_since(conditions, "PodsReady"),
         finished=_since(conditions, "Finished"),
         evicted=_since(conditions, "Evicted"),
+        left=_since(conditions, "QuotaReserved", "False"),
+        is_buying=(condition_of(conditions, PURCHASE) or {}).get("reason") in _UNDER_WAY,
         preemption=str((preempted or {}).get("reason") or ""),
         evictions=tuple((str(one["reason"]), int(one["count"])) for one in stats),
         priority=int(spec.get("priority") or 0),
@@ -302,7 +308,7 @@ def queue_record(queue: Json) -> QueueRecord:
     slo = annotations.get("unisono.dev/wait-slo-seconds")
     return QueueRecord(
         name=queue["metadata"]["name"],
-        created=_time(queue["metadata"].get("creationTimestamp")),
+        created=time_of(queue["metadata"].get("creationTimestamp")),
         cohort=spec.get("cohortName") or spec.get("cohort") or "",
         weight=1.0 if weight is None else _amount(weight) / 1000,
         quotas=tuple(_quotas(spec.get("resourceGroups") or ())),
@@ -365,10 +371,10 @@ def _run(statuses: Iterable[Json]) -> tuple[float, float]:
     for one in statuses:
         state = one.get("state") or {}
         if "running" in state:
-            begun.append(_time(state["running"].get("startedAt")))
+            begun.append(time_of(state["running"].get("startedAt")))
         elif "terminated" in state:
-            begun.append(_time(state["terminated"].get("startedAt")))
-            ended.append(_time(state["terminated"].get("finishedAt")))
+            begun.append(time_of(state["terminated"].get("startedAt")))
+            ended.append(time_of(state["terminated"].get("finishedAt")))
     return min(begun, default=0.0), max(ended, default=0.0)
 
 
@@ -381,29 +387,31 @@ def _limit_seconds(text: str | None) -> int:
 
 def _saved(progress: str | None) -> float:
     try:
-        return _time(str(json.loads(progress or "{}").get("saved_at") or ""))
+        return time_of(str(json.loads(progress or "{}").get("saved_at") or ""))
     except (ValueError, AttributeError):
         return 0.0
 
 
-def _condition(conditions: Iterable[Json] | None, kind: str) -> Json | None:
+def condition_of(conditions: Iterable[Json] | None, kind: str) -> Json | None:
+    """Return the condition of a kind."""
     return next((one for one in conditions or () if one["type"] == kind), None)
 
 
 def _is_true(conditions: Iterable[Json] | None, kind: str) -> bool:
-    found = _condition(conditions, kind)
+    found = condition_of(conditions, kind)
     return found is not None and found["status"] == "True"
 
 
-def _since(conditions: Iterable[Json] | None, kind: str) -> float:
-    found = _condition(conditions, kind)
-    if found is None or found["status"] != "True":
+def _since(conditions: Iterable[Json] | None, kind: str, status: str = "True") -> float:
+    found = condition_of(conditions, kind)
+    if found is None or found["status"] != status:
         return 0.0
-    return _time(found.get("lastTransitionTime"))
+    return time_of(found.get("lastTransitionTime"))
 
 
 @lru_cache(maxsize=1024)
-def _time(text: str | None) -> float:
+def time_of(text: str | None) -> float:
+    """Return a time that an object has, in seconds since 1970; 0 if it has none."""
     try:
         return datetime.fromisoformat(text).timestamp() if text else 0.0
     except ValueError:

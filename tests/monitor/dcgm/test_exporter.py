@@ -14,10 +14,10 @@ from unisono.monitor.dcgm import exporter as exporting
 from unisono.monitor.dcgm.exporter import Exporter
 from unisono.monitor.dcgm.faults import Fault, Faults, faults_of, problem_of, text_of
 from unisono.monitor.dcgm.fields import LEAN, Extent
-from unisono.monitor.records import _time
+from unisono.monitor.records import time_of
 from unisono.monitor.rules.files import rule_file
 
-TEN = _time("2026-01-01T10:00:00Z")
+TEN = time_of("2026-01-01T10:00:00Z")
 _LINE = re.compile(r"(\w+)\{(.*)\} (\S+)")
 
 

@@ -13,9 +13,9 @@ from unisono.monitor.books import CLUSTER_QUEUE, LOCAL_QUEUE, NODE, WORKLOAD, Bo
 from unisono.monitor.ledger.keeper import Keeper, Use
 from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, WorkloadRow
 from unisono.monitor.ledger.store import LedgerStore, LedgerTrouble
-from unisono.monitor.records import _time
+from unisono.monitor.records import time_of
 
-TEN = int(_time("2026-01-01T10:00:00Z"))
+TEN = int(time_of("2026-01-01T10:00:00Z"))
 
 
 class Site:

@@ -19,9 +19,9 @@ from unisono.monitor.books import (
 )
 from unisono.monitor.exposition import classic, negotiated, open_metrics
 from unisono.monitor.metrics.page import ALL, Figures
-from unisono.monitor.records import _time
+from unisono.monitor.records import time_of
 
-TEN = _time("2026-01-01T10:00:00Z")
+TEN = time_of("2026-01-01T10:00:00Z")
 
 
 class Clock:

@@ -137,6 +137,7 @@ class History:
         self._since = since
         self._waits = Histogram(("queue", "priority_class", "part"), WAITS)
         self._preemptions = _Counter(("queue", "reason"), {}, 2_000)
+        self._leaving = Histogram(("queue", "reason"), WAITS)
         self._restarts = _Counter(("namespace", "workload", "queue", "reason"), {}, 2_000)
         books.on_workload.append(self._follow)
 
@@ -153,6 +154,7 @@ class History:
             self._observe(after, "start", after.ready - admitted)
             self._observe(after, "total", after.ready - max(after.created, after.evicted))
         self._count_evictions(before, after)
+        self._time_leaving(before, after)
 
     def _count_evictions(self, before: WorkloadRecord | None, after: WorkloadRecord) -> None:
         if not self._is_news(0.0, after.evicted):
@@ -167,6 +169,13 @@ class History:
             self._restarts.add(more, after.namespace, after.name, queue, reason)
             if reason == "Preempted":
                 self._preemptions.add(more, queue, after.preemption or "Preempted")
+
+    def _time_leaving(self, before: WorkloadRecord | None, after: WorkloadRecord) -> None:
+        """Take the time from an order to make room until quota and nodes were free."""
+        was_preempted = after.preemption and after.evicted and after.left >= after.evicted
+        if was_preempted and self._is_news(before.left if before else 0.0, after.left):
+            queue = self._books.queue_of(after) or (self._books.queue_of(before) if before else "")
+            self._leaving.observe(after.left - after.evicted, queue, after.preemption)
 
     def _is_news(self, before: float, after: float) -> bool:
         return after > before and after >= self._since
@@ -188,6 +197,12 @@ class History:
             "counter",
             "Workloads that had to make room for others.",
             self._preemptions.samples(),
+        )
+        yield Family(
+            "unisono_preemption_latency_seconds",
+            "histogram",
+            "How long it took from an order to make room until the room was free.",
+            self._leaving.samples(),
         )
         yield Family(
             "unisono_workload_restarts_total",

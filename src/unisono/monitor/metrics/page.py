@@ -9,6 +9,7 @@ from unisono.monitor.books import Books
 from unisono.monitor.exposition import Family, Sample
 from unisono.monitor.histogram import Histogram, doubling
 from unisono.monitor.metrics import gangs, kube_state, kueue, nodes, queues, ranks
+from unisono.monitor.metrics.machines import Machines
 from unisono.monitor.records import NodeRecord
 
 Compat = Literal["kueue", "kube-state"]
@@ -39,6 +40,7 @@ class Figures:
         self._compat = compat
         self._idle = nodes.Idle()
         self._history = gangs.History(self.books, since=clock())
+        self.machines = Machines(clock)
         self.cycles = Histogram(("phase",), _CYCLES)
 
     def families(self) -> Iterator[Family]:
@@ -58,6 +60,7 @@ class Figures:
         yield from ranks.families(self.books)
         yield from self._history.families()
         yield from nodes.families(self.books, self._idle.of(self.books, now))
+        yield from self.machines.families()
         if "kueue" in self._compat:
             yield from kueue.families(self.books, tally)
         if "kube-state" in self._compat:

@@ -14,7 +14,7 @@ from unisono.monitor.exposition import Family, Sample
 from unisono.monitor.records import QueueRecord, WorkloadRecord
 
 DEFAULT_SLO_SECONDS = 1800.0
-STATES = ("pending", "inadmissible", "admitted", "running")
+STATES = ("pending", "inadmissible", "provisioning", "admitted", "running")
 
 Place = tuple[str, str]  # a queue and a flavor
 
@@ -52,7 +52,9 @@ def state_of(workload: WorkloadRecord) -> str:
     """Say how far a workload is that is not over."""
     if workload.is_waiting:
         return "inadmissible" if workload.waits.stage not in ("", "order") else "pending"
-    return "running" if workload.ready else "admitted"
+    if workload.ready:
+        return "running"
+    return "provisioning" if workload.is_buying else "admitted"
 
 
 def families(books: Books, tally: Tally) -> Iterator[Family]:
