@@ -16,9 +16,9 @@ from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Plan
 from unisono.engine.state.cluster import ClusterState
 from unisono.kube.mapping import Kind
-from unisono.monitor.books import FOLLOWED, fill
+from unisono.monitor.books import FOLLOWED, NODE_CLAIM, fill
 from unisono.monitor.histogram import Histogram
-from unisono.monitor.metrics.machines import NODE_CLAIM, Offering
+from unisono.monitor.metrics.machines import Offering
 from unisono.monitor.metrics.page import Compat, Figures
 from unisono.provision.reader import Reader
 from unisono.provision.stock import refusals
@@ -62,8 +62,6 @@ def figures_of(
         if view.has(kind):
             fill(books, kind, view.all(kind))
     if view.has(NODE_CLAIM):
-        for claim in view.all(NODE_CLAIM):
-            figures.machines.heard(NODE_CLAIM, None, claim)
         figures.machines.offerings = lambda: tuple(_offerings(view))
     figures.machines.most_usd_hour = lambda: timed.most_usd_hour
     timed.histogram = figures.cycles

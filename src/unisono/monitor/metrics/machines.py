@@ -7,26 +7,23 @@ a Workload carries its purchase as a condition, whose reason is the phase.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from unisono.kinds.core.nodes import HELD_FOR
 from unisono.kube.mapping import Kind
-from unisono.monitor.books import WORKLOAD
+from unisono.monitor.books import NODE_CLAIM, WORKLOAD, Books
 from unisono.monitor.exposition import Family, Sample, single
 from unisono.monitor.histogram import Histogram, doubling
 from unisono.monitor.records import POOL, PURCHASE, Json, condition_of, time_of
 
-NODE_CLAIM = Kind("karpenter.sh/v1", "NodeClaim")
 _WHY = "CapacityPlanned"
 _RESULTS = {"Ready": "ready", "TimedOut": "timeout"}
 # Why a purchase was rolled back; it is cancelled if its gang lost its quota.
 _ROLLED_BACK = {"StockOut": "stockout", "PoolGone": "failed"}
 _DURATIONS = doubling(5.0, 12)
-
-State = Literal["launching", "launched", "ready", "refused", "leaving"]
-STATES: tuple[State, ...] = ("launching", "launched", "ready", "refused", "leaving")
+STATES = ("launching", "launched", "ready", "refused", "going")
 
 
 class Offering(NamedTuple):
@@ -48,13 +45,13 @@ class _Written(msgspec.Struct):
 
 
 class Machines:
-    """Follows purchases and claims."""
+    """Follows purchases, and machines that are given back."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, books: Books, clock: Callable[[], float]) -> None:
         """Count from now on."""
+        self._books = books
         self._clock = clock
         self._since = clock()
-        self._claims: dict[str, tuple[str, State]] = {}  # by name: pool and state
         self._plans: dict[tuple[str, str], int] = {}
         self._durations = Histogram(("nodepool",), _DURATIONS)
         self._wasted: dict[tuple[str, str], float] = {}
@@ -65,8 +62,8 @@ class Machines:
         """Take note that an object became another."""
         if kind == WORKLOAD and new is not None:
             self._heard_purchase(old, new)
-        elif kind == NODE_CLAIM:
-            self._heard_claim(old, new)
+        elif kind == NODE_CLAIM and new is None and old is not None:
+            self._given_back(old)
 
     def _heard_purchase(self, old: Json | None, new: Json) -> None:
         after = _of(new, PURCHASE)
@@ -87,21 +84,14 @@ class Machines:
             if result == "ready":
                 self._durations.observe(max(0.0, ended - written.planned_at), pool)
 
-    def _heard_claim(self, old: Json | None, new: Json | None) -> None:
-        some = new if new is not None else old
-        assert some is not None
-        name, pool = some["metadata"]["name"], _pool(some)
-        if new is not None:
-            self._claims[name] = pool, _state(new)
+    def _given_back(self, claim: Json) -> None:
+        """Count a machine that was paid for, and kept for a gang that never came."""
+        launched = _of(claim, "Launched")
+        if launched is None or launched["status"] != "True" or HELD_FOR not in _annotations(claim):
             return
-        self._claims.pop(name, None)
-        launched = _of(some, "Launched")
-        was_paid = launched is not None and launched["status"] == "True"
-        if was_paid and launched is not None and HELD_FOR in _annotations(some):
-            # It was kept for a gang that never came.
-            paid = max(0.0, self._clock() - time_of(launched.get("lastTransitionTime")))
-            key = pool, "rolled-back"
-            self._wasted[key] = self._wasted.get(key, 0.0) + paid
+        key = _pool(claim), "rolled-back"
+        paid = max(0.0, self._clock() - time_of(launched.get("lastTransitionTime")))
+        self._wasted[key] = self._wasted.get(key, 0.0) + paid
 
     def families(self) -> Iterator[Family]:
         """Yield what there is to say about machines."""
@@ -154,24 +144,12 @@ class Machines:
             yield single("unisono_hourly_cost_limit_usd", "gauge", text, most)
 
     def _states(self) -> Iterator[Sample]:
-        counts: dict[tuple[str, State], int] = {}
-        for pool, state in self._claims.values():
-            counts[pool, state] = counts.get((pool, state), 0) + 1
-        for pool in sorted({pool for pool, _ in self._claims.values()}):
+        counts: dict[tuple[str, str], int] = {}
+        for one in self._books.claims.values():
+            counts[one.pool, one.state] = counts.get((one.pool, one.state), 0) + 1
+        for pool in sorted({pool for pool, _ in counts}):
             for state in STATES:
                 yield Sample({"nodepool": pool, "state": state}, counts.get((pool, state), 0))
-
-
-def _state(claim: Json) -> State:
-    """Say how far a machine is."""
-    if "deletionTimestamp" in claim["metadata"]:
-        return "leaving"
-    launched = _of(claim, "Launched")
-    if launched is not None and launched["status"] == "False":
-        return "refused"
-    if (_of(claim, "Initialized") or {}).get("status") == "True":
-        return "ready"
-    return "launching" if launched is None or launched["status"] != "True" else "launched"
 
 
 def _pool(claim: Json) -> str:

@@ -40,7 +40,7 @@ class Figures:
         self._compat = compat
         self._idle = nodes.Idle()
         self._history = gangs.History(self.books, since=clock())
-        self.machines = Machines(clock)
+        self.machines = Machines(self.books, clock)
         self.cycles = Histogram(("phase",), _CYCLES)
 
     def families(self) -> Iterator[Family]:
