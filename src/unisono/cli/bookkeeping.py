@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from unisono.cli.clock import seconds_now
 from unisono.cli.meters import Measured
-from unisono.monitor.ledger.keeper import Keeper, with_use
+from unisono.monitor.ledger.keeper import Keeper, Use, with_use
 from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, Row, WorkloadRow
 from unisono.monitor.ledger.store import LedgerStore, LedgerTrouble
 from unisono.monitor.metrics.page import Figures
@@ -53,6 +53,7 @@ async def bookkeeping(
         yield
         return
     books = _Bookkeeping(store, Keeper(figures.books), meter, complain, afterwards)
+    books.on_measured = figures.spending.measured
     books.resume()
     try:
         async with asyncio.TaskGroup() as tasks:
@@ -84,6 +85,7 @@ class _Bookkeeping:
         self._unwritten: list[Row] = []
         self._complaints: dict[str, str] = {}  # by what does not work; told once
         self._is_whole = False
+        self.on_measured: Callable[[Mapping[str, Use]], None] = lambda uses: None
 
     def resume(self) -> None:
         """Go on where the last one stopped."""
@@ -147,6 +149,7 @@ class _Bookkeeping:
             return
         self._complaints.pop(trouble_with, None)
         if found is not None:
+            self.on_measured(found.uses)
             over = self._keeper.used(found.uses)
             rows = self._store.pods(over)
             self._unwritten.extend([with_use(row, over[row.uid]) for row in rows])

@@ -10,6 +10,7 @@ from unisono.monitor.exposition import Family, Sample
 from unisono.monitor.histogram import Histogram, doubling
 from unisono.monitor.metrics import gangs, kube_state, kueue, nodes, queues, ranks
 from unisono.monitor.metrics.machines import Machines
+from unisono.monitor.metrics.spending import Spending
 from unisono.monitor.records import NodeRecord
 
 Compat = Literal["kueue", "kube-state"]
@@ -41,6 +42,7 @@ class Figures:
         self._idle = nodes.Idle()
         self._history = gangs.History(self.books, since=clock())
         self.machines = Machines(self.books, clock)
+        self.spending = Spending(self.books, clock)
         self.cycles = Histogram(("phase",), _CYCLES)
 
     def families(self) -> Iterator[Family]:
@@ -61,6 +63,7 @@ class Figures:
         yield from self._history.families()
         yield from nodes.families(self.books, self._idle.of(self.books, now))
         yield from self.machines.families()
+        yield from self.spending.families(now)
         if "kueue" in self._compat:
             yield from kueue.families(self.books, tally)
         if "kube-state" in self._compat:
