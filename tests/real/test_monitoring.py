@@ -94,7 +94,10 @@ spec:
 """
 LEAN = ("--gpu-metrics", "lean")
 # Panels that have nothing to say about a cluster where nothing of the kind has happened yet.
-QUIET = re.compile(r"unisono_preemptions_total|unisono_workload_restarts_total")
+QUIET = re.compile(
+    r"unisono_(preemptions_total|preemption_latency|workload_restarts_total|rank_|straggler_score"
+    r"|provision_|nodeclaims|offering_unavailable)"
+)
 
 
 def unisono(*arguments: str, folder: Path, text: str = "") -> str:

@@ -7,6 +7,7 @@ also works where the exporter writes no FB_TOTAL.
 from __future__ import annotations
 
 from tools.dashboards.build import Board, Panel, Query, Section, Variable
+from tools.dashboards.sections import BROKEN, GPU_TIME, LEAVING, MACHINES, ranks
 
 _GPU = 'gpu=~"$gpu", instance=~"$instance"'
 _DEVICE = "{{kubernetes_node}} - GPU {{gpu}}"
@@ -313,6 +314,7 @@ WORKLOAD = Board(
                 ),
             ),
         ),
+        ranks(_GANG),
     ),
     (
         Variable("namespace", "Namespace", "label_values(unisono_gang_pods, namespace)"),
@@ -373,6 +375,8 @@ CAPACITY = Board(
                 ),
             ),
         ),
+        GPU_TIME,
+        MACHINES,
     ),
 )
 
@@ -384,6 +388,7 @@ RELIABILITY = Board(
         Section(
             "Devices",
             (
+                BROKEN,
                 Panel(
                     "Last XID error",
                     [Query("DCGM_FI_DEV_XID_ERRORS", _DEVICE)],
@@ -439,6 +444,7 @@ RELIABILITY = Board(
                         )
                     ],
                 ),
+                LEAVING,
             ),
         ),
         Section(
