@@ -83,6 +83,18 @@ def test_definitions_of_others_are_kept_or_in_the_way(there: dict[str, str], sta
     assert _definition(ours, theirs).state == state
 
 
+def test_what_is_stored_in_a_version_of_ours_is_never_dropped() -> None:
+    name = "topologies.kueue.x-k8s.io"
+    ours = next(one for one in definitions() if one["metadata"]["name"] == name)
+    theirs = definition(name, "v1alpha1", "unisono")
+    theirs["status"] = {"storedVersions": ["v1alpha1", "v1beta2"]}
+    assert _definition(ours, {name: theirs}).state == "there"
+    theirs["status"]["storedVersions"].append("v2")
+    found = _definition(ours, {name: theirs})
+    assert found.state == "conflict"
+    assert found.why == "objects may be stored as v2, which this version does not know"
+
+
 def test_kinds_that_nothing_depends_on_are_left_to_others_in_any_version() -> None:
     name = "mpijobs.kubeflow.org"
     ours = next(one for one in definitions() if one["metadata"]["name"] == name)

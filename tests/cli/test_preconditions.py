@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from unisono.cli.errors import AnswerIsNo
 from unisono.cli.preconditions import missing_rights, operators_to_run
 from unisono.control.assembly import OPERATORS
 from unisono.control.rights import OWN, Right, rights
-from unisono.control.upstream import Upstream, upstream_operators
+from unisono.control.upstream import Upstream, holders_of_leases, upstream_operators
 
 Json = dict[str, Any]
 
@@ -73,6 +74,20 @@ def test_operators_of_others_are_known_by_name_or_image(
 def test_strangers_and_those_scaled_to_zero_do_not_count() -> None:
     asleep = deployment("kueue-controller-manager", "kueue", replicas=0)
     assert upstream_operators([asleep, deployment("web", "nginx:1.2")]) == []
+
+
+def test_who_runs_elsewhere_is_known_by_its_lease() -> None:
+    def lease(name: str, renewed: str, holder: str = "somebody") -> Json:
+        spec = {"holderIdentity": holder, "renewTime": renewed}
+        return {"metadata": {"name": name, "namespace": "system"}, "spec": spec}
+
+    now = datetime(2026, 1, 1, 12, 0, tzinfo=UTC).timestamp()
+    kueue, moment = "c1f6bfd2.kueue.x-k8s.io", "2026-01-01T11:59:50.000000Z"
+    assert holders_of_leases([lease(kueue, moment), lease("mine", moment)], now) == [
+        Upstream("kueue", f"lease system/{kueue}")
+    ]
+    gone = [lease(kueue, "2026-01-01T11:58:00Z"), lease(kueue, moment, holder="")]
+    assert holders_of_leases(gone, now) == []
 
 
 def test_ours_step_aside() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.real import older
 from tests.real.cluster import (
     account,
     asked,
@@ -28,6 +29,7 @@ from unisono.control import names
 from unisono.kinds.shapes.crds import crds_of
 from unisono.kube.client import Client
 from unisono.kube.mapping import LEASE, Kind
+from unisono.kube.trouble import NotFound, UnknownKind
 from unisono.monitor.ledger.periods import Period
 from unisono.monitor.ledger.rows import PodRow, WorkloadRow
 from unisono.monitor.ledger.store import LedgerStore
@@ -150,13 +152,16 @@ def test_a_cluster_without_our_kinds_is_told_in_a_line(plane: ControlPlane) -> N
 def test_install_brings_what_is_missing_and_nothing_else(plane: ControlPlane) -> None:
     foreign = next(crds_of(["topology.volcano.sh"]))
     foreign["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "somebody"}
-    put(plane, foreign)
+    put(plane, foreign, *older.DEFINITIONS)
+    until("older kinds are served", lambda: _can_be_put(plane, older.FLAVOR, older.QUEUE))
+    flavor = _stored(plane, names.FLAVOR, "v1beta1")
     before = unisono(plane, "install", "--check")
     assert before.returncode == 1
     assert "missing   Deployment unisono-system/unisono" in before.stdout.splitlines()
     first = unisono(plane, "install")
     assert (first.returncode, first.stderr) == (0, "")
     assert "created   CustomResourceDefinition workloads.kueue.x-k8s.io" in first.stdout
+    assert "applied   CustomResourceDefinition clusterqueues.kueue.x-k8s.io" in first.stdout
     assert "hypernodes" not in first.stdout
     versions = {_identity(one): _version(one) for one in _installed(plane)}
     again = unisono(plane, "install")
@@ -166,6 +171,65 @@ def test_install_brings_what_is_missing_and_nothing_else(plane: ControlPlane) ->
     assert after.returncode == 0
     kept = "kept      CustomResourceDefinition hypernodes.topology.volcano.sh"
     assert f"{kept}: somebody else's; it serves what we need" in after.stdout.splitlines()
+    _survived(plane, flavor)
+
+
+def _can_be_put(plane: ControlPlane, *objects: dict[str, Any]) -> bool:
+    try:
+        put(plane, *objects)
+    except (NotFound, UnknownKind):
+        return False
+    return True
+
+
+def _stored(plane: ControlPlane, kind: Kind, version: str) -> dict[str, Any]:
+    group = kind.api_version.partition("/")[0]
+    found = there(plane, Kind(f"{group}/{version}", kind.kind))
+    return next(one for one in found if one["metadata"]["name"] == "older")
+
+
+def _survived(plane: ControlPlane, flavor: dict[str, Any]) -> None:
+    """What was stored by an earlier version is there in the new one, and can have its fields."""
+    now = _stored(plane, names.FLAVOR, "v1beta2")
+    assert now["metadata"]["uid"] == flavor["metadata"]["uid"]
+    assert now["spec"] == flavor["spec"] == older.FLAVOR["spec"]
+    assert (
+        _stored(plane, names.CLUSTER_QUEUE, "v1beta2")["spec"]["resourceGroups"]
+        == (older.QUEUE["spec"]["resourceGroups"])
+    )
+    taint = {"key": "a", "value": "b", "effect": "NoSchedule"}
+    put(plane, older.FLAVOR | {"spec": {**older.FLAVOR["spec"], "nodeTaints": [taint]}})
+    assert _stored(plane, names.FLAVOR, "v1beta2")["spec"]["nodeTaints"] == [taint]
+    stored = {one["metadata"]["name"]: one["status"]["storedVersions"] for one in there(plane, CRD)}
+    assert stored["resourceflavors.kueue.x-k8s.io"] == ["v1beta1", "v1beta2"]
+
+
+def test_who_else_is_at_work_is_respected_or_in_the_way(plane: ControlPlane) -> None:
+    put(plane, *older.deployment("jobset-system", "jobset-controller-manager"))
+    put(plane, *older.deployment("volcano-system", "volcano-scheduler"))
+    put(plane, *older.deployment("kueue-system", "kueue-controller-manager"))
+    checked = unisono(plane, "install", "--check", "--without-crds")
+    assert checked.returncode == 1
+    told = [line for line in checked.stdout.splitlines() if not line.startswith("there ")]
+    jobset = "respected jobset runs (jobset-system/jobset-controller-manager)"
+    volcano = "respected volcano runs (volcano-system/volcano-scheduler)"
+    kueue = "Kueue runs (kueue-system/kueue-controller-manager) and manages the same queues"
+    assert told == [
+        f"{jobset}; ours steps aside, and queues what it runs",
+        f"conflict  {kueue}; ClusterQueues there: 1",
+        f"{volcano}; its jobs, pod groups and queues are left to it",
+    ]
+    for command in ("install", "controller"):
+        refused = unisono(plane, command)
+        assert refused.returncode == 1
+        assert "Kueue runs" in refused.stderr
+
+    async def leave(client: Client) -> None:
+        for namespace in ("jobset-system", "volcano-system", "kueue-system"):
+            for one in (await client.list(DEPLOYMENT, namespace)).items:
+                await client.delete(DEPLOYMENT, one["metadata"]["name"], namespace)
+
+    asked(plane, leave)
 
 
 def test_a_user_without_rights_is_told_which_are_missing(
@@ -180,8 +244,56 @@ def test_a_user_without_rights_is_told_which_are_missing(
     assert "forbidden" in ended.stderr
 
 
+def test_a_right_that_is_missing_is_named_with_its_verb(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    subject = {"kind": "ServiceAccount", "name": "almost", "namespace": "default"}
+    rbac = "rbac.authorization.k8s.io"
+    (role,) = (one for one in there(plane, _ROLE) if one["metadata"]["name"] == "unisono")
+    rules = [
+        {**one, "verbs": [verb for verb in one["verbs"] if verb != "patch"]}
+        if "nodes" in one["resources"]
+        else one
+        for one in role["rules"]
+        if "pods/binding" not in one["resources"]
+    ]
+    put(
+        plane,
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _place(subject)},
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": "almost"},
+            "rules": rules,
+        },
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "almost"},
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "almost"},
+            "subjects": [subject],
+        },
+    )
+    almost = account(plane, "default", "almost", tmp_path / "kubeconfig")
+    ended = unisono(almost, "controller")
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines() == [
+        "unisono: not allowed: patch nodes",
+        "not allowed: create pods/binding",
+        "not allowed: get, create, update leases.coordination.k8s.io",
+        "`unisono install` makes a role that has all of it",
+    ]
+
+
+def _place(subject: dict[str, str]) -> dict[str, str]:
+    return {name: subject[name] for name in ("name", "namespace")}
+
+
+_ROLE = Kind("rbac.authorization.k8s.io/v1", "ClusterRole")
+
+
 def _installed(plane: ControlPlane) -> list[dict[str, Any]]:
-    kinds = (CRD, DEPLOYMENT, Kind("rbac.authorization.k8s.io/v1", "ClusterRole"))
+    kinds = (CRD, DEPLOYMENT, _ROLE)
     return [one for kind in kinds for one in there(plane, kind)]
 
 

@@ -107,6 +107,7 @@ async def _ask(access: Access, arguments: argparse.Namespace, wanted: Wanted) ->
         found = await look(
             client.variant(most_tries=1),
             wanted,
+            RealClock().now(),
             has_crds=not arguments.without_crds,
             mechanism=arguments.admission,
         )

@@ -24,9 +24,10 @@ from unisono.cli.manifests import (
 )
 from unisono.cli.preconditions import NEEDED, others
 from unisono.cli.webhook.configuration import KINDS, Which
-from unisono.control.upstream import KUEUE, Upstream
+from unisono.control.names import CLUSTER_QUEUE
+from unisono.control.upstream import KUEUE, Upstream, holders_of_leases
 from unisono.kube.client import Client
-from unisono.kube.mapping import Kind
+from unisono.kube.mapping import LEASE, Kind
 from unisono.kube.trouble import NotFound, UnknownKind
 
 Json = dict[str, Any]
@@ -72,6 +73,7 @@ class Found:
 
     items: Sequence[Item]
     others: Sequence[Upstream]
+    queues: int = 0  # ClusterQueues that are there
 
     @property
     def is_complete(self) -> bool:
@@ -85,7 +87,8 @@ class Found:
             yield f"{one.state:<9} {one.name}" + (f": {one.why}" if one.why else "")
         for other in self.others:
             if other.operator == KUEUE:
-                yield f"conflict  Kueue runs ({other.deployment}) and manages the same queues"
+                shared = f"and manages the same queues; ClusterQueues there: {self.queues}"
+                yield f"conflict  Kueue runs ({other.deployment}) {shared}"
             else:
                 yield f"respected {other.operator} runs ({other.deployment}); {_steps_aside(other)}"
 
@@ -106,7 +109,7 @@ def _steps_aside(other: Upstream) -> str:
 
 
 async def look(
-    client: Client, wanted: Wanted, *, has_crds: bool, mechanism: Mechanism = "auto"
+    client: Client, wanted: Wanted, now: float, *, has_crds: bool, mechanism: Mechanism = "auto"
 ) -> Found:
     """Compare; nothing is written."""
     served = {} if mechanism == "webhook" else await served_admission(client)
@@ -114,7 +117,7 @@ async def look(
         lacking = frozenset(one for one, kind in _POLICIES.items() if kind not in served)
         wanted = replace(wanted, webhooks=lacking)
     there = {one["metadata"]["name"]: one for one in (await client.list(CRD)).items}
-    neighbours = await others(client)
+    neighbours = await _neighbours(client, now)
     items = [_definition(one, there) for one in (definitions() if has_crds else ())]
     for one in objects(wanted):
         items.append(Item(one, "there" if await _found(client, one) is not None else "missing"))
@@ -124,7 +127,22 @@ async def look(
     comes_with_another = any(one.operator == "trainer" for one in neighbours)
     if not comes_with_another and (has_crds or await _is_served(client, RUNTIME)):
         items += [await _item(client, one) for one in runtimes()]
-    return Found(items, neighbours)
+    return Found(items, neighbours, await _queues(client))
+
+
+async def _neighbours(client: Client, now: float) -> Sequence[Upstream]:
+    """Return who else is at work, by Deployment or, if none is known, by the lease it holds."""
+    found = list(await others(client))
+    known = {one.operator for one in found}
+    leases = holders_of_leases((await client.list(LEASE)).items, now)
+    return [*found, *(one for one in leases if one.operator not in known)]
+
+
+async def _queues(client: Client) -> int:
+    try:
+        return len((await client.list(CLUSTER_QUEUE)).items)
+    except (NotFound, UnknownKind):
+        return 0
 
 
 async def _rules(
@@ -167,7 +185,7 @@ def _definition(ours: Json, there: Mapping[str, Json]) -> Item:
     if theirs is None:
         return Item(ours, "missing")
     if (theirs["metadata"].get("labels") or {}).get(MANAGED_BY) == NAME:
-        return Item(ours, "there")
+        return _ours(ours, theirs)
     served = [one["name"] for one in theirs["spec"]["versions"] if one.get("served")]
     needed = version_read(ours)
     if needed in served:
@@ -176,6 +194,17 @@ def _definition(ours: Json, there: Mapping[str, Json]) -> Item:
     if (ours["spec"]["group"], ours["spec"]["names"]["kind"]) in _NEEDED:
         return Item(ours, "conflict", lacking)
     return Item(ours, "kept", f"{lacking}; what is made of it is left alone")
+
+
+def _ours(ours: Json, theirs: Json) -> Item:
+    """Compare with what another version of ours has brought: nothing that is stored may be lost."""
+    known = {one["name"] for one in ours["spec"]["versions"]}
+    stored = (theirs.get("status") or {}).get("storedVersions") or ()
+    lost = [one for one in stored if one not in known]
+    if lost:
+        why = f"objects may be stored as {', '.join(lost)}, which this version does not know"
+        return Item(ours, "conflict", why)
+    return Item(ours, "there")
 
 
 async def _item(client: Client, obj: Json) -> Item:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from unisono.control.actions import Json
+from unisono.control.conditions import seconds
 
 KUEUE = "kueue"
 
@@ -37,11 +38,17 @@ _BY_NAME = {
 }
 
 
+# And the Leases of those that may run without one: outside of the cluster, or under another kind.
+_BY_LEASE = {"c1f6bfd2.kueue.x-k8s.io": KUEUE, "ray-operator-leader": "ray"}
+# Whoever has not renewed its lease for so long is gone: four times what is usual.
+_LEASE_S = 60.0
+
+
 class Upstream(NamedTuple):
     """One that runs: whose work it does, and where."""
 
     operator: str
-    deployment: str  # namespace/name
+    deployment: str  # namespace/name, or `lease namespace/name`
 
 
 def upstream_operators(deployments: Iterable[Json]) -> Sequence[Upstream]:
@@ -52,6 +59,24 @@ def upstream_operators(deployments: Iterable[Json]) -> Sequence[Upstream]:
         if operator and (one.get("spec") or {}).get("replicas", 1) > 0:
             metadata = one["metadata"]
             found.add(Upstream(operator, f"{metadata['namespace']}/{metadata['name']}"))
+    return sorted(found)
+
+
+def holders_of_leases(leases: Iterable[Json], now: float) -> Sequence[Upstream]:
+    """Return the operators that keep a lease, in order of their names."""
+    found = set()
+    for one in leases:
+        metadata, spec = one["metadata"], one.get("spec") or {}
+        operator = _BY_LEASE.get(metadata["name"])
+        renewed = spec.get("renewTime")
+        if (
+            operator
+            and spec.get("holderIdentity")
+            and renewed
+            and now - seconds(renewed) < _LEASE_S
+        ):
+            place = f"lease {metadata['namespace']}/{metadata['name']}"
+            found.add(Upstream(operator, place))
     return sorted(found)
 
 
