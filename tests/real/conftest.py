@@ -21,7 +21,8 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]
     try:
         with running(
             tmp_path_factory.mktemp("deployed"),
-            controllers=(*CONTROLLERS, "job-controller"),
+            # The last one removes pods of nodes that are gone, after a minute or so.
+            controllers=(*CONTROLLERS, "job-controller", "pod-garbage-collector-controller"),
             has_scheduler=True,
         ) as found:
             kubectl(found, "apply", "-k", "deploy")

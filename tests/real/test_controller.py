@@ -279,9 +279,9 @@ def test_a_right_that_is_missing_is_named_with_its_verb(
     assert ended.returncode == 1
     assert ended.stderr.splitlines() == [
         "unisono: not allowed: patch nodes",
-        "not allowed: create pods/binding",
-        "not allowed: get, create, update leases.coordination.k8s.io",
-        "`unisono install` makes a role that has all of it",
+        "unisono: not allowed: create pods/binding",
+        "unisono: not allowed: get, create, update leases.coordination.k8s.io",
+        "unisono: `unisono install` makes a role that has all of it",
     ]
 
 

@@ -1,0 +1,218 @@
+"""Plays Karpenter on a real API server, as its documentation says that it behaves.
+
+    NodeClaim ──launch──▶ Launched ──boot──▶ a Node of another name: not ready, tainted
+              karpenter.sh/unregistered, with the taints of the claim and without its GPUs
+       ──▶ Registered: labels, that taint gone, ready ──▶ GPUs found, startup taints gone
+       ──▶ Initialized
+
+A claim that cannot be had is deleted without another word. A claim that is deleted drains its node,
+then the node goes, then the claim's finalizer. Pods behind a gate do not exist for it. It looks at
+everything again and again and keeps nothing but the time at which each step is due.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.real.cluster import asked
+from tests.real.control_plane import ControlPlane
+from unisono.control import names
+from unisono.control.conditions import is_true, timestamp, with_condition
+from unisono.kube.client import Client
+from unisono.kube.trouble import Conflict, KubeTrouble, NotFound
+from unisono.provision import words
+from unisono.provision.claims import node_name, wanted_of
+from unisono.provision.machines import machine_types
+
+Json = dict[str, Any]
+GPU = "nvidia.com/gpu"
+_EVERY_S = 0.2
+# Of nodes that have just come; the second is put there by the API server itself.
+_EPHEMERAL = (words.UNREGISTERED, "node.kubernetes.io/not-ready")
+
+
+@dataclass
+class Karpenter:
+    """What it does with claims, and what it has seen."""
+
+    plane: ControlPlane
+    out_of_stock: set[str] = field(default_factory=set)  # zones
+    # How long the device plugin of a machine takes, in order of registration; the last one stays.
+    plugin_s: tuple[float, ...] = (0.0,)
+    refused: list[str] = field(default_factory=list)  # zones of claims that could not be had
+    registered: list[str] = field(default_factory=list)  # claims
+    initialized: list[str] = field(default_factory=list)
+    _due: dict[str, float] = field(default_factory=dict)
+
+    async def look(self, client: Client) -> None:
+        """Take every claim one step further."""
+        nodes = {one["metadata"]["name"]: one for one in (await client.list(names.NODE)).items}
+        for claim in (await client.list(names.NODE_CLAIM)).items:
+            try:
+                await self._step(client, claim, nodes.get(node_name(claim)))
+            except (Conflict, NotFound):
+                continue  # somebody was faster; it is looked at again
+
+    async def _step(self, client: Client, claim: Json, node: Json | None) -> None:
+        name, metadata = claim["metadata"]["name"], claim["metadata"]
+        conditions = (claim.get("status") or {}).get("conditions")
+        if "deletionTimestamp" in metadata:
+            await self._terminate(client, claim, node)
+        elif words.TERMINATION not in (metadata.get("finalizers") or ()):
+            kept = {"finalizers": [*(metadata.get("finalizers") or ()), words.TERMINATION]}
+            await client.patch(names.NODE_CLAIM, name, "", {"metadata": kept})
+        elif wanted_of(claim, words.ZONE) in self.out_of_stock and not conditions:
+            self.refused.append(wanted_of(claim, words.ZONE))
+            await client.delete(names.NODE_CLAIM, name)
+        elif not is_true(conditions, "Launched"):
+            await self._launch(client, claim)
+        elif node is None:
+            await self._join(client, claim)
+        elif not is_true(conditions, "Registered"):
+            await self._register(client, claim, node)
+        elif not is_true(conditions, "Initialized"):
+            await self._initialize(client, claim, node)
+
+    # ---- on its way ------------------------------------------------------------------------------
+
+    async def _launch(self, client: Client, claim: Json) -> None:
+        machine = machine_types()[wanted_of(claim, words.MACHINE_TYPE)]
+        labels = {
+            key: wanted_of(claim, key)
+            for key in (words.MACHINE_TYPE, words.ZONE, words.CAPACITY_TYPE)
+        }
+        name = claim["metadata"]["name"]
+        await client.patch(names.NODE_CLAIM, name, "", {"metadata": {"labels": labels}})
+        allocatable = dict(machine.allocatable)
+        machine_id = f"unisono:///{labels[words.ZONE]}/i-{name}"
+        more = {"providerID": machine_id, "capacity": allocatable, "allocatable": allocatable}
+        await self._say(client, claim, "Launched", **more)
+
+    async def _join(self, client: Client, claim: Json) -> None:
+        """The kubelet of the new machine comes to the cluster, under a name of its own."""
+        spec, status = claim["spec"], claim["status"]
+        name = f"ip-10-0-{len(self.registered)}-{claim['metadata']['name'][-5:]}.internal"
+        taints = [
+            {"key": words.UNREGISTERED, "effect": "NoExecute"},
+            *(spec.get("taints") or ()),
+            *(spec.get("startupTaints") or ()),
+        ]
+        node = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": {names.HOSTNAME: name.partition(".")[0]}},
+            "spec": {"providerID": status["providerID"], "taints": taints},
+        }
+        await client.create(node)
+        few = {key: text for key, text in status["allocatable"].items() if key != GPU}
+        await _node_status(client, name, few, "False")
+        await self._say(client, claim, "Launched", nodeName=name)
+
+    async def _register(self, client: Client, claim: Json, node: Json) -> None:
+        name = node["metadata"]["name"]
+        kept = [one for one in node["spec"]["taints"] if one["key"] not in _EPHEMERAL]
+        labels = {**claim["metadata"]["labels"], words.REGISTERED: "true"}
+        metadata = {
+            "labels": labels,
+            "annotations": claim["metadata"].get("annotations"),
+            "finalizers": [words.TERMINATION],
+        }
+        await client.patch(names.NODE, name, "", {"metadata": metadata, "spec": {"taints": kept}})
+        await _node_status(client, name, node["status"]["allocatable"], "True")
+        place = min(len(self.registered), len(self.plugin_s) - 1)
+        self._due[claim["metadata"]["name"]] = time.monotonic() + self.plugin_s[place]
+        self.registered.append(claim["metadata"]["name"])
+        await self._say(client, claim, "Registered")
+
+    async def _initialize(self, client: Client, claim: Json, node: Json) -> None:
+        """GPUs are counted first, then whoever put the startup taints takes them away."""
+        name, own = node["metadata"]["name"], claim["metadata"]["name"]
+        if time.monotonic() < self._due[own]:
+            return
+        startup = {one["key"] for one in claim["spec"].get("startupTaints") or ()}
+        taints = node["spec"].get("taints") or []
+        if node["status"]["allocatable"] != claim["status"]["allocatable"]:
+            await _node_status(client, name, claim["status"]["allocatable"], "True")
+        elif any(one["key"] in startup for one in taints):
+            kept = [one for one in taints if one["key"] not in startup]
+            await client.patch(names.NODE, name, "", {"spec": {"taints": kept or None}})
+        else:
+            labels = {"metadata": {"labels": {words.INITIALIZED: "true"}}}
+            await client.patch(names.NODE, name, "", labels)
+            self.initialized.append(own)
+            await self._say(client, claim, "Initialized")
+
+    async def _say(self, client: Client, claim: Json, condition: str, **more: Any) -> None:
+        conditions = with_condition(
+            (claim.get("status") or {}).get("conditions"),
+            condition,
+            "True",
+            condition,
+            "",
+            now=time.time(),
+        )
+        changes = {"status": {"conditions": conditions, **more}}
+        name = claim["metadata"]["name"]
+        await client.patch(names.NODE_CLAIM, name, "", changes, subresource="status")
+
+    # ---- going -----------------------------------------------------------------------------------
+
+    async def _terminate(self, client: Client, claim: Json, node: Json | None) -> None:
+        if node is None:
+            await client.patch(
+                names.NODE_CLAIM, claim["metadata"]["name"], "", {"metadata": {"finalizers": None}}
+            )
+            return
+        name = node["metadata"]["name"]
+        pods = [
+            pod
+            for pod in (await client.list(names.POD)).items
+            if pod["spec"].get("nodeName") == name
+        ]
+        for pod in pods:
+            metadata = pod["metadata"]
+            await client.delete(names.POD, metadata["name"], metadata["namespace"])
+        await client.delete(names.NODE, name)
+        if not pods:
+            await client.patch(names.NODE, name, "", {"metadata": {"finalizers": None}})
+
+
+async def _node_status(client: Client, name: str, allocatable: Json, ready: str) -> None:
+    now = timestamp(time.time())
+    condition = {
+        "type": "Ready",
+        "status": ready,
+        "reason": "Kubelet",
+        "message": "",
+        "lastTransitionTime": now,
+        "lastHeartbeatTime": now,
+    }
+    changes = {"allocatable": allocatable, "capacity": allocatable, "conditions": [condition]}
+    await client.patch(names.NODE, name, "", {"status": changes}, subresource="status")
+
+
+@contextmanager
+def at_work(plane: ControlPlane) -> Iterator[Karpenter]:
+    """Have it look at claims until the block ends."""
+    found = Karpenter(plane)
+    stop = threading.Event()
+
+    def keep_looking() -> None:
+        while not stop.wait(_EVERY_S):
+            try:
+                asked(plane, found.look)
+            except KubeTrouble:
+                continue
+
+    thread = threading.Thread(target=keep_looking, daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        stop.set()
+        thread.join(20)
