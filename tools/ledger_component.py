@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unisono.cli.manifests import NAME, Wanted
+from unisono.cli.manifests import ARGUMENTS, NAME, Wanted
 
 Json = dict[str, Any]
 
@@ -73,7 +73,7 @@ def patch(wanted: Wanted) -> Json:
                     "containers": [
                         {
                             "name": "controller",
-                            "args": ["controller", "--listen", "0.0.0.0:8080", "--ledger", _FILE],
+                            "args": [*ARGUMENTS, "--ledger", _FILE],
                             "volumeMounts": [_MOUNT],
                         }
                     ],

@@ -13,7 +13,7 @@ from unisono.cli.errors import AnswerIsNo
 from unisono.cli.installing import Found, Item, _definition
 from unisono.cli.main import main
 from unisono.cli.manifests import ALL_ADMISSION, Wanted, admission, definitions, objects
-from unisono.control.rights import MACHINES, REQUESTS, rights
+from unisono.control.rights import MACHINES, REQUESTS, WEB, rights
 from unisono.control.upstream import Upstream
 
 Json = dict[str, Any]
@@ -50,7 +50,7 @@ def test_the_role_has_exactly_the_rights_that_are_needed() -> None:
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
-    wanted = (*rights(), *MACHINES, *REQUESTS)
+    wanted = (*rights(), *WEB, *MACHINES, *REQUESTS)
     assert granted == {(one.group, one.resource, verb) for one in wanted for verb in one.verbs}
     assert not [one for one in granted if "*" in one]
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from unisono import __version__
 from unisono.cli.bookkeeping import bookkeeping
@@ -42,7 +42,7 @@ from unisono.control.assembly import INDEXES, LANES, cluster
 from unisono.control.controller import Controller
 from unisono.control.hearing import Task
 from unisono.control.live import Live
-from unisono.control.rights import MACHINES, READ_KINDS, REQUESTS, UNREAD
+from unisono.control.rights import MACHINES, READ_KINDS, REQUESTS, UNREAD, WEB
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.model.errors import UnisonoError
 from unisono.kinds.settings import Settings
@@ -58,6 +58,9 @@ from unisono.monitor.metrics.page import Figures
 from unisono.monitor.prometheus import Prometheus
 from unisono.provision import assembly as provisioning
 from unisono.provision.reader import Reader
+
+if TYPE_CHECKING:
+    from unisono.cli.cluster_web import ClusterWeb
 
 # Shorter than the 30 seconds that Kubernetes gives a pod to end.
 _GRACE_S = 20.0
@@ -80,6 +83,7 @@ class Choices:
     rate: float
     decides: Decides = plan  # or somebody who also records decisions
     machines: Literal["none", "karpenter", "autoscaler"] = "none"  # who brings nodes for gangs
+    web: tuple[str, int] | None = None  # where the web page is; nowhere if None
     ledger: Path | None = None  # where usage is written down; nowhere if None
     prometheus: Prometheus | None = None  # who knows how busy GPUs are
 
@@ -119,7 +123,8 @@ async def _found_fit(client: Client, choices: Choices, journal: Journal) -> tupl
     await check_kinds(client)
     await check_namespace(client, choices.namespace)
     needs = {"karpenter": MACHINES, "autoscaler": REQUESTS}.get(choices.machines, ())
-    await check_rights(client, choices.namespace, needs)
+    shows = WEB if choices.web is not None else ()
+    await check_rights(client, choices.namespace, (*needs, *shows))
     found = await others(client)
     operators = operators_to_run(choices.operators, choices.adopted, found)
     for one in found:
@@ -174,6 +179,12 @@ class _Replica:
             unread=UNREAD,
         )
         self._observed = Observed(self._live, self._candidate, client.caller.counts)
+        self._web: ClusterWeb | None = None
+        if choices.web is not None:
+            from unisono.cli.cluster_web import ClusterWeb  # only who shows something needs it
+
+            reuse = choices.settings.buying.reuse
+            self._web = ClusterWeb(self._live, client, choices.ledger, reuse=reuse)
 
     async def run(self, stop: asyncio.Event) -> None:
         observed = self._observed
@@ -185,7 +196,8 @@ class _Replica:
         async with probes(*self._choices.listen, pages) as address:
             self._journal.info("listening", address=address)
             await guarded(
-                self._answer_reviews(), guarded(self._live.follow(), self._take_part(stop))
+                self._answer_reviews(),
+                guarded(self._show(), guarded(self._live.follow(), self._take_part(stop))),
             )
 
     async def _answer_reviews(self) -> None:
@@ -197,6 +209,15 @@ class _Replica:
         webhook = Webhook(self._client, self._choices.namespace, self._clock, self._journal)
         self._observed.is_trusted = webhook.is_trusted
         await webhook.serve(*self._choices.webhook)
+
+    async def _show(self) -> None:
+        """Serve the web page, if there is to be one, as soon as all is read."""
+        if self._web is None or self._choices.web is None:
+            return
+        await self._live.synced()
+        await self._web.serve(
+            *self._choices.web, lambda address: self._journal.info("web page", address=address)
+        )
 
     async def _take_part(self, stop: asyncio.Event) -> None:
         """Stand by, and lead when it is our turn."""
@@ -233,6 +254,8 @@ class _Replica:
         self._observed.driver = driver
         figures = figures_of(self._live.view, driver, timed, mode="cluster")
         self._observed.figures = figures
+        if self._web is not None:
+            self._web.lead(driver)
         self._journal.info("leading", epoch=epoch)
         async with self._recorded(figures):
             await self._live.work(driver, stop)

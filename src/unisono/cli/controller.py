@@ -66,6 +66,14 @@ def parser() -> argparse.ArgumentParser:
         "certificate of our own (default: not; `unisono install` says when it is needed)",
     )
     made.add_argument(
+        "--web",
+        type=address,
+        default=None,
+        metavar="HOST:PORT",
+        help="serve the web page there; people sign in with a token of the cluster and see what "
+        "they may list (default: not)",
+    )
+    made.add_argument(
         "--operators",
         type=_operators,
         default=None,
@@ -155,6 +163,7 @@ def run(arguments: argparse.Namespace) -> int:
             namespace=arguments.namespace or (access.namespace if is_in_pod else HOME),
             listen=arguments.listen,
             webhook=arguments.webhook,
+            web=arguments.web,
             operators=arguments.operators,
             adopted=frozenset(arguments.adopt),
             settings=settings,

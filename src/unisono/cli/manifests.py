@@ -15,7 +15,7 @@ from unisono import __version__
 from unisono.cli.admission import MUTATING, mutating, validating
 from unisono.cli.webhook import configuration as webhook
 from unisono.control.assembly import KINDS
-from unisono.control.rights import KEYS, MACHINES, OWN, REQUESTS, Right, rights
+from unisono.control.rights import KEYS, MACHINES, OWN, REQUESTS, WEB, Right, rights
 from unisono.kinds.decode import encode
 from unisono.kinds.shapes.crds import crds_of, custom_groups
 from unisono.kinds.trainer.stock import STOCK_RUNTIMES
@@ -28,6 +28,7 @@ NAME = "unisono"
 KEYS_ROLE = "unisono-job-keys"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 _PORT = 8080
+_WEB_PORT = 8081
 _USER = 65_532
 _LABELS = {"app.kubernetes.io/name": NAME}
 _RBAC = "rbac.authorization.k8s.io/v1"
@@ -106,7 +107,9 @@ def objects(wanted: Wanted) -> Iterator[Json]:
     """Yield everything but the definitions, in the order in which it is applied."""
     yield _made("v1", "Namespace", wanted.namespace)
     yield _own(wanted, "v1", "ServiceAccount")
-    yield _made(_RBAC, "ClusterRole", NAME) | {"rules": _rules((*rights(), *MACHINES, *REQUESTS))}
+    yield _made(_RBAC, "ClusterRole", NAME) | {
+        "rules": _rules((*rights(), *WEB, *MACHINES, *REQUESTS))
+    }
     yield _made(_RBAC, "ClusterRole", KEYS_ROLE) | {"rules": _rules(KEYS)}
     yield _made(_RBAC, "ClusterRoleBinding", NAME) | _bound("ClusterRole", wanted)
     yield _own(wanted, _RBAC, "Role") | {"rules": _rules(OWN)}
@@ -116,6 +119,7 @@ def objects(wanted: Wanted) -> Iterator[Json]:
         "spec": {"maxUnavailable": 1, "selector": {"matchLabels": _LABELS}}
     }
     yield _own(wanted, "v1", "Service") | {"spec": _service()}
+    yield _web_service(wanted)
     yield _own(wanted, "apps/v1", "Deployment") | {"spec": _deployment(wanted)}
     if wanted.webhooks:  # last: from then on the server asks us
         yield from webhook.objects(wanted.namespace, {**_LABELS, MANAGED_BY: NAME}, wanted.webhooks)
@@ -151,17 +155,25 @@ def _bound(kind: str, wanted: Wanted) -> Json:
 
 
 def _network() -> Json:
-    """Let in who asks for probes and metrics; where the API is, nobody can say in general."""
+    """Let in who asks for probes, metrics and the page; where the API is, nobody can say."""
     return {
         "podSelector": {"matchLabels": _LABELS},
         "policyTypes": ["Ingress"],
-        "ingress": [{"ports": [{"port": _PORT, "protocol": "TCP"}]}],
+        "ingress": [{"ports": [{"port": one, "protocol": "TCP"} for one in (_PORT, _WEB_PORT)]}],
     }
 
 
 def _service() -> Json:
     port = {"name": "metrics", "port": _PORT, "protocol": "TCP", "targetPort": "http"}
     return {"selector": _LABELS, "ports": [port]}
+
+
+def _web_service(wanted: Wanted) -> Json:
+    """Return where people find the page; an Ingress of theirs leads here, or a forwarded port."""
+    made = _own(wanted, "v1", "Service")
+    made["metadata"]["name"] = f"{NAME}-web"
+    port = {"name": "web", "port": 80, "protocol": "TCP", "targetPort": "web"}
+    return made | {"spec": {"selector": _LABELS, "ports": [port]}}
 
 
 def _deployment(wanted: Wanted) -> Json:
@@ -191,6 +203,7 @@ def _deployment(wanted: Wanted) -> Json:
     }
 
 
+ARGUMENTS = ("controller", "--listen", f"0.0.0.0:{_PORT}", "--web", f"0.0.0.0:{_WEB_PORT}")
 # What a replica that is a webhook has besides.
 WEBHOOK_ARGUMENTS = ("--webhook", f"0.0.0.0:{webhook.PORT}")
 WEBHOOK_PORT = {"name": "webhook", "containerPort": webhook.PORT, "protocol": "TCP"}
@@ -201,11 +214,12 @@ def _container(wanted: Wanted) -> Json:
         "name": "controller",
         "image": wanted.image,
         "args": [
-            *("controller", "--listen", f"0.0.0.0:{_PORT}"),
+            *ARGUMENTS,
             *(WEBHOOK_ARGUMENTS if wanted.webhooks else ()),
         ],
         "ports": [
             {"name": "http", "containerPort": _PORT, "protocol": "TCP"},
+            {"name": "web", "containerPort": _WEB_PORT, "protocol": "TCP"},
             *((WEBHOOK_PORT,) if wanted.webhooks else ()),
         ],
         "livenessProbe": _probe("/healthz", every=20, failures=3),

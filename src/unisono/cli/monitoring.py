@@ -124,7 +124,7 @@ async def _exposed(
 async def _web(board: Board, instance: Instance, port: int | None) -> AsyncIterator[str]:
     """Serve the page while the block lasts; its address signs in whoever opens it."""
     token = instance.web_token()
-    ledger = LedgerPast(instance)
+    ledger = LedgerPast(instance.ledger)
     pages = WebPages(board, now=seconds_now, past=ledger.read, report=ledger.report)
     site = Site(pages, TokenDoor(token), now=seconds_now, ticks=cpu_seconds)
     wanted = port + 1 if port else WEB_PORT

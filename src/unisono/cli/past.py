@@ -1,4 +1,4 @@
-"""The ledger of an instance as the web page reads it: what was, and reports of it.
+"""A ledger as the web page reads it: what was, and reports of it.
 
 Read in a thread, from a connection of its own that cannot write: a long question holds nobody up.
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from itertools import islice
+from pathlib import Path
 
 import msgspec
 
-from unisono.cli.instance import Instance
 from unisono.monitor.ledger.periods import Period
 from unisono.monitor.ledger.rows import PodRow, WorkloadRow
 from unisono.monitor.ledger.store import LedgerStore, LedgerTrouble
@@ -30,9 +30,9 @@ _TYPES = {
 class LedgerPast:
     """Reads one ledger."""
 
-    def __init__(self, instance: Instance) -> None:
-        """Take whose ledger it is."""
-        self._path = instance.ledger
+    def __init__(self, path: Path) -> None:
+        """Take its file."""
+        self._path = path
 
     async def read(self, since: int, until: int) -> Past:
         """Return what was between two seconds; nothing if the ledger cannot be read."""

@@ -63,6 +63,13 @@ OWN: Sequence[Right] = (Right("coordination.k8s.io", "leases", ("get", "create",
 KEYS: Sequence[Right] = (Right("", "secrets", ("get", "create")),)
 
 
+# With the web page: whose token somebody shows, and what they may see.
+WEB: Sequence[Right] = (
+    Right("authentication.k8s.io", "tokenreviews", ("create",)),
+    Right("authorization.k8s.io", "subjectaccessreviews", ("create",)),
+)
+
+
 # With machines that are bought: pools are read, claims are made and given up.
 MACHINES: Sequence[Right] = (
     Right("karpenter.sh", "nodepools", READ),

@@ -185,6 +185,11 @@ class Board:
         found = self._known.get(one.key)
         return found[1] if found is not None else ""
 
+    def namespaces(self) -> list[str]:
+        """Return the namespaces that have workloads, the busiest first."""
+        found = [(count, name) for name, count in self.sums.spaces.items() if count > 0]
+        return [name for _, name in sorted(found, key=lambda one: (-one[0], one[1]))]
+
     def workload(self, namespace: str, name: str) -> WorkloadRecord | None:
         """Return one workload."""
         found = self._known.get((namespace, name))

@@ -11,10 +11,15 @@ import hmac
 from collections.abc import Mapping
 from typing import Protocol
 
+from unisono.engine.model.errors import UnisonoError
 from unisono.web.sight import Sight, everything
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 COOKIE = "unisono-token"
+
+
+class DoorTrouble(UnisonoError):
+    """Nobody can say now who somebody is; try again."""
 
 
 class Door(Protocol):
@@ -28,7 +33,7 @@ class Door(Protocol):
         """Say whether requests for this host's name are for us."""
 
     async def admit(self, headers: Mapping[str, str]) -> Sight | None:
-        """Return what somebody may see; None if nobody knows them."""
+        """Return what somebody may see; None if nobody knows them. Raises DoorTrouble."""
 
     async def may_see_pods(self, sight: Sight, namespace: str) -> Sight:
         """Return a sight that also says whether the pods of a namespace may be seen."""

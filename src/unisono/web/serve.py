@@ -22,8 +22,9 @@ from collections.abc import AsyncIterator, Callable
 import orjson
 
 from unisono.engine.model.errors import UnisonoError
+from unisono.monitor.ledger.store import LedgerTrouble
 from unisono.web import files, http
-from unisono.web.door import COOKIE, Door, token_of
+from unisono.web.door import COOKIE, Door, DoorTrouble, token_of
 from unisono.web.http import Asked
 from unisono.web.pages import Pages
 from unisono.web.shown import Json, Told
@@ -82,6 +83,12 @@ class Site:
                 writer.close()
 
     async def _answer(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
+        try:
+            await self._attend(asked, writer)
+        except (DoorTrouble, LedgerTrouble) as trouble:
+            writer.write(http.refusal(503, str(trouble)))
+
+    async def _attend(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
         if not self._door.knows_host(asked.headers.get("host", "")):
             writer.write(http.refusal(403, "this is not the address of that host"))
         elif asked.path == "/session":
@@ -165,7 +172,10 @@ class Site:
             now = self._now()
             if now - looked >= _SIGHT_S:
                 looked = now
-                again = await self._sight(asked)
+                try:
+                    again = await self._sight(asked)
+                except DoorTrouble:
+                    return  # the page asks again by itself, and then somebody can say no
                 if again is None:
                     writer.write(_line({"signedOut": True}, packing))
                     return
