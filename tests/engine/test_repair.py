@@ -20,7 +20,7 @@ from unisono.engine.model.workload import (
     TopologyRequest,
 )
 from unisono.engine.place.gang import Spot
-from unisono.engine.repair import _replaced, repair
+from unisono.engine.repair import repair, with_others
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 
@@ -110,5 +110,5 @@ def test_parts_of_gpus_stay_by_their_numbers() -> None:
     a, b = NodeName("a"), NodeName("b")
     before = PodSetAssignment(name="main", count=3, nodes=((a, 3),), devices=(0, 1, 2))
     found = Spot("main", ((b, 2),), devices=(5, 6))
-    after = _replaced(before, found, {a}, {("main", a): (1,)})
+    after = with_others(before, found, {a}, {("main", a): (1,)})
     assert (after.nodes, after.devices) == (((b, 2), (a, 1)), (5, 6, 1))

@@ -286,7 +286,10 @@ def a_lost_node_is_bought_again_and_the_others_are_kept() -> None:
         before = set(nodes(world))
         dead = sorted(before)[0]
         await world.client.delete(names.NODE_CLAIM, dead, "")
-        await world.pass_time(900)  # its place is kept for ten minutes first
+        await world.pass_time(20)
+        assert len(claims(world)) == 4, "one machine is bought at once, and no more"
+        assert not started(world, "train")
+        await world.pass_time(120)
         assert started(world, "train")
         after = set(nodes(world))
         assert len(after) == 4

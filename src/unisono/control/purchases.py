@@ -110,6 +110,25 @@ def bought(conditions: list[Json], purchase: Purchase, now: float) -> list[Json]
     )
 
 
+def replacing(conditions: list[Json], purchase: Purchase, now: float) -> list[Json]:
+    """Add machines to a gang that runs, for nodes that it lost."""
+    written = Written(
+        attempt=1,
+        planned_at=int(now),
+        ready_by=purchase.ready_by // 1000,
+        machines=tuple(_alike(purchase)),
+    )
+    conditions = with_phase(conditions, "Planned", written, now)
+    text = planned_text(purchase)
+    return with_condition(conditions, names.CAPACITY_PLANNED, "True", "Planned", text, now=now)
+
+
+def is_buying(workload: Json) -> bool:
+    """Say whether machines for a workload are on their way."""
+    found = purchase_of(workload)
+    return found is not None and found[0] in UNDER_WAY
+
+
 def planned_text(purchase: Purchase) -> str:
     """Say what is bought, and what else would have done."""
     others = [f"instead of {alternative_sentence(one)}" for one in purchase.alternatives[:2]]

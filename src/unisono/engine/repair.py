@@ -19,8 +19,10 @@ from types import MappingProxyType
 import msgspec
 
 from unisono.engine.audit.nodes import check_nodes
+from unisono.engine.audit.purchases import with_bought
 from unisono.engine.audit.world import World
 from unisono.engine.model.explanation import GangDoesNotFit
+from unisono.engine.model.market import Purchase
 from unisono.engine.model.names import FlavorName, NodeName, ResourceName, WorkloadKey
 from unisono.engine.model.plan import Admit, Plan
 from unisono.engine.model.selection import Requirement
@@ -48,6 +50,28 @@ def repair(
     state.refresh()
     holding = state.running[key].holding
     workload, admission = holding.workload, holding.admission
+    gang = missing_of(state, key, lost, stays)
+    answer = _place(state.floor, gang, admission, lost, stays)
+    if isinstance(answer, GangDoesNotFit):
+        return answer
+    found = {spot.demand: spot for spot in answer}
+    repaired = msgspec.structs.replace(
+        admission,
+        pod_sets=tuple(
+            with_others(one, found.get(one.name, Spot(one.name, ())), lost, stays)
+            for one in admission.pod_sets
+        ),
+    )
+    refuse_if_broken(state, workload, repaired)
+    return repaired
+
+
+def missing_of(
+    state: ClusterState, key: WorkloadKey, lost: Collection[NodeName], stays: Stays
+) -> Gang:
+    """Return the pods of a holding that have no node any more, as a gang of their own."""
+    holding = state.running[key].holding
+    workload, admission = holding.workload, holding.admission
     missing = {
         one.name: sum(
             max(0, pods - len(stays.get((one.name, node), ())))
@@ -59,20 +83,7 @@ def repair(
     counts = tuple(missing.get(one.name, 0) for one in workload.pod_sets)
     fence = state.reserved.fence(workload, state.now)
     flavors = flavors_given(workload, admission)
-    gang = state.floor.surroundings().gang(workload, counts, counts, flavors, fence)
-    answer = _place(state.floor, gang, admission, lost, stays)
-    if isinstance(answer, GangDoesNotFit):
-        return answer
-    found = {spot.demand: spot for spot in answer}
-    repaired = msgspec.structs.replace(
-        admission,
-        pod_sets=tuple(
-            _replaced(one, found.get(one.name, Spot(one.name, ())), lost, stays)
-            for one in admission.pod_sets
-        ),
-    )
-    refuse_if_broken(state, workload, repaired)
-    return repaired
+    return state.floor.surroundings().gang(workload, counts, counts, flavors, fence)
 
 
 def _place(
@@ -142,7 +153,7 @@ def _shared(floor: Floor, demand: Demand, nodes: list[NodeName], level: str) -> 
     return first if all(other == first for other in others) else {}
 
 
-def _replaced(
+def with_others(
     one: PodSetAssignment, found: Spot, lost: Collection[NodeName], stays: Stays
 ) -> PodSetAssignment:
     """Put new nodes where the lost ones were; a node that is named already takes more pods."""
@@ -186,7 +197,12 @@ def flavors_given(
     }
 
 
-def refuse_if_broken(state: ClusterState, workload: Workload, repaired: Admission) -> None:
+def refuse_if_broken(
+    state: ClusterState,
+    workload: Workload,
+    repaired: Admission,
+    purchase: Purchase | None = None,
+) -> None:
     """Ask the auditor, to whom a repaired gang is one that grows out of the old one."""
     heir = msgspec.structs.replace(
         workload,
@@ -205,9 +221,23 @@ def refuse_if_broken(state: ClusterState, workload: Workload, repaired: Admissio
     plan = Plan(
         based_on=state.version,
         now=state.now,
-        admissions=(Admit(workload=heir.key, admission=placed, replaces=workload.key),),
+        admissions=(
+            Admit(
+                workload=heir.key,
+                admission=placed,
+                replaces=workload.key,
+                purchase=_for(heir, purchase),
+            ),
+        ),
     )
     snapshot = msgspec.structs.replace(snapshot_for(state, plan), waiting=(heir,))
-    violations = tuple(check_nodes(World(snapshot), plan))
+    world = with_bought(World(snapshot), snapshot.market, plan)
+    violations = tuple(check_nodes(world, plan))
     if violations:
         raise BrokenPlan("; ".join(str(one) for one in violations))
+
+
+def _for(heir: Workload, purchase: Purchase | None) -> Purchase | None:
+    if purchase is None:
+        return None
+    return msgspec.structs.replace(purchase, workload=heir.key)

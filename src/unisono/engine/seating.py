@@ -33,7 +33,7 @@ def seat(
     fence = state.reserved.fence(workload, state.now)
     flavors = flavors_given(workload, admission)
     gang = state.floor.surroundings().gang(workload, counts, counts, flavors, fence)
-    narrowed = tuple(_narrowed(one, (selectors or {}).get(one.name, ())) for one in gang.demands)
+    narrowed = tuple(narrowed(one, (selectors or {}).get(one.name, ())) for one in gang.demands)
     answer = state.floor.place(Gang(key=gang.key, demands=narrowed))
     if isinstance(answer, GangDoesNotFit):
         return answer
@@ -50,7 +50,8 @@ def seat(
     return seated
 
 
-def _narrowed(demand: Demand, labels: Labels) -> Demand:
+def narrowed(demand: Demand, labels: Labels) -> Demand:
+    """Return a demand whose nodes need these labels, too."""
     if not labels:
         return demand
     constraint = demand.constraint

@@ -189,7 +189,7 @@ class Buyer:
             f"{len(claims)} machines are ready: {_told(written)}",
             now=now,
         )
-        if not open_checks(workload, view):
+        if not is_true(conditions, "Admitted") and not open_checks(workload, view):
             conditions = admitted(conditions, status["admission"]["clusterQueue"], now)
         changes: Json = {"conditions": conditions}
         moved = _renamed(status["admission"], claims, view)
@@ -225,6 +225,9 @@ class Buyer:
     def _give_up(self, workload: Json, written: Written, failure: _Failure, now: float) -> Steps:
         """Take the admission back; who was too slow waits before the next attempt."""
         status = workload["status"]
+        if is_true(status["conditions"], "Admitted"):
+            yield from self._leave_to_repair(workload, written, failure, now)
+            return
         is_late = failure.reason == "Timeout"
         phase: Phase = "TimedOut" if is_late else "RolledBack"
         conditions = with_phase(status["conditions"], phase, written, now)
@@ -244,6 +247,17 @@ class Buyer:
         yield Patch(Ref.to(workload), {"status": changes}, "status")
         reason = "CapacityStockOut" if failure.reason == "StockOut" else "CapacityRolledBack"
         yield Note(Ref.to(workload), reason, failure.message, "Warning")
+
+    def _leave_to_repair(
+        self, workload: Json, written: Written, failure: _Failure, now: float
+    ) -> Steps:
+        """A gang that runs keeps what it has; whoever repairs it looks for something else."""
+        conditions = with_phase(workload["status"]["conditions"], "RolledBack", written, now)
+        conditions = with_condition(
+            conditions, names.CAPACITY_PLANNED, "False", failure.reason, failure.message, now=now
+        )
+        yield Patch(Ref.to(workload), {"status": {"conditions": conditions}}, "status")
+        yield Note(Ref.to(workload), "CapacityRolledBack", failure.message, "Warning")
 
 
 def _is_ready(claim: Json | None, state: State, view: View) -> bool:

@@ -7,13 +7,16 @@ from collections.abc import Callable, Collection, Iterator
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref
 from unisono.control.gangs import is_living, set_of
+from unisono.control.purchases import is_buying, replacing
 from unisono.control.repairing import REPAIRING, unhealthy
 from unisono.control.scheduler import record
 from unisono.control.usable import is_host_usable, node_name
 from unisono.control.view import View
 from unisono.engine.model.explanation import GangDoesNotFit
+from unisono.engine.model.market import Purchase
 from unisono.engine.model.names import NodeName, WorkloadKey
 from unisono.engine.model.workload import Admission
+from unisono.engine.provision.replacing import replacement
 from unisono.engine.repair import repair
 from unisono.engine.state.cluster import ClusterState
 from unisono.kinds.core.gpu_parts import device_of
@@ -54,21 +57,34 @@ class Repairs:
                 continue
             self._tried[key] = moves
             lost = [host for host in unhealthy(workload) if not is_host_usable(host, view)]
+            if lost and is_buying(workload):
+                self._tried[key] = None  # machines for them are on their way; look again
+                continue
             found = self._nodes_for(running.holding.workload.key, lost, view)
             if found is None:
                 continue
-            changes = record.repaired(workload, found, hosts, now=now, epoch=self._epoch)
+            admission, purchase = found
+            changes = record.repaired(workload, admission, hosts, now=now, epoch=self._epoch)
+            if purchase is not None:
+                conditions = changes["status"]["conditions"]
+                changes["status"]["conditions"] = replacing(conditions, purchase, now)
             yield (
                 Patch(Ref.to(workload), changes, "status"),
-                _sentence(workload, found, hosts, lost),
+                _sentence(workload, admission, hosts, lost),
             )
 
-    def _nodes_for(self, key: WorkloadKey, lost: list[str], view: View) -> Admission | None:
+    def _nodes_for(
+        self, key: WorkloadKey, lost: list[str], view: View
+    ) -> tuple[Admission, Purchase | None] | None:
+        """Return other nodes, or machines that are bought where there are none."""
         if not lost:  # all of them have come back
-            return self._state.running[key].holding.admission
+            return self._state.running[key].holding.admission, None
         gone = frozenset(NodeName(node_name(host, view)) for host in lost)
-        answer = repair(self._state, key, gone, _staying(key, gone, view))
-        return None if isinstance(answer, GangDoesNotFit) else answer
+        staying = _staying(key, gone, view)
+        answer = repair(self._state, key, gone, staying)
+        if not isinstance(answer, GangDoesNotFit):
+            return answer, None
+        return replacement(self._state, key, gone, staying)
 
 
 def _staying(

@@ -1,0 +1,228 @@
+"""Faults between every two calls to a provider; what must hold then, and in the end.
+
+A gang of three is bought in a zone that refuses one machine of three, then in the next zone; it
+runs, ends, and its machines go. At every step of that story something breaks: our process dies
+before or after a write, the provider takes a machine away, refuses one that it had promised, or
+never brings one up. Whatever happens:
+
+    no partial start    pods have nodes only when every machine of the gang is ready
+    nothing twice       never more machines than the gang needs, in all zones together
+    no leak             in the end there is no claim, no node, and nobody is held
+    no idle money       a machine that is paid for is held, in use, or idle for less than its time
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from tests.control.test_crash_sweep import Crash, Mortal
+from tests.support.control_objects import job, queue
+from tests.support.control_world import World
+from tests.support.machine_world import (
+    ALL_INDEXES,
+    ALL_KINDS,
+    assembled,
+    bound,
+    claims,
+    cloud,
+    condition,
+    nodes,
+    pool,
+)
+from unisono.control import names
+from unisono.control.conditions import seconds
+from unisono.kube.transport import Transport
+from unisono.provision import words
+
+Json = dict[str, Any]
+Break = Callable[[World, Json], Any]
+SIZE = 3
+CONSOLIDATE = 60.0
+# Budgets are looked at every ten seconds, and a node is looked at once more before it goes.
+SLACK = 40.0
+STEP = 5.0
+
+
+def check(world: World) -> None:
+    """Check what must hold at every instant."""
+    there = claims(world)
+    living = [one for one in there if "deletionTimestamp" not in one["metadata"]]
+    assert len(living) <= 2 * SIZE, "a purchase, and what is left of the one before"
+    wanted = [one for one in living if words.HELD_FOR in one["metadata"]["annotations"]]
+    assert len(wanted) <= SIZE, [one["metadata"]["name"] for one in wanted]
+    on = _running(world)
+    if on:
+        assert len(on) == SIZE, "a gang starts whole"
+        ready = {one["metadata"]["name"] for one in there if _is(one, "Initialized")}
+        assert set(on.values()) <= ready
+    for claim in living:
+        _check_money(world, claim, set(on.values()))
+
+
+def _running(world: World) -> dict[str, str]:
+    """Return the nodes of pods that are not over and not on their way out."""
+    alive = {
+        pod["metadata"]["name"]
+        for pod in world.every(names.POD)
+        if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+        and "deletionTimestamp" not in pod["metadata"]
+    }
+    return {pod: node for pod, node in bound(world).items() if pod in alive}
+
+
+def _check_money(world: World, claim: Json, used: set[str]) -> None:
+    annotations = claim["metadata"]["annotations"]
+    if not _is(claim, "Launched") or words.HELD_FOR in annotations:
+        return
+    if claim["metadata"]["name"] in used:
+        return
+    since = annotations.get(words.IDLE_SINCE) or annotations.get(words.RELEASED)
+    if since is not None:
+        idle = world.clock.time - seconds(since)
+        assert idle <= CONSOLIDATE + SLACK, f"{claim['metadata']['name']} idles for {idle} s"
+
+
+def _is(obj: Json, kind: str) -> bool:
+    return bool(condition(obj, kind)["status"] == "True")
+
+
+async def story(world: World) -> None:
+    """Tell it, and look at it every few seconds."""
+    zones = ("ap-northeast-2a", "ap-northeast-2b")
+    disruption = {"consolidateAfter": "60s", "budgets": [{"nodes": "100%"}]}
+    await world.create(*queue(gpus=24), pool(zones=zones, disruption=disruption))
+    await world.create(cloud(atomic=False, stock={"g6e.48xlarge:ap-northeast-2a": 2}))
+    await world.create(job("train", pods=SIZE, gpus=8, seconds=120))
+
+
+async def go_on(world: World, broken: list[int], break_it: Break | None = None) -> None:
+    """Let time pass until the job is done and a while longer; start again after a crash."""
+    left = 5000.0
+    while left > 0:
+        try:
+            await world.pass_time(STEP)
+        except Crash:
+            check(world)
+            world.restart()
+            continue
+        check(world)
+        left -= STEP
+        if break_it is not None and broken and broken[0] == 0:
+            found = [one for one in claims(world) if "deletionTimestamp" not in one["metadata"]]
+            broken.pop()
+            if found:
+                await break_it(world, found[-1])
+        elif broken:
+            broken[0] -= 1
+        done = condition(world.get(names.JOB, "train"), "Complete")["status"] == "True"
+        if done and not claims(world):
+            break
+
+
+def finish(world: World) -> None:
+    """Check what must hold in the end."""
+    assert condition(world.get(names.JOB, "train"), "Complete")["status"] == "True"
+    assert claims(world) == []
+    assert nodes(world) == []
+
+
+def tell(wrap: Callable[[Transport], Transport], at: int, break_it: Break | None = None) -> None:
+    """Tell the story with one fault."""
+    with TemporaryDirectory() as folder:
+        world = World(
+            assemble=lambda view, settings: assembled(view, settings, Path(folder)),
+            kinds=ALL_KINDS,
+            indexes=ALL_INDEXES,
+            wrap=wrap,
+        )
+
+        async def run() -> None:
+            async with world.running():
+                await story(world)
+                await go_on(world, [at] if break_it is not None else [], break_it)
+                finish(world)
+
+        asyncio.run(run())
+
+
+def _count_writes() -> int:
+    counted: list[Mortal] = []
+
+    def wrap(inner: Transport) -> Transport:
+        counted.append(Mortal(inner, -1, after=False))
+        return counted[0]
+
+    tell(wrap, 0)
+    return counted[0].writes
+
+
+def _die(at: int, *, after: bool) -> None:
+    tell(lambda inner: Mortal(inner, at, after=after), 0)
+
+
+def test_a_process_that_dies_here_and_there() -> None:
+    writes = _count_writes()
+    for at in range(7, writes, max(1, writes // 5)):
+        _die(at, after=at % 2 == 0)
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_before_and_after_every_single_write() -> None:
+    for at in range(1, _count_writes() + 1):
+        for after in (False, True):
+            _die(at, after=after)
+
+
+async def _take_away(world: World, claim: Json) -> None:
+    """The provider deletes a machine, as Karpenter does for want of capacity."""
+    await world.client.delete(names.NODE_CLAIM, claim["metadata"]["name"], "")
+
+
+async def _lose_node(world: World, claim: Json) -> None:
+    name = (claim.get("status") or {}).get("nodeName")
+    if name:
+        await world.client.delete(names.NODE, name, "")
+
+
+async def _refuse(world: World, claim: Json) -> None:
+    """The provider says no to a machine that it had not launched yet."""
+    if not _is(claim, "Launched"):
+        said = {
+            "type": "Launched",
+            "status": "False",
+            "reason": "InsufficientCapacityError",
+            "message": "none left",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+        await world.set_status(
+            names.NODE_CLAIM, claim["metadata"]["name"], {"conditions": [said]}, ""
+        )
+
+
+async def _break_gpus(world: World, claim: Json) -> None:
+    """The node is there, and its GPUs go away again."""
+    name = (claim.get("status") or {}).get("nodeName")
+    if name:
+        await world.set_status(names.NODE, name, {"allocatable": {"nvidia.com/gpu": "0"}}, "")
+
+
+FAULTS = (_take_away, _lose_node, _refuse, _break_gpus)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda one: one.__name__.strip("_"))
+@pytest.mark.parametrize("at", [0, 14])
+def test_a_provider_that_fails_here_and_there(fault: Break, at: int) -> None:
+    tell(lambda inner: inner, at, fault)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda one: one.__name__.strip("_"))
+def test_a_provider_that_fails_between_any_two_looks(fault: Break) -> None:
+    for at in range(60):
+        tell(lambda inner: inner, at, fault)
