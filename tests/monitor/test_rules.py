@@ -16,6 +16,7 @@ from tools.dashboards.__main__ import FOLDER
 from tools.dashboards.boards import BOARDS
 from tools.dashboards.build import json_of
 from unisono.monitor.dashboards.files import config_maps, dashboards, provisioned
+from unisono.monitor.dcgm.fields import FIELDS
 from unisono.monitor.rules.alerts import ALERTS
 from unisono.monitor.rules.files import alertmanager, prometheus_rule, rule_file, scrape_config
 from unisono.monitor.rules.recording import RECORDINGS
@@ -117,3 +118,18 @@ def test_files_are_yaml_of_the_right_shape() -> None:
     maps = list(yaml.safe_load_all(config_maps("ns")))
     assert all(json.loads(next(iter(one["data"].values()))) for one in maps)
     assert "provisioning-dashboards.yaml" in provisioned()
+
+
+def test_a_stock_exporter_leaves_no_panel_empty_without_a_word() -> None:
+    """Scenario 18: what needs a field that is off by default says which line to add."""
+    there = {one.name for one in FIELDS if one.is_default}
+    there |= {f"DCGM_FI_DEV_{one}" for one in ("XID_ERRORS", "UNCORRECTABLE_REMAPPED_ROWS")}
+    for board in dashboards().values():
+        for panel in board["panels"]:
+            for target in panel.get("targets") or ():
+                expression = target["expr"]
+                fields = set(re.findall(r"DCGM_\w+", expression))
+                others = "unisono:gpu_memory_used:ratio" in expression
+                for missing in sorted(fields - there):
+                    line = f"{missing}, "
+                    assert others or line in panel.get("description", ""), panel["title"]

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from tests.monitor.test_rules import expressions, plain
+from tests.real.alertmanager import Receiver, alerting, receiving
 from tests.real.prometheus import Prometheus, eventually, needs_prometheus, promtool, running
 from unisono.monitor.dashboards.files import dashboards
 from unisono.monitor.ledger.measured import measured
@@ -136,7 +137,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def prometheus(folder: Path) -> Iterator[Prometheus]:
+def receiver() -> Iterator[Receiver]:
+    """Return who takes the notifications."""
+    with receiving() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def alerts_go_to(folder: Path, receiver: Receiver) -> Iterator[str]:
+    """Return the address of an Alertmanager with our routing, quickened."""
+    config = yaml.safe_load(alertmanager(receiver.url))
+    for route in (config["route"], *config["route"]["routes"]):
+        route["group_wait"] = route["group_interval"] = "1s"
+    path = folder / "alertmanager.yml"
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    with alerting(path) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def prometheus(folder: Path, alerts_go_to: str) -> Iterator[Prometheus]:
     """Return one that scrapes it every second, with the guide's rules and ours, quickened."""
     into = folder / "prometheus"
     unisono("monitor", "scrape-config", "--out", str(into), folder=folder)
@@ -148,6 +168,8 @@ def prometheus(folder: Path) -> Iterator[Prometheus]:
     config = yaml.safe_load((into / "prometheus.yml").read_text(encoding="utf-8"))
     config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
     config["rule_files"].append("guide.yaml")
+    (sent_to,) = config["alerting"]["alertmanagers"]
+    sent_to["static_configs"] = [{"targets": [alerts_go_to]}]
     (into / "prometheus.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
     promtool("check", "config", "prometheus.yml", folder=into)
     with running(into / "prometheus.yml") as made:
@@ -213,7 +235,10 @@ def test_a_ledger_asks_it_how_busy_gpus_were(folder: Path, prometheus: Prometheu
         assert use.idle_devices == 0
 
 
-def test_injected_conditions_fire_the_guides_alerts(folder: Path, prometheus: Prometheus) -> None:
+def test_injected_conditions_fire_the_guides_alerts(
+    folder: Path, prometheus: Prometheus, receiver: Receiver
+) -> None:
+    """Scenarios 6 and 26; and whoever is to be told is told, also when it is over."""
     nodes = ("g6e-48xlarge-1", "g6e-48xlarge-2")
     unisono("gpu", "inject", nodes[0], "0", "--memory", "0.98", folder=folder)
     unisono("gpu", "inject", nodes[1], "1", "--hot", "100", folder=folder)
@@ -226,3 +251,6 @@ def test_injected_conditions_fire_the_guides_alerts(folder: Path, prometheus: Pr
     eventually(lambda: "Quarantine" in unisono("nodes", folder=folder))
     unisono("gpu", "heal", nodes[1], folder=folder)
     eventually(lambda: "GPUXidCritical" not in prometheus.firing())
+    eventually(lambda: guide <= set(receiver.told))
+    eventually(lambda: receiver.told.get("GPUXidCritical", ["none"])[-1] == "resolved", 120.0)
+    assert receiver.told["GPUXidCritical"][0] == "firing"

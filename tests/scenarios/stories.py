@@ -32,6 +32,7 @@ AREAS = {
     "time": Area("time.md", range(1, 6)),
     "provisioning": Area("provisioning.md", range(1, 33)),
     "slurm": Area("slurm.md", range(1, 23)),
+    "monitoring": Area("monitoring.md", range(1, 29)),
 }
 
 _OUT_OF_REACH = "out-of-reach.yaml"

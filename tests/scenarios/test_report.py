@@ -57,7 +57,7 @@ def test_an_area_must_exist(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["quotas"]) == 2
     assert (
         capsys.readouterr().err
-        == "no area quotas; there are quota, gang, turns, time, provisioning, slurm\n"
+        == "no area quotas; there are quota, gang, turns, time, provisioning, slurm, monitoring\n"
     )
 
 

@@ -26,10 +26,11 @@ examples:
   unisono report monthly --whole --format html --out reports/
   unisono report monthly --user kim --format json
   unisono report --since 2026-01-01 --until 2026-02-01 --format eml --out mail/
-  unisono report daily --format sreport -P
+  unisono report daily --whole --format sreport --sreport TopUsage -P
 """
 _LENGTHS = {"daily": 1, "weekly": 7, "monthly": 30}
-_FORMATS = ("text", "md", "html", "csv", "json", "eml", "sreport")
+_FORMATS = ("text", "md", "html", "csv", "json", "eml", "sreport", "opencost")
+_SREPORTS = ("utilization", "AccountUtilizationByUser", "TopUsage", "SizesByAccount")
 _AGO = re.compile(r"(\d{1,4})([mhdw])")
 _SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
@@ -68,6 +69,12 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("-o", dest="form", choices=("text", "json"), help="the same as --format")
     made.add_argument("--out", type=Path, metavar="DIR", help="write files there")
+    made.add_argument(
+        "--sreport",
+        choices=_SREPORTS,
+        default=_SREPORTS[0],
+        help="which of sreport's reports (default: utilization)",
+    )
     made.add_argument("-P", dest="is_parsable", action="store_true", help="sreport with bars")
     made.add_argument("--data-dir", type=Path, metavar="DIR", help="the instance of `unisono up`")
     made.add_argument("--ledger", type=Path, metavar="FILE", help="another ledger")
@@ -133,7 +140,8 @@ def write(
 
 def file_name(made: Report, form: str) -> str:
     """Return how the file of a report is called."""
-    suffix = {"text": "txt", "sreport": "sreport.txt"}.get(form, form)
+    suffixes = {"text": "txt", "sreport": "sreport.txt", "opencost": "opencost.json"}
+    suffix = suffixes.get(form, form)
     since, until = (datetime.fromtimestamp(at, UTC) for at in (made.since, made.until))
     return f"gpu-usage-{since:%Y-%m-%d}_{until:%Y-%m-%d}.{suffix}"
 
@@ -152,6 +160,8 @@ def _written(made: Report, form: str, arguments: argparse.Namespace) -> str:
     from unisono.monitor.report import written as words
     from unisono.monitor.report.html import html
     from unisono.monitor.report.mail import mail
+    from unisono.monitor.report.opencost import opencost
+    from unisono.monitor.report.sreport import sreport
 
     match form:
         case "html":
@@ -165,7 +175,10 @@ def _written(made: Report, form: str, arguments: argparse.Namespace) -> str:
         case "eml":
             return mail(made, sender=arguments.mail_from, to=arguments.mail_to).decode()
         case "sreport":
-            return words.sreport(made, "unisono", is_parsable=arguments.is_parsable)
+            which, is_parsable = arguments.sreport, arguments.is_parsable
+            return sreport(made, "unisono", which=which, is_parsable=is_parsable)
+        case "opencost":
+            return opencost(made)
         case _:
             return words.text(made)
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unisono.monitor.ledger.periods import STATES, Account, Period, settle
-from unisono.monitor.ledger.queues import queue_use
+from unisono.monitor.ledger.queues import queue_use, waits_of
 from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, WorkloadRow
 
 HOUR = 3600
@@ -171,6 +171,17 @@ def test_what_is_free_in_pieces() -> None:
     assert shares == {1: 0, 2: 0.25, 4: 1.0, 8: 1.0}
 
 
+def test_machines_that_came_for_nothing_are_told_with_their_price() -> None:
+    """Scenario 15: six p5 that were given back after 90 seconds."""
+    rows = [node(f"n{at}", since=100, until=190) for at in range(6)]
+    stays = node("stays", since=100)
+    used = pod(node="gone-later", bound=100, started=110, ended=180, workload="")
+    rows += [stays, node("gone-later", since=100, until=190)]
+    sort = settle(Period(0, 1000), [used], {}, rows).sorts["H100", "on-demand"]
+    assert (sort.nodes, sort.unused_nodes, sort.unused_seconds) == (8, 6, 540)
+    assert round(sort.unused_micro_usd / 1e6, 2) == 8.26
+
+
 def test_a_queue_that_wants_its_own_in_vain_is_starved() -> None:
     queue = QueueRow(queue="cq", flavor="h100", cohort="", gpus=16, since=0)
     running = workload(uid="r", gpus=4, reserved=0 + 1, since=0)
@@ -184,6 +195,13 @@ def test_a_deleted_queue_is_still_told() -> None:
     """Scenario 28."""
     queue = QueueRow(queue="cq", flavor="h100", cohort="", gpus=16, since=0, until=50)
     assert queue_use(Period(0, 100), [queue], [])["cq"].is_deleted
+
+
+def test_waits_by_the_nearest_rank() -> None:
+    """Scenario 13: ten jobs waited 10 to 100 seconds."""
+    found = waits_of(range(10, 101, 10))
+    assert (found.p50, found.p90, found.p95, found.longest) == (50, 90, 100, 100)
+    assert waits_of(()).count == 0
 
 
 _TIMES = st.integers(0, 300)

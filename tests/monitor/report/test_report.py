@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from unisono.cli.main import main
-from unisono.cli.report import read, whole
+from unisono.cli.report import _SREPORTS, read, whole
 from unisono.cli.sim.usage import write_ledger
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import Node
@@ -24,9 +24,11 @@ from unisono.kinds.overriding import override
 from unisono.monitor.ledger.periods import Period
 from unisono.monitor.ledger.rows import NodeRow, PodRow, WorkloadRow
 from unisono.monitor.report import written
-from unisono.monitor.report.figures import Report
+from unisono.monitor.report.figures import Report, Waiting
 from unisono.monitor.report.html import html
 from unisono.monitor.report.mail import mail
+from unisono.monitor.report.opencost import opencost
+from unisono.monitor.report.sreport import SREPORTS, sreport
 from unisono.sim.generate.gpu import gpu
 from unisono.sim.loop import simulate
 from unisono.sim.setup import POLICIES
@@ -131,10 +133,47 @@ def test_a_message_has_text_page_and_table(report: Report) -> None:
 
 def test_as_sreport_prints_it(report: Report) -> None:
     """Scenario 21."""
-    head, line = written.sreport(report, "c", is_parsable=True).splitlines()
+    told = sreport(report, "c", which="utilization", is_parsable=True)
+    head, line = told.splitlines()
     assert head == "Cluster|TRES Name|Allocated|Down|PlannedDown|Idle|Planned|Reported"
     values = [int(one) for one in line.split("|")[2:]]
     assert sum(values[:-1]) == values[-1]
+
+
+def test_accounts_users_and_sizes_as_sreport_prints_them(report: Report) -> None:
+    def told(which: str) -> list[list[str]]:
+        text = sreport(report, "c", which=which, is_parsable=True)
+        return [line.split("|") for line in text.splitlines()]
+
+    head, *lines = told("AccountUtilizationByUser")
+    assert head == ["Cluster", "Account", "Login", "Proper Name", "TRES Name", "Used"]
+    accounts = {one[1]: int(one[-1]) for one in lines if not one[2]}
+    assert set(accounts) == {one.name for one in report.teams}
+    for account, used in accounts.items():
+        assert used == sum(int(one[-1]) for one in lines if one[1] == account and one[2])
+    _, *top = told("TopUsage")
+    assert [int(one[-1]) for one in top] == sorted((int(one[-1]) for one in top), reverse=True)
+    head, *sizes = told("SizesByAccount")
+    assert head[2:4] == ["0-1 GPUs", "2-7 GPUs"]
+    for one in sizes:
+        assert sum(map(int, one[2:-1])) == accounts[one[1]]
+    assert "Top 10 Users" in sreport(report, "c", which="TopUsage", is_parsable=False)
+
+
+def test_as_opencost_answers_it_balances(report: Report) -> None:
+    told = json.loads(opencost(report))["data"][0]
+    cents = sum(round(one["totalCost"] * 100) for one in told.values())
+    assert cents == report.headline.total_cents
+    hours = sum(one["gpuHours"] for one in told.values())
+    assert hours == pytest.approx(report.headline.capacity, abs=0.5)
+
+
+def test_who_waits_is_in_the_table_too(ledger: Path) -> None:
+    made = read(ledger, Period(WEEK.since, WEEK.since + 86_400))
+    made.waiting = (Waiting("a", "w", "Job", "q", "t", "u", 8, 3600),)
+    *_, last = csv.DictReader(io.StringIO(written.as_csv(made)))
+    assert (last["name"], last["outcome"], last["wait_seconds"]) == ("w", "waiting", "3600")
+    assert last["cost_usd"] == "0.00"
 
 
 def test_names_are_written_safely(ledger: Path, report: Report) -> None:
@@ -146,14 +185,10 @@ def test_names_are_written_safely(ledger: Path, report: Report) -> None:
 
 def test_the_command_writes_files(ledger: Path, tmp_path: Path, capsys: object) -> None:
     asked = ["--ledger", str(ledger), "--until", "2026-01-05", "--since", "7d"]
-    assert main(["report", *asked, "--format", "html,csv,json,eml,md", "--out", str(tmp_path)]) == 0
-    assert sorted(one.suffix for one in tmp_path.iterdir()) == [
-        ".csv",
-        ".eml",
-        ".html",
-        ".json",
-        ".md",
-    ]
+    formats = "html,csv,json,eml,md,text,sreport,opencost"
+    assert main(["report", *asked, "--format", formats, "--out", str(tmp_path)]) == 0
+    wanted = (".csv", ".eml", ".html", ".json", ".md", ".txt", ".sreport.txt", ".opencost.json")
+    assert {"".join(one.suffixes) for one in tmp_path.iterdir()} == set(wanted)
 
 
 @pytest.mark.parametrize(
@@ -235,3 +270,7 @@ def test_a_job_that_uses_two_of_eight_gpus_is_told_so() -> None:
 def test_whole_days_weeks_and_months(length: str, since: str, until: str) -> None:
     found = whole(length, datetime(2026, 3, 4, 5, tzinfo=UTC))
     assert [f"{datetime.fromtimestamp(one, UTC):%Y-%m-%d}" for one in found] == [since, until]
+
+
+def test_the_command_knows_every_sreport() -> None:
+    assert SREPORTS == _SREPORTS

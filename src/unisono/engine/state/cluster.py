@@ -30,7 +30,12 @@ from unisono.engine.state import changes, turns
 from unisono.engine.state.arrays import ArrayBook
 from unisono.engine.state.clock import pass_time
 from unisono.engine.state.config import Config
-from unisono.engine.state.configuring import configure, open_market, set_local_queue
+from unisono.engine.state.configuring import (
+    configure,
+    open_market,
+    reconfigure,
+    set_local_queue,
+)
 from unisono.engine.state.dependencies import DependencyBook
 from unisono.engine.state.doors import Door
 from unisono.engine.state.floor import Floor
@@ -87,19 +92,19 @@ class ClusterState:
         """Take one change into account."""
         self.version += 1
         if isinstance(change, changes.TimePassed):  # these four are most of what happens
-            self.reconfigure()
+            reconfigure(self)
             pass_time(self, change.now)
         elif isinstance(change, changes.WorkloadWaits):
-            self.reconfigure()
+            reconfigure(self)
             if change.workload.key in self.running:
                 self._release(change.workload.key)
-                self.reconfigure()  # a deleted queue goes with its last holding
+                reconfigure(self)  # a deleted queue goes with its last holding
             self._enqueue(change.workload)
         elif isinstance(change, changes.WorkloadGone):
-            self.reconfigure()
+            reconfigure(self)
             self._let_go(change.key)
         elif isinstance(change, changes.WorkloadHolds):
-            self.reconfigure()
+            reconfigure(self)
             self._hold(change.holding)
         else:
             self._apply_rarer(change)
@@ -249,7 +254,7 @@ class ClusterState:
             self.floor.seat(known)
             self.rota.nodes_changed()
         turns.unbar(self, self.turns.change(holding))
-        self._note_terms(known)
+        self.note_terms(known)
         if freed:
             self.rota.freed(known.book.tree, freed)
         if as_candidate(old) != as_candidate(holding):
@@ -273,7 +278,7 @@ class ClusterState:
         if holding.workload.array:
             self.arrays.start(holding.workload)
         self.dependencies.start(holding)
-        self._note_terms(running)
+        self.note_terms(running)
         if book.blocker is not None:
             self.stopped[book] = None
         if door.blocker is not None:
@@ -289,7 +294,7 @@ class ClusterState:
         """Let a workload go whose successor takes over its quota."""
         self._let_go(key)
 
-    def _note_terms(self, running: Running) -> None:
+    def note_terms(self, running: Running) -> None:
         """Keep track of what may end a holding."""
         self.note_readiness(running)
         self.terms.note(running, self.now)
@@ -384,7 +389,7 @@ class ClusterState:
 
     def refresh(self) -> None:
         """Draw the consequences of what was configured and of what came free."""
-        self.reconfigure()
+        reconfigure(self)
         if self.turns.desk is not None:
             for key in self.turns.settle():
                 self.wake_workload(self.waiting[key])
@@ -394,50 +399,15 @@ class ClusterState:
                     self.wake_workload(self.waiting[key])
         self.rota.settle()
 
-    def reconfigure(self) -> None:
-        """Draw the consequences of what was configured; free when nothing was."""
-        if not (self.everything_stale or self.forest.stale or self.stale_doors):
-            return
-        if self.everything_stale:
-            self.everything_stale = False
-            self.agenda = Agenda(self.policy.backfill)
-            self.agenda.hear(self.running.values(), self.doors.values())
-            self.forest.mark_everything()
-            self.stale_doors.update(dict.fromkeys(self.doors))
-        if self.forest.stale:
-            for book in self.forest.relink():
-                self._reopen(book)
-        if self.stale_doors:
-            stale, self.stale_doors = self.stale_doors, {}
-            for key in stale:
-                if key in self.doors:
-                    self._open_or_shut(self.doors[key])
-
-    def _reopen(self, book: QueueBook) -> None:
-        """Look at a queue again as if for the first time."""
-        self.agenda.shake()
-        book.menus.clear()
-        book.stalled = False
-        book.head_wait = None
-        turns.renew_lines(self, book)
-        for kind in [*book.lines.parked]:
-            self.rota.rouse(book, kind)
-        for running in book.running.values():
-            self._note_terms(running)
-        self.rota.reopen(book)
-        self.stopped.pop(book, None)
-        if book.blocker is not None and book.running:
-            self.stopped[book] = None
-
     def door(self, key: LocalQueueKey) -> Door:
         """Return a local queue's door, hanging it on first use."""
         door = self.doors.get(key)
         if door is None:
             door = self.doors[key] = Door(key)
-            self._open_or_shut(door)
+            self.open_or_shut(door)
         return door
 
-    def _open_or_shut(self, door: Door) -> None:
+    def open_or_shut(self, door: Door) -> None:
         """Find out where a local queue leads now, and move its workloads accordingly."""
         door.blocker = self.config.local_blocker(door.key)
         local_queue = self.config.local_queues.get(door.key)

@@ -1,7 +1,7 @@
 """What is configured: queues, cohorts, local queues, the policy, and what others refer to.
 
-Only the objects are taken in here; their consequences are drawn by `ClusterState.refresh`, so that
-many edits cost what one does.
+Objects are taken in one by one; their consequences are drawn when somebody asks (`reconfigure`), so
+that many edits cost what one does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import msgspec
 from unisono.engine.model.market import Market
 from unisono.engine.model.names import QueueName
 from unisono.engine.model.queue import LocalQueue
+from unisono.engine.reserve.agenda import Agenda
 from unisono.engine.state import changes, turns
+from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.timers import NODES
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ def _close_queue(state: ClusterState, name: QueueName) -> None:
     state.config.queues[name] = closed
     state.forest.set_queue(closed)
     state.stale_doors.update(state.doors_to.get(name, {}))
-    state.reconfigure()
+    reconfigure(state)
     state.drop_if_unused(state.books[name])
 
 
@@ -85,3 +87,40 @@ def set_local_queue(state: ClusterState, local_queue: LocalQueue) -> None:
     state.config.local_queues[local_queue.key] = local_queue
     state.recent.note(local_queue)
     state.stale_doors[local_queue.key] = None
+
+
+def reconfigure(state: ClusterState) -> None:
+    """Draw the consequences of what was configured; free when nothing was."""
+    if not (state.everything_stale or state.forest.stale or state.stale_doors):
+        return
+    if state.everything_stale:
+        state.everything_stale = False
+        state.agenda = Agenda(state.policy.backfill)
+        state.agenda.hear(state.running.values(), state.doors.values())
+        state.forest.mark_everything()
+        state.stale_doors.update(dict.fromkeys(state.doors))
+    if state.forest.stale:
+        for book in state.forest.relink():
+            _reopen(state, book)
+    if state.stale_doors:
+        stale, state.stale_doors = state.stale_doors, {}
+        for key in stale:
+            if key in state.doors:
+                state.open_or_shut(state.doors[key])
+
+
+def _reopen(state: ClusterState, book: QueueBook) -> None:
+    """Look at a queue again as if for the first time."""
+    state.agenda.shake()
+    book.menus.clear()
+    book.stalled = False
+    book.head_wait = None
+    turns.renew_lines(state, book)
+    for kind in [*book.lines.parked]:
+        state.rota.rouse(book, kind)
+    for running in book.running.values():
+        state.note_terms(running)
+    state.rota.reopen(book)
+    state.stopped.pop(book, None)
+    if book.blocker is not None and book.running:
+        state.stopped[book] = None

@@ -87,6 +87,11 @@ class Sort:
 
     seconds: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STATES, 0))
     micro_usd: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STATES, 0))
+    nodes: int = 0
+    # Of those, the ones that are gone and never had a pod: how many, how long, what they cost.
+    unused_nodes: int = 0
+    unused_seconds: int = 0
+    unused_micro_usd: int = 0
 
 
 SortKey = tuple[str, str]  # model, capacity type
@@ -258,6 +263,7 @@ def _sweep(
     seconds_free: dict[int, int] = defaultdict(int)  # of nodes, by how many GPUs were free
     for name, rows in by_node.items():
         _walk(account, sorted(rows, key=_begin), sorted(changes[name]), seconds_free)
+        _count(account, rows, is_used=bool(changes[name]))
     account.fragmentation = _fragmentation(seconds_free)
 
 
@@ -292,6 +298,18 @@ def _walk(
         for state, amount in seconds.items():
             sort.seconds[state] += amount
             sort.micro_usd[state] += priced(amount, row)
+
+
+def _count(account: Account, rows: Sequence[NodeRow], *, is_used: bool) -> None:
+    """Count a node, and whether it was there for nothing."""
+    last = max(rows, key=_begin)
+    sort = account.sorts[last.model, last.capacity_type]
+    sort.nodes += 1
+    if last.until and not is_used:
+        lives = [(row, account.period.clip(row.since, row.until).seconds) for row in rows]
+        sort.unused_nodes += 1
+        sort.unused_seconds += sum(seconds for _, seconds in lives)
+        sort.unused_micro_usd += sum(priced(row.gpus * seconds, row) for row, seconds in lives)
 
 
 def _begin(row: NodeRow) -> int:

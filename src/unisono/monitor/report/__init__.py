@@ -2,7 +2,9 @@
 
 figures.py     the report as data, from the rows of the ledger; every format says what it says
 advice.py      what would be better, with what it would save
-written.py     text, Markdown, CSV, JSON and Slurm's sreport
+written.py     text, Markdown, CSV and JSON
+sreport.py     as Slurm's sreport prints it
+opencost.py    as OpenCost answers
 html.py        one page that opens anywhere, without scripts
 mail.py        the same as a message with attachments
 """

@@ -18,6 +18,7 @@ from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, WorkloadRow
 from unisono.monitor.report.advice import Advisor, Gpu
 
 _MOST_WASTE = 10
+_MOST_DOWN = 10
 _MOST_DAYS = 400
 UNMANAGED = "-"
 _IDLE, _LOST = CLASSES.index("idle"), CLASSES.index("lost")
@@ -108,6 +109,19 @@ class Capacity(msgspec.Struct, rename="camel"):
     free: float
     down: float
     overhead_cents: int  # what is paid for and in nobody's bill
+    nodes: int
+    # Came and went without a pod: bought for a gang that could not be served as a whole, say.
+    unused_nodes: int
+    unused_node_seconds: int
+    unused_cents: int
+
+
+class Down(msgspec.Struct, rename="camel"):
+    """A node that was not up all the time."""
+
+    node: str
+    times: int
+    seconds: int
 
 
 class Waiting(msgspec.Struct, rename="camel"):
@@ -115,6 +129,7 @@ class Waiting(msgspec.Struct, rename="camel"):
 
     namespace: str
     name: str
+    kind: str
     queue: str
     team: str
     user: str
@@ -151,6 +166,7 @@ class Report(msgspec.Struct, rename="camel"):
     users: tuple[Share, ...]
     queues: tuple[Queue, ...]
     capacity: tuple[Capacity, ...]
+    down: tuple[Down, ...]
     fragmentation: dict[int, float]
     by_day: dict[int, float]
     outcomes: dict[str, int]  # how tries ended
@@ -185,6 +201,7 @@ def report(
         users=_shares(jobs, lambda one: one.user),
         queues=tuple(settled.queues()),
         capacity=settled.capacity(),
+        down=_down(found.nodes, period),
         fragmentation={
             size: round(part, 4) for size, part in settled.account.fragmentation.items()
         },
@@ -308,6 +325,10 @@ class _Settled:
                 overhead_cents=sum(
                     _cents(sort.micro_usd[state]) for state in STATES if state != "allocated"
                 ),
+                nodes=sort.nodes,
+                unused_nodes=sort.unused_nodes,
+                unused_node_seconds=sort.unused_seconds,
+                unused_cents=_cents(sort.unused_micro_usd),
             )
             for (model, capacity_type), sort in sorted(self.account.sorts.items())
         )
@@ -330,6 +351,7 @@ class _Settled:
                 yield Waiting(
                     namespace=one.namespace,
                     name=one.owner,
+                    kind=one.kind,
                     queue=one.queue,
                     team=one.team,
                     user=one.user,
@@ -343,6 +365,19 @@ class _Settled:
     def _is_wanted(self, queue: str, team: str, user: str) -> bool:
         only = self._only
         return only.queue in ("", queue) and only.team in ("", team) and only.user in ("", user)
+
+
+def _down(nodes: Iterable[NodeRow], period: Period) -> tuple[Down, ...]:
+    """Return the nodes that were down, the longest first."""
+    found: dict[str, Down] = {}
+    for one in nodes:
+        seconds = 0 if one.is_up else period.clip(one.since, one.until).seconds
+        if seconds:
+            there = found.setdefault(one.name, Down(one.name, 0, 0))
+            there.times += 1
+            there.seconds += seconds
+    longest = sorted(found.values(), key=lambda one: (-one.seconds, one.node))
+    return tuple(longest[:_MOST_DOWN])
 
 
 def _shares(jobs: Iterable[Job], whose: Callable[[Job], str]) -> tuple[Share, ...]:

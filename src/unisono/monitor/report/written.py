@@ -1,4 +1,4 @@
-"""The report in words and columns: text, Markdown, CSV, JSON, and as Slurm's sreport prints it."""
+"""The report in words and columns: text, Markdown, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -141,17 +141,34 @@ def tables(report: Report) -> list[Table]:
         ),
         Table(
             "Capacity",
-            ("GPU", "BOUGHT", "ALLOCATED", "HELD", "FREE", "DOWN", "OVERHEAD"),
+            ("GPU", "BOUGHT", "NODES", "ALLOCATED", "HELD", "FREE", "DOWN", "OVERHEAD"),
             tuple(
                 (
                     one.model or "?",
                     one.capacity_type,
+                    str(one.nodes),
                     *(hours(part) for part in (one.allocated, one.held, one.free, one.down)),
                     money(one.overhead_cents),
                 )
                 for one in report.capacity
             ),
-            frozenset(range(2, 7)),
+            frozenset(range(2, 8)),
+        ),
+        Table(
+            "Nodes that came and went without a job",
+            ("GPU", "BOUGHT", "NODES", "NODE-SECONDS", "COST"),
+            tuple(
+                (
+                    one.model or "?",
+                    one.capacity_type,
+                    str(one.unused_nodes),
+                    str(one.unused_node_seconds),
+                    money(one.unused_cents),
+                )
+                for one in report.capacity
+                if one.unused_nodes
+            ),
+            frozenset({2, 3, 4}),
         ),
         Table(
             "Free GPUs that pods of a size could not use",
@@ -164,6 +181,12 @@ def tables(report: Report) -> list[Table]:
             ("OUTCOME", "TRIES"),
             tuple((name, str(count)) for name, count in report.outcomes.items()),
             frozenset({1}),
+        ),
+        Table(
+            "Nodes that were down",
+            ("NODE", "TIMES", "FOR"),
+            tuple((one.node, str(one.times), lasting(one.seconds)) for one in report.down),
+            frozenset({1, 2}),
         ),
         Table(
             _first("Still waiting", len(report.waiting), _MOST_WAITING),
@@ -205,11 +228,11 @@ def _waste_line(one: Job) -> Line:
 def text(report: Report) -> str:
     """Write it for a terminal."""
     parts = [f"GPU usage from {day(report.since)} to {day(report.until)} UTC\n"]
-    parts.append(_aligned(headline_lines(report), frozenset({1})))
+    parts.append(aligned(headline_lines(report), frozenset({1})))
     for table in tables(report):
         if table.lines:
             parts.append(
-                f"\n{table.title}\n{_aligned([table.columns, *table.lines], table.numbers)}"
+                f"\n{table.title}\n{aligned([table.columns, *table.lines], table.numbers)}"
             )
     return "".join(parts)
 
@@ -233,7 +256,8 @@ def _markdown_table(table: Table) -> str:
     )
 
 
-def _aligned(lines: Sequence[Line], numbers: frozenset[int]) -> str:
+def aligned(lines: Sequence[Line], numbers: frozenset[int]) -> str:
+    """Write columns below each other; those of numbers stand to the right."""
     widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
     written = [
         "  ".join(
@@ -267,7 +291,7 @@ _JOB_COLUMNS = (
 
 
 def as_csv(report: Report) -> str:
-    """Write the jobs, one on each line; the columns add up to the totals."""
+    """Write the jobs, one on each line, and those that wait; columns add up to the totals."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(_JOB_COLUMNS)
@@ -284,27 +308,8 @@ def as_csv(report: Report) -> str:
                 "; ".join(one.advice),
             )
         )
+    nothing = ("0.00",) * 8
+    for waits in report.waiting:
+        about = (waits.namespace, waits.name, waits.kind, waits.queue, waits.team, waits.user)
+        writer.writerow((*about, waits.gpus, "", "", "waiting", waits.age_seconds, *nothing, ""))
     return out.getvalue()
-
-
-def sreport(report: Report, cluster: str, *, is_parsable: bool) -> str:
-    """Write `cluster utilization` as Slurm does: GPU-minutes by state."""
-    states = {"Allocated": 0, "Down": 0, "PlannedDown": 0, "Idle": 0, "Planned": 0}
-    for one in report.capacity:
-        states["Allocated"] += _minutes(one.allocated)
-        states["Down"] += _minutes(one.down)
-        states["Idle"] += _minutes(one.free)
-        states["Planned"] += _minutes(one.held)
-    columns = ("Cluster", "TRES Name", *states, "Reported")
-    values = (*(str(one) for one in states.values()), str(sum(states.values())))
-    line = (cluster, "gres/gpu", *values)
-    if is_parsable:
-        return "|".join(columns) + "\n" + "|".join(line) + "\n"
-    rule = "-" * 80
-    title = f"{rule}\nCluster Utilization {day(report.since)} - {day(report.until)}\n"
-    about = f"Usage reported in TRES Minutes\n{rule}\n"
-    return title + about + _aligned([columns, line], frozenset(range(2, len(columns))))
-
-
-def _minutes(gpu_hours: float) -> int:
-    return round(gpu_hours * 60)
