@@ -39,6 +39,7 @@ class Shell:
 
     folder: Path
     environment: dict[str, str]
+    has_kubectl: bool = False  # then `kubectl` is the real one
     cluster: Cluster | None = None
     clusters: int = 0
     log: list[str] = field(default_factory=list)
@@ -109,7 +110,7 @@ class Shell:
         name = words[0].rpartition("/")[2]
         if name == "unisono":
             return self._ours(words[1:], stdin, with_stderr=with_stderr)
-        if name == "kubectl" and words[1] in _SAME and "custom-columns" not in " ".join(words):
+        if name == "kubectl" and words[1] in _SAME and not self.has_kubectl:
             return self._ours(words[1:], stdin, with_stderr=with_stderr)
         if name == "kubectl" and not shutil.which("kubectl"):
             self.log.append(f"no kubectl for: {' '.join(words)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,24 @@ def _runs() -> list[Any]:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("path", _runs())
 def test_the_commands_of_a_page_do_what_it_says(path: Path, tmp_path: Path) -> None:
+    _run(path, tmp_path)
+
+
+@pytest.mark.real
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("path", [one for one in _runs() if "kubectl" in _text(one.values[0])])
+def test_the_real_kubectl_prints_what_a_page_shows(path: Path, tmp_path: Path) -> None:
+    if shutil.which("kubectl") is None:
+        pytest.skip("there is no kubectl")
+    _run(path, tmp_path, has_kubectl=True)
+
+
+def _run(path: Path, tmp_path: Path, *, has_kubectl: bool = False) -> None:
+    """Run all blocks of a page in a folder of its own."""
     for name in ("examples", "deploy", "docs"):
         (tmp_path / name).symlink_to(ROOT / name)
-    shell = Shell(tmp_path, {"HOME": str(tmp_path), "KUBECONFIG": str(tmp_path / "nowhere")})
+    environment = {"HOME": str(tmp_path), "KUBECONFIG": str(tmp_path / "nowhere")}
+    shell = Shell(tmp_path, environment, has_kubectl=has_kubectl)
     try:
         for block in blocks(_text(path)):
             if block.name and block.language in ("yaml", "bash", "conf"):

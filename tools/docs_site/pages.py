@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +66,19 @@ def read_pages(root: Path) -> list[Page]:
         title = _TITLE.search(_FENCE.sub("", text))
         pages.append(Page(name, title[1].replace("`", "") if title else name, text))
     order = [name for _, name in _GROUPS]
-    return sorted(pages, key=lambda page: (order.index(page.group), page.path))
+    place = _places((root / "docs" / "README.md").read_text(encoding="utf-8"))
+    last = len(place)
+    return sorted(
+        pages,
+        key=lambda page: (order.index(page.group), place.get(page.path, last), page.path),
+    )
+
+
+def _places(index: str) -> dict[str, int]:
+    """Return where each page is first linked to in the index of the documents."""
+    links = re.findall(r"\]\(([^)#:\s]+)", index)
+    paths = (posixpath.normpath(posixpath.join("docs", link)) for link in links)
+    return {path: number for number, path in enumerate(dict.fromkeys(paths))}
 
 
 def slug(heading: str) -> str:

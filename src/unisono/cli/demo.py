@@ -28,8 +28,10 @@ OFFLINE = ("borrowing", "pool")
 LOOK = "look"
 
 _NEXT = """
-More: `unisono demo all` tells every story, `unisono demo --help` lists them, and
-`unisono demo look` runs a busy cluster with its web page to look around in.
+What to do next:
+  {program} demo look      a busy cluster with its web page (the address is printed), until Ctrl-C
+  {program} demo all       every story
+  {program} up             a cluster of your own; README.md has five steps to a job of yours
 """
 
 _EXAMPLES = """\
@@ -74,8 +76,18 @@ def run(arguments: argparse.Namespace) -> int:
     if sys.stdin.isatty() and sys.stdout.isatty():
         return _menu()
     _tell(LIVE)
-    sys.stdout.write(_NEXT)
+    sys.stdout.write(_NEXT.format(program=_program()))
     return 0
+
+
+def _program() -> str:
+    """Return how this program is called here: a fresh clone has it in its own environment only."""
+    import os
+    import shutil
+
+    if shutil.which("unisono") or not sys.argv[0].endswith("unisono"):
+        return "unisono"
+    return os.path.relpath(sys.argv[0])
 
 
 # ---- the menu ------------------------------------------------------------------------------------

@@ -219,9 +219,10 @@ def _print(
             [one[0], row["namespace"], *one[1:]] for one, row in zip(cells, found, strict=True)
         ]
     if arguments.output == "wide":
-        headings += ["LIMIT FROM", "BEHIND", "WORKLOAD"]
+        headings += ["LIMIT FROM", "BEHIND", "WORKLOAD", "MESSAGE"]
         for one, row in zip(cells, found, strict=True):
             one += [(row["limit"] or {}).get("from"), row["behind"], row["workload"]]
+            one.append(row["message"])
     print(table(headings, cells, indent=""))
 
 
