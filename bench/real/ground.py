@@ -10,7 +10,7 @@ import tempfile
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.real.cluster import Replica, account, unisono
@@ -35,13 +35,20 @@ class Ground:
 
     plane: ControlPlane
     directory: Path
-    replicas: int = 0
+    replicas: list[Replica] = field(default_factory=list)
 
     def start(self, *flags: str) -> Replica:
         """Start a controller with the rights of the installation's role."""
-        self.replicas += 1
         role = account(self.plane, "unisono-system", "unisono", self.directory / "role")
-        return Replica(role, self.directory / f"replica-{self.replicas}.log", *flags)
+        log = self.directory / f"replica-{len(self.replicas)}.log"
+        self.replicas.append(Replica(role, log, *flags))
+        return self.replicas[-1]
+
+    def check(self) -> None:
+        """Raise if the controller that was started last is gone: nobody need wait for it then."""
+        if (code := self.replicas[-1].process.poll()) is not None:
+            log = (self.directory / f"replica-{len(self.replicas) - 1}.log").read_text()
+            raise RuntimeError(f"the controller ended with {code}: {log.splitlines()[-1]}")
 
     def cpu_s(self, server: str) -> float:
         """Return the processor time of a server."""
@@ -101,6 +108,11 @@ def writes_of(replica: Replica) -> dict[str, int]:
         if resource not in ("leases", "selfsubjectrulesreviews"):
             found[f"{method} {resource}"] = int(count)
     return found
+
+
+def without_events(writes: dict[str, int]) -> int:
+    """Return how many writes there were besides events, which are a courtesy."""
+    return sum(count for name, count in writes.items() if not name.endswith("events"))
 
 
 def told(writes: dict[str, int], each: int) -> str:

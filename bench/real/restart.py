@@ -95,6 +95,7 @@ async def _fill(place: Ground, nodes: int) -> str:
             await client.apply(wide(obj))
         await in_lots(nodes, _AT_ONCE, lambda n: client.create(_workload(f"runs-{n}", _PODS)))
         while len(admitted := await _admitted(client)) < nodes:
+            place.check()
             await pause()
         waiting = _WAITING * nodes
         await in_lots(waiting, _AT_ONCE, lambda n: client.create(_workload(f"waits-{n}", _PODS)))
@@ -128,6 +129,7 @@ async def _until_admitted(place: Ground) -> None:
             late = await client.get(WORKLOAD, "late", "default")
             if is_true((late.get("status") or {}).get("conditions"), "Admitted"):
                 return
+            place.check()
             await pause(0.1)
 
 

@@ -61,7 +61,7 @@ def test_a_gang_is_released_as_a_whole_and_committed_when_all_are_bound() -> Non
         for number, pod in enumerate(pods, 1):
             selected = pod["spec"]["nodeSelector"][names.HOSTNAME]
             await bound(world, pod, selected)
-            await world.settle()
+            await world.pass_time(10)
             assert phase(world) == ("Committed" if number == len(pods) else "Committing")
 
     story(tell)
@@ -75,7 +75,7 @@ def test_pods_stay_behind_the_gate_until_all_of_them_exist() -> None:
             await world.settle()
             (found,) = world.every(names.JOB)
             assert found["spec"]["template"]["spec"]["schedulingGates"] == [{"name": names.GATE}]
-            assert phase(world) == "Planned"
+            assert phase(world) == "Committing"
 
     asyncio.run(main())
 
@@ -120,6 +120,7 @@ def test_a_job_that_names_us_needs_no_gate() -> None:
         await world.settle()
         pods = world.every(names.POD)
         assert sorted(pod["spec"]["nodeName"] for pod in pods) == ["n1", "n2"]
+        await world.pass_time(10)
         assert phase(world) == "Committed"
 
     story(tell)

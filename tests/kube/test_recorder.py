@@ -12,6 +12,7 @@ from tests.kube.fake_api import FakeApi, refuse
 from tests.kube.virtual import START, VirtualClock, run, settle
 from unisono.kube import Recorder, client_over
 from unisono.kube.correlator import MOST_REMEMBERED, Correlator, Count, Create, Note, Reference
+from unisono.kube.recorder import OVERTAKEN_WITHIN_S
 
 Json = dict[str, Any]
 EVENTS = "/api/v1/namespaces/team-a/events"
@@ -166,12 +167,36 @@ def test_events_are_written_in_the_background() -> None:
             await settle()
             made.record(job(), "Normal", "Waiting", "for quota")
             made.record(job(), "Normal", "Waiting", "for quota", related=job("other"))
+            await settle()
             assert api.asked == []
+            await VirtualClock().sleep(OVERTAKEN_WITHIN_S)
             await settle()
             (event,) = api.collections[EVENTS].values()
             assert (event["count"], event["reason"]) == (2, "Waiting")
             assert [asked.method for asked in api.asked] == ["POST", "PATCH"]
             task.cancel()
+
+    run(main())
+
+
+def test_news_takes_the_place_of_what_it_says_too_unless_that_is_written() -> None:
+    async def main() -> None:
+        api = FakeApi()
+        made = recorder(api)
+        made.record(job("late"), "Normal", "Created", "as a workload")
+        await made.flush()
+        for name in ("late", "quick"):
+            made.record(job(name), "Normal", "Waiting", "for quota")
+            made.record(job(name), "Normal", "Started", "in a queue", instead_of=("Created",))
+        made.record(job("quick"), "Normal", "Created", "as another workload")
+        made.record(job("quick"), "Normal", "Started", "again", instead_of=("Created", "Gone"))
+        await made.flush()
+        told = [
+            (event["involvedObject"]["name"], event["reason"])
+            for event in api.collections[EVENTS].values()
+        ]
+        late = [("late", "Created"), ("late", "Waiting"), ("late", "Started")]
+        assert told == [*late, ("quick", "Waiting"), ("quick", "Started"), ("quick", "Started")]
 
     run(main())
 

@@ -82,6 +82,8 @@ class Note(msgspec.Struct, frozen=True):
     reason: str
     message: str
     type: Literal["Normal", "Warning"] = "Normal"
+    # Reasons for which nothing need be told any more that was not told yet: this says it, too.
+    instead_of: tuple[str, ...] = ()
 
 
 class Again(msgspec.Struct, frozen=True):

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Json
-from unisono.control.gangs import BY_WORKLOAD, is_living, is_over, set_of
 from unisono.control.scheduler.record import COMMITTED, placement_of, places
+from unisono.control.slots import is_living, is_over, set_of
 from unisono.control.usable import node_name
 from unisono.control.view import View
 from unisono.kinds.kueue.topology_assignment import pods_per_host
@@ -28,7 +28,7 @@ def assignments_left(workload: Json, done: Mapping[str, int], view: View) -> lis
     if phase != COMMITTED or about.get("devices"):  # parts of GPUs are counted with their places
         return None
     metadata = workload["metadata"]
-    pods = view.by(names.POD, BY_WORKLOAD, f"{metadata['namespace']}/{metadata['name']}")
+    pods = view.by(names.POD, names.BY_WORKLOAD, f"{metadata['namespace']}/{metadata['name']}")
     before = status["admission"].get("podSetAssignments") or []
     after = [
         _left(one, [pod for pod in pods if set_of(pod) == one["name"]], done[one["name"]], view)

@@ -6,28 +6,40 @@
 
 A gang that runs and loses a node is repaired (`repairing.py`), not sent back.
 
-The phase stands on the Workload, next to the nodes. No pod is bound before Committing is stored;
-from then on everything follows from what is stored, so that whoever comes after a crash finishes
-the work. A gang that cannot become whole in time is evicted as a whole.
+The phase stands on the Workload, next to the nodes. No pod is bound before Committing is stored and
+every slot has a pod; from then on everything follows from what is stored, so that whoever comes
+after a crash finishes the work. A gang that cannot become whole in time is evicted as a whole.
+
+The pods of a job that is let go exist only after its admission, and are gone before it can have
+another one. Nobody can mistake its placement for an older one, so its admission is stored as
+Committing already. Pods that were there before it may have been planned for other nodes: their gang
+is Planned first, and whoever read an older plan fails to write Committing (ADR 0018).
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from unisono.control import gpu_seats, names
 from unisono.control.actions import Again, Bind, Delete, Json, Note, Patch, Ref, Steps, Together
+from unisono.control.commitment import in_phase, told
 from unisono.control.conditions import find, is_true, seconds, timestamp, with_condition
 from unisono.control.controller import Reads, own_key
 from unisono.control.gpu_seats import Numbers
 from unisono.control.jobs.workload import IN_USE
 from unisono.control.repairing import REPAIRING, note_loss, nothing_lost
-from unisono.control.scheduler.record import hosts_of, placement, placement_of, with_eviction
+from unisono.control.scheduler.record import (
+    COMMITTED,
+    COMMITTING,
+    PLANNED,
+    hosts_of,
+    placement_of,
+    with_eviction,
+)
+from unisono.control.slots import Slots, is_over, places_of, set_of, slots_of
 from unisono.control.usable import is_host_usable, is_usable, node_name
 from unisono.control.view import View
-from unisono.kinds.kueue.topology_assignment import pods_per_host
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
@@ -36,13 +48,17 @@ BIND_SECONDS = 60
 # The wait before a gang that failed to start is tried again: 1 s, 2 s, … five minutes.
 _FIRST_RETRY_SECONDS = 1
 _LONGEST_RETRY_SECONDS = 300
-# Labels and annotations that number the pods of a set.
-_INDEXES = (
-    "batch.kubernetes.io/job-completion-index",
-    "jobset.sigs.k8s.io/job-index",
-    "volcano.sh/task-index",
-    "training.kubeflow.org/replica-index",
-)
+# Pods that are bound are mostly ready within that time; then one write says both.
+_READY_SOON_SECONDS = 5
+
+
+@dataclass(slots=True)
+class _Start:
+    """What was seen of a gang that starts, in seconds; whoever comes after us counts anew."""
+
+    gen: str  # which of its placements
+    partly: float = 0.0  # since when some of its pods may be on their nodes
+    whole: float = 0.0  # since when all of them are
 
 
 def workload_of(pod: Json) -> Iterable[str]:
@@ -50,27 +66,6 @@ def workload_of(pod: Json) -> Iterable[str]:
     metadata = pod["metadata"]
     name = (metadata.get("annotations") or {}).get(names.WORKLOAD_ANNOTATION)
     return (f"{metadata['namespace']}/{name}",) if name else ()
-
-
-@dataclass(slots=True)
-class Slots:
-    """The places of a gang, and which pod has which."""
-
-    free: dict[str, list[str]] = field(default_factory=dict)  # by pod set: nodes with a free place
-    bound: int = 0
-    unbound: list[tuple[Json, str]] = field(default_factory=list)  # a pod and its node
-    released: int = 0  # pods whose gate is lifted, and whom the other scheduler has yet to bind
-    astray: list[Json] = field(default_factory=list)  # sent to a node that is no longer theirs
-    extra: list[Json] = field(default_factory=list)  # pods without a place
-    later: frozenset[str] = frozenset()  # sets that the gang starts without
-    # By pod set: nodes with a place that nobody may have yet, as its pod is on its way out.
-    held: dict[str, list[str]] = field(default_factory=dict)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether every place has a pod that stays."""
-        empty = [*self.free.items(), *self.held.items()]
-        return not any(places for name, places in empty if name not in self.later)
 
 
 def _read_of_workload(workload: Json) -> object:
@@ -121,6 +116,7 @@ class GangController:
         # another place, one of them would leave its own to somebody else. Who starts anew reads
         # the pods after all that the one before wrote, and needs no memory of it.
         self._sent: dict[str, dict[str, str]] = {}
+        self._starts: dict[str, _Start] = {}
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A workload that has a place or goes, one of its pods, or a node that some are on."""
@@ -140,8 +136,10 @@ class GangController:
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Take one gang a step further."""
         workload = view.get(names.WORKLOAD, key.name, key.namespace)
+        full = f"{key.namespace}/{key.name}"
         if workload is None:
-            self._sent.pop(f"{key.namespace}/{key.name}", None)
+            self._sent.pop(full, None)
+            self._starts.pop(full, None)
             return
         if "deletionTimestamp" in workload["metadata"]:
             yield from self._let_go(workload, view)
@@ -150,14 +148,32 @@ class GangController:
             return
         conditions = workload["status"].get("conditions") or []
         phase, about = placement_of(conditions)
-        if not phase or is_true(conditions, "Evicted") or not is_true(conditions, "Admitted"):
-            return
+        is_on = is_true(conditions, "Admitted") and not is_true(conditions, "Evicted")
         if is_true(conditions, "Finished"):  # there is nothing left to bring anywhere, or to repair
-            return
+            is_on = False
+        if not is_on or phase != COMMITTING:
+            self._starts.pop(full, None)
+        if phase and is_on:
+            yield from self._advance(workload, phase, about, view, now)
+
+    def _advance(
+        self, workload: Json, phase: str, about: Mapping[str, str], view: View, now: float
+    ) -> Steps:
+        """Take an admitted gang a step further: to its nodes, or back if it has lost one."""
         slots = self._slots(workload, view)
         lost = [host for host, _ in hosts_of(workload) if not is_host_usable(host, view)]
         deadline = seconds(about.get("deadline", ""))
-        if phase in ("Committed", REPAIRING):
+        start = self._start_of(workload, about) if phase == COMMITTING else None
+        if start is not None and start.whole:
+            is_as_it_was = not lost and self._is_whole(workload, slots)
+            if is_as_it_was and now < start.whole + _READY_SOON_SECONDS:
+                yield Again(start.whole + _READY_SOON_SECONDS)
+                return
+            # Whatever happens to it from now on happens to a gang that has started.
+            workload = yield _stored(workload, COMMITTED, deadline, now)
+            yield told(workload)
+            phase = COMMITTED
+        if phase in (COMMITTED, REPAIRING):
             missing = _missing(slots, lost, view)
             if missing and phase == REPAIRING and now >= deadline > 0:
                 yield from _roll_back(workload, f"no other node for {missing[0]} in time", now)
@@ -168,35 +184,36 @@ class GangController:
             if phase == REPAIRING:
                 # Nothing is bound before that is written: others may be giving it other nodes.
                 workload = yield Patch(Ref.to(workload), nothing_lost(workload, now), "status")
-            phase = "Committed"
+            phase = COMMITTED
         elif lost:
             yield from _roll_back(workload, f"node {lost[0]} is gone or not ready", now)
             return
-        if phase == "Planned":
-            if not slots.is_full:
-                yield from _wait(
-                    workload, "not all of its pods were created in time", deadline, now
-                )
-                return
-            workload = yield Patch(
-                Ref.to(workload), _phase(workload, "Committing", now + BIND_SECONDS, now), "status"
-            )
-            phase, deadline = "Committing", now + BIND_SECONDS
+        is_begun = phase == COMMITTED or slots.bound or slots.released
+        if not slots.is_full and (phase == PLANNED or not is_begun):
+            yield from _wait(workload, "not all of its pods were created in time", deadline, now)
+            return
+        if phase == PLANNED:
+            deadline = now + BIND_SECONDS
+            workload = yield _stored(workload, COMMITTING, deadline, now)
+            phase = COMMITTING
         if slots.astray:
             yield Together([Delete(Ref.to(pod)) for pod in slots.astray])
         yield from self._bind(workload, slots, phase, about.get("gen", "1"), view)
+        if phase == COMMITTING:
+            yield from self._follow(workload, slots, self._start_of(workload, about), deadline, now)
+
+    def _follow(
+        self, workload: Json, slots: Slots, start: _Start, deadline: float, now: float
+    ) -> Steps:
+        """See whether a gang whose pods were released is whole, and when to look again."""
         awaited = slots.released + sum(1 for pod, _ in slots.unbound if _is_gated(pod))
-        if phase == "Committing":
-            if (
-                slots.is_full and not awaited
-            ):  # and all of them are bound by now, or we would not be here
-                yield Patch(
-                    Ref.to(workload), _phase(workload, "Committed", deadline, now), "status"
-                )
-                pods = slots.bound + len(slots.unbound)
-                yield Note(Ref.to(workload), "GangCommitted", f"{pods} pods are on their nodes")
-            else:
-                yield from _wait(workload, "not all of its pods were bound in time", deadline, now)
+        if slots.is_full and not awaited:  # all of them are bound by now, or we would not be here
+            start.whole = now
+            yield Again(now + _READY_SOON_SECONDS)
+            return
+        start.partly = start.partly or now
+        late = min(deadline or start.partly, start.partly) + BIND_SECONDS
+        yield from _wait(workload, "not all of its pods were bound in time", late, now)
 
     def _bind(self, workload: Json, slots: Slots, phase: str, gen: str, view: View) -> Steps:
         """Bind pods to their places: the first time all of them, later whoever comes back.
@@ -204,13 +221,12 @@ class GangController:
         A gang that starts over binds only when it is whole again. Pods behind a gate of ours belong
         to another scheduler: it binds them, to the only node that we leave it.
         """
-        starts_over = phase == "Committed" and slots.bound == 0
+        starts_over = phase == COMMITTED and slots.bound == 0
         if not slots.unbound or (starts_over and not slots.is_full):
             return
         numbers = _numbers(workload, view)
         writes: list[Patch | Bind] = []
-        metadata = workload["metadata"]
-        sent = self._sent.setdefault(f"{metadata['namespace']}/{metadata['name']}", {})
+        sent = self._sent.setdefault(_full(workload), {})
         for pod, node in slots.unbound:
             sent[pod["metadata"]["uid"]] = node
             notes = {names.SLOT: f"{set_of(pod)}/{node}@{gen}", **numbers.take(set_of(pod), node)}
@@ -223,91 +239,42 @@ class GangController:
 
     def _let_go(self, workload: Json, view: View) -> Steps:
         """Let a deleted Workload go once none of its pods is left: until then it holds nodes."""
-        metadata = workload["metadata"]
-        full = f"{metadata['namespace']}/{metadata['name']}"
-        if any(not is_over(pod) for pod in view.by(names.POD, BY_WORKLOAD, full)):
+        if any(not is_over(pod) for pod in view.by(names.POD, BY_WORKLOAD, _full(workload))):
             return
-        finalizers = metadata.get("finalizers") or []
+        finalizers = workload["metadata"].get("finalizers") or []
         if IN_USE in finalizers:
             left = [one for one in finalizers if one != IN_USE]
             yield Patch(Ref.to(workload), {"metadata": {"finalizers": left}}, exact=False)
 
     def _slots(self, workload: Json, view: View) -> Slots:
-        """Give every living pod of the gang a place: bound ones theirs, the others in order."""
-        annotations = workload["metadata"].get("annotations") or {}
-        later = frozenset(annotations.get(names.LATER_SETS, "").split(","))
-        places_of, given_back = _places(workload, view)
-        slots = Slots(free=places_of, later=later)
-        _, about = placement_of(workload["status"].get("conditions"))
-        gen = int(about.get("gen", "1"))
-        metadata = workload["metadata"]
-        full = f"{metadata['namespace']}/{metadata['name']}"
-        waiting, through = [], []
-        for pod in sorted(view.by(names.POD, BY_WORKLOAD, full), key=_rank):
-            node = pod["spec"].get("nodeName")
-            places = slots.free.get(set_of(pod), [])
-            if is_living(pod) and not node:
-                promised = _promised(pod)
-                if not promised:
-                    waiting.append(pod)
-                elif promised in places:
-                    places.remove(promised)
-                    slots.released += 1
-                else:
-                    slots.astray.append(pod)
-            elif node in places and not is_over(pod):
-                places.remove(node)
-                if is_living(pod):
-                    slots.bound += 1
-                else:
-                    slots.held.setdefault(set_of(pod), []).append(node)
-            elif is_living(pod) and _gen(pod) < gen:  # the node was gone, others may have its place
-                slots.astray.append(pod)
-            elif _is_through(pod):
-                through.append(pod)
-                if node in places:  # others take it last
-                    places.remove(node)
-                    places.append(node)
-        for pod, node in self._on_their_way(full, waiting):
-            places = slots.free.get(set_of(pod), [])
-            if node in places:
-                places.remove(node)
-                slots.unbound.append((pod, node))
-                waiting.remove(pod)
-        for pod in waiting:
-            places = slots.free.get(set_of(pod), [])
-            if places:
-                slots.unbound.append((pod, places.pop(0)))
-            else:
-                slots.extra.append(pod)
-        for pod in through:  # nobody came for its place, wherever the gang has its nodes by now
-            name = set_of(pod)
-            if given_back.get(name):  # it is no longer the gang's
-                given_back[name] -= 1
-            else:
-                del slots.free.get(name, [])[-1:]
+        """Give every pod its place; forget those who were sent to one and are there."""
+        full = _full(workload)
+        sent = self._sent.pop(full, {})
+        slots = slots_of(workload, view, sent)
+        if sent:
+            nowhere = [*(pod for pod, _ in slots.unbound), *slots.extra]
+            uids = [uid for pod in nowhere if (uid := pod["metadata"]["uid"]) in sent]
+            self._sent.update({full: {uid: sent[uid] for uid in uids}} if uids else {})
         return slots
 
-    def _on_their_way(self, full: str, waiting: Sequence[Json]) -> list[tuple[Json, str]]:
-        """Return the pods that were sent to a node and do not show it yet; forget the others."""
-        sent = self._sent.pop(full, {})
-        found = [(pod, sent[uid]) for pod in waiting if (uid := pod["metadata"]["uid"]) in sent]
-        if found:
-            self._sent[full] = {pod["metadata"]["uid"]: node for pod, node in found}
+    def _start_of(self, workload: Json, about: Mapping[str, str]) -> _Start:
+        """Return what was seen of a gang that starts."""
+        full, gen = _full(workload), about.get("gen", "1")
+        found = self._starts.get(full)
+        if found is None or found.gen != gen:
+            found = self._starts[full] = _Start(gen)
         return found
 
+    def _is_whole(self, workload: Json, slots: Slots) -> bool:
+        """Say whether every place has a pod that is there, or was bound and does not show it."""
+        sent = self._sent.get(_full(workload), {})
+        is_there = all(pod["metadata"]["uid"] in sent for pod, _ in slots.unbound)
+        return slots.is_full and is_there and not slots.released and not slots.astray
 
-def _places(workload: Json, view: View) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """Return the nodes of each set, a place each; and how many pods that are done gave back."""
-    found: dict[str, list[str]] = {}
-    given_back: dict[str, int] = {}  # (`done_pods.py`)
-    for one in workload["status"]["admission"].get("podSetAssignments") or ():
-        places: list[str] = []
-        for host, count in pods_per_host(one.get("topologyAssignment")):
-            places += [node_name(host, view)] * count
-        found[one["name"]] = places
-        given_back[one["name"]] = max(0, one.get("count", 0) - len(places))
-    return found, given_back
+
+def _full(workload: Json) -> str:
+    metadata = workload["metadata"]
+    return f"{metadata['namespace']}/{metadata['name']}"
 
 
 def _is_gated(pod: Json) -> bool:
@@ -320,9 +287,8 @@ def _numbers(workload: Json, view: View) -> Numbers:
     devices = gpu_seats.read(about.get("devices", ""))
     if not devices:
         return Numbers({}, {})
-    places, _ = _places(workload, view)
-    numbers, metadata = Numbers(devices, places), workload["metadata"]
-    for pod in view.by(names.POD, BY_WORKLOAD, f"{metadata['namespace']}/{metadata['name']}"):
+    numbers = Numbers(devices, places_of(workload, view)[0])
+    for pod in view.by(names.POD, BY_WORKLOAD, _full(workload)):
         if not is_over(pod):
             numbers.has(set_of(pod), [pod])
     return numbers
@@ -341,19 +307,6 @@ def _released(pod: Json, node: str, notes: dict[str, str], view: View) -> Patch:
         },
     }
     return Patch(Ref.to(pod), changes, exact=False)
-
-
-def _promised(pod: Json) -> str:
-    """Return the node that an unbound pod was released to, if it was."""
-    slot = (pod["metadata"].get("annotations") or {}).get(names.SLOT, "")
-    return str(slot).partition("/")[2].rpartition("@")[0]
-
-
-def _gen(pod: Json) -> int:
-    """Return the number of the placement that a bound pod was sent by; a large one if unknown."""
-    slot = (pod["metadata"].get("annotations") or {}).get(names.SLOT, "")
-    number = str(slot).rpartition("@")[2]
-    return int(number) if number.isdecimal() else sys.maxsize
 
 
 def _wait(workload: Json, why: str, deadline: float, now: float) -> Steps:
@@ -382,18 +335,9 @@ def _roll_back(workload: Json, why: str, now: float) -> Steps:
     yield Note(Ref.to(workload), "GangRolledBack", why, "Warning")
 
 
-def _phase(workload: Json, phase: str, deadline: float, now: float) -> Json:
-    conditions = workload["status"].get("conditions") or []
-    _, about = placement_of(conditions)
-    changed = placement(
-        conditions,
-        phase,
-        gen=int(about.get("gen", "1")),
-        epoch=int(about.get("epoch", "1")),
-        deadline=deadline,
-        now=now,
-    )
-    return {"status": {"conditions": changed}}
+def _stored(workload: Json, phase: str, deadline: float, now: float) -> Patch:
+    conditions = in_phase(workload["status"].get("conditions") or [], phase, deadline, now)
+    return Patch(Ref.to(workload), {"status": {"conditions": conditions}}, "status")
 
 
 def _missing(slots: Slots, lost: Sequence[str], view: View) -> list[str]:
@@ -401,33 +345,3 @@ def _missing(slots: Slots, lost: Sequence[str], view: View) -> list[str]:
     empty = [*slots.free.values(), *slots.held.values()]
     needed = {node for places in empty for node in places} | {node for _, node in slots.unbound}
     return [host for host in lost if node_name(host, view) in needed]
-
-
-def is_over(pod: Json) -> bool:
-    """Say whether nothing of a pod runs any more."""
-    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-
-
-def is_living(pod: Json) -> bool:
-    """Say whether a pod runs or will, as far as anybody knows."""
-    return "deletionTimestamp" not in pod["metadata"] and not is_over(pod)
-
-
-def _is_through(pod: Json) -> bool:
-    """Say whether a pod has done its part: nobody comes after it."""
-    return bool(pod["status"].get("phase") == "Succeeded")
-
-
-def set_of(pod: Json) -> str:
-    """Return the pod set that a pod is of."""
-    return str((pod["metadata"].get("labels") or {}).get(names.POD_SET_LABEL, "main"))
-
-
-def _rank(pod: Json) -> tuple[int, ...] | tuple[int | str, ...]:
-    """Order the pods of a gang by their numbers, then by name."""
-    metadata = pod["metadata"]
-    texts = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}
-    numbers = [
-        int(texts.get(key, "0")) if texts.get(key, "0").isdecimal() else 0 for key in _INDEXES
-    ]
-    return (*numbers, metadata["name"])

@@ -122,7 +122,9 @@ class Live:
     def _note(self, note: Note) -> None:
         about = self.view.get(note.about.kind, note.about.name, note.about.namespace)
         if about is not None:
-            self._recorder.record(about, note.type, note.reason, note.message)
+            self._recorder.record(
+                about, note.type, note.reason, note.message, instead_of=note.instead_of
+            )
 
 
 class Crashed(Exception):

@@ -47,6 +47,8 @@ BY_WORKLOAD = "workload"
 # Where a gang stands on its way to its nodes (placement §10).
 PLACEMENT = "unisono.dev/Placement"
 SLOT = "unisono.dev/slot"
+# On a Workload that stands for pods which exist without a job of ours: their gang.
+GANG = "unisono.dev/gang"
 # The gate of pods that another scheduler would take: lifted when the whole gang has its nodes.
 GATE = "unisono.dev/gang"
 # True while a gang gives up pods; the message says what it keeps (placement §8.7).

@@ -107,10 +107,8 @@ class Candidate:
             if left > 0:
                 await self._try_once(left)
             if not self.is_leading():
-                raise NotLeading(
-                    f"{self.election.me} lost the lease {self._name} to {self._holder()}"
-                    + (f": {self.last_trouble}" if self.last_trouble is not None else "")
-                )
+                why = f": {self.last_trouble}" if self.last_trouble is not None else ""
+                raise NotLeading(f"{self.election.me} {self._loss()}{why}")
 
     async def _try_once(self, patience_s: float) -> None:
         """Do what the election wants; whoever was faster or far away, the next time will tell."""
@@ -165,6 +163,13 @@ class Candidate:
         except (KubeTrouble, TimeoutError):
             return  # then it has to expire
         self.election.wrote(written, self._clock.monotonic(), self._clock.monotonic())
+
+    def _loss(self) -> str:
+        """Say how the lease was lost: to somebody, or because it was not renewed in time."""
+        if self.election.holder not in ("", self.election.me):
+            return f"lost the lease {self._name} to {self.election.holder}"
+        within_s = self.election.terms.renew_deadline_s
+        return f"could not renew the lease {self._name} within {within_s:g} s"
 
     def _holder(self) -> str:
         return self.election.holder or "nobody"

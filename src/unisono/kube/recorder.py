@@ -3,13 +3,17 @@
     record(…)  →  queue of 1000 (the oldest is dropped)  →  correlator  →  create or patch
 
 Recording never waits and never fails: an event is a courtesy, not a promise. `flush` writes what is
-queued; `run` does so whenever there is something.
+queued; `run` does so with what has been queued for a moment. News that says all that another did
+about the same object, and more, may take its place until then: a job that is created and started at
+once is one event and not two.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import itertools
+import math
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,6 +28,11 @@ from unisono.kube.trouble import KubeTrouble, NotFound
 MOST_QUEUED = 1000
 # So many are written together: enough for a burst, few enough that nothing else waits for them.
 MOST_AT_ONCE = 16
+# So long an event may be overtaken by the next; nobody reads them faster.
+OVERTAKEN_WITHIN_S = 2.0
+
+
+_Word = tuple[tuple[str, str, str, str], str]  # an object, and a reason
 
 
 class Recorder:
@@ -35,7 +44,9 @@ class Recorder:
         """Prepare; component and instance are named in every event."""
         self._client = client
         self._clock = clock
-        self._queue: deque[Note] = deque()
+        self._queue: OrderedDict[int, Note] = OrderedDict()  # by their numbers
+        self._last: dict[_Word, int] = {}  # the last of them about an object for a reason
+        self._numbers = itertools.count()
         self._bell = asyncio.Event()
         self.correlator = Correlator(component=component, instance=instance)
         self.dropped = 0  # the queue was full, or the API would not have it
@@ -48,8 +59,12 @@ class Recorder:
         message: str,
         *,
         related: Mapping[str, Any] | None = None,
+        instead_of: Sequence[str] = (),
     ) -> None:
-        """Tell something about an object; `related` is who caused it, such as a preemptor."""
+        """Tell something about an object; `related` is who caused it, such as a preemptor.
+
+        What was told for one of the reasons of `instead_of` and is not written yet never will be.
+        """
         note = Note(
             about=Reference.of(about),
             type=type_,
@@ -58,10 +73,16 @@ class Recorder:
             related=None if related is None else Reference.of(related),
             at=self._clock.now(),
         )
+        for other in instead_of:
+            overtaken = self._last.pop((note.about.identity, other), None)
+            if overtaken is not None:
+                del self._queue[overtaken]
         if len(self._queue) >= MOST_QUEUED:
-            self._queue.popleft()
+            self._take()
             self.dropped += 1
-        self._queue.append(note)
+        number = next(self._numbers)
+        self._queue[number] = note
+        self._last[note.about.identity, reason] = number
         self._bell.set()
 
     async def run(self) -> None:
@@ -69,24 +90,38 @@ class Recorder:
         while True:
             await self._bell.wait()
             self._bell.clear()
-            await self.flush()
+            began = self._clock.now()
+            await self._clock.sleep(OVERTAKEN_WITHIN_S)
+            await self.flush(until=began)
+            if self._queue:
+                self._bell.set()
 
-    async def flush(self) -> None:
-        """Write what is queued, some at a time."""
+    async def flush(self, *, until: float = math.inf) -> None:
+        """Write what was queued until a time, some at a time."""
         held: tuple[Note, Order] | None = None
-        while self._queue or held is not None:
-            decided, held = self._some([] if held is None else [held])
+        while self._has(until) or held is not None:
+            decided, held = self._some([] if held is None else [held], until)
             lost = [note for note, trouble in await self._write(decided) if _is_gone(trouble)]
             anew = [(note, _create(self.correlator.again(note).event)) for note in lost]
             self.dropped += sum(_is_gone(trouble) for _, trouble in await self._write(anew))
 
+    def _has(self, until: float) -> bool:
+        return bool(self._queue) and next(iter(self._queue.values())).at <= until
+
+    def _take(self) -> Note:
+        """Take the first note out of the queue."""
+        number, note = self._queue.popitem(last=False)
+        if self._last.get(word := (note.about.identity, note.reason)) == number:
+            del self._last[word]
+        return note
+
     def _some(
-        self, decided: list[tuple[Note, Order]]
+        self, decided: list[tuple[Note, Order]], until: float
     ) -> tuple[list[tuple[Note, Order]], tuple[Note, Order] | None]:
         """Take some notes, of each event one: what is written at once arrives in any order."""
         names = {(order.namespace, order.name) for _, order in decided}
-        while self._queue and len(decided) < MOST_AT_ONCE:
-            note = self._queue.popleft()
+        while len(decided) < MOST_AT_ONCE and self._has(until):
+            note = self._take()
             order = self._order(note)
             if order is None:
                 continue

@@ -34,7 +34,7 @@ def test_a_late_write_of_the_leader_before_is_refused_and_the_gang_goes_on() -> 
 
     def assemble(view: View, settings: Settings) -> Assembly:
         whole = embedded(view, settings, epoch=next(epochs))
-        idle = ("gangs", "job")  # nobody makes or binds pods: the gang stays planned
+        idle = ("gangs", "job")  # nobody makes or binds pods: the gang stays where it is
         kept = tuple(one for one in whole.controllers if one.name not in idle)
         return Assembly(whole.scheduler, kept)
 
@@ -43,13 +43,13 @@ def test_a_late_write_of_the_leader_before_is_refused_and_the_gang_goes_on() -> 
         async with world.running():
             await world.create(node("n1"), node("n2"), *queue(), job("train"))
             await world.settle()
-            assert placement(world) == "Planned gen=1 epoch=1"
+            assert placement(world) == "Committing gen=1 epoch=1"
             (seen,) = world.every(names.WORKLOAD)  # as the old leader knows it
             world.restart()
             await world.settle()
-            assert placement(world) == "Planned gen=1 epoch=2"
+            assert placement(world) == "Committing gen=1 epoch=2"
             late = record.placement(
-                seen["status"]["conditions"], "Committing", gen=1, epoch=1, deadline=0, now=0
+                seen["status"]["conditions"], "Committed", gen=1, epoch=1, deadline=0, now=0
             )
             ref = Ref.to(seen)
             changes = {
@@ -62,7 +62,7 @@ def test_a_late_write_of_the_leader_before_is_refused_and_the_gang_goes_on() -> 
                 )
             world.restart()
             await world.settle()
-            assert placement(world) == "Planned gen=1 epoch=3"
+            assert placement(world) == "Committing gen=1 epoch=3"
 
     asyncio.run(story())
 

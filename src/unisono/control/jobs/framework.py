@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from unisono.control import names
+from unisono.control import commitment, names
 from unisono.control.actions import Create, Delete, Json, Note, Patch, Ref, Steps, and_again
 from unisono.control.checks import additions, after_eviction
 from unisono.control.conditions import find, is_true, seconds, with_condition
@@ -176,8 +176,9 @@ class JobController:
         if self._adapter.is_active(job, view):
             return  # something of the last run is still there; its end brings us back
         yield from self._adapter.start(job, injections(workload, view, self._queues))
-        message = f"Admitted by clusterQueue {workload['status']['admission']['clusterQueue']}"
-        yield Note(Ref.to(job), "Started", message)
+        queue = workload["status"]["admission"]["clusterQueue"]
+        message = f"Admitted by clusterQueue {queue} as Workload {workload['metadata']['name']}"
+        yield Note(Ref.to(job), "Started", message, instead_of=("CreatedWorkload",))
 
     def _running(self, job: Json, workload: Json, view: View, now: float) -> Steps:
         """Say whether the pods are ready, and which of them are done for good."""
@@ -193,9 +194,10 @@ class JobController:
         if are_ready and not was_ready:
             recovered = ready is not None and ready["reason"] == "WaitForRecovery"
             reason = "Recovered" if recovered else "Started"
-            status["conditions"] = with_condition(
+            ready_now = with_condition(
                 conditions, "PodsReady", "True", reason, "All pods are ready", now=now
             )
+            status["conditions"] = commitment.if_whole(workload, ready_now, view, now)
         elif adapter.scales and is_growing(workload, adapter.pod_sets(job, view)):
             pass  # what it has is ready; what it asks for on top has no place yet
         elif not are_ready and (was_ready or ready is None):
@@ -212,7 +214,9 @@ class JobController:
             if left is not None:
                 status["admission"] = {"podSetAssignments": left}
         if status:
-            yield Patch(Ref.to(workload), {"status": status}, "status")
+            written = yield Patch(Ref.to(workload), {"status": status}, "status")
+            if placement_of(conditions)[0] != placement_of(_conditions(written))[0]:
+                yield commitment.told(written)
         _, _, priority = priority_of(job, _sets_of(workload), view)
         if workload["spec"].get("priority", 0) != priority:
             yield Patch(Ref.to(workload), {"spec": {"priority": priority}}, exact=False)

@@ -17,11 +17,11 @@ from collections.abc import Mapping, Sequence
 from unisono.control import names
 from unisono.control.actions import Create, Delete, Json, Note, Patch, Ref, Steps
 from unisono.control.conditions import is_true
-from unisono.control.gangs import BY_WORKLOAD, is_living, set_of
 from unisono.control.jobs.adapter import PodSetOfJob
 from unisono.control.jobs.workload import IN_USE, JOB_UID_LABEL
 from unisono.control.scheduler.record import COMMITTED, placement, placement_of, places
 from unisono.control.shrinking import done, told
+from unisono.control.slots import is_living, set_of
 from unisono.control.usable import node_name
 from unisono.control.view import View
 from unisono.kinds.kueue.topology_assignment import pods_per_host
@@ -141,7 +141,7 @@ def _shrink(workload: Json, wanted: Mapping[str, int], view: View, now: float) -
     metadata = workload["metadata"]
     on_nodes: dict[str, Counter[str]] = {name: Counter() for name in wanted}
     full = f"{metadata['namespace']}/{metadata['name']}"
-    for pod in view.by(names.POD, BY_WORKLOAD, full):
+    for pod in view.by(names.POD, names.BY_WORKLOAD, full):
         node = pod["spec"].get("nodeName")
         phase = (pod.get("status") or {}).get("phase")
         if node and set_of(pod) in wanted and phase not in ("Succeeded", "Failed"):

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from typing import Any
 
-from unisono.control import names
+from unisono.control import commitment, names
 from unisono.control.actions import (
     Action,
     Create,
@@ -48,6 +48,7 @@ from unisono.control.pod_gangs.links import (
     is_solo,
 )
 from unisono.control.scheduler.reading import LiveContext, Manifests
+from unisono.control.scheduler.record import placement_of
 from unisono.control.view import View
 from unisono.kinds.core.pod_groups import RETRIABLE, TOTAL_COUNT
 from unisono.kinds.doors import UNLIMITED_DOOR
@@ -370,7 +371,7 @@ def _running(workload: Json, pods: Sequence[Json], view: View, now: float) -> St
     changes: Json = {}
     if are_ready != was_ready or ready is None:
         waits = "WaitForRecovery" if was_ready else "WaitForStart"
-        changes["conditions"] = with_condition(
+        changed = with_condition(
             conditions,
             "PodsReady",
             "True" if are_ready else "False",
@@ -378,6 +379,7 @@ def _running(workload: Json, pods: Sequence[Json], view: View, now: float) -> St
             "All pods are ready" if are_ready else "Not all pods are ready",
             now=now,
         )
+        changes["conditions"] = commitment.if_whole(workload, changed, view, now)
     reclaimable = [{"name": place, "count": count} for place, count in sorted(done.items())]
     if reclaimable != (status.get("reclaimablePods") or []):
         changes["reclaimablePods"] = reclaimable
@@ -385,7 +387,9 @@ def _running(workload: Json, pods: Sequence[Json], view: View, now: float) -> St
     if left is not None:
         changes["admission"] = {"podSetAssignments": left}
     if changes:
-        yield Patch(Ref.to(workload), {"status": changes}, "status")
+        written = yield Patch(Ref.to(workload), {"status": changes}, "status")
+        if placement_of(conditions)[0] != placement_of(written["status"]["conditions"])[0]:
+            yield commitment.told(written)
 
 
 def _let_pods_go(pods: Sequence[Json], workload: Json | None) -> Steps:

@@ -30,7 +30,7 @@ MANAGED = "kueue.x-k8s.io/managed"
 # On a pod that came after its gang had started and finds its own place.
 SOLO = "unisono.dev/solo"
 # On a Workload: the gang that it stands for.
-GANG = "unisono.dev/gang"
+GANG = names.GANG
 BY_GANG = "gang"
 
 _KUEUE_GROUP, _ALONE = "kueue-group", "pod"

@@ -13,9 +13,9 @@ from unisono.kube.form import Key
 
 # A status is written at once, and then so many seconds not again.
 REST_SECONDS = 1.0
-# Where many queues are busy each of them rests longer: statuses of queues must not cost more than a
-# tenth of what an API server can store, which is some hundred writes a second.
-MOST_PER_SECOND = 10
+# Where many queues are busy each of them rests longer: statuses of queues must not cost more than
+# some hundredths of what an API server can store, which is some hundred writes a second.
+MOST_PER_SECOND = 3
 # Who was not written for so long does not count as busy.
 _BUSY_SECONDS = 10.0
 

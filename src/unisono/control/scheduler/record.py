@@ -20,6 +20,7 @@ from unisono.kinds.kueue.topology_assignment import compressed, pods_per_host
 from unisono.kinds.quantity import format_amount
 
 PLANNED = "Planned"
+COMMITTING = "Committing"
 COMMITTED = "Committed"
 # What is left of a placement that was taken back: its number.
 RELEASED = "Released"
@@ -91,7 +92,7 @@ def admitted(
     if any(one.nodes for one in admit.admission.pod_sets):
         conditions = placement(
             conditions,
-            PLANNED,
+            first_phase(workload, conditions),
             gen=next_gen(conditions),
             epoch=epoch,
             deadline=now + PODS_CREATED_SECONDS,
@@ -107,6 +108,22 @@ def admitted(
             "conditions": conditions,
         }
     }
+
+
+def first_phase(workload: Json, conditions: list[Json]) -> str:
+    """Return how far a gang is when it has its nodes (placement §10.2).
+
+    The pods of an admitted job are made after that, and those of its last admission are gone: what
+    is written now can be carried out as soon as they are there. A gang that waits for checks or
+    machines may not; nor one whose pods have been there all along, as they may have had another
+    place before: that they are to be released is a write of its own, in the state that was seen.
+    """
+    metadata = workload["metadata"]
+    owners = metadata.get("ownerReferences") or ()
+    is_held = any(owner.get("controller") for owner in owners)
+    is_of_pods = names.GANG in (metadata.get("annotations") or {})
+    comes_first = is_held and not is_of_pods and is_true(conditions, "Admitted")
+    return COMMITTING if comes_first else PLANNED
 
 
 def _assignment(one: PodSetAssignment, asked: PodSet, hosts: Callable[[str], str]) -> Json:

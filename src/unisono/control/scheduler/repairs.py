@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterator
 
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref
-from unisono.control.gangs import is_living, set_of
 from unisono.control.purchases import is_buying, replacing
 from unisono.control.repairing import REPAIRING, unhealthy
 from unisono.control.scheduler import record
+from unisono.control.slots import is_living, set_of
 from unisono.control.usable import is_host_usable, node_name
 from unisono.control.view import View
 from unisono.engine.model.explanation import GangDoesNotFit

@@ -11,7 +11,7 @@ from unisono.control.actions import Again, Steps
 from unisono.kube.form import Key
 
 # While workloads are admitted, and else: sentences a second.
-BUSY_PER_SECOND = 10.0
+BUSY_PER_SECOND = 4.0
 QUIET_PER_SECOND = 100.0
 # So many may come at once: a person who submits some jobs hears of all of them immediately.
 MOST_AT_ONCE = 50.0
