@@ -1,7 +1,7 @@
 """Objects of a view as bytes, unpacked when somebody looks.
 
 A pod as a dictionary takes 9 KB, as bytes less than one. A view of ten thousand pods is looked at
-a few at a time, so the dictionaries of the last few hundred are kept and no more. Of what a watch
+a few at a time, so the dictionaries of the last thousand are kept and no more. Of what a watch
 brings only the identity is read at first: most of it is the echo of our own writes, and known.
 Where the store of the API is in the same process, its bytes are used and nothing is kept twice.
 """
@@ -18,7 +18,7 @@ from unisono.control.actions import Json
 from unisono.kube.form import Dicts, Identity, Key, Meta
 from unisono.kube.trouble import BadAnswer
 
-MOST_UNPACKED = 256
+MOST_UNPACKED = 1024
 
 # Who wrote which field: a third of many an object, and no controller reads it.
 _UNREAD = "managedFields"

@@ -107,7 +107,7 @@ class View:
 
     def is_any(self, kind: Kind) -> bool:
         """Say whether there is any object of a kind."""
-        return any(True for _ in self._shelves[kind].store)
+        return len(self._shelves[kind].store) > 0
 
     def kinds(self) -> Iterable[Kind]:
         """Return the kinds that somebody watches."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from functools import lru_cache
 from typing import Protocol, Self
 
 import msgspec
@@ -86,6 +87,7 @@ class Duration(Scalar, frozen=True):
         return self.text
 
 
+@lru_cache(maxsize=4096)  # what happens within a second has one time, and is read many times
 def instant_ms(text: str) -> int:
     """Return milliseconds since the epoch; raise ValueError with the reason.
 
@@ -102,7 +104,8 @@ def instant_ms(text: str) -> int:
         since = whole - _EPOCH
     except (ValueError, OverflowError):
         raise ValueError(f'"{text}" is not a time that exists') from None
-    return since // timedelta(milliseconds=1) + int(Fraction(fraction or 0) * 1000)
+    thousandths = int(fraction[1:4].ljust(3, "0")) if fraction else 0
+    return since // timedelta(milliseconds=1) + thousandths
 
 
 def duration_ms(text: str) -> int:

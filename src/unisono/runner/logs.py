@@ -57,24 +57,28 @@ class LogFolder:
 
     def path(self, namespace: str, uid: str, container: str) -> Path:
         """Return the file of the present run."""
-        return self.directory / namespace / uid / f"{container}.log"
+        return Path(self._file(namespace, uid, container))
+
+    def _file(self, namespace: str, uid: str, container: str) -> str:
+        # A text: thousands of pods begin at once, and a Path costs more than what is written there.
+        return f"{self.directory}/{namespace}/{uid}/{container}.log"
 
     def begin(self, namespace: str, uid: str, container: str, *, is_restart: bool) -> None:
         """Begin the log of a run; that of the run before stays as the previous one."""
-        path = self.path(namespace, uid, container)
         if is_restart:
+            path = self.path(namespace, uid, container)
             with contextlib.suppress(FileNotFoundError):
                 path.replace(path.with_name(f"{container}.previous.log"))
         else:
-            _make_folder(path.parent)
+            _make_folder(f"{self.directory}/{namespace}/{uid}")
 
     def append(self, namespace: str, uid: str, container: str, lines: str) -> None:
         """Add lines that have their times already."""
-        path = self.path(namespace, uid, container)
+        path = self._file(namespace, uid, container)
         try:
             file = os.open(path, _APPEND, _READABLE)
         except FileNotFoundError:  # somebody tidied up while we were away
-            _make_folder(path.parent)
+            _make_folder(f"{self.directory}/{namespace}/{uid}")
             file = os.open(path, _APPEND, _READABLE)
         try:
             # Without a file object: thousands of pods begin at once, each with a line or two.
@@ -102,13 +106,13 @@ class LogFolder:
         return len(gone)
 
 
-def _make_folder(path: Path) -> None:
+def _make_folder(path: str) -> None:
     try:
         os.mkdir(path)
     except FileExistsError:
         pass
     except FileNotFoundError:
-        path.mkdir(parents=True, exist_ok=True)
+        os.makedirs(path, exist_ok=True)
 
 
 def _folders(path: Path) -> list[Path]:

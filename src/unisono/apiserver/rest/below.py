@@ -130,14 +130,22 @@ class Below:
     def stage_binding(self, route: Route, metadata: Json, node: str) -> Record:
         """Bind a pod without waiting for the disk; `metadata` is the Binding's."""
         record = self.record(route)
-        return self._tools.store.put(record.key, self._bound(record, route, metadata, node))
+        pod = self._bound(record, route, metadata, node)
+        stored = self._tools.store.put(record.key, pod)
+        self._tools.known.keep(stored, pod)
+        return stored
 
     def _bound(self, record: Record, route: Route, metadata: Json, node: str) -> Json:
         """Return a pod as it is with a node."""
-        pod = record.load()
-        self._check_bindable(pod, record, route, metadata.get("uid"))
-        pod["spec"]["nodeName"] = node
-        status = pod.setdefault("status", {})
+        unbound = self._tools.known.of(record)
+        self._check_bindable(unbound, record, route, metadata.get("uid"))
+        status = {**(unbound.get("status") or {})}
+        pod: Json = {
+            **unbound,
+            "metadata": {**unbound["metadata"]},
+            "spec": {**unbound["spec"], "nodeName": node},
+            "status": status,
+        }
         conditions = [one for one in status.get("conditions", ()) if one["type"] != "PodScheduled"]
         scheduled = {
             "type": "PodScheduled",
@@ -147,8 +155,8 @@ class Below:
         }
         status["conditions"] = [*conditions, scheduled]
         for part in ("annotations", "labels"):
-            for key, value in _part(metadata, part).items():
-                pod["metadata"].setdefault(part, {})[key] = value
+            if more := _part(metadata, part):
+                pod["metadata"][part] = {**(pod["metadata"].get(part) or {}), **more}
         causes = list(check_metadata(pod, route.resource.served))
         if causes:
             raise invalid("Binding", route.name, causes)

@@ -10,6 +10,7 @@ from unisono.apiserver.catalogue import Catalogue
 from unisono.apiserver.errors import not_found
 from unisono.apiserver.request import Request, User
 from unisono.apiserver.rest.route import Route
+from unisono.apiserver.storage.known import Known
 from unisono.apiserver.storage.record import Record
 from unisono.apiserver.storage.store import Store
 
@@ -32,6 +33,7 @@ class Tools:
     few: dict[tuple[str, bytes], tuple[int, Sequence[Mapping[str, Any]]]] = field(
         default_factory=dict
     )
+    known: Known = field(default_factory=Known)
 
     def existing(self, route: Route) -> Record:
         """Return the object at an address as the next writer sees it."""
@@ -62,7 +64,7 @@ class Here:
     def find(self, key: str, namespace: str, name: str) -> Mapping[str, Any] | None:
         """Return a stored object in its stored version, or None."""
         record = self.tools.store.newest((key, namespace, name))
-        return record.load() if record is not None else None
+        return self.tools.known.of(record) if record is not None else None
 
     def every(
         self, key: str, namespace: str = "", *, saying: bytes = b""

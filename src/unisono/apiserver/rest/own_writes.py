@@ -77,7 +77,7 @@ class OwnWrites:
         obj = copied(content)  # what the controller made shares parts with what others look at
         record, _ = self._writer.stage_new(request, route, obj, _MANNER)
         assert record is not None
-        return _staged(record, resource, obj)
+        return self._staged(record, resource, obj)
 
     def patch(
         self,
@@ -104,7 +104,7 @@ class OwnWrites:
         patched = merge_patch(shown(record, resource), content)
         request = _request(user, is_checked=is_checked)
         changed, _ = self._writer.stage_change(request, route, patched, record, _MANNER)
-        return _staged(changed if changed is not None else record, resource)
+        return self._staged(changed if changed is not None else record, resource)
 
     def bind(self, namespace: str, name: str, binding: Json) -> Staged:
         """Stage a pod's node."""
@@ -112,7 +112,7 @@ class OwnWrites:
         route = Route(resource=pods, namespace=namespace, name=name)
         node = binding["target"]["name"]
         record = self._below.stage_binding(route, binding["metadata"], node)
-        return _staged(record, pods)
+        return self._staged(record, pods)
 
     def _status(self, route: Route, record: Record, content: Json) -> Staged:
         version = (content.get("metadata") or {}).get("resourceVersion")
@@ -120,13 +120,26 @@ class OwnWrites:
             served = route.resource.served
             why = "the object has been modified"
             raise conflict(served.plural, route.name, why, group=served.group)
-        obj = record.load()
+        obj = self._tools.known.of(record)
         old = obj.get("status") or {}
         status = merged(old, content.get("status") or {})
         if status == old:
             return Staged(obj, record.data)
-        obj["status"] = status
-        return Staged(obj, self._tools.store.put(record.key, obj).data)
+        # Others look at what is known, so only what changes is anew.
+        obj = {**obj, "metadata": {**obj["metadata"]}, "status": status}
+        stored = self._tools.store.put(record.key, obj)
+        self._tools.known.keep(stored, obj)
+        return Staged(obj, stored.data)
+
+    def _staged(self, record: Record, resource: Resource, obj: Json | None = None) -> Staged:
+        """Return what was staged; `obj` is that, if it is at hand."""
+        if not _is_shown_as_stored(record, resource):
+            return Staged(shown(record, resource))
+        if obj is None:
+            obj = self._tools.known.of(record)
+        else:
+            self._tools.known.keep(record, obj)
+        return Staged(obj, record.data)
 
     def _resource(self, api_version: str, kind: str) -> Resource:
         catalogue = self._tools.catalogue
@@ -142,13 +155,6 @@ class OwnWrites:
                 raise ApiError(404, "NotFound", why)
             self._resources[api_version, kind] = found
         return found
-
-
-def _staged(record: Record, resource: Resource, obj: Json | None = None) -> Staged:
-    """Return what was staged; `obj` is that, if it is at hand."""
-    if not _is_shown_as_stored(record, resource):
-        return Staged(shown(record, resource))
-    return Staged(obj if obj is not None else record.load(), record.data)
 
 
 def _is_shown_as_stored(record: Record, resource: Resource) -> bool:

@@ -57,6 +57,8 @@ class PodGroupStatus:
         if kind == self._kind:
             yield own_key(obj)
             return
+        if not view.is_any(self._kind):
+            return
         gang = gang_of(obj) if not is_made_by_job(obj) else None
         if gang is not None and gang.kind == self._kind:
             yield Key(obj["metadata"]["namespace"], gang.name)

@@ -69,6 +69,8 @@ class RayJobOperator:
         if kind == words.JOB:
             yield own_key(obj)
         elif kind == names.POD:
+            if not view.is_any(words.JOB):
+                return
             for key in owner_key(obj, names.JOB):
                 submitter = view.get(names.JOB, key.name, key.namespace)
                 if submitter is not None:

@@ -1,0 +1,42 @@
+"""Objects as they are in memory, for whoever looks at one next.
+
+The bytes of a record are the truth, and reading them costs more than most of what is done with an
+object. Those that were stored or looked at last are kept as dictionaries too; our own controllers
+have most of them in hand anyway. Nobody may change one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unisono.apiserver.storage.record import Key, Record
+
+Json = dict[str, Any]
+
+# A thousand jobs that start at once are a few thousand objects, each of which is looked at several
+# times within some seconds. An object takes a few kilobytes.
+MOST_KNOWN = 4096
+
+
+class Known:
+    """The newest known version of some objects."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._objects: dict[Key, tuple[Record, Json]] = {}
+
+    def of(self, record: Record) -> Json:
+        """Return a record's object, which others look at too."""
+        found = self._objects.get(record.key)
+        if found is not None and found[0] is record:
+            return found[1]
+        obj = record.load()
+        self.keep(record, obj)
+        return obj
+
+    def keep(self, record: Record, obj: Json) -> None:
+        """Remember an object that was stored as it is."""
+        self._objects.pop(record.key, None)
+        if len(self._objects) >= MOST_KNOWN:
+            del self._objects[next(iter(self._objects))]
+        self._objects[record.key] = record, obj
