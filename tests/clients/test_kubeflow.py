@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -66,6 +67,15 @@ def _finished(trainer: TrainerClient, name: str) -> Any:
     return trainer.wait_for_job_status(name, timeout=PATIENCE_SECONDS, polling_interval=1)
 
 
+def _is_told(trainer: TrainerClient, name: str, reason: str) -> bool:
+    """Wait for an event: they may take some seconds."""
+    for _ in range(PATIENCE_SECONDS):
+        if reason in {event.reason for event in trainer.get_job_events(name)}:
+            return True
+        time.sleep(1)
+    return False
+
+
 def test_runtimes_are_there_from_the_beginning(trainer: TrainerClient) -> None:
     found = {runtime.name: runtime.trainer for runtime in trainer.list_runtimes()}
     assert {"torch-distributed", "deepspeed-distributed", "torchtune-llama3.2-1b"} <= set(found)
@@ -110,8 +120,7 @@ def test_a_function_is_trained(trainer: TrainerClient) -> None:
     lines = list(trainer.get_job_logs(name, step="node-1"))
     assert "_learn(" in lines[0]
     assert list(trainer.get_job_logs(name, follow=True))[-1].endswith("exit code 0")
-    reasons = {event.reason for event in trainer.get_job_events(name)}
-    assert "Started" in reasons
+    assert _is_told(trainer, name, "Started")
     assert [job.name for job in trainer.list_jobs()] == [name]
     trainer.delete_job(name)
     assert trainer.list_jobs() == []

@@ -82,9 +82,12 @@ def test_a_gang_waits_for_a_node_that_somebody_else_has_taken(stage: Stage) -> N
     assert _pods(stage, "whole") == []
     stage.until_all_ended()
     assert len(set(_nodes(stage, "whole"))) == 4
-    told = kubectl(stage.plane, "describe", "job", "whole", "-n", stage.namespace)
-    assert "CreatedWorkload" in told
-    assert "Admitted by clusterQueue all" in told
+
+    def is_told() -> bool:  # events may take some seconds
+        told = kubectl(stage.plane, "describe", "job", "whole", "-n", stage.namespace)
+        return "CreatedWorkload" in told and "Admitted by clusterQueue all" in told
+
+    until("people are told", is_told)
 
 
 def test_pods_that_name_us_are_bound_by_us(stage: Stage) -> None:
