@@ -38,7 +38,7 @@ def assembled(
     reader = Reader()
     made = embedded(view, settings, market=reader)
     kubelet = SimulatedKubelet(Simulation(), addresses=Addresses(), logs=LogFolder(logs))
-    ours = provisioning.simulated(settings, reader)
+    ours = provisioning.simulated(settings, reader, made.scheduler.can_replace)
     machines = ours if cloud_is_ours else provisioning.karpenter(settings)
     return dataclasses.replace(made, controllers=(*made.controllers, *machines, kubelet))
 

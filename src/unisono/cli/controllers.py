@@ -96,7 +96,9 @@ async def controlling(
     reader = Reader(pods.speed)
     decider = decides or plan
     assembly = embedded(live.view, settings, epoch=epoch, decides=decider, market=reader)
-    machines = provisioning.simulated(settings, reader, speed=pods.speed)
+    machines = provisioning.simulated(
+        settings, reader, assembly.scheduler.can_replace, speed=pods.speed
+    )
     others = (*machines, kubelet, GpuFaults(), *processes)
     driver = live.driver((*assembly.controllers, *others), LANES)
     if runner is not None:

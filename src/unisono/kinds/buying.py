@@ -15,8 +15,9 @@ SPOT = "unisono.dev/allow-spot"
 PACKING = "unisono.dev/packing"
 RESTART_COST = "unisono.dev/restart-cost"
 BLOCK_END = "unisono.dev/accept-block-end"
+DISRUPTABLE = "unisono.dev/disruptable"  # it may be moved to save money
 # What a Workload repeats of its job.
-BUYING = (SCOPE, MIXED, SPOT, PACKING, RESTART_COST, BLOCK_END)
+BUYING = (SCOPE, MIXED, SPOT, PACKING, RESTART_COST, BLOCK_END, DISRUPTABLE)
 _PACKINGS: Mapping[str, Packing] = {
     "MinCost": "MinCost",
     "Balanced": "Balanced",

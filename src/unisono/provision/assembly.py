@@ -11,6 +11,7 @@ from unisono.kinds.settings import Settings
 from unisono.kube.mapping import Kind
 from unisono.provision.autoscaler import SimulatedAutoscaler
 from unisono.provision.buyer import Buyer
+from unisono.provision.consolidation import CanReplace, Consolidator
 from unisono.provision.keeper import BY_NODE, BY_POOL, Keeper, node_of_claim, pool_of_claim
 from unisono.provision.pools import Pools
 from unisono.provision.reader import Reader
@@ -28,11 +29,14 @@ INDEXES: Mapping[Kind, Mapping[str, Index]] = {
 }
 
 
-def simulated(settings: Settings, reader: Reader, *, speed: float = 1.0) -> Sequence[Controller]:
+def simulated(
+    settings: Settings, reader: Reader, can_replace: CanReplace, *, speed: float = 1.0
+) -> Sequence[Controller]:
     """Return those of a cluster whose machines exist only here."""
     return (
         Buyer(settings.buying),
         Keeper(settings.buying, gives_back=True),
+        Consolidator(can_replace, settings),
         Pools(reader),
         SimulatedCloud(speed),
         *requests(settings),

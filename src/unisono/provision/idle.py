@@ -24,6 +24,27 @@ def is_empty(node: Json, view: View) -> bool:
     return not any(_is_on(workload, node) for workload in view.all(names.WORKLOAD))
 
 
+def only_user_of(node: Json, workload: Json, view: View) -> bool:
+    """Say whether nobody but one workload is on a node, and nothing there objects to moving."""
+    own = workload["metadata"]
+    for pod in view.by(names.POD, "node", node["metadata"]["name"]):
+        is_over = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+        if is_over or _is_agent(pod):
+            continue
+        about = pod["metadata"].get("annotations") or {}
+        is_own = about.get(names.WORKLOAD_ANNOTATION) == own["name"]
+        if not is_own or pod["metadata"]["namespace"] != own["namespace"]:
+            return False
+        if about.get(words.DO_NOT_DISRUPT) == "true":
+            return False
+    return not any(
+        _is_on(other, node)
+        for other in view.all(names.WORKLOAD)
+        if (other["metadata"]["namespace"], other["metadata"]["name"])
+        != (own["namespace"], own["name"])
+    )
+
+
 def _is_agent(pod: Json) -> bool:
     owners = pod["metadata"].get("ownerReferences") or ()
     return any(owner["kind"] in ("DaemonSet", "Node") for owner in owners)
@@ -49,6 +70,12 @@ def stays_for(claim: Json, pool: Json | None, *, reuse: float) -> float:
 def expires_at(claim: Json) -> float:
     """Return when a node is too old for new gangs."""
     return created_at(claim) + _seconds(str(claim["spec"].get("expireAfter") or "Never"))
+
+
+def ends_at(claim: Json) -> float:
+    """Return when a node that is too old goes even if somebody is on it."""
+    grace = claim["spec"].get("terminationGracePeriod")
+    return expires_at(claim) + _seconds(str(grace)) if grace else NEVER
 
 
 def _seconds(text: str) -> float:

@@ -27,12 +27,16 @@ from unisono.kube.mapping import Kind
 from unisono.provision import words
 from unisono.provision.budgets import allowed
 from unisono.provision.claims import node_name, pool_name, state_of
-from unisono.provision.idle import NEVER, expires_at, holder_of, is_empty, stays_for
+from unisono.provision.idle import NEVER, ends_at, expires_at, holder_of, is_empty, stays_for
 
 BY_NODE = "node"
 BY_POOL = "pool"
 # Whoever decides may not have seen the taint yet; a second later they have.
 _SECOND_LOOK = 1.0
+# A gang that was told to move has left by then, or is not going to.
+_MOVING_SECONDS = 600.0
+# So long before a machine ends with somebody on it people are told.
+_ANNOUNCED_SECONDS = 3600.0
 
 
 def node_of_claim(claim: Json) -> Iterable[str]:
@@ -132,8 +136,7 @@ class Keeper:
         is_going = _has_taint(node, words.DISRUPTED)
         if not is_empty(node, view):
             yield from self._in_use(claim, node, now, is_old=is_old, is_going=is_going)
-            if expires_at(claim) < NEVER and not is_old:
-                yield Again(expires_at(claim))
+            yield from _hard_stop(claim, now)
             return
         annotations = claim["metadata"].get("annotations") or {}
         since = annotations.get(words.IDLE_SINCE)
@@ -144,7 +147,8 @@ class Keeper:
             yield Wake("node-pools", "", pool_name(claim))  # it may have one too many
             return
         due = seconds(since) + stays_for(claim, pool, reuse=self._times.reuse)
-        if is_old or pool is None:
+        is_left = is_going and words.CONSOLIDATING in annotations
+        if is_old or pool is None or is_left:
             due = min(due, now)
         if now < due:
             if due < NEVER:
@@ -172,12 +176,37 @@ class Keeper:
             yield Note(
                 Ref.to(claim), "NodeExpired", "goes when the gang on it has ended", "Warning"
             )
-        elif is_going and not is_old:
+        elif is_going and not is_old and not _is_moving(claim, now):
             taints = [one for one in node["spec"]["taints"] if one["key"] != words.DISRUPTED]
             yield Patch(Ref.to(node), {"spec": {"taints": taints or None}})
         annotations = claim["metadata"].get("annotations") or {}
-        if words.IDLE_SINCE in annotations or words.RELEASED in annotations:
-            yield Patch(Ref.to(claim), _note({words.IDLE_SINCE: None, words.RELEASED: None}))
+        marks = [words.IDLE_SINCE, words.RELEASED]
+        if words.CONSOLIDATING in annotations and not _is_moving(claim, now):
+            marks.append(words.CONSOLIDATING)
+        if any(mark in annotations for mark in marks):
+            yield Patch(Ref.to(claim), _note(dict.fromkeys(marks)))
+
+
+def _is_moving(claim: Json, now: float) -> bool:
+    """Say whether the gang on a machine is about to leave it."""
+    since = (claim["metadata"].get("annotations") or {}).get(words.CONSOLIDATING, "")
+    return bool(since) and now < seconds(since) + _MOVING_SECONDS
+
+
+def _hard_stop(claim: Json, now: float) -> Steps:
+    """End a machine that is too old even though somebody is on it, where its pool says so."""
+    old, end = expires_at(claim), ends_at(claim)
+    if now >= end:
+        yield Note(Ref.to(claim), "NodeExpired", "its terminationGracePeriod is over", "Warning")
+        yield Delete(Ref.to(claim))
+        return
+    announced = end - _ANNOUNCED_SECONDS
+    if announced <= now < end:
+        yield Note(Ref.to(claim), "NodeExpires", f"it ends at {timestamp(end)}", "Warning")
+    for at in (old, announced, end):
+        if now < at < NEVER:
+            yield Again(at)
+            return
 
 
 def _note(annotations: dict[str, str | None]) -> Json:

@@ -24,6 +24,7 @@ PLAN_SIZE = "unisono.dev/plan-size"  # how many machines that has
 PRICE = "unisono.dev/price-usd-hour"
 IDLE_SINCE = "unisono.dev/idle-since"
 RELEASED = "unisono.dev/released"  # of a purchase that failed: offered to others for a while
+CONSOLIDATING = "unisono.dev/consolidating"  # since when the gang on it is moving away
 STATIC = "unisono.dev/static"  # the number of a machine of a static pool
 FORCE = "unisono.dev/force"
 

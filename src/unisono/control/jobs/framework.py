@@ -37,7 +37,7 @@ from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
 # Evictions after which a workload queues again at once; the others wait to be told.
-_REQUEUED_AT_ONCE = ("Preempted", "NodeFailures")
+_REQUEUED_AT_ONCE = ("Preempted", "NodeFailures", "Consolidated")
 
 # Conditions that say something only of the run that is over.
 _OF_A_RUN = ("PodsReady", names.SHRINKING)
