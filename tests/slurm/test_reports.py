@@ -11,6 +11,7 @@ import pytest
 
 from tests.slurm.fake_api import FakeApi, around, job
 from unisono.cli.main import main
+from unisono.kinds.overriding import override
 from unisono.slurm.site import MAP
 from unisono.slurm.verbs import sacct, scancel, scontrol, sdiag, sinfo, sprio, sreport, sshare
 from unisono.slurm.verbs.around import Refused
@@ -200,12 +201,69 @@ def test_scontrol_and_scancel_write_what_is_asked() -> None:
         scontrol.run(["update", "NodeName=gpu2", "State=DRAIN"], here)
 
 
+def test_release_takes_an_administrators_hold_off_the_workload_too() -> None:
+    held = job(5, "a", "ann")
+    held["metadata"]["annotations"] = {"unisono.dev/hold": "admin"}
+    held["metadata"]["uid"] = "mine"
+    others = "/apis/kueue.x-k8s.io/v1beta2/namespaces/default/workloads"
+    items = [
+        {
+            "metadata": {
+                "name": f"w-{uid}",
+                "ownerReferences": [{"uid": uid}],
+                "annotations": {"unisono.dev/hold": "admin"},
+            }
+        }
+        for uid in ("mine", "others")
+    ]
+    api = FakeApi([held], {others: {"items": items}})
+    assert scontrol.run(["release", "5"], around(api)).code == 1  # she may not
+    assert api.written == []
+    assert scontrol.run(["release", "5"], around(api, user_id=0)).code == 0
+    freed = {"metadata": {"annotations": {"unisono.dev/hold": None}}}
+    assert [(path.rpartition("/")[2], body) for _, path, body in api.written] == [
+        (held["metadata"]["name"], freed),
+        ("w-mine", freed),
+    ]
+
+
 def test_sdiag_counts_jobs_and_cycles() -> None:
     text = sdiag.run(
         [], around(FakeApi([job(1, "a", "ann"), job(2, "b", "b", "FAILED")], _told()))
     ).text
     assert "Jobs submitted: 2\n" in text
     assert "\tTotal cycles: 12\n" in text
+
+
+def test_sdiag_tells_how_long_cycles_take() -> None:
+    class Told(FakeApi):
+        @override
+        def call(
+            self, method: str, path: str, body: object = None, *, kind: str = "application/json"
+        ) -> bytes:
+            return CYCLES if path == "/metrics" else super().call(method, path, body, kind=kind)
+
+    text = sdiag.run([], around(Told([], _told()))).text
+    assert "\tMax cycle:   4000\n\tMean cycle:   2500\n" in text
+    told = json.loads(sdiag.run(["--json"], around(Told([], _told()))).text)
+    assert told["statistics"]["schedule_cycle_mean"] == 2500
+
+
+CYCLES = b"""\
+unisono_cycle_duration_seconds_bucket{phase="total",le="0.002"} 1
+unisono_cycle_duration_seconds_bucket{phase="total",le="0.004"} 2
+unisono_cycle_duration_seconds_bucket{phase="total",le="+Inf"} 2
+unisono_cycle_duration_seconds_sum{phase="total"} 0.005
+unisono_cycle_duration_seconds_count{phase="total"} 2
+"""
+
+
+def test_words_that_are_no_states_are_refused_even_if_nobody_is_there() -> None:
+    here = around(FakeApi())
+    with pytest.raises(Refused, match="Invalid job state specified: BOGUS"):
+        scancel.run(["-t", "bogus"], here)
+    with pytest.raises(Refused, match="unrecognized job state value 'BOGUS'"):
+        sacct.run(["-s", "bogus"], here)
 
 
 def test_links_are_made_and_files_of_others_are_left(

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from tests.slurm.fake_api import FakeApi, around, job
+from unisono.slurm.quick import Quick
 from unisono.slurm.sbatch.arrays import BadArray, read_array
 from unisono.slurm.sbatch.layout import BadRequest, NodeSize, Site, layout_of
 from unisono.slurm.sbatch.options import of_script
 from unisono.slurm.site import MAP
-from unisono.slurm.verbs.around import Refused
+from unisono.slurm.verbs.around import Refused, Start
 from unisono.slurm.verbs.sbatch import run
 
 Json = dict[str, Any]
@@ -155,6 +156,42 @@ def test_dependencies_name_the_objects_of_jobs() -> None:
     run(["-d", "afterany:8", "job.sh"], around(api, {"job.sh": "#!/bin/sh\n"}))
     annotations = api.written[1][2]["metadata"]["annotations"]
     assert annotations["unisono.dev/depends-on"] == "afterany:arr-8-0:arr-8-1:arr-8-2"
+
+
+def test_tasks_that_follow_tasks_name_the_array_until_they_are_made() -> None:
+    array = job(8, "arr", "ann", spec={"array": {"tasks": "0-9"}})
+    stored = {MAP: {"metadata": {"resourceVersion": "1"}}}
+    script = {"job.sh": "#!/bin/sh\n"}
+
+    def depends(*arguments: str) -> str:
+        api = FakeApi([array], stored)
+        run([*arguments, "job.sh"], around(api, script))
+        return str(api.written[1][2]["metadata"]["annotations"]["unisono.dev/depends-on"])
+
+    assert depends("-a", "0-2", "-d", "aftercorr:8") == "aftercorr:arr-8"
+    # Of a task, or of a job that is no array, it means the same as afterok.
+    assert depends("-a", "0-2", "-d", "aftercorr:8_4") == "afterok:arr-8-4"
+    assert depends("-d", "aftercorr:8_4?afterok:8_5") == "afterok:arr-8-4?afterok:arr-8-5"
+    with pytest.raises(Refused, match="Job dependency problem"):
+        depends("-a", "0-20", "-d", "aftercorr:8")  # there is no task 10 to follow
+
+
+def test_of_several_partitions_the_one_where_it_starts_first_is_taken() -> None:
+    starts = {"main": Start(at=500.0), "next": Start(at=90.0), "last": Start(at=90.0)}
+    conf = CONF + "PartitionName=next Nodes=gpu1\nPartitionName=last Nodes=gpu1\n"
+    stored = {"metadata": {"resourceVersion": "1"}, "data": {"slurm.conf": conf}}
+    api = FakeApi(objects={MAP: stored, "/api/v1/nodes": {"items": [_node("gpu1")]}})
+
+    def rehearse(api: Quick, made: Json, now: float) -> Start:
+        return starts[made["spec"]["options"]["partition"]]
+
+    here = around(api, {"job.sh": "#!/bin/sh\n"}, rehearse=rehearse)
+    run(["-p", "main,off,next,last", "job.sh"], here)
+    made = next(one for method, _, one in api.written if method == "POST")
+    assert made["spec"]["options"]["partition"] == "next"
+    assert made["metadata"]["annotations"]["unisono.dev/partition"] == "next"
+    with pytest.raises(Refused, match="Required partition not available"):
+        run(["-p", "off,nope", "job.sh"], here)
 
 
 NASTY = ["a b", "it's", 'say "hi"', "line\nbreak", "$(touch /tmp/x)", "`id`", "; rm -rf /", "%s\\n"]

@@ -13,6 +13,7 @@ GPU_TYPE = "unisono.dev/gpu-type"
 NODE_CLASS = "unisono.dev/node-class"
 # On jobs, by which programs find them.
 JOB_ID = "unisono.dev/slurm-job"
+DEPENDS_ON = "unisono.dev/depends-on"
 ARRAY_ID = "unisono.dev/slurm-array"
 # Where settings and the counter of job ids are kept.
 NAMESPACE = "kube-system"

@@ -165,6 +165,8 @@ def test_a_hundred_thousand_tasks_are_one_record_until_they_start() -> None:
 def test_a_requeued_job_begins_again() -> None:
     async def story(world: World) -> None:
         await submit(world, 1, "-J", "again", script="sleep 600")
+        (before,) = world.every(names.WORKLOAD)
+        await world.pass_time(40)
         told = {"spec": {"stop": "requeue"}}
         await world.client.patch(words.JOB, "again-1", "default", told)
         await world.settle()
@@ -174,5 +176,46 @@ def test_a_requeued_job_begins_again() -> None:
         assert job(world, "again-1")["status"]["restarts"] == 1
         (pod,) = pods(world, "again-1")
         assert variables(pod)["SLURM_RESTART_COUNT"] == "1"
+        (after,) = world.every(names.WORKLOAD)  # the same: it costs no age
+        assert after["metadata"]["uid"] == before["metadata"]["uid"]
+
+    play(story)
+
+
+def test_a_job_that_is_requeued_and_held_waits() -> None:
+    async def story(world: World) -> None:
+        await submit(world, 1, "-J", "again", script="sleep 600")
+        told = {"spec": {"stop": "requeuehold"}}
+        await world.client.patch(words.JOB, "again-1", "default", told)
+        await world.settle()
+        await world.pass_time(31)
+        await world.settle()
+        assert state(world, "again-1")[0] == "PENDING"
+        assert job(world, "again-1")["status"]["restarts"] == 1
+        freed = {"metadata": {"annotations": {"unisono.dev/hold": None}}}
+        await world.client.patch(words.JOB, "again-1", "default", freed)
+        (workload,) = world.every(names.WORKLOAD)
+        name = workload["metadata"]["name"]
+        await world.client.patch(names.WORKLOAD, name, "default", freed)  # as scontrol does
+        await world.settle()
+        assert state(world, "again-1")[0] == "RUNNING"
+
+    play(story)
+
+
+def test_tasks_of_an_array_follow_those_of_another() -> None:
+    async def story(world: World) -> None:
+        first = await submit(world, 1, "-J", "first", "-a", "0-1", script="sleep 60")
+        made = await submit(world, 10, "-J", "second", "-a", "0-1", script="sleep 60")
+        assert first["metadata"]["name"] == "first-1"
+        depends = {"unisono.dev/depends-on": "aftercorr:first-1"}
+        made["metadata"]["annotations"] |= depends
+        made["metadata"]["name"] = "third-10"
+        await world.create(made)
+        await world.settle()
+        for number in (0, 1):
+            task = job(world, f"third-10-{number}")
+            told = task["metadata"]["annotations"]["unisono.dev/depends-on"]
+            assert told == f"afterok:first-1-{number}"
 
     play(story)

@@ -36,8 +36,10 @@ from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
+# Whoever owns a job of Slurm sent it back to its queue.
+REQUEUED = "Requeued"
 # Evictions after which a workload queues again at once; the others wait to be told.
-_REQUEUED_AT_ONCE = ("Preempted", "NodeFailures", "Consolidated")
+_REQUEUED_AT_ONCE = ("Preempted", "NodeFailures", "Consolidated", REQUEUED)
 
 # Conditions that say something only of the run that is over.
 _OF_A_RUN = ("PodsReady", names.SHRINKING)

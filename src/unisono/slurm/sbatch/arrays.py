@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 # Slurm's MaxArraySize is 1001 unless the administrator says more; we have no reason for so few.
 MOST_TASKS = 4_000_001
+_EACH = re.compile(r"aftercorr:([^,?]+)")
 _PART = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 
 
@@ -125,3 +126,16 @@ def folded(numbers: Iterable[int]) -> list[range]:
         else:
             made.append(range(number, number + 1))
     return made
+
+
+def for_task(depends_on: str, number: int) -> str:
+    """Return the dependency of one task: `aftercorr` is about the task of the same number.
+
+    >>> for_task("afterok:a,aftercorr:b:c", 7)
+    'afterok:a,afterok:b-7:c-7'
+    """
+
+    def own(found: re.Match[str]) -> str:
+        return "afterok:" + ":".join(f"{name}-{number}" for name in found[1].split(":"))
+
+    return _EACH.sub(own, depends_on)

@@ -13,7 +13,15 @@ from unisono.slurm.moments import BadMoment, moment, written
 from unisono.slurm.sbatch.arrays import Array
 from unisono.slurm.sbatch.layout import BadRequest, Layout
 from unisono.slurm.sbatch.selection import affinity, apart
-from unisono.slurm.words import API_VERSION, JOB_ID, KIND, label_part, object_name, partition_label
+from unisono.slurm.words import (
+    API_VERSION,
+    DEPENDS_ON,
+    JOB_ID,
+    KIND,
+    label_part,
+    object_name,
+    partition_label,
+)
 
 Json = dict[str, Any]
 
@@ -120,7 +128,7 @@ def _annotations(job: Job, options: Mapping[str, str], who: Submitter) -> dict[s
             except BadMoment:
                 raise BadRequest(f"Invalid --{name} specification") from None
     if job.depends_on:
-        made["unisono.dev/depends-on"] = job.depends_on
+        made[DEPENDS_ON] = job.depends_on
     sleeps = [float(one) for one in _SLEEP.findall(job.script)]
     if sleeps:
         # Simulated pods do not run scripts; they take as long as these would.

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from unisono.slurm.getopt import BadOption, Given, Option, parse
 from unisono.slurm.quick import Quick
+from unisono.slurm.states import read_states
 
 JOBS = "/apis/unisono.dev/v1/slurmjobs"
+# What every program takes besides its own.
+COMMON = (
+    Option("version", "V", "nothing"),
+    Option("data-dir"),
+    Option("kubeconfig"),
+    Option("context"),
+)
 
 
 class Outcome(NamedTuple):
@@ -58,3 +67,19 @@ class Refused(Exception):
 def path_of(namespace: str, name: str) -> str:
     """Return where a job is."""
     return f"/apis/unisono.dev/v1/namespaces/{namespace}/slurmjobs/{name}"
+
+
+def understood(program: str, arguments: Sequence[str], known: Mapping[str, Option]) -> Given:
+    """Read arguments; refuse in the words of Slurm's programs."""
+    try:
+        return parse(arguments, known)
+    except BadOption as trouble:
+        raise Refused(f'{trouble}\nTry "{program} --help" for more information') from None
+
+
+def states_wanted(text: str, refusal: str) -> set[str] | None:
+    """Return the states of a list, None for all; refuse words that are none."""
+    try:
+        return read_states(text) if text else None
+    except ValueError as word:
+        raise Refused(refusal.format(word)) from None

@@ -6,14 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from unisono.slurm.formats import clock
-from unisono.slurm.getopt import BadOption, Option, parse
+from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.jobs import Row, rows_of
 from unisono.slurm.json_form import jobs_json, tres
 from unisono.slurm.loading import decoded
 from unisono.slurm.moments import BadMoment, moment, shown
-from unisono.slurm.states import read_states
-from unisono.slurm.verbs.around import JOBS, Around, Outcome, Refused
+from unisono.slurm.verbs.around import (
+    COMMON,
+    JOBS,
+    Around,
+    Outcome,
+    Refused,
+    states_wanted,
+    understood,
+)
 
 DEFAULT = "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode"
 
@@ -42,10 +49,7 @@ _OPTIONS = options_table(
     Option("delimiter"),
     Option("units"),
     Option("help", "h", "nothing"),
-    Option("version", "V", "nothing"),
-    Option("data-dir"),
-    Option("kubeconfig"),
-    Option("context"),
+    *COMMON,
 )
 
 
@@ -65,19 +69,17 @@ class Field(NamedTuple):
 
 def run(arguments: Sequence[str], around: Around) -> Outcome:
     """Print records."""
-    try:
-        given = parse(arguments, _OPTIONS)
-    except BadOption as trouble:
-        raise Refused(f'{trouble}\nTry "sacct --help" for more information') from None
+    given = understood("sacct", arguments, _OPTIONS)
     options = given.options
     if "help" in options:
         return Outcome("Usage: sacct [OPTIONS]; unisono's documentation lists them\n")
     if "helpformat" in options:
         return Outcome(" ".join(FIELDS) + "\n")
+    states = states_wanted(options.get("state", ""), "unrecognized job state value '{}'")
     api = around.connect(options)
     rows = rows_of(decoded(api.call("GET", JOBS)), around.now)
     chosen = sorted(
-        (row for row in rows if _is_wanted(row, options, around)),
+        (row for row in rows if _is_wanted(row, options, states, around)),
         key=lambda row: (row.array_id, row.identity),
     )
     if "json" in options:
@@ -90,7 +92,9 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
     return Outcome(_text(entries, _fields(options), options))
 
 
-def _is_wanted(row: Row, options: Mapping[str, str], around: Around) -> bool:
+def _is_wanted(
+    row: Row, options: Mapping[str, str], states: set[str] | None, around: Around
+) -> bool:
     jobs = {int(one.partition("_")[0].partition(".")[0]) for one in _listed(options, "jobs")}
     if jobs and row.identity not in jobs and row.array_id not in jobs:
         return False
@@ -101,13 +105,8 @@ def _is_wanted(row: Row, options: Mapping[str, str], around: Around) -> bool:
     who = users or mine
     if who and row.user not in who and str(row.spec.get("userId")) not in who:
         return False
-    if options.get("state"):
-        try:
-            states = read_states(options["state"])
-        except ValueError as word:
-            raise Refused(f"unrecognized job state value '{word}'") from None
-        if states is not None and row.state not in states:
-            return False
+    if states is not None and row.state not in states:
+        return False
     plain = (
         ("partition", row.partition),
         ("accounts", row.account),

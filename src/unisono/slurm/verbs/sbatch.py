@@ -9,13 +9,13 @@ from unisono.slurm.getopt import BadOption
 from unisono.slurm.host_list import fold
 from unisono.slurm.moments import shown
 from unisono.slurm.quick import Quick, QuickTrouble
-from unisono.slurm.sbatch.arrays import Array, BadArray, read_array
+from unisono.slurm.sbatch.arrays import Array, BadArray, for_task, read_array
 from unisono.slurm.sbatch.document import Job, Place, Submitter, job_object, secret_object
 from unisono.slurm.sbatch.layout import UNAVAILABLE, BadRequest, NodeSize, layout_of
 from unisono.slurm.sbatch.options import given, of_environment, of_script, together
 from unisono.slurm.site import LAST_ID, MAP, MAPS, PartitionRules, Rules, rules_of, size_of
-from unisono.slurm.verbs.around import JOBS, Around, Outcome, Refused, path_of
-from unisono.slurm.words import CONF, NAMESPACE
+from unisono.slurm.verbs.around import JOBS, Around, Outcome, Refused, Start, path_of
+from unisono.slurm.words import CONF, DEPENDS_ON, NAMESPACE
 
 Json = dict[str, Any]
 
@@ -67,11 +67,10 @@ def _tested(api: Quick, wish: Wish, around: Around) -> Outcome:
     stored = api.find(MAP)
     last = int(((stored or {}).get("metadata") or {}).get("annotations", {}).get(LAST_ID) or 0)
     try:
+        wish, start = _first_to_start(api, wish, around, rules_of(stored), last + 1)
         made, job, _, _ = prepare(api, wish, around, rules_of(stored), last + 1)
     except BadRequest as trouble:
         raise Refused(f"allocation failure: {trouble}") from None
-    made["spec"].pop("array", None)
-    start = around.rehearse(api, made, around.now)
     if not start.at:
         raise Refused(f"allocation failure: {start.why}")
     cpus = sum(group.cpus * group.nodes for group in job.layout.groups)
@@ -82,6 +81,43 @@ def _tested(api: Quick, wish: Wish, around: Around) -> Outcome:
         f" in partition {partition}\n"
     )
     return Outcome("", text)
+
+
+def _first_to_start(
+    api: Quick, wish: Wish, around: Around, rules: Rules, identity: int
+) -> tuple[Wish, Start]:
+    """Return a wish for that one of its partitions where it starts first, and when that is."""
+    found: list[tuple[float, Wish, Start]] = []
+    trouble: BadRequest | None = None
+    for one in _by_partition(wish):
+        try:
+            made, job, _, _ = prepare(api, one, around, rules, identity)
+        except BadRequest as refused:
+            trouble = trouble or refused
+            continue
+        start = around.rehearse(api, _as_one_job(made, job.array), around.now)
+        found.append((start.at or float("inf"), one, start))
+    if not found:
+        assert trouble is not None, "there is at least one partition to try"
+        raise trouble
+    _, chosen, start = min(found, key=lambda each: each[0])  # of equals the first named
+    return chosen, start
+
+
+def _by_partition(wish: Wish) -> list[Wish]:
+    names = [one for one in wish.options.get("partition", "").split(",") if one]
+    if len(names) < 2:
+        return [wish]
+    return [wish._replace(options={**wish.options, "partition": name}) for name in names]
+
+
+def _as_one_job(made: Json, array: Array | None) -> Json:
+    """Return the first task of an array, for whoever wants to know when it would start."""
+    annotations = made["metadata"]["annotations"]
+    if array is not None and DEPENDS_ON in annotations:
+        annotations[DEPENDS_ON] = for_task(annotations[DEPENDS_ON], array.at(0))
+    made["spec"].pop("array", None)
+    return made
 
 
 def read_wish(arguments: Sequence[str], around: Around) -> Wish | None:
@@ -135,6 +171,8 @@ def submit(api: Quick, wish: Wish, around: Around) -> tuple[Json, str, list[str]
     stored = api.find(MAP)
     rules = rules_of(stored)
     try:
+        if "," in wish.options.get("partition", ""):
+            wish, _ = _first_to_start(api, wish, around, rules, 0)
         made, job, who, warnings = prepare(api, wish, around, rules, 0)
         identity = _next_id(api, stored, job.array.size if job.array is not None else 1)
         job = job._replace(identity=identity)
@@ -172,6 +210,7 @@ def prepare(
     where = _place(api, options, partition, rules)
     size = _size(api, options, partition, rules)
     site = partition.site if partition is not None else PartitionRules("").site
+    array = _array(options, rules)
     job = Job(
         identity=identity,
         options={**_timed(options, partition), **({} if rules.requeues else {"no-requeue": ""})},
@@ -179,8 +218,8 @@ def prepare(
         command=wish.command,
         arguments=wish.arguments,
         layout=layout_of(options, site, size),
-        array=_array(options, rules),
-        depends_on=_dependency(api, options.get("dependency", ""), where.namespace),
+        array=array,
+        depends_on=_dependency(api, options.get("dependency", ""), where.namespace, array),
     )
     who = Submitter(
         user=around.user,
@@ -205,8 +244,8 @@ def _place_of(made: Json) -> Place:
 
 
 def _partition(options: Mapping[str, str], rules: Rules) -> PartitionRules | None:
-    """Return the partition of a job: the first of those that it names."""
-    name = options.get("partition", "").partition(",")[0]
+    """Return the partition of a job; of several one was chosen before."""
+    name = options.get("partition", "")
     found = rules.partition(name)
     if rules.partitions and found is None:
         raise BadRequest("Invalid partition name specified")
@@ -267,11 +306,15 @@ def _array(options: Mapping[str, str], rules: Rules) -> Array | None:
         raise BadRequest(str(trouble)) from None
 
 
-_DEPENDENCIES = ("after", "afterany", "afterok", "afternotok", "singleton")
+_DEPENDENCIES = ("after", "afterany", "afterok", "afternotok", "aftercorr", "singleton")
 
 
-def _dependency(api: Quick, text: str, namespace: str) -> str:
-    """Return a dependency with names of objects instead of numbers of jobs."""
+def _dependency(api: Quick, text: str, namespace: str, array: Array | None) -> str:
+    """Return a dependency with names of objects instead of numbers of jobs.
+
+    `aftercorr` of an array on an array stays, with the other's name, until a task is made; of
+    anything else it means `afterok`, as in Slurm.
+    """
     if not text:
         return ""
     join = "?" if "?" in text else ","
@@ -289,16 +332,43 @@ def _dependency(api: Quick, text: str, namespace: str) -> str:
             ):
                 raise BadRequest("Job dependency problem")
             identity, plus, minutes = number.partition("+")
+            other = _corresponding(api, identity, namespace, array) if kind == "aftercorr" else ""
+            if other:
+                terms.append(f"aftercorr:{other}")
+                continue
             names += [f"{one}{plus}{minutes}" for one in _names_of(api, identity, namespace)]
-        terms.append(":".join(names))
+        if kind == "aftercorr":
+            names[0] = "afterok"
+        if len(names) > 1 or kind == "singleton":
+            terms.append(":".join(names))
     return join.join(terms)
+
+
+def _corresponding(api: Quick, number: str, namespace: str, array: Array | None) -> str:
+    """Return the name of an array that has every task of ours; empty if it is no array."""
+    found = _array_of(api, number, namespace)
+    if array is None or found is None or "_" in number:
+        return ""
+    whole = read_array(found["spec"]["array"]["tasks"])
+    if any(whole.place(one) is None for part in array.parts for one in part):
+        raise BadRequest("Job dependency problem")
+    return str(found["metadata"]["name"])
+
+
+def _array_of(api: Quick, number: str, namespace: str) -> Json | None:
+    found = _jobs_of(api, number.partition("_")[0], namespace)
+    return next((one for one in found if one["spec"].get("array")), None)
+
+
+def _jobs_of(api: Quick, identity: str, namespace: str) -> list[Json]:
+    found = api.get(f"{JOBS}?labelSelector=unisono.dev%2Fslurm-job%3D{identity}")["items"]
+    return [one for one in found if one["metadata"]["namespace"] == namespace]
 
 
 def _names_of(api: Quick, number: str, namespace: str) -> list[str]:
     """Return the names of the objects of a job, which must exist; of an array, all of its tasks."""
     identity, _, index = number.partition("_")
-    found = api.get(f"{JOBS}?labelSelector=unisono.dev%2Fslurm-job%3D{identity}")["items"]
-    own = [one for one in found if one["metadata"]["namespace"] == namespace]
+    own = _jobs_of(api, identity, namespace)
     if not own:
         raise BadRequest("Job dependency problem")
     array = next((one for one in own if one["spec"].get("array")), None)

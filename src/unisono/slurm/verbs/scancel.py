@@ -6,13 +6,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unisono.slurm.finding import Found, called, find
-from unisono.slurm.getopt import BadOption, Option, parse
+from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.jobs import Row
 from unisono.slurm.loading import decoded
 from unisono.slurm.quick import Quick, QuickTrouble
-from unisono.slurm.states import is_over, read_states
-from unisono.slurm.verbs.around import JOBS, Around, Outcome, Refused, path_of
+from unisono.slurm.states import is_over
+from unisono.slurm.verbs.around import (
+    COMMON,
+    JOBS,
+    Around,
+    Outcome,
+    Refused,
+    path_of,
+    states_wanted,
+    understood,
+)
 
 Json = dict[str, Any]
 
@@ -33,10 +42,7 @@ _OPTIONS = options_table(
     Option("nodelist", "w"),
     Option("verbose", "v", "nothing"),
     Option("help", "", "nothing"),
-    Option("version", "V", "nothing"),
-    Option("data-dir"),
-    Option("kubeconfig"),
-    Option("context"),
+    *COMMON,
 )
 _FILTERS = ("account", "name", "jobname", "partition", "qos", "state", "user", "nodelist", "me")
 _ENDS = ("", "KILL", "TERM", "9", "15", "SIGKILL", "SIGTERM")
@@ -44,10 +50,7 @@ _ENDS = ("", "KILL", "TERM", "9", "15", "SIGKILL", "SIGTERM")
 
 def run(arguments: Sequence[str], around: Around) -> Outcome:
     """Stop jobs."""
-    try:
-        given = parse(arguments, _OPTIONS)
-    except BadOption as trouble:
-        raise Refused(f'{trouble}\nTry "scancel --help" for more information') from None
+    given = understood("scancel", arguments, _OPTIONS)
     options = given.options
     if "help" in options:
         return Outcome("Usage: scancel [OPTIONS] [job_id[_array_id][.step_id]]\n")
@@ -56,6 +59,7 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
     filters = {key: value for key, value in options.items() if key in _FILTERS}
     if not given.words and not filters:
         raise Refused("No job identification provided")
+    _states(filters)  # a word that is no state stops nobody by mistake
     api = around.connect(options)
     if given.words:
         return _by_number(api, given.words, filters, around)
@@ -118,17 +122,17 @@ def _is_over(job: Json) -> bool:
     return is_over((job.get("status") or {}).get("state") or "")
 
 
+def _states(filters: Mapping[str, str]) -> set[str] | None:
+    return states_wanted(filters.get("state", ""), "Invalid job state specified: {}")
+
+
 def _matches(job: Json, filters: Mapping[str, str], around: Around) -> bool:
     row = Row(job, around.now)
     if "me" in filters and row.user != around.user:
         return False
-    if filters.get("state"):
-        try:
-            states = read_states(filters["state"])
-        except ValueError as word:
-            raise Refused(f"Invalid job state specified: {word}") from None
-        if states is not None and row.state not in states:
-            return False
+    states = _states(filters)
+    if states is not None and row.state not in states:
+        return False
     plain = (
         ("user", row.user),
         ("name", row.spec.get("jobName")),

@@ -7,7 +7,7 @@ from typing import Any
 
 from unisono.slurm.changes import job_changes, node_changes
 from unisono.slurm.finding import called, find
-from unisono.slurm.getopt import BadOption, Option, parse
+from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.host_list import BadHostList, expand, fold
 from unisono.slurm.jobs import Row, rows_of
@@ -17,7 +17,7 @@ from unisono.slurm.quick import Quick
 from unisono.slurm.sbatch.layout import BadRequest
 from unisono.slurm.site import MAP
 from unisono.slurm.states import is_over
-from unisono.slurm.verbs.around import JOBS, Around, Outcome, Refused, path_of
+from unisono.slurm.verbs.around import COMMON, JOBS, Around, Outcome, Refused, path_of, understood
 
 Json = dict[str, Any]
 
@@ -28,20 +28,14 @@ _OPTIONS = options_table(
     Option("quiet", "Q", "nothing"),
     Option("verbose", "v", "nothing"),
     Option("help", "h", "nothing"),
-    Option("version", "V", "nothing"),
-    Option("data-dir"),
-    Option("kubeconfig"),
-    Option("context"),
+    *COMMON,
 )
 _INVALID = "Invalid job id specified"
 
 
 def run(arguments: Sequence[str], around: Around) -> Outcome:
     """Do what the first word says."""
-    try:
-        given = parse(arguments, _OPTIONS)
-    except BadOption as trouble:
-        raise Refused(f'{trouble}\nTry "scontrol --help" for more information') from None
+    given = understood("scontrol", arguments, _OPTIONS)
     if "help" in given.options or not given.words:
         return Outcome("Usage: scontrol [OPTIONS] show|hold|release|requeue|update …\n")
     verb, *rest = given.words
@@ -170,6 +164,8 @@ def _tell(api: Quick, verb: str, job: Json, around: Around) -> str:
         else:
             value = "admin" if verb == "hold" and around.user_id == 0 else "user"
         api.patch(path, {"metadata": {"annotations": {"unisono.dev/hold": value}}})
+        if verb == "release" and held == "admin":
+            _free(api, job)
         return ""
     if is_over(state):
         return "Job/step already completing or completed"
@@ -179,6 +175,18 @@ def _tell(api: Quick, verb: str, job: Json, around: Around) -> str:
         return "Job is pending execution"
     api.patch(path, {"spec": {"stop": verb}})
     return ""
+
+
+def _free(api: Quick, job: Json) -> None:
+    """Take an administrator's hold off the Workload, where the job's owner could not."""
+    workloads = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{job['metadata']['namespace']}/workloads"
+    for one in decoded(api.call("GET", workloads)):
+        metadata = one["metadata"]
+        owners = {each["uid"] for each in metadata.get("ownerReferences") or ()}
+        is_held = (metadata.get("annotations") or {}).get("unisono.dev/hold") == "admin"
+        if job["metadata"]["uid"] in owners and is_held:
+            freed = {"metadata": {"annotations": {"unisono.dev/hold": None}}}
+            api.patch(f"{workloads}/{metadata['name']}", freed)
 
 
 def _update(words: Sequence[str], options: Mapping[str, str], around: Around) -> Outcome:

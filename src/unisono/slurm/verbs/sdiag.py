@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from unisono.slurm.getopt import BadOption, Option, parse
+from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.jobs import Row
 from unisono.slurm.loading import decoded, turns
 from unisono.slurm.moments import shown
+from unisono.slurm.quick import Quick, QuickTrouble
 from unisono.slurm.states import STARTED
-from unisono.slurm.verbs.around import JOBS, Around, Outcome, Refused
+from unisono.slurm.verbs.around import COMMON, JOBS, Around, Outcome, understood
 
 _OPTIONS = options_table(
     Option("all", "a", "nothing"),
     Option("json", "", "nothing"),
     Option("help", "h", "nothing"),
-    Option("version", "V", "nothing"),
-    Option("data-dir"),
-    Option("kubeconfig"),
-    Option("context"),
+    *COMMON,
 )
 _LINE = "*" * 55
+_NAME = "unisono_cycle_duration_seconds"
+_CYCLE = re.compile(_NAME + r'_(sum|count)\{phase="total"\} (\S+)')
+_BUCKET = re.compile(_NAME + r'_bucket\{phase="total",le="(\S+)"\} (\S+)')
 
 
 def run(arguments: Sequence[str], around: Around) -> Outcome:
     """Print it."""
-    try:
-        options = parse(arguments, _OPTIONS).options
-    except BadOption as trouble:
-        raise Refused(f'{trouble}\nTry "sdiag --help" for more information') from None
+    options = understood("sdiag", arguments, _OPTIONS).options
     if "help" in options:
         return Outcome("Usage: sdiag [-a] [--json]\n")
     api = around.connect(options)
     told = turns(api)
+    cycles = _cycles(api)
     rows = [Row(job, around.now) for job in decoded(api.call("GET", JOBS))]
     jobs = [row for row in rows if not row.array]
     counts = {
@@ -51,6 +51,7 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
         statistics = {f"jobs_{name}": count for name, count in counts.items()}
         statistics |= {"schedule_cycle_total": told.get("cycles", 0)}
         statistics |= {"schedule_queue_length": told.get("queue", 0)}
+        statistics |= {f"schedule_cycle_{name}": value for name, value in cycles.items()}
         return Outcome(json.dumps({"errors": [], "statistics": statistics}) + "\n")
     at = f"{shown(around.now)} ({int(around.now)})"
     since = f"{shown(told['at'] / 1000)} ({told['at'] // 1000})" if told.get("at") else "Unknown"
@@ -63,6 +64,27 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
         "",
         "Main schedule statistics (microseconds):",
         f"\tTotal cycles: {told.get('cycles', 0)}",
+        *(f"\t{name.title()} cycle:   {value}" for name, value in cycles.items()),
         f"\tLast queue length: {told.get('queue', counts['pending'])}",
     ]
     return Outcome("\n".join(lines) + "\n")
+
+
+def _cycles(api: Quick) -> dict[str, int]:
+    """Return how long cycles take at most (rounded up to a bucket) and on average.
+
+    In microseconds; nothing where the figures of the scheduler are not to be had from the API.
+    """
+    try:
+        text = api.call("GET", "/metrics").decode(errors="replace")
+    except QuickTrouble:
+        return {}
+    found = dict(_CYCLE.findall(text))
+    count = float(found.get("count", 0))
+    if not count:
+        return {}
+    most = next(
+        (float(bound) for bound, seen in _BUCKET.findall(text) if float(seen) >= count), 0.0
+    )
+    longest = most if most != float("inf") else float(found.get("sum", 0))
+    return {"max": round(longest * 1e6), "mean": round(float(found["sum"]) / count * 1e6)}

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from unisono.slurm.conf import minutes_of
 from unisono.slurm.formats import BadFormat, Known, elapsed, read_format, read_long_format, table
-from unisono.slurm.getopt import BadOption, Option, parse
+from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.host_list import expand, fold
 from unisono.slurm.loading import decoded
@@ -15,7 +15,7 @@ from unisono.slurm.moments import shown
 from unisono.slurm.nodes import NodeRow, node_rows
 from unisono.slurm.partitions import partitions_of
 from unisono.slurm.site import MAP
-from unisono.slurm.verbs.around import Around, Outcome, Refused
+from unisono.slurm.verbs.around import COMMON, Around, Outcome, Refused, understood
 
 DEFAULT = "%#P %.5a %.10l %.6D %.6t %N"
 LONG = "%#P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N"
@@ -47,10 +47,7 @@ _OPTIONS = options_table(
     Option("verbose", "v", "nothing"),
     Option("help", "", "nothing"),
     Option("usage", "", "nothing"),
-    Option("version", "V", "nothing"),
-    Option("data-dir"),
-    Option("kubeconfig"),
-    Option("context"),
+    *COMMON,
 )
 _IDLE, _USED = ("idle",), ("allocated", "mixed")
 
@@ -76,10 +73,7 @@ def _number(value: object) -> float:
 
 def run(arguments: Sequence[str], around: Around) -> Outcome:
     """Print partitions and nodes."""
-    try:
-        given = parse(arguments, _OPTIONS)
-    except BadOption as trouble:
-        raise Refused(f'{trouble}\nTry "sinfo --help" for more information') from None
+    given = understood("sinfo", arguments, _OPTIONS)
     options = given.options
     if "help" in options or "usage" in options:
         return Outcome("Usage: sinfo [OPTIONS]; unisono's documentation lists them\n")

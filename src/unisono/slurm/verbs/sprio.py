@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from unisono.slurm.formats import BadFormat, Known, read_format, table
-from unisono.slurm.getopt import BadOption, Option, parse
+from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.jobs import Row
 from unisono.slurm.loading import decoded, turns
-from unisono.slurm.verbs.around import JOBS, Around, Outcome, Refused
+from unisono.slurm.verbs.around import COMMON, JOBS, Around, Outcome, Refused, understood
 
 LONG = "%.15i %9r %.8u %.10Y %.10S %.10A %.10B %.10F %.10J %.10P %.10Q %.11N %.20T"
 NORMAL = "%.15i %9r %.8u %10y %10a %10b %10f %10j %10p %10q %20t"
@@ -27,11 +27,8 @@ _OPTIONS = options_table(
     Option("user", "u"),
     Option("weights", "w", "nothing"),
     Option("verbose", "v", "nothing"),
-    Option("version", "V", "nothing"),
     Option("help", "", "nothing"),
-    Option("data-dir"),
-    Option("kubeconfig"),
-    Option("context"),
+    *COMMON,
 )
 
 
@@ -47,10 +44,7 @@ class Line(NamedTuple):
 
 def run(arguments: Sequence[str], around: Around) -> Outcome:
     """Print priorities."""
-    try:
-        given = parse(arguments, _OPTIONS)
-    except BadOption as trouble:
-        raise Refused(f'{trouble}\nTry "sprio --help" for more information') from None
+    given = understood("sprio", arguments, _OPTIONS)
     options = given.options
     if "help" in options:
         return Outcome("Usage: sprio [OPTIONS]; unisono's documentation lists them\n")

@@ -7,12 +7,12 @@ from typing import Any
 
 from unisono.slurm.columns import LETTERS, NAMES
 from unisono.slurm.formats import BadFormat, read_format, read_long_format, table
-from unisono.slurm.getopt import BadOption, Option, parse
+from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.host_list import expand
 from unisono.slurm.jobs import Row, rows_of
 from unisono.slurm.states import read_states
-from unisono.slurm.verbs.around import JOBS, Around, Outcome, Refused
+from unisono.slurm.verbs.around import COMMON, JOBS, Around, Outcome, Refused, understood
 
 Json = dict[str, Any]
 
@@ -47,21 +47,15 @@ _OPTIONS = options_table(
     Option("nodelist", "w"),
     Option("help", "", "nothing"),
     Option("usage", "", "nothing"),
-    Option("version", "V", "nothing"),
     Option("verbose", "v", "nothing"),
-    Option("data-dir"),
-    Option("kubeconfig"),
-    Option("context"),
+    *COMMON,
     Option("namespace"),
 )
 
 
 def run(arguments: Sequence[str], around: Around) -> Outcome:
     """List jobs."""
-    try:
-        given = parse(_jobs_apart(arguments), _OPTIONS)
-    except BadOption as trouble:
-        raise Refused(f'{trouble}\nTry "squeue --help" for more information') from None
+    given = understood("squeue", _jobs_apart(arguments), _OPTIONS)
     options = given.options
     if "help" in options or "usage" in options:
         return Outcome("Usage: squeue [OPTIONS]; unisono's documentation lists them\n")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from unisono.slurm.getopt import BadOption, Option, parse
+from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.jobs import Row
 from unisono.slurm.loading import decoded
 from unisono.slurm.moments import BadMoment, moment, shown
 from unisono.slurm.nodes import node_rows
 from unisono.slurm.site import MAP, rules_of
-from unisono.slurm.verbs.around import JOBS, Around, Outcome, Refused
+from unisono.slurm.verbs.around import COMMON, JOBS, Around, Outcome, Refused, understood
 
 _OPTIONS = options_table(
     Option("noheader", "n", "nothing"),
@@ -19,10 +19,7 @@ _OPTIONS = options_table(
     Option("parsable2", "P", "nothing"),
     Option("tres", "T"),
     Option("help", "h", "nothing"),
-    Option("version", "V", "nothing"),
-    Option("data-dir"),
-    Option("kubeconfig"),
-    Option("context"),
+    *COMMON,
 )
 _USAGE = (
     "Usage: sreport [OPTIONS] cluster utilization|AccountUtilizationByUser | user TopUsage "
@@ -33,10 +30,7 @@ _DAY = 86_400
 
 def run(arguments: Sequence[str], around: Around) -> Outcome:
     """Print a report; of yesterday, if no time is given."""
-    try:
-        given = parse(arguments, _OPTIONS)
-    except BadOption as trouble:
-        raise Refused(f'{trouble}\nTry "sreport --help" for more information') from None
+    given = understood("sreport", arguments, _OPTIONS)
     words = [word for word in given.words if "=" not in word]
     said = dict(word.lower().partition("=")[::2] for word in given.words if "=" in word)
     if "help" in given.options or len(words) < 2:

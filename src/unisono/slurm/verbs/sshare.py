@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from unisono.slurm.getopt import BadOption, Option, parse
+from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.loading import turns
-from unisono.slurm.verbs.around import Around, Outcome, Refused
+from unisono.slurm.verbs.around import COMMON, Around, Outcome, Refused, understood
 
 _OPTIONS = options_table(
     Option("accounts", "A"),
@@ -21,11 +21,8 @@ _OPTIONS = options_table(
     Option("users", "u"),
     Option("Users", "U", "nothing"),
     Option("verbose", "v", "nothing"),
-    Option("version", "V", "nothing"),
     Option("help", "", "nothing"),
-    Option("data-dir"),
-    Option("kubeconfig"),
-    Option("context"),
+    *COMMON,
 )
 _WIDTHS = {
     "Account": -20,
@@ -61,10 +58,7 @@ class Share(NamedTuple):
 
 def run(arguments: Sequence[str], around: Around) -> Outcome:
     """Print the tree."""
-    try:
-        given = parse(arguments, _OPTIONS)
-    except BadOption as trouble:
-        raise Refused(f'{trouble}\nTry "sshare --help" for more information') from None
+    given = understood("sshare", arguments, _OPTIONS)
     options = given.options
     if "help" in options:
         return Outcome("Usage: sshare [OPTIONS]; unisono's documentation lists them\n")

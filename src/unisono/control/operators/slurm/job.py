@@ -14,9 +14,9 @@ from typing import Any
 
 from unisono.control import names
 from unisono.control.actions import Again, Create, Delete, Json, Note, Patch, Ref, Steps, Together
-from unisono.control.conditions import is_true, seconds, timestamp
+from unisono.control.conditions import is_true, seconds, timestamp, with_condition
 from unisono.control.controller import own_key, owner_key
-from unisono.control.jobs.framework import injections
+from unisono.control.jobs.framework import REQUEUED, injections
 from unisono.control.jobs.queues import Queues
 from unisono.control.operators.pods import is_deleting, is_terminal, phase_of
 from unisono.control.operators.slurm import tasks, words
@@ -29,6 +29,7 @@ from unisono.control.operators.slurm.pods import (
     subdomain,
 )
 from unisono.control.operators.slurm.reasons import reason_of
+from unisono.control.scheduler.record import with_eviction
 from unisono.control.view import View
 from unisono.kinds.kueue.topology_assignment import pods_per_host
 from unisono.kinds.slurm import ENDED
@@ -83,7 +84,7 @@ class SlurmJobOperator:
             return
         workload = self._workload(job, view)
         if stop.startswith("requeue"):
-            yield from _requeue(job, workload, pods, stop, now)
+            yield from _requeue(job, workload, stop, now)
             return
         if workload is None or not _is_let_go(job, workload):
             yield from _wait(job, workload or _own_workload(job, view), pods, now)
@@ -204,24 +205,20 @@ def _cancel(job: Json, pods: Sequence[Json], stop: str, now: float) -> Steps:
     yield from _write(job, {**changes, "message": f"by {by}" if by else ""} | _over(now))
 
 
-def _requeue(
-    job: Json, workload: Json | None, pods: Sequence[Json], stop: str, now: float
-) -> Steps:
-    """Begin again from the queue: the Workload goes, and the framework makes a new one."""
-    yield from _sweep(pods)
-    if any(not is_terminal(pod) for pod in pods):
-        return
-    if workload is not None:
-        yield Delete(Ref.to(workload))
-        finalizers = workload["metadata"].get("finalizers") or []
-        if finalizers:
-            yield Patch(Ref.to(workload), {"metadata": {"finalizers": []}}, exact=False)
-    annotations: Json = {words.ADMITTED: None}
+def _requeue(job: Json, workload: Json | None, stop: str, now: float) -> Steps:
+    """Send it back to its queue: its Workload is evicted, and keeps its age and its place."""
+    if workload is not None and _is_let_go(job, workload):
+        status = workload["status"]
+        if not is_true(status.get("conditions"), "Evicted"):
+            conditions = with_condition(
+                status.get("conditions"), "Evicted", "True", REQUEUED, "Requeued", now=now
+            )
+            changes = {"conditions": conditions, "schedulingStats": with_eviction(status, REQUEUED)}
+            yield Patch(Ref.to(workload), {"status": changes}, "status")
+    changed: Json = {"spec": {"stop": None}}
     if stop.startswith("requeuehold"):
-        annotations["unisono.dev/hold"] = "admin"
-    again = {"startTime": None, "nodes": None, "restarts": restarts_of(job) + 1}
-    written = yield Patch(Ref.to(job), {"status": {"state": "PENDING", **again}}, "status")
-    yield Patch(Ref.to(written), {"metadata": {"annotations": annotations}, "spec": {"stop": None}})
+        changed["metadata"] = {"annotations": {"unisono.dev/hold": "admin"}}
+    yield Patch(Ref.to(job), changed)
 
 
 def _node_lost(job: Json, workload: Json, pod: Json, now: float) -> Steps:

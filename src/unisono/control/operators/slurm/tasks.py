@@ -13,8 +13,9 @@ from unisono.control.conditions import timestamp
 from unisono.control.jobs.workload import owner_reference
 from unisono.control.operators.slurm import words
 from unisono.control.view import View
+from unisono.kinds.dependencies import DEPENDS_ON
 from unisono.kinds.slurm import ENDED
-from unisono.slurm.sbatch.arrays import Array, read_array
+from unisono.slurm.sbatch.arrays import Array, for_task, read_array
 from unisono.slurm.sbatch.selection import apart
 
 # Tasks that wait as jobs of their own: enough to start at once what finds a place, as many as
@@ -91,6 +92,9 @@ def _task(array: Json, whole: Array, place: int, number: int) -> Json:
         apart(group["template"], spec["jobId"], nodes)
     owner = {**owner_reference(array, blocks=False), "controller": False}
     labels = {**(metadata.get("labels") or {}), words.JOB_ID: str(spec["jobId"])}
+    annotations = dict(metadata.get("annotations") or {})
+    if DEPENDS_ON in annotations:
+        annotations[DEPENDS_ON] = for_task(annotations[DEPENDS_ON], number)
     return {
         "apiVersion": array["apiVersion"],
         "kind": array["kind"],
@@ -98,7 +102,7 @@ def _task(array: Json, whole: Array, place: int, number: int) -> Json:
             "name": f"{metadata['name']}-{number}",
             "namespace": metadata["namespace"],
             "labels": {**labels, words.ARRAY_ID: str(first)},
-            "annotations": dict(metadata.get("annotations") or {}),
+            "annotations": annotations,
             "ownerReferences": [owner],
         },
         "spec": spec,
