@@ -87,7 +87,7 @@ spec:
   parallelism: 2
   completions: 2
   template:
-    metadata: {annotations: {unisono.dev/run-seconds: forever}}
+    metadata: {annotations: {unisono.dev/run-seconds: forever, unisono.dev/step-seconds: "1"}}
     spec:
       restartPolicy: Never
       containers: [{name: main, image: x, resources: {limits: {nvidia.com/gpu: 3}}}]
@@ -95,8 +95,8 @@ spec:
 LEAN = ("--gpu-metrics", "lean")
 # Panels that have nothing to say about a cluster where nothing of the kind has happened yet.
 QUIET = re.compile(
-    r"unisono_(preemptions_total|preemption_latency|workload_restarts_total|rank_|straggler_score"
-    r"|provision_|nodeclaims|offering_unavailable)"
+    r"unisono_(preemptions_total|preemption_latency|workload_restarts_total|provision_|nodeclaims"
+    r"|offering_unavailable)"
 )
 
 

@@ -40,6 +40,7 @@ from unisono.runner.logs import LogFolder
 from unisono.runner.process.kubelet import Manners
 from unisono.runner.process.runner import ProcessRunner, process_runner
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
+from unisono.runner.simulated.steps import SimulatedSteps
 from unisono.runner.usage import Usage
 
 
@@ -84,11 +85,8 @@ async def controlling(
         stored=lambda kind, one: api.own.bytes_of(*kind, *one.key, one.resource_version),
     )
     addresses = Addresses()
-    kubelet = SimulatedKubelet(
-        Simulation(speed=pods.speed, default=pods.manner),
-        addresses=addresses,
-        logs=LogFolder(pods.logs),
-    )
+    simulation = Simulation(speed=pods.speed, default=pods.manner)
+    kubelet = SimulatedKubelet(simulation, addresses=addresses, logs=LogFolder(pods.logs))
     # Commands of manifests become processes of ours only where somebody asked for that.
     runner = _process_runner(pods, addresses, clock) if pods.manner == "process" else None
     processes = () if runner is None else (runner.kubelet, runner.checkpoints)
@@ -99,7 +97,7 @@ async def controlling(
     machines = provisioning.simulated(
         settings, reader, assembly.scheduler.can_replace, speed=pods.speed
     )
-    others = (*machines, kubelet, GpuFaults(), *processes)
+    others = (*machines, kubelet, SimulatedSteps(simulation), GpuFaults(), *processes)
     driver = live.driver((*assembly.controllers, *others), LANES)
     if runner is not None:
         name = runner.kubelet.name
