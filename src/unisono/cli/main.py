@@ -80,6 +80,7 @@ COMMANDS = (
     Command("nodes", "unisono.cli.nodes", "list nodes and what is used of them"),
     Command("top", "unisono.cli.top", "watch GPUs, queues, and who runs and waits"),
     Command("gpu", "unisono.cli.gpu", "list simulated GPUs; break one, and mend it"),
+    Command("alerts", "unisono.cli.alerts", "list what somebody should look at now"),
     Command("report", "unisono.cli.report", "tell who used which GPUs, and at what price"),
     Command("monitor", "unisono.cli.monitor", "print rules and set-ups for Prometheus and Grafana"),
     Command("decide", "unisono.cli.decide", "say what would be admitted, evicted and left waiting"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import sys
 from collections.abc import AsyncIterator, Mapping
 
@@ -21,8 +22,10 @@ from unisono.cli.instance import Instance
 from unisono.cli.meters import ExporterMeter
 from unisono.cli.past import LedgerPast
 from unisono.cli.probes import Asked, CannotListen, Page, Pages, probes
+from unisono.cli.watching import watching
 from unisono.cli.weekly import reports_of
 from unisono.control.view import View
+from unisono.monitor.alerting.watch import Watch
 from unisono.monitor.books import NODE
 from unisono.monitor.dcgm.exporter import Exporter
 from unisono.monitor.dcgm.faults import ANNOTATION, Faults, faults_of
@@ -74,7 +77,9 @@ async def monitored(
         if port == 0:
             yield {}
             return
-        pages = await stack.enter_async_context(_exposed(figures, exporter, port=port))
+        watch = await stack.enter_async_context(watching(figures.books, exporter))
+        exposed = _exposed(figures, exporter, watch, port=port)
+        pages = await stack.enter_async_context(exposed)
         web = _web(Board(figures.books, at_work.view.find), instance, port)
         address = await stack.enter_async_context(web)
         yield {**pages, "web": address}
@@ -100,7 +105,7 @@ def exporter_of(view: View, figures: Figures, extent: Extent | None = None) -> E
 
 @contextlib.asynccontextmanager
 async def _exposed(
-    figures: Figures, exporter: Exporter, *, port: int | None
+    figures: Figures, exporter: Exporter, watch: Watch, *, port: int | None
 ) -> AsyncIterator[dict[str, str]]:
     """Answer on loopback while the block lasts; without a port, on the usual ones if free."""
 
@@ -108,12 +113,16 @@ async def _exposed(
         content_type, text = negotiated((*figures.families(), *process_families()), asked.accept)
         return Page(200, text, content_type)
 
+    def alerts(asked: Asked) -> Page:
+        return Page(200, json.dumps(watch.told()), "application/json")
+
     async def telemetry(asked: Asked) -> Page:
         # Writing down thousands of devices takes a while; the API goes on meanwhile.
         return Page(200, await asyncio.to_thread(exporter.frame().text))
 
     async with contextlib.AsyncExitStack() as stack:
-        mine = await stack.enter_async_context(_listening(port, PORT, {"/metrics": metrics}))
+        own: Pages = {"/metrics": metrics, "/api/v1/alerts": alerts}
+        mine = await stack.enter_async_context(_listening(port, PORT, own))
         gpu_port = port - 1 if port else None
         gpus = _listening(gpu_port, GPU_PORT, {"/metrics": telemetry})
         theirs = await stack.enter_async_context(gpus)

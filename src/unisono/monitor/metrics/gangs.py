@@ -74,19 +74,31 @@ def named(workload: WorkloadRecord, books: Books) -> Labels:
 
 
 def _pods(books: Books, admitted: list[WorkloadRecord]) -> Iterator[Sample]:
+    for one, counts in pods_by_state(books, admitted):
+        labels = named(one, books)
+        for state, count in counts.items():
+            yield Sample({**labels, "state": state}, count)
+
+
+def pods_by_state(
+    books: Books, admitted: list[WorkloadRecord]
+) -> Iterator[tuple[WorkloadRecord, dict[str, int]]]:
+    """Yield how many pods of each gang there should be, are there, have nodes, and are ready.
+
+    A pod that is done with its work counts as it did before: a gang whose pods end one after the
+    other is no part of a gang.
+    """
     found: dict[tuple[str, str], list[int]] = {one.key: [0, 0, 0] for one in admitted}
     for pod in books.pods.values():
         counts = found.get((pod.namespace, pod.workload))
-        if counts is not None and not pod.is_over:
+        is_done = pod.phase == "Succeeded"
+        if counts is not None and (is_done or not pod.is_over):
             counts[0] += 1
             counts[1] += bool(pod.node)
-            counts[2] += pod.is_ready
+            counts[2] += is_done or pod.is_ready
     for one in admitted:
-        labels = named(one, books)
         created, bound, ready = found[one.key]
-        states = {"required": one.pods, "created": created, "bound": bound, "ready": ready}
-        for state, count in states.items():
-            yield Sample({**labels, "state": state}, count)
+        yield one, {"required": one.pods, "created": created, "bound": bound, "ready": ready}
 
 
 def _pod_labels(pod: PodRecord, books: Books) -> Labels:

@@ -1,0 +1,126 @@
+"""Alerts without a Prometheus: the same names, times and severities."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.monitor import objects
+from unisono.cli.alerts import about
+from unisono.kube.mapping import POD
+from unisono.monitor.alerting.conditions import Seen, what_holds
+from unisono.monitor.alerting.watch import Watch
+from unisono.monitor.books import CLUSTER_QUEUE, LOCAL_QUEUE, NODE, WORKLOAD, Books, fill
+from unisono.monitor.dcgm.exporter import Exporter
+from unisono.monitor.dcgm.faults import Fault, Faults
+from unisono.monitor.metrics.nodes import Idle
+from unisono.monitor.records import time_of
+from unisono.monitor.rules.alerts import ALERTS
+
+TEN = time_of("2026-01-01T10:00:00Z")
+RESERVED = "2026-01-01T10:00:00Z"
+
+
+class Site:
+    """A cluster of two nodes that is looked at every 15 seconds."""
+
+    def __init__(self) -> None:
+        self.now = TEN
+        self.faults: dict[str, Faults] = {}
+        self.books = Books()
+        self.watch = Watch()
+        self.idle = Idle()
+        fill(self.books, NODE, (objects.node("n1", 2), objects.node("n2", 2)))
+        fill(self.books, CLUSTER_QUEUE, (objects.cluster_queue(),))
+        fill(self.books, LOCAL_QUEUE, (objects.local_queue(),))
+        self.exporter = Exporter(self.books, lambda: self.faults, clock=lambda: self.now)
+
+    def run_for(self, seconds: int) -> None:
+        for _ in range(seconds // 15):
+            self.now += 15
+            frame = self.exporter.frame()
+            idle = self.idle.of(self.books, self.now)
+            self.watch.look(what_holds(Seen(self.books, frame, idle, self.now)), self.now)
+
+    def firing(self, name: str) -> list[str]:
+        found = [one for one in self.watch.active() if one.state == "firing"]
+        return [about({**one.labels}) for one in found if one.rule.name == name]
+
+
+@pytest.fixture
+def site() -> Site:
+    """Return one where nobody works."""
+    return Site()
+
+
+def test_heat_is_told_after_five_minutes_and_forgotten_when_it_is_over(site: Site) -> None:
+    site.faults = {"n1": {"1": Fault(hot=70)}}
+    site.run_for(120)  # it takes a while to get hot
+    site.watch.look({}, site.now)
+    site.run_for(285)
+    assert site.firing("GPUHighTemperature") == []
+    site.run_for(60)
+    assert site.firing("GPUHighTemperature") == ["n1 GPU 1"]
+    site.faults = {}
+    site.run_for(600)
+    assert site.firing("GPUHighTemperature") == []
+
+
+def test_a_critical_xid_is_told_at_once(site: Site) -> None:
+    site.faults = {"n2": {"0": Fault(xid=79)}, "n1": {"0": Fault(xid=31)}}
+    site.run_for(15)
+    assert site.firing("GPUXidCritical") == ["n2 GPU 0, XID 79"]
+    assert site.firing("GPUXidOther") == ["n1 GPU 0, XID 31"]
+
+
+def test_who_holds_an_idle_gpu_is_named(site: Site) -> None:
+    idle = {"unisono.dev/sim-profile": "idle"}
+    fill(site.books, WORKLOAD, (objects.workload("gang", gpus=2, QuotaReserved=RESERVED),))
+    fill(site.books, POD, (objects.pod("p", "n1", 1, annotations=idle),))
+    site.run_for(1785)
+    assert site.firing("GPUAllocatedIdle") == []
+    site.run_for(30)
+    assert site.firing("GPUAllocatedIdle") == ["n1 GPU 0, pod team-a/p of kim"]
+    assert len(site.firing("GPUUnderutilized")) == 4
+
+
+def test_a_gang_that_waits_too_long_and_its_starved_queue(site: Site) -> None:
+    fill(site.books, WORKLOAD, (objects.workload("gang"),))
+    site.run_for(1800)
+    assert site.firing("GangWaitingTooLong") == []
+    site.run_for(120)
+    assert site.firing("GangWaitingTooLong") == ["team-a/gang (order), queue cq"]
+    assert site.firing("QuotaStarvation") == ["queue cq"]
+
+
+def test_a_part_of_a_gang_is_told_and_one_that_ends_is_not(site: Site) -> None:
+    fill(site.books, WORKLOAD, (objects.workload("gang", QuotaReserved=RESERVED),))
+    fill(site.books, POD, (objects.pod("p0", "n1"),))
+    site.run_for(150)
+    assert site.firing("GangPartiallyRunning") == ["team-a/gang, queue cq"]
+    fill(site.books, POD, (objects.pod("p1", "n1", phase="Succeeded"),))
+    site.run_for(150)
+    assert site.firing("GangPartiallyRunning") == []
+
+
+def test_a_paid_node_without_work_and_one_that_lost_a_gpu(site: Site) -> None:
+    broken = objects.node("n2", 2)
+    broken["status"]["allocatable"] = {"nvidia.com/gpu": "1"}
+    fill(site.books, NODE, (broken,))
+    site.run_for(1200)
+    assert site.firing("PaidNodeIdle") == []
+    assert site.firing("GPULost") == ["node n2"]
+    site.run_for(720)
+    assert sorted(site.firing("PaidNodeIdle")) == ["node n1", "node n2"]
+
+
+def test_what_is_told_has_the_form_of_prometheus_and_names_of_rules(site: Site) -> None:
+    site.faults = {"n2": {"0": Fault(xid=79)}}
+    site.run_for(15)
+    frame = site.exporter.frame()
+    held = what_holds(Seen(site.books, frame, {}, site.now))
+    assert set(held) <= {one.name for one in ALERTS}
+    first, *_ = site.watch.told()["data"]["alerts"]
+    assert first["state"] == "firing"
+    assert first["labels"]["alertname"] == "GPUXidCritical"
+    assert first["labels"]["severity"] == "critical"
+    assert first["activeAt"] == "2026-01-01T10:00:15+00:00"
