@@ -200,7 +200,11 @@ def test_the_command_answers_in_every_form(shell: Shell) -> None:
 
 def test_wrong_questions_say_what_to_do(shell: Shell) -> None:
     assert shell.type("why", "nope").code == 1
-    assert shell.type("why", "job/nope").code == 1
+    assert "`unisono workloads -A` lists" in shell.type("why", "job/nope").err
+    shell.type("apply", "-f", shell.file(pod("lonely"))).ok()
+    said = shell.type("why", "pod/lonely", "-n", "kube-system")
+    assert said.code == 1
+    assert said.err.endswith(f"there is one in {shell.namespace}: add -n {shell.namespace}\n")
     said = shell.type("why", "jbos/x")
     assert said.code == 2
     assert "did you mean" in said.err

@@ -36,6 +36,7 @@ _OTHER_SCREEN, _FIRST_SCREEN = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 _HOME, _TO_LINE_END, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 _LEAST_SECONDS = 0.2
 _PIPE_LINES = 60
+_REST = 4  # so many times as long as reading took, it rests
 
 
 def parser() -> argparse.ArgumentParser:
@@ -86,14 +87,15 @@ async def _live(client: Client, arguments: argparse.Namespace) -> int:
     from unisono.cli.paint import is_colourful
     from unisono.cli.top_frame import frame
 
-    leave = asyncio.Event()
+    leave, clock = asyncio.Event(), RealClock()
     with _keys(leave):
         while not leave.is_set():
+            began = clock.monotonic()
             picture = await read(client, arguments.namespace, access_of(arguments).server)
             size = shutil.get_terminal_size((WIDTH, 24))
             text = frame(
                 picture,
-                now=RealClock().now(),
+                now=clock.now(),
                 width=size.columns,
                 height=size.lines - 1,
                 colour=is_colourful(),
@@ -101,8 +103,10 @@ async def _live(client: Client, arguments: argparse.Namespace) -> int:
             lines = f"{_TO_LINE_END}\n".join(text.split("\n"))
             sys.stdout.write(f"{_HOME}{lines}{_TO_LINE_END}{_BELOW}")
             sys.stdout.flush()
+            # However large the cluster is, most of the time nothing is asked of it.
+            pause = max(arguments.every, _REST * (clock.monotonic() - began))
             try:
-                async with asyncio.timeout(arguments.every):
+                async with asyncio.timeout(pause):
                     await leave.wait()
             except TimeoutError:
                 continue

@@ -66,13 +66,32 @@ async def _why(client: Client, arguments: argparse.Namespace) -> int:
 
 
 async def _answer(client: Client, arguments: argparse.Namespace, target: Target) -> Json:
+    from unisono.cli.errors import AnswerIsNo
     from unisono.cli.why_answer import answer
     from unisono.cli.why_found import gather
+    from unisono.kube.trouble import NotFound
 
     if not target.name:
         from unisono.engine.model.errors import InvalidManifest
 
         raise InvalidManifest("", f"which one? Say {target.spoken.resource.plural}/NAME")
     namespace = namespace_of(client, arguments, target.spoken)
-    obj = await client.get(target.spoken.kind, target.name, namespace)
+    try:
+        obj = await client.get(target.spoken.kind, target.name, namespace)
+    except NotFound as trouble:
+        raise AnswerIsNo(await _elsewhere(client, target, str(trouble))) from trouble
     return answer(await gather(client, obj))
+
+
+async def _elsewhere(client: Client, target: Target, told: str) -> str:
+    """Say that there is no such object, and where there is one of that name."""
+    from unisono.kube.trouble import KubeTrouble
+
+    try:
+        found = await client.list(target.spoken.kind, fields=f"metadata.name={target.name}")
+    except KubeTrouble:  # not for us to see
+        return told
+    places = sorted(one["metadata"].get("namespace", "") for one in found.items)
+    if not places:
+        return f"{told}; `unisono workloads -A` lists what there is"
+    return f"{told}; there is one in {', '.join(places)}: add -n {places[0]}"
