@@ -32,9 +32,16 @@ def text(answer: Json, now: float) -> str:
         if items:
             lines += ["", f"{title}:", *(_item(one) for one in items)]
     if answer["state"] in ("waiting", "unknown", "buying"):
-        start = answer.get("estimate")
-        lines += ["", f"estimate: {start_words(start, now) if start else 'not known'}"]
+        lines += ["", f"estimate: {_estimate(answer, now)}"]
     return "\n".join(lines) + "\n"
+
+
+def _estimate(answer: Json, now: float) -> str:
+    if answer.get("estimate"):
+        return start_words(answer["estimate"], now)
+    if answer.get("use"):  # it waits for the end of somebody who does not say when that is
+        return "not known: those who run there give no time limit (unisono.dev/time-limit)"
+    return "not known"
 
 
 def _headline(answer: Json) -> str:

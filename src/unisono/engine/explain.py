@@ -302,10 +302,8 @@ def _earlier(fact: facts.Planned | facts.Expected) -> str:
     """Say what would bring a start forward: others, its own limit, its place in turn."""
     ways = ["others that end before their limits"]
     if fact.limit_from in ("policy", "history", "queue"):
-        ways.append(
-            f"a time limit of its own (it counts {lasting(fact.limit_ms)}: "
-            f"{LIMIT_WORDS[fact.limit_from]})"
-        )
+        counts = f"it counts {lasting(fact.limit_ms)}: {LIMIT_WORDS[fact.limit_from]}"
+        ways.append(f"a time limit of its own ({counts if fact.limit_ms else 'it gives none'})")
     else:
         ways.append(f"a time limit below {lasting(fact.limit_ms)}, to go first where others wait")
     if fact.position > 1:
