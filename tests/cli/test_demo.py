@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -74,3 +79,30 @@ def test_the_busy_cluster_has_something_for_everybody() -> None:
     assert kinds.count("ClusterQueue") == 2
     assert kinds.count("Job") >= 8
     assert "NodePool" in kinds
+
+
+@pytest.mark.slow
+def test_the_busy_cluster_can_be_looked_at_until_it_is_told_to_end(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "unisono", "demo", "look"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        said = []
+        for line in running.stdout:
+            said.append(line)
+            if line == "ready\n":
+                break
+        there = re.search(r"KUBECONFIG=(\S+)", "".join(said))
+        assert there is not None, said
+        assert re.search(r"^web +http://127\.0\.0\.1:\d+/#token=", "".join(said), re.MULTILINE)
+        top = subprocess.run(
+            [sys.executable, "-m", "unisono", "top"],
+            env={**environment, "KUBECONFIG": there[1]},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        running.send_signal(signal.SIGINT)
+        assert running.wait(60) == 0
+    assert "of 64 in use" in top
+    assert not any(tmp_path.iterdir()), "nothing is left behind"
