@@ -4,7 +4,7 @@
        │                                  │
        └──── too late, a node is gone ────┴──▶ evicted, back in the queue
 
-A gang that runs and loses a node is repaired (`repairing.py`), not sent back.
+A gang that has begun and loses a node is repaired (`repairing.py`), not sent back.
 
 The phase stands on the Workload, next to the nodes. No pod is bound before Committing is stored and
 every slot has a pod; from then on everything follows from what is stored, so that whoever comes
@@ -28,11 +28,18 @@ from unisono.control.conditions import find, is_true, seconds, timestamp, with_c
 from unisono.control.controller import Reads, own_key
 from unisono.control.gpu_seats import Numbers
 from unisono.control.jobs.workload import IN_USE
-from unisono.control.repairing import REPAIRING, note_loss, nothing_lost
+from unisono.control.repairing import (
+    BIND_SECONDS,
+    REPAIRING,
+    note_loss,
+    nothing_lost,
+    refused,
+)
 from unisono.control.scheduler.record import (
     COMMITTED,
     COMMITTING,
     PLANNED,
+    WAS,
     hosts_of,
     placement_of,
     with_eviction,
@@ -44,7 +51,6 @@ from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
 BY_WORKLOAD = names.BY_WORKLOAD
-BIND_SECONDS = 60
 # The wait before a gang that failed to start is tried again: 1 s, 2 s, … five minutes.
 _FIRST_RETRY_SECONDS = 1
 _LONGEST_RETRY_SECONDS = 300
@@ -173,22 +179,23 @@ class GangController:
             workload = yield _stored(workload, COMMITTED, deadline, now)
             yield told(workload)
             phase = COMMITTED
-        if phase in (COMMITTED, REPAIRING):
-            missing = _missing(slots, lost, view)
+        is_begun = phase == COMMITTED or bool(slots.bound or slots.released)
+        if phase == REPAIRING or (is_begun and phase != PLANNED):
+            unwelcome = [*refused(workload), *slots.refused_by(workload, view)]
+            missing = _missing(slots, [*lost, *unwelcome], view)
             if missing and phase == REPAIRING and now >= deadline > 0:
                 yield from _roll_back(workload, f"no other node for {missing[0]} in time", now)
                 return
             if missing:
-                yield from note_loss(workload, missing, now)
+                yield from note_loss(workload, missing, unwelcome, now)
                 return
             if phase == REPAIRING:
                 # Nothing is bound before that is written: others may be giving it other nodes.
                 workload = yield Patch(Ref.to(workload), nothing_lost(workload, now), "status")
-            phase = COMMITTED
+                phase = about.get(WAS, COMMITTED)
         elif lost:
             yield from _roll_back(workload, f"node {lost[0]} is gone or not ready", now)
             return
-        is_begun = phase == COMMITTED or slots.bound or slots.released
         if not slots.is_full and (phase == PLANNED or not is_begun):
             yield from _wait(workload, "not all of its pods were created in time", deadline, now)
             return

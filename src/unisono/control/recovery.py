@@ -48,6 +48,14 @@ COUNTED: tuple[Class, ...] = ("app", "config", "hang")
 HANG = "CollectiveHang"
 
 _NODE_REASONS = ("NodeLost", "NodeShutdown", "NodeAffinity", "Terminated", "Shutdown")
+# Why a node's agent does not run a pod that was bound to it; or OutOf, and what is short.
+_REFUSALS = (
+    "NodeAffinity",
+    "NodeName",
+    "NodePorts",
+    "TopologyAffinityError",
+    "UnexpectedAdmissionError",
+)
 _NODE_DISRUPTIONS = ("DeletionByTaintManager", "DeletionByPodGC", "TerminationByKubelet")
 _START_ERRORS = (
     "StartError",
@@ -264,6 +272,17 @@ def cause_of(pod: Json, node: Callable[[str], Json | None]) -> Incident | None:
     return _own_failure(name, on, status, ended, at)
 
 
+def was_turned_away(pod: Json) -> bool:
+    """Say whether a node's agent refused to run a pod: it never began."""
+    status = pod.get("status") or {}
+    return status.get("phase") == "Failed" and _is_refused(status)
+
+
+def _is_refused(status: Json) -> bool:
+    reason = status.get("reason") or ""
+    return bool(reason.startswith("OutOf") or reason in _REFUSALS)
+
+
 def _own_failure(
     name: str, on: str, status: Json, ended: Sequence[tuple[float, str, str, int]], at: float
 ) -> Incident:
@@ -309,6 +328,8 @@ def _node_trouble(status: Json, on: str, node: Callable[[str], Json | None]) -> 
     told = disruption is not None and disruption["reason"] in _NODE_DISRUPTIONS
     if status.get("reason") in _NODE_REASONS or told:
         return status.get("message") or f"node {on} was lost"
+    if _is_refused(status):
+        return f"node {on} turned it away: {status.get('message') or status['reason']}"
     if not on:
         return ""
     found = node(on)

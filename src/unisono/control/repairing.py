@@ -1,12 +1,14 @@
-"""A running gang that lost nodes: what it has is kept while other nodes are looked for.
+"""A gang that lost nodes: what it has is kept while other nodes are looked for.
 
-    Committed ──a pod has its place on a lost node──▶ Repairing ──other nodes──▶ Committed
-                                                        │   │
-                     nobody has to start there any more ┘   └── recovery timeout ──▶ evicted
+    Committing, Committed ──a pod has its place on a lost node──▶ Repairing ──other nodes──▶ back
+                                                                    │   │
+                                 nobody has to start there any more ┘   └── too late ──▶ evicted
 
-Here a loss is noticed and written on the Workload (`status.unhealthyNodes`, as Kueue has it) and
-its time limited; the scheduler finds the other nodes (`scheduler/repairs.py`). Quota and the nodes
-that are left stay the gang's all the while (jobs §7.3).
+A node is lost if it is not ready or closed, and to this gang also if it turned a pod of it away:
+its own agent knows better what is free there. Here a loss is noticed and written on the Workload
+(`status.unhealthyNodes`, as Kueue has it) and its time limited; the scheduler finds the other nodes
+(`scheduler/repairs.py`). Quota and the nodes that are left stay the gang's all the while (jobs
+§7.3): as long as its job may take to recover, or as long as a gang that starts may be partly there.
 """
 
 from __future__ import annotations
@@ -15,12 +17,16 @@ from collections.abc import Sequence
 
 from unisono.control.actions import Again, Json, Note, Patch, Ref, Steps
 from unisono.control.conditions import seconds
-from unisono.control.scheduler.record import COMMITTED, placement, placement_of
+from unisono.control.scheduler.record import COMMITTED, WAS, placement, placement_of
 from unisono.kinds.scalar import duration_ms
 
 REPAIRING = "Repairing"
 TIMEOUT = "unisono.dev/recovery-timeout"
 _TIMEOUT_SECONDS = 600.0
+# How long a gang that starts may be partly on its nodes; and again, after a loss.
+BIND_SECONDS = 60
+# In a placement's message: hosts that turned pods away.
+_REFUSED = "refused"
 # The API lists no more at once; the next ones are written when these are replaced.
 _MOST_NAMED = 8
 
@@ -30,17 +36,27 @@ def unhealthy(workload: Json) -> list[str]:
     return [one["name"] for one in (workload.get("status") or {}).get("unhealthyNodes") or ()]
 
 
-def note_loss(workload: Json, hosts: Sequence[str], now: float) -> Steps:
+def refused(workload: Json) -> list[str]:
+    """Return the hosts among them that turned a pod of the gang away."""
+    _, about = placement_of((workload.get("status") or {}).get("conditions"))
+    return [host for host in about.get(_REFUSED, "").split(",") if host]
+
+
+def note_loss(
+    workload: Json, hosts: Sequence[str], turned_away: Sequence[str], now: float
+) -> Steps:
     """Write down which nodes a gang has lost; the first loss starts the clock."""
     named = sorted(set(hosts))[:_MOST_NAMED]
     conditions = workload["status"].get("conditions") or []
     phase, about = placement_of(conditions)
     deadline = seconds(about.get("deadline", ""))
+    unwelcome = sorted({*turned_away, *refused(workload)} & {*named})
     if phase != REPAIRING:
-        deadline = now + timeout_of(workload)
-    elif named == unhealthy(workload):
+        deadline = now + (timeout_of(workload) if phase == COMMITTED else BIND_SECONDS)
+    elif (named, unwelcome) == (unhealthy(workload), refused(workload)):
         yield Again(deadline)
         return
+    was = about.get(WAS, "") if phase == REPAIRING else phase
     changed = placement(
         conditions,
         REPAIRING,
@@ -48,6 +64,7 @@ def note_loss(workload: Json, hosts: Sequence[str], now: float) -> Steps:
         epoch=int(about.get("epoch", "1")),
         deadline=deadline,
         now=now,
+        more={WAS: was if was != COMMITTED else "", _REFUSED: ",".join(unwelcome)},
     )
     unhealthy_nodes = [{"name": host} for host in named]
     changes = {"status": {"conditions": changed, "unhealthyNodes": unhealthy_nodes}}
@@ -61,12 +78,13 @@ def nothing_lost(workload: Json, now: float) -> Json:
     """Return the patch of a gang that can go on where it is: its nodes came back, or pods did."""
     conditions = workload["status"].get("conditions") or []
     _, about = placement_of(conditions)
+    was = about.get(WAS)
     changed = placement(
         conditions,
-        COMMITTED,
+        was or COMMITTED,
         gen=int(about.get("gen", "1")),
         epoch=int(about.get("epoch", "1")),
-        deadline=now,
+        deadline=seconds(about.get("deadline", "")) if was else now,
         now=now,
     )
     return {"status": {"conditions": changed, "unhealthyNodes": None}}

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from unisono.control import names
 from unisono.control.actions import Json
-from unisono.control.scheduler.record import placement_of
+from unisono.control.recovery import was_turned_away
+from unisono.control.scheduler.record import hosts_of, placement_of
 from unisono.control.usable import node_name
 from unisono.control.view import View
 from unisono.kinds.kueue.topology_assignment import pods_per_host
@@ -39,6 +40,15 @@ class Slots:
     later: frozenset[str] = frozenset()  # sets that the gang starts without
     # By pod set: nodes with a place that nobody may have yet, as its pod is on its way out.
     held: dict[str, list[str]] = field(default_factory=dict)
+    turned_away: list[Json] = field(default_factory=list)  # pods that their nodes did not run
+
+    def refused_by(self, workload: Json, view: View) -> list[str]:
+        """Return the hosts that turned pods of this very placement away."""
+        if not self.turned_away:
+            return []
+        gen = gen_of(workload)
+        by = {pod["spec"]["nodeName"] for pod in self.turned_away if _gen(pod) == gen}
+        return [host for host, _ in hosts_of(workload) if node_name(host, view) in by]
 
     @property
     def is_full(self) -> bool:
@@ -62,8 +72,7 @@ def slots_of(workload: Json, view: View, sent: Mapping[str, str] | None = None) 
     later = frozenset(annotations.get(names.LATER_SETS, "").split(","))
     free, given_back = places_of(workload, view)
     slots = Slots(free=free, later=later)
-    _, about = placement_of(workload["status"].get("conditions"))
-    gen = int(about.get("gen", "1"))
+    gen = gen_of(workload)
     waiting, through = [], []
     full = f"{metadata['namespace']}/{metadata['name']}"
     for pod in sorted(view.by(names.POD, names.BY_WORKLOAD, full), key=_rank):
@@ -86,6 +95,8 @@ def slots_of(workload: Json, view: View, sent: Mapping[str, str] | None = None) 
                 slots.held.setdefault(set_of(pod), []).append(node)
         elif is_living(pod) and _gen(pod) < gen:  # the node was gone, others may have its place
             slots.astray.append(pod)
+        elif was_turned_away(pod):
+            slots.turned_away.append(pod)
         elif _is_through(pod):
             through.append(pod)
             if node in places:  # others take it last
@@ -112,6 +123,12 @@ def places_of(workload: Json, view: View) -> tuple[dict[str, list[str]], dict[st
         found[one["name"]] = places
         given_back[one["name"]] = max(0, one.get("count", 0) - len(places))
     return found, given_back
+
+
+def gen_of(workload: Json) -> int:
+    """Return the number of a gang's placement."""
+    _, about = placement_of(workload["status"].get("conditions"))
+    return int(about.get("gen", "1"))
 
 
 def _seat(slots: Slots, waiting: list[Json], sent: Mapping[str, str]) -> None:

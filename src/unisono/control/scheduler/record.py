@@ -5,11 +5,12 @@ Writing this status *is* the decision: quota and nodes count from here, also aft
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 
 from unisono.control import gpu_seats, names, purchases
 from unisono.control.actions import Json
-from unisono.control.conditions import find, is_true, timestamp, with_condition
+from unisono.control.conditions import find, is_true, seconds, timestamp, with_condition
 from unisono.control.scheduler import facts
 from unisono.control.scheduler.implicit import written_flavor, written_queue
 from unisono.engine.explain import message_of, reason_of, stage_of
@@ -24,6 +25,9 @@ COMMITTING = "Committing"
 COMMITTED = "Committed"
 # What is left of a placement that was taken back: its number.
 RELEASED = "Released"
+# In a placement's message: the phase that a repair interrupted.
+WAS = "was"
+NOTHING_MORE: Mapping[str, str] = MappingProxyType({})
 # How long a planned gang may wait for its pods to exist (placement §10.2).
 PODS_CREATED_SECONDS = 120
 
@@ -159,8 +163,10 @@ def repaired(
     now: float,
     epoch: int,
 ) -> Json:
-    """Return the status patch that gives a running gang other nodes for those it lost."""
+    """Return the status patch that gives a gang other nodes for those it lost."""
     status = workload["status"]
+    _, about = placement_of(status.get("conditions"))
+    before = about.get(WAS)  # a gang that lost a node while it started goes on starting
     new = {one.name: one for one in admission.pod_sets}
     assignments = [
         {**one, "topologyAssignment": _places(new[one["name"]], hosts)}
@@ -170,10 +176,10 @@ def repaired(
     ]
     conditions = placement(
         status.get("conditions") or [],
-        COMMITTED,
+        before or COMMITTED,
         gen=next_gen(status.get("conditions")),
         epoch=epoch,
-        deadline=now,
+        deadline=seconds(about.get("deadline", "")) if before else now,
         now=now,
         devices=gpu_seats.written(admission),
     )
@@ -231,9 +237,11 @@ def placement(
     deadline: float,
     now: float,
     devices: str | None = None,
+    more: Mapping[str, str] = NOTHING_MORE,
 ) -> list[Json]:
     """Set how far a gang is on its way to its nodes; None keeps the devices as they are."""
     message = f"gen={gen} epoch={epoch} deadline={timestamp(deadline)} mode=bind"
+    message += "".join(f" {key}={value}" for key, value in more.items() if value)
     shared = placement_of(conditions)[1].get("devices", "") if devices is None else devices
     if shared:
         message += f" devices={shared}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref
 from unisono.control.purchases import is_buying, replacing
-from unisono.control.repairing import REPAIRING, unhealthy
+from unisono.control.repairing import REPAIRING, refused, unhealthy
 from unisono.control.scheduler import record
 from unisono.control.slots import is_living, set_of
 from unisono.control.usable import is_host_usable, node_name
@@ -56,7 +56,12 @@ class Repairs:
             if workload is None or running is None or self._tried[key] == moves:
                 continue
             self._tried[key] = moves
-            lost = [host for host in unhealthy(workload) if not is_host_usable(host, view)]
+            unwelcome = refused(workload)
+            lost = [
+                host
+                for host in unhealthy(workload)
+                if host in unwelcome or not is_host_usable(host, view)
+            ]
             if lost and is_buying(workload):
                 self._tried[key] = None  # machines for them are on their way; look again
                 continue
