@@ -141,8 +141,16 @@ class _Search:
         for weight in wishful.weights:
             wishful.try_tier(weight)
         lacks = {"StockOut": "out of stock", "LimitExceeded": "above the limit of the pool"}
-        told = _told(wishful.found, lacks=lacks.get(code, "not allowed"))
+        told = _told(wishful.found, lacks=lacks.get(code, "not allowed"), spot=self._spot_lacks())
         return Refused(code, demand, pools, told, self.candidates.retry_at())
+
+    def _spot_lacks(self) -> str:
+        """Say what stands between a gang and spot machines; empty: nothing but stock or limits."""
+        if not self.order.is_gang or self.order.wish.spot or self.order.policy.spot == "allow":
+            return ""
+        if any(pool.allows_gang_spot for pool in self.shelf.market.pools):
+            return ""
+        return "spot, which nobody allowed"
 
 
 def _without_bounds(market: Market) -> Market:
@@ -159,9 +167,9 @@ def _size(demand: Demand) -> tuple[int, int, str]:
 
 
 def _told(
-    found: list[Filled], *, besides: Filled | None = None, lacks: str = ""
+    found: list[Filled], *, besides: Filled | None = None, lacks: str = "", spot: str = ""
 ) -> tuple[Alternative, ...]:
-    """Return the cheapest ways, each choice of machines once."""
+    """Return the cheapest ways, each choice of machines once; `spot`: what those on spot lack."""
     seen = {_machines(besides)} if besides is not None else set()
     told: list[Alternative] = []
     for filled in sorted(found, key=lambda one: one.key()):
@@ -176,7 +184,7 @@ def _told(
                 zone=first.offer.zone,
                 capacity_type=first.offer.capacity_type,
                 price_micro=filled.price,
-                lacks=lacks,
+                lacks=spot if spot and "spot" in machines[1] else lacks,
             )
         )
     return tuple(told)
