@@ -37,6 +37,7 @@ from bench import (
     sim,
     start,
     turns,
+    web,
 )
 from bench.harness import Clock, Family, Result, Scale, run, use_clock
 from bench.output import Report, as_json, as_text, heading, say, targets_table, this_machine
@@ -68,6 +69,7 @@ FAMILIES = (
     Family("scrape", "pages of metrics, as Prometheus asks for them", scrape.measure),
     Family("report", "the usage report of a month", report.measure),
     Family("live", "from a submitted job to pods that run", live.measure),
+    Family("web", "the web page: paint, updates, weight, serving", web.measure),
 )
 
 DONE = 0

@@ -65,6 +65,7 @@ class Board:
         self.running: Line[WorkloadRecord] = Line()
         self.over: Line[WorkloadRecord] = Line()
         self._known: dict[Key, tuple[WorkloadRecord, str]] = {}  # with its queue
+        self._texts: dict[str, str] = {}  # what is searched in, by uid; made when somebody searches
         self.pods_of: dict[Key, dict[str, PodRecord]] = {}  # by gang, by name
         self._pods: dict[Key, PodRecord] = {}
         self._pods_on: dict[str, dict[str, PodRecord]] = {}  # by node, by uid
@@ -103,7 +104,7 @@ class Board:
         """Put everybody in line anew: a queue came, went, or leads elsewhere."""
         self.sums = Sums()
         self.waiting, self.running, self.over, self.lines = Line(), Line(), Line(), {}
-        self._known = {}
+        self._known, self._texts = {}, {}
         for one in self.books.workloads.values():
             self._enter(one)
 
@@ -134,6 +135,7 @@ class Board:
         if found is None:
             return
         one, queue = found
+        self._texts.pop(one.uid, None)
         self.sums.count(one, queue, -1)
         rank = rank_of(one)
         for line in (self.waiting, self.running, self.over, self.lines.get(queue)):
@@ -194,6 +196,18 @@ class Board:
         """Return one workload."""
         found = self._known.get((namespace, name))
         return found[0] if found is not None else None
+
+    def text_of(self, one: WorkloadRecord) -> str:
+        """Return what a workload can be found by, in small letters."""
+        found = self._texts.get(one.uid)
+        if found is None:
+            words = (
+                f"{one.namespace}/{one.name}",
+                f"{one.owner_kind}/{one.owner_name}",
+                *(one.user, self.queue_of(one), one.waits.stage),
+            )
+            found = self._texts[one.uid] = " ".join(words).lower()
+        return found
 
     def place(self, one: WorkloadRecord) -> int:
         """Return its number in its queue; 0 if it does not wait."""

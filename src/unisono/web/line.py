@@ -25,7 +25,7 @@ class Line(Generic[R]):
 
     def __iter__(self) -> Iterator[R]:
         """All of them, in order."""
-        return (self._members[rank] for rank in self._ranks)
+        return map(self._members.__getitem__, self._ranks)
 
     def put(self, rank: Rank, member: R) -> None:
         """Let somebody in, or take the newer version of who is there."""
@@ -48,4 +48,4 @@ class Line(Generic[R]):
 
     def part(self, since: int, count: int) -> list[R]:
         """Return a few of them."""
-        return [self._members[rank] for rank in self._ranks[since : since + count]]
+        return list(map(self._members.__getitem__, self._ranks[since : since + count]))

@@ -21,8 +21,10 @@ from unisono.web.views.timeline import Past, timeline, window_of
 from unisono.web.views.workloads import workloads
 
 _KEPT_S = 15.0
+_MOVES_S = 5.0
 _MOST_KEPT = 16
 _REUSE_S = 60.0
+_MOST_SHOWN = 64
 
 # What was between two seconds.
 ReadPast = Callable[[int, int], Awaitable[Past]]
@@ -59,6 +61,8 @@ class Pages:
         self._now = now
         self._past = past
         self._kept: dict[tuple[str, str], tuple[float, Past]] = {}
+        # What several look at is made once: by what was asked and what may be seen.
+        self._shown: dict[tuple[object, Sight], tuple[tuple[int, int], Shown]] = {}
         self._views: dict[str, View] = {
             "overview": overview,
             "queues": queues,
@@ -73,8 +77,27 @@ class Pages:
         """Say whether there is such a page."""
         return page in self._views or page == "timeline"
 
+    def version(self, asked: Mapping[str, str]) -> tuple[int, int]:
+        """Take in what happened; return what tells whether a page may have become another."""
+        # What is shown of a time that goes along becomes another with the time, too.
+        is_moving = asked.get("page") == "timeline" and not asked.get("end")
+        return self.board.refresh(), int(self._now() // _MOVES_S) if is_moving else 0
+
     async def show(self, asked: Mapping[str, str], sight: Sight) -> Shown:
         """Return a page as it is now."""
+        key = tuple(sorted(asked.items())), sight
+        version = self.version(asked)
+        known = self._shown.get(key)
+        if known is not None and known[0] == version:
+            return known[1]
+        made = await self._make(asked, sight)
+        self._shown.pop(key, None)
+        while len(self._shown) >= _MOST_SHOWN:
+            del self._shown[next(iter(self._shown))]
+        self._shown[key] = version, made
+        return made
+
+    async def _make(self, asked: Mapping[str, str], sight: Sight) -> Shown:
         page = asked.get("page", "")
         view = self._views.get(page)
         if view is not None:

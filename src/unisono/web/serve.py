@@ -36,7 +36,7 @@ _MOST_VISITORS = 64
 _GZIP = 31  # zlib's way to say it
 _PAUSE_S = 0.5
 # Pages of one process may take this part of a processor each; else they come less often.
-_MOST_SHARE = 0.05
+_MOST_SHARE = 0.04
 _KEEP_ALIVE_S = 15.0
 _SIGHT_S = 60.0
 _MOST_COOKIE_BYTES = 3_800  # what browsers keep, with its name
@@ -135,6 +135,7 @@ class Site:
             "cookie": self._door.uses_cookie,
             "reports": sight is not None and sight.reports and self._pages.report is not None,
             "everything": sight is not None and sight.workloads is None,
+            "now": round(self._now(), 3),
         }
 
     # ---- pages -----------------------------------------------------------------------------------
@@ -182,8 +183,7 @@ class Site:
                 if again != sight:
                     sight, seen = again, None
             began = self._ticks()
-            # What is shown of a time that goes along becomes another with the time, too.
-            version = self._pages.board.refresh(), int(now) if "span" in asked.query else 0
+            version = self._pages.version(asked.query)
             if version != seen:
                 seen = version
                 news = told.news(await self._pages.show(asked.query, sight))

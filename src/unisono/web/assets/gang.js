@@ -80,7 +80,7 @@ function purchase(one) {
 
 function about(one) {
   const asks = one.asks.map((some) => h("div", {}, `${plural(some.pods, "pod")} of ${some.name}`,
-    h("small", {}, Object.entries(some.each).map(([name, amount]) => `${amount} ${name}`).join(", ") || "no requests")));
+    h("small", {}, Object.entries(some.each).map(([name, amount]) => plain(`${amount} ${name}`)).join(", ") || "no requests")));
   const entries = [
     ["Queue", queueLink(one.queue)], ["GPUs", count(one.gpus)], ["Asks for", asks.length ? asks : plural(one.pods, "pod")],
     ["Priority", count(one.priority)],

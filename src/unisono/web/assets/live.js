@@ -27,7 +27,9 @@ export function takeToken() {
 
 export async function whoAmI() {
   const answer = await fetch("/session", { headers: headers(), cache: "no-store" });
-  return answer.json();
+  const about = await answer.json();
+  setClock(about.now);
+  return about;
 }
 
 /** Sign in with a token; returns who that is, or null. */

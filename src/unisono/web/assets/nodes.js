@@ -63,7 +63,7 @@ function state(one) {
 const STATES = { launching: ["starts", "asked for"], launched: ["starts", "starting"], ready: ["runs", "ready, held"], refused: ["bad", "refused"], going: ["over", "going"] };
 
 const claims = (of) => table("Machines that are bought, refused or given back", [
-  ["Machine"], ["Type"], ["Zone", { hide: true }], ["For"], ["Price", { n: true }], ["Since", { n: true }], ["State", { wide: true }],
+  ["Machine"], ["Type"], ["Zone", { hide: true }], ["For", { wide: true }], ["Price", { n: true }], ["Since", { n: true }], ["State", { wide: true }],
 ], of.map((one) => ({
   key: one.name,
   cells: [one.name, h("span", {}, one.type, h("small", { class: "under" }, `${one.pool}, ${one.sold}`)), one.zone, one.for ? gangLink(one.for) : "–",

@@ -77,7 +77,7 @@ export function gangLink(key, job) {
   const own = job ? job.slice(job.indexOf("/") + 1) : name;
   return h("a", { class: "gang", href: gangAddress(key), title: key },
     h("i", { class: `dot c${hue(key)}`, "aria-hidden": "true" }),
-    h("span", {}, own), h("small", {}, namespace));
+    h("span", {}, h("b", {}, own), " ", h("small", {}, namespace)));
 }
 
 export const nodeLink = (name) => (name ? h("a", { href: nodeAddress(name) }, name) : "–");

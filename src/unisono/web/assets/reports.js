@@ -89,11 +89,10 @@ function days() {
 function shares(of, word) {
   if (!of.length) return empty("Nobody", "No job used a GPU in this time.");
   const most = Math.max(...of.map((one) => one.amounts.allocated), 1e-9);
-  return table(`GPU-hours by ${word.toLowerCase()}`, [[word], ["Jobs", { n: true, hide: true }], ["GPU-hours", { n: true }], ["Busy", { n: true }], ["Cost", { n: true }], ["", { hide: true }]],
+  return table(`GPU-hours by ${word.toLowerCase()}`, [[word], ["Jobs", { n: true, hide: true }], ["GPU-hours", { n: true }], ["Busy", { n: true }], ["Cost", { n: true }]],
     of.slice(0, 20).map((one) => ({
       key: one.name,
-      cells: [one.name, count(one.jobs), hours(one.amounts.allocated), percent(one.amounts.busy, one.amounts.busy + one.amounts.idle), money(one.amounts.costCents / 100),
-        meter([[one.amounts.allocated, "held"]], most, `${one.name}: ${hours(one.amounts.allocated)} GPU-hours`, true)],
+      cells: [h("div", {}, one.name, meter([[one.amounts.allocated, "held"]], most, `${one.name}: ${hours(one.amounts.allocated)} GPU-hours`, true)), count(one.jobs), hours(one.amounts.allocated), percent(one.amounts.busy, one.amounts.busy + one.amounts.idle), money(one.amounts.costCents / 100)],
     })));
 }
 

@@ -60,7 +60,9 @@ export const count = (value) => NUMBER.format(value);
 export const plural = (value, word) => `${count(value)} ${word}${value === 1 ? "" : word.endsWith("s") ? "es" : "s"}`;
 
 const MONEY = new Intl.NumberFormat("en", { style: "currency", currency: "USD" });
-export const money = (value) => MONEY.format(value);
+const ROUND_MONEY = new Intl.NumberFormat("en", { style: "currency", currency: "USD", maximumFractionDigits: 0 });
+/** Money; nobody looks at the cents of thousands. */
+export const money = (value) => (Math.abs(value) >= 10000 ? ROUND_MONEY : MONEY).format(value);
 
 export const percent = (part, whole) => (whole ? `${Math.round((100 * part) / whole)} %` : "–");
 

@@ -7,15 +7,16 @@ past beyond what the cluster still holds comes from the ledger, where there is o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import nlargest
 from itertools import chain
 from typing import NamedTuple
 
 from unisono.monitor.ledger.rows import PodRow, WorkloadRow
-from unisono.monitor.records import PodRecord, WorkloadRecord
+from unisono.monitor.records import WorkloadRecord
 from unisono.web.board import Board
 from unisono.web.shown import Json, Shown
-from unisono.web.sight import HIDDEN, Sight
+from unisono.web.sight import Sight
 
 # More than that nobody tells apart; those that take most GPU time are shown.
 MOST_BARS = 1_500
@@ -59,6 +60,16 @@ def window_of(asked: Mapping[str, str], now: float) -> Window:
     return Window(until - span, until, is_live=True)
 
 
+class _Span(NamedTuple):
+    """Something that may become a bar: enough to choose among thousands of them."""
+
+    weight: float
+    name: str  # unique
+    namespace: str
+    queue: str
+    of: WorkloadRow | WorkloadRecord | _Part
+
+
 def timeline(
     board: Board, asked: Mapping[str, str], sight: Sight, *, now: float, past: Past
 ) -> Shown:
@@ -67,26 +78,18 @@ def timeline(
     by_node = asked.get("by") == "node"
     if by_node and not sight.nodes:
         return Shown({"denied": "list nodes"})
-    bars = list(
-        chain(_on_nodes(board, window, past, now), _planned(board, window))
-        if by_node
-        else chain(_in_queues(board, window, past, now), _planned(board, window))
-    )
+    there = _on_nodes(board, window, past, now) if by_node else _in_queues(board, window, past, now)
     queue = asked.get("queue", "")
-    seen = [
-        bar
-        for bar in bars
-        if sight.sees(bar["key"].partition("/")[0]) and (not queue or bar["queue"] == queue)
-    ]
     # Of others' gangs on nodes that one may look at, only that the GPUs are taken.
-    if by_node:
-        seen += [
-            {**bar, "key": HIDDEN, "name": "", "queue": "", "user": ""}
-            for bar in bars
-            if not sight.sees(bar["key"].partition("/")[0]) and bar["kind"] != PLANNED
-        ]
-    kept = sorted(seen, key=lambda bar: (-_weight(bar, window, now), bar["id"]))[:MOST_BARS]
-    kept.sort(key=lambda bar: (bar["lane"], bar["from"], bar["id"]))
+    seen = [
+        one
+        for one in chain(there, _planned(board, window))
+        if (sight.sees(one.namespace) or isinstance(one.of, _Part))
+        and (not queue or one.queue == queue)
+    ]
+    kept = nlargest(MOST_BARS, seen, key=lambda one: (one.weight, one.name))
+    bars = [_bar(board, one, sight) for one in kept]
+    bars.sort(key=lambda bar: (bar["lane"], bar["from"], bar["id"]))
     head = {
         "since": window.since,
         "until": window.until,
@@ -94,85 +97,49 @@ def timeline(
         "left": len(seen) - len(kept),
         "undated": sum(not one.waits.start for one in board.waiting),
     }
-    return Shown(head, {bar["id"]: bar for bar in kept})
+    return Shown(head, {bar["id"]: bar for bar in bars})
 
 
-def _weight(bar: Json, window: Window, now: float) -> float:
-    """Return how much of what is shown a bar takes; what is planned is always worth showing."""
-    since = max(window.since, float(bar["from"]))
-    until = min(window.until, float(bar["to"]) or now)
-    shown = (max(0.0, until - since) + 1.0) * max(1, int(bar["gpus"]))
-    return shown * 1000 if bar["kind"] == PLANNED else shown
+def _weight(window: Window, since: float, until: float, gpus: int) -> float:
+    """Return how much of what is shown something takes."""
+    shown = min(window.until, until) - max(window.since, since)
+    return (max(0.0, shown) + 1.0) * max(1, gpus)
 
 
 # ---- by queue ------------------------------------------------------------------------------------
 
 
-def _in_queues(board: Board, window: Window, past: Past, now: float) -> Iterator[Json]:
+def _in_queues(board: Board, window: Window, past: Past, now: float) -> Iterator[_Span]:
     living = {one.uid: one for one in chain(board.running, board.over)}
     for row in past.tries:
         # The newest try of what is still there is told below, with its newest state.
         one = living.get(row.uid)
         if one is not None and row.attempt > sum(count for _, count in one.evictions):
             continue
-        started = row.admitted or row.reserved
-        if started and row.ended and window.touches(row.since, row.ended):
-            yield _bar(
-                f"{row.uid}/{row.attempt}",
-                lane=row.queue or row.local_queue,
-                key=f"{row.namespace}/{row.name}",
-                name=row.owner,
-                queue=row.queue,
-                user=row.user,
-                gpus=row.gpus,
-                waited=row.since,
-                since=started,
-                until=row.ended,
-                kind="over" if row.outcome == "Finished" else "left",
-            )
+        began = row.admitted or row.reserved
+        if began and row.ended and window.touches(row.since, row.ended):
+            weight = _weight(window, began, row.ended, row.gpus)
+            yield _Span(weight, f"{row.uid}/{row.attempt}", row.namespace, row.queue, row)
     for one in living.values():
-        began = one.admitted or one.reserved or one.ready or one.finished
-        if window.touches(one.created, one.finished or now):
-            yield _bar(
-                one.uid,
-                lane=board.queue_of(one),
-                key=f"{one.namespace}/{one.name}",
-                name=one.owner_name,
-                queue=board.queue_of(one),
-                user=one.user,
-                gpus=one.gpus,
-                waited=max(one.created, one.evicted if one.evicted < began else 0.0),
-                since=began,
-                until=one.finished,
-                latest=_latest(one),
-                kind="over" if one.finished else "runs" if one.ready else "starts",
-            )
+        until = one.finished or now
+        if window.touches(one.created, until):
+            weight = _weight(window, _began(one), until, one.gpus)
+            yield _Span(weight, one.uid, one.namespace, board.queue_of(one), one)
 
 
-def _latest(one: WorkloadRecord) -> float:
-    """Return when a gang that runs is over at the latest; 0 if it did not say."""
-    began = one.admitted or one.reserved
-    return began + one.limit if one.limit and began and not one.finished else 0.0
+def _began(one: WorkloadRecord) -> float:
+    return one.admitted or one.reserved or one.ready or one.finished
 
 
-def _planned(board: Board, window: Window) -> Iterator[Json]:
+def _planned(board: Board, window: Window) -> Iterator[_Span]:
+    """Yield who waits with a date; that is always worth showing."""
     for one in board.waiting:
-        start, limit = one.waits.start, one.waits.limit or one.limit
-        if start and window.touches(start, start + (limit or _HOUR)):
-            yield _bar(
-                one.uid,
-                lane=board.queue_of(one),
-                key=f"{one.namespace}/{one.name}",
-                name=one.owner_name,
-                queue=board.queue_of(one),
-                user=one.user,
-                gpus=one.gpus,
-                waited=one.created,
-                since=start,
-                until=start + limit if limit else 0.0,
-                kind=PLANNED,
-                promised=one.waits.is_promised,
-            )
+        start = one.waits.start
+        if start:
+            until = start + (one.waits.limit or one.limit or _HOUR)
+            if window.touches(start, until):
+                weight = 1000 * _weight(window, start, until, one.gpus)
+                yield _Span(weight, one.uid, one.namespace, board.queue_of(one), one)
 
 
 # ---- by node -------------------------------------------------------------------------------------
@@ -181,7 +148,11 @@ def _planned(board: Board, window: Window) -> Iterator[Json]:
 class _Part:
     """The pods of one gang on one node, as one bar."""
 
-    def __init__(self) -> None:
+    def __init__(self, namespace: str, name: str, node: str) -> None:
+        self.namespace = namespace
+        self.name = name
+        self.node = node
+        self.label = name
         self.since = float("inf")
         self.until = 0.0
         self.gpus = 0
@@ -196,7 +167,18 @@ class _Part:
         self.failed = self.failed or outcome in ("Failed", "Gone")
 
 
-def _on_nodes(board: Board, window: Window, past: Past, now: float) -> Iterator[Json]:
+def _on_nodes(board: Board, window: Window, past: Past, now: float) -> Iterator[_Span]:
+    for part in _parts(board, window, past):
+        until = now if part.is_open else part.until
+        if window.touches(part.since, until):
+            one = board.workload(part.namespace, part.name)
+            queue = board.queue_of(one) if one is not None else ""
+            weight = _weight(window, part.since, until, part.gpus)
+            name = f"{part.node}/{part.namespace}/{part.name}"
+            yield _Span(weight, name, part.namespace, queue, part)
+
+
+def _parts(board: Board, window: Window, past: Past) -> Iterable[_Part]:
     parts: dict[tuple[str, str, str], _Part] = {}
     living = {pod.uid for name in board.books.nodes for pod in board.pods_on(name)}
     names = {row.uid: row for row in past.tries}
@@ -204,69 +186,106 @@ def _on_nodes(board: Board, window: Window, past: Past, now: float) -> Iterator[
         if row.uid not in living and row.ended and window.touches(row.bound, row.ended):
             gang = names.get(row.workload)
             key = row.namespace, gang.name if gang is not None else row.name, row.node
-            parts.setdefault(key, _Part()).add(row.bound, row.ended, row.gpus, row.outcome)
+            part = parts.setdefault(key, _Part(*key))
+            part.label = gang.owner if gang is not None else row.name
+            part.add(row.bound, row.ended, row.gpus, row.outcome)
     for node in board.books.nodes:
         for pod in board.pods_on(node):
             if pod.gpus:
                 key = pod.namespace, pod.workload or pod.name, node
-                parts.setdefault(key, _Part()).add(_bound(pod), 0.0, _gpus(pod), "")
-    for (namespace, name, node), part in parts.items():
-        one = board.workload(namespace, name)
-        if window.touches(part.since, now if part.is_open else part.until):
-            yield _bar(
-                f"{node}/{namespace}/{name}",
-                lane=node,
-                key=f"{namespace}/{name}",
-                name=one.owner_name if one is not None else name,
-                queue=board.queue_of(one) if one is not None else "",
-                user=one.user if one is not None else "",
-                gpus=part.gpus,
-                waited=0.0,
-                since=part.since,
-                until=0.0 if part.is_open else part.until,
-                latest=_latest(one) if one is not None and part.is_open else 0.0,
-                kind="runs" if part.is_open else "left" if part.failed else "over",
-            )
+                gpus = sum(count for _, count in pod.gpus)
+                since = pod.bound or pod.started or pod.created
+                parts.setdefault(key, _Part(*key)).add(since, 0.0, gpus, "")
+    return parts.values()
 
 
-def _bound(pod: PodRecord) -> float:
-    return pod.bound or pod.started or pod.created
+# ---- bars ----------------------------------------------------------------------------------------
 
 
-def _gpus(pod: PodRecord) -> int:
-    return sum(gpus for _, gpus in pod.gpus)
+def _bar(board: Board, span: _Span, sight: Sight) -> Json:
+    match span.of:
+        case WorkloadRow():
+            return _of_row(span.name, span.of)
+        case _Part():
+            return _of_part(board, span, span.of, sight)
+        case one:
+            return _of_record(span, one)
 
 
-def _bar(
-    of: str,
-    *,
-    lane: str,
-    key: str,
-    name: str,
-    queue: str,
-    user: str,
-    gpus: int,
-    waited: float,
-    since: float,
-    until: float,
-    kind: str,
-    latest: float = 0.0,
-    promised: bool = False,
-) -> Json:
+def _of_row(name: str, row: WorkloadRow) -> Json:
     return {
-        "id": of,
-        "lane": lane,
-        "key": key,
-        "name": name,
-        "queue": queue,
-        "user": user,
-        "gpus": gpus,
-        "waited": waited,
-        "from": since,
-        "to": until,
-        "latest": latest,
-        "kind": kind,
-        "promised": promised,
+        "id": name,
+        "lane": row.queue or row.local_queue,
+        "key": f"{row.namespace}/{row.name}",
+        "name": row.owner,
+        "queue": row.queue,
+        "user": row.user,
+        "gpus": row.gpus,
+        "waited": row.since,
+        "from": row.admitted or row.reserved,
+        "to": row.ended,
+        "latest": 0.0,
+        "kind": "over" if row.outcome == "Finished" else "left",
+        "promised": False,
+    }
+
+
+def _of_record(span: _Span, one: WorkloadRecord) -> Json:
+    about = {
+        "id": span.name,
+        "lane": span.queue,
+        "key": f"{one.namespace}/{one.name}",
+        "name": one.owner_name,
+        "queue": span.queue,
+        "user": one.user,
+        "gpus": one.gpus,
+    }
+    if one.is_waiting:
+        limit = one.waits.limit or one.limit
+        return {
+            **about,
+            "waited": one.created,
+            "from": one.waits.start,
+            "to": one.waits.start + limit if limit else 0.0,
+            "latest": 0.0,
+            "kind": PLANNED,
+            "promised": one.waits.is_promised,
+        }
+    began = _began(one)
+    return {
+        **about,
+        "waited": max(one.created, one.evicted if one.evicted < began else 0.0),
+        "from": began,
+        "to": one.finished,
+        "latest": _latest(one),
+        "kind": "over" if one.finished else "runs" if one.ready else "starts",
+        "promised": False,
+    }
+
+
+def _latest(one: WorkloadRecord) -> float:
+    """Return when a gang that runs is over at the latest; 0 if it did not say."""
+    began = one.admitted or one.reserved
+    return began + one.limit if one.limit and began and not one.finished else 0.0
+
+
+def _of_part(board: Board, span: _Span, part: _Part, sight: Sight) -> Json:
+    one = board.workload(part.namespace, part.name)
+    is_mine = sight.sees(part.namespace)
+    return {
+        "id": span.name if is_mine else f"{part.node}/{part.since}/{part.gpus}",
+        "lane": part.node,
+        "key": sight.named(part.namespace, part.name),
+        "name": (one.owner_name if one is not None else part.label) if is_mine else "",
+        "queue": span.queue if is_mine else "",
+        "user": one.user if one is not None and is_mine else "",
+        "gpus": part.gpus,
+        "waited": 0.0,
+        "from": part.since,
+        "to": 0.0 if part.is_open else part.until,
+        "latest": _latest(one) if one is not None and part.is_open else 0.0,
+        "kind": "runs" if part.is_open else "left" if part.failed else "over",
+        "promised": False,
     }
 
 

@@ -9,7 +9,7 @@ from unisono.monitor.records import WorkloadRecord
 from unisono.web.board import Board
 from unisono.web.shown import Shown
 from unisono.web.sight import Sight
-from unisono.web.views.rows import key_of, state, workload_row
+from unisono.web.views.rows import key_of, workload_row
 
 PAGE = 100
 _LONGEST = 200  # of what is searched for
@@ -55,14 +55,14 @@ def _page(board: Board, shown: Iterable[WorkloadRecord], found: int, page: int) 
 def _matching(
     board: Board, everybody: Iterable[WorkloadRecord], sight: Sight, queue: str, words: list[str]
 ) -> Iterator[WorkloadRecord]:
+    is_all = sight.workloads is None
     for one in everybody:
-        if not sight.sees(one.namespace) or (queue and board.queue_of(one) != queue):
+        if not is_all and not sight.sees(one.namespace):
+            continue
+        if queue and board.queue_of(one) != queue:
             continue
         if words:
-            text = (
-                f"{one.namespace}/{one.name} {one.owner_kind}/{one.owner_name} {one.user} "
-                f"{board.queue_of(one)} {state(one)} {one.waits.stage}"
-            ).lower()
+            text = board.text_of(one)
             if not all(word in text for word in words):
                 continue
         yield one
