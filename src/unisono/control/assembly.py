@@ -9,6 +9,7 @@ from unisono.control import checks, gangs, names
 from unisono.control.actions import Json
 from unisono.control.controller import Controller
 from unisono.control.gangs import GangController
+from unisono.control.health.evacuation import Evacuation
 from unisono.control.health.keeper import BY_INCIDENT, NodeHealth, failed_on
 from unisono.control.jobs.adapter import JobAdapter
 from unisono.control.jobs.batch import BatchJobs
@@ -285,6 +286,7 @@ def _assembled(
             checks.Checks(),
             NodeHealth(),
             Watchdog(scheduler.can_replace),
+            Evacuation(scheduler.can_replace),
             *(keeps(tally, manifests, settings.policy) for keeps in statuses),
             InUse(tally),
             RecentUse(scheduler),

@@ -80,7 +80,7 @@ class Watchdog:
         if reached != before:
             changes = {"metadata": {"annotations": {PROGRESS: reached.text()}}}
             workload = yield Patch(Ref.to(workload), changes, exact=False)
-        if not _is_at_work(workload, pods):
+        if not is_at_work(workload, pods):
             return
         yield from self._compare(key, workload, pods, view, now)
         verdict = self._on_broken_node(key, reached, pods, view)
@@ -91,7 +91,7 @@ class Watchdog:
                 yield Again(last + limit + 1)
                 return
             verdict = _hang(pods, now - last, reached)
-        yield from _fail(workload, verdict, now)
+        yield from fail(workload, verdict, now)
 
     def _compare(
         self, key: Key, workload: Json, pods: Sequence[Json], view: View, now: float
@@ -180,7 +180,7 @@ def _hang(pods: Sequence[Json], silent: float, reached: Progress) -> Verdict:
     return Verdict(pod, HANG, f"no progress for {int(silent)} s{pace}; {behind}")
 
 
-def _fail(workload: Json, verdict: Verdict, now: float) -> Steps:
+def fail(workload: Json, verdict: Verdict, now: float) -> Steps:
     """Fail a pod with the reason on it; it stays until its operator has seen why."""
     pod = verdict.pod
     conditions = with_condition(
@@ -197,7 +197,7 @@ def _fail(workload: Json, verdict: Verdict, now: float) -> Steps:
     yield Note(Ref.to(workload), about, verdict.message, "Warning")
 
 
-def _is_at_work(workload: Json, pods: Sequence[Json]) -> bool:
+def is_at_work(workload: Json, pods: Sequence[Json]) -> bool:
     """Say whether a gang is whole and running, and nobody is ending it already."""
     conditions = (workload.get("status") or {}).get("conditions")
     if placement_of(conditions)[0] != COMMITTED or is_true(conditions, "Evicted"):
