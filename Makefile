@@ -40,6 +40,7 @@ test-slow: $(READY)  ## the tests that take their time: stories on living cluste
 
 golden: $(READY)  ## write expected outputs anew (transcripts need kubectl); review the diff like code
 	$(BIN)/python -m tests.cli.situations
+	$(BIN)/python -m tests.cli.table_stories
 	$(BIN)/python -m tests.kubectl $(ARGS)
 
 controlplane: $(READY)  ## build a real Kubernetes control plane for test-real (once; needs Go)

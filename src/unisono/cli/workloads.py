@@ -121,7 +121,7 @@ def listed(workloads: list[Json], doors: list[Json]) -> list[Json]:
     positions = {
         one["metadata"]["uid"]: place
         for line in lines.values()
-        for place, one in enumerate(in_line(line), start=1)
+        for place, one in enumerate(_standing_in(line), start=1)
     }
     rows = [_row(one, _queue(one, behind), positions) for one in workloads]
     return sorted(
@@ -134,6 +134,13 @@ def listed(workloads: list[Json], doors: list[Json]) -> list[Json]:
             row["workload"],
         ),
     )
+
+
+def _standing_in(line: list[Json]) -> list[Json]:
+    """Return those who wait their turn; who is held, or not to begin yet, stands in no line."""
+    from unisono.cli.why_around import is_aside
+
+    return [one for one in in_line(line) if not is_aside(one)]
 
 
 def _queue(workload: Json, behind: dict[tuple[str, str], str]) -> str:
