@@ -39,7 +39,7 @@ COMMANDS: dict[str, tuple[Prints, list[str]]] = {
     "workloads-wide": (_listing(workloads.read), ["-A", "-o", "wide"]),
     "nodes": (_listing(nodes.read), []),
     "nodes-wide": (_listing(nodes.read), ["-o", "wide"]),
-    "plan": (plan._living, ["-A"]),
+    "plan": (plan._living, []),
     "plan-wide": (plan._living, ["-A", "-o", "wide"]),
 }
 _PARSERS = {"queues": queues, "workloads": workloads, "nodes": nodes, "plan": plan}
