@@ -77,6 +77,25 @@ def test_what_lost_a_node_says_which_and_until_when_the_rest_is_kept() -> None:
     play(story)
 
 
+def test_who_holds_a_running_gang_up_is_named() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"), node("n2"), *queue(), job("train", seconds=5000))
+        await world.settle()
+        (workload,) = world.every(names.WORKLOAD)
+        slow = (
+            '{"p-1":{"since":"2023-11-14T22:13:20Z","told":"slow"},'
+            '"p-2":{"since":"2023-11-14T22:13:20Z"}}'
+        )
+        said = {"metadata": {"annotations": {"unisono.dev/stragglers": slow}}}
+        await world.client.patch(names.WORKLOAD, workload["metadata"]["name"], "default", said)
+        await world.pass_time(600)
+        found, words = await why(world, "train")
+        assert [one["pod"] for one in found["slow"]] == ["p-1"]  # of the other it is not sure yet
+        assert "slow      pod p-1 holds the others up (10m" in words
+
+    play(story)
+
+
 def test_what_waits_for_quota_stands_in_line() -> None:
     async def story(world: World) -> None:
         await world.create(node("n1"), node("n2"), *queue(gpus=8), priority("high", 10))

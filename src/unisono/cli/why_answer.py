@@ -21,6 +21,7 @@ from unisono.cli.start_times import facts_of, limit_of, start_of, until
 from unisono.cli.why_around import around, is_aside, position
 from unisono.cli.why_found import Found
 from unisono.control.conditions import timestamp
+from unisono.control.health.stragglers import known
 from unisono.control.names import EXPLANATION, QUEUE_LABEL
 from unisono.control.progress import progress_of
 from unisono.control.purchases import purchase_of
@@ -97,6 +98,11 @@ def _of_workload(found: Found, workload: Json) -> Json:
     reached = progress_of(workload["metadata"].get("annotations"))
     if reached is not None:
         made["progress"] = {"step": reached.step, "total": reached.total, "at": reached.at}
+    slow = known(workload["metadata"].get("annotations"))
+    if state == "running" and any(one.told for one in slow.values()):
+        made["slow"] = [
+            {"pod": pod, "since": one.since} for pod, one in sorted(slow.items()) if one.told
+        ]
     if admission:
         made["until"] = until(workload, made["limit"])
         made["places"] = list(_places(admission))

@@ -90,6 +90,8 @@ def _about(answer: Json, now: float) -> Iterator[str]:
     if progress:
         of = f" of {progress['total']}" if progress["total"] else ""
         yield f"  progress  step {progress['step']}{of} ({age(progress['at'], now)} ago)"
+    for one in answer.get("slow") or ():
+        yield f"  slow      pod {one['pod']} holds the others up ({age(one['since'], now)})"
     if answer.get("workload"):
         yield f"  workload  {answer['workload']}"
 
