@@ -167,8 +167,13 @@ def test_what_is_free_in_pieces() -> None:
         pod(f"p{at}", node=f"n{at}", gpus=gpus, bound=0, started=0, workload="")
         for at, gpus in ((1, 5), (2, 5), (3, 6))
     ]
-    shares = settle(Period(0, 100), pods, {}, rows).fragmentation
-    assert shares == {1: 0, 2: 0.25, 4: 1.0, 8: 1.0}
+    account = settle(Period(0, 100), pods, {}, rows)
+    assert account.fragmentation == {1: 0, 2: 0.25, 4: 1.0, 8: 1.0}
+    # Pods of five and six GPUs are there: nothing of what is free is of use to such.
+    assert account.broken_up == 1.0
+    small = pod("s", node="n1", gpus=1, bound=0, started=0, workload="")
+    used = settle(Period(0, 100), [small], {}, [node("n1")])
+    assert used.broken_up == used.fragmentation[1] == 0
 
 
 def test_machines_that_came_for_nothing_are_told_with_their_price() -> None:

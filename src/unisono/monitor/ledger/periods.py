@@ -107,6 +107,15 @@ class Account:
     by_day: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     # The part of the free GPUs that pods of a size could not use, weighted by time.
     fragmentation: dict[int, float] = field(default_factory=dict)
+    # GPU-seconds that pods of a size used; larger ones are counted with the largest.
+    demand: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+
+    @property
+    def broken_up(self) -> float:
+        """The part of the free GPUs of no use to pods like those that were there."""
+        asked = sum(self.demand.values())
+        parts = (self.fragmentation[size] * used for size, used in self.demand.items())
+        return sum(parts) / asked if asked else 0.0
 
 
 class _Segment(NamedTuple):
@@ -157,6 +166,8 @@ def _spend(account: Account, segment: _Segment, is_lost: bool) -> None:
         if amount:
             seconds[name] += amount
             micro_usd[name] += (amount * twice + per) // (2 * per)
+    size = next((one for one in SIZES if one >= pod.gpus), SIZES[-1])
+    account.demand[size] += pod.gpus * (until - since)
     used.idle_devices += pod.idle_devices
     used.devices += pod.gpus
     used.peak_mib = max(used.peak_mib, pod.peak_mib)

@@ -168,6 +168,7 @@ class Report(msgspec.Struct, rename="camel"):
     capacity: tuple[Capacity, ...]
     down: tuple[Down, ...]
     fragmentation: dict[int, float]
+    broken_up: float  # the same as one number, for the sizes that were asked for
     by_day: dict[int, float]
     outcomes: dict[str, int]  # how tries ended
     waste: tuple[Job, ...]
@@ -205,6 +206,7 @@ def report(
         fragmentation={
             size: round(part, 4) for size, part in settled.account.fragmentation.items()
         },
+        broken_up=round(settled.account.broken_up, 4),
         by_day={day: _hours(seconds) for day, seconds in sorted(days.items())[:_MOST_DAYS]},
         outcomes=settled.outcomes(),
         waste=tuple(wasteful[:_MOST_WASTE]),

@@ -173,7 +173,10 @@ def tables(report: Report) -> list[Table]:
         Table(
             "Free GPUs that pods of a size could not use",
             ("PODS OF", "PART"),
-            tuple((f"{size} GPUs", share(part)) for size, part in report.fragmentation.items()),
+            (
+                *((f"{size} GPUs", share(part)) for size, part in report.fragmentation.items()),
+                ("the sizes asked for", share(report.broken_up)),
+            ),
             frozenset({1}),
         ),
         Table(
