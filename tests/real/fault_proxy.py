@@ -42,8 +42,14 @@ class Asked(NamedTuple):
 
     @property
     def frees_a_pod(self) -> bool:
-        """Whether it lifts the gate of a pod."""
-        return self.method == "PATCH" and "/pods/" in self.path and "status" not in self.path
+        """Whether it lifts the gate of a pod, or binds it."""
+        is_gate = self.method == "PATCH" and "/pods/" in self.path and "status" not in self.path
+        return is_gate or self.binds_a_pod
+
+    @property
+    def binds_a_pod(self) -> bool:
+        """Whether it sends a pod to its node."""
+        return self.method == "POST" and self.path.endswith("/binding")
 
 
 class Dropped(Exception):

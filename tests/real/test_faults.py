@@ -14,16 +14,21 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
 
-from tests.real.cluster import kubelets, there, unisono, until
+from tests.real.cluster import asked, kubelets, there, unisono, until
 from tests.real.control_plane import CONTROLLERS, ControlPlane, running
 from tests.real.fault_proxy import Asked, Dropped, expired_watch, refusal
 from tests.real.stage import NODES, SPEED, WORKLOAD, Stage, phase_of, staged
+from unisono.control import names
+from unisono.kube.client import Client
+from unisono.kube.mapping import Kind
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
+Json = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +72,9 @@ class Nth:
         return self.came.is_set()
 
 
-def test_the_leader_is_killed_mid_commit(stage: Stage) -> None:
+@pytest.mark.parametrize("scheduler", ["", names.SCHEDULER])
+def test_the_leader_is_killed_mid_commit(stage: Stage, scheduler: str) -> None:
+    """Once with the stock scheduler behind gates, once with pods that we bind ourselves."""
     proxy, behind = stage.proxied()
     nth = Nth(3)
 
@@ -82,7 +89,7 @@ def test_the_leader_is_killed_mid_commit(stage: Stage) -> None:
     second = stage.replica()
     second.until_told("all is read")
     proxy.fault = fault
-    stage.submit("half", 4, seconds=180)
+    stage.submit("half", 4, seconds=180, scheduler=scheduler)
     stage.submit("next", 2)
     assert nth.came.wait(60)
     assert int(second.until_told("leading")["epoch"]) >= 2
@@ -90,7 +97,7 @@ def test_the_leader_is_killed_mid_commit(stage: Stage) -> None:
     assert stage.auditor.longest_partial_s > 0  # else nothing was in pieces to begin with
 
 
-@pytest.mark.parametrize("what", ["pods", "workload"])
+@pytest.mark.parametrize("what", ["pods", "bindings", "workload"])
 def test_a_paused_leader_comes_back_too_late(stage: Stage, what: str) -> None:
     """Its writes arrive after another leads: those about the decision are refused."""
     proxy, behind = stage.proxied()
@@ -102,7 +109,8 @@ def test_a_paused_leader_comes_back_too_late(stage: Stage, what: str) -> None:
         is_decision = asked.method == "PATCH" and asked.path.endswith("/status")
         is_decision = is_decision and "/workloads/" in asked.path
         # The first one goes through; all others are on the wire for long.
-        if (asked.frees_a_pod and what == "pods") or (is_decision and what == "workload"):
+        is_pod = asked.frees_a_pod and what != "workload"
+        if is_pod or (is_decision and what == "workload"):
             counted.append(asked)
             if len(counted) > 1 and not late.is_set():
                 held.append(asked)
@@ -117,17 +125,19 @@ def test_a_paused_leader_comes_back_too_late(stage: Stage, what: str) -> None:
     second = stage.replica()
     second.until_told("all is read")
     proxy.fault = fault
-    stage.submit("half", 4, seconds=100)
+    scheduler = names.SCHEDULER if what == "bindings" else ""
+    stage.submit("half", 4, seconds=100, scheduler=scheduler)
     assert holds.wait(60)
     second.until_told("leading")
     until("the gang is whole", lambda: stage.on_nodes() == 4)
     until("that is written down", lambda: _phases(stage) == ["Committed"])
-    conflicts = proxy.answers["PATCH", 409]
+    method = "POST" if what == "bindings" else "PATCH"
+    conflicts = proxy.answers[method, 409]
     proxy._loop.call_soon_threadsafe(late.set)
     first.process.send_signal(signal.SIGCONT)
     assert first.process.wait(timeout=30) == 3
-    if what == "workload":
-        assert proxy.answers["PATCH", 409] > conflicts
+    if what != "pods":
+        assert proxy.answers[method, 409] > conflicts
     stage.submit("next", 2)
     stage.judge()
 
@@ -264,3 +274,28 @@ def test_the_role_is_enough_for_all_of_it(stage: Stage) -> None:
     _mixed(stage)
     stage.judge()
     assert proxy.denied == [], json.dumps(proxy.denied)
+
+
+def test_a_right_is_taken_away_for_a_while(stage: Stage) -> None:
+    """Nothing is lost, and the log says which verb on which resource is missing."""
+    role = Kind("rbac.authorization.k8s.io/v1", "ClusterRole")
+    (whole,) = (one for one in there(stage.plane, role) if one["metadata"]["name"] == "unisono")
+    less = [
+        {**one, "resources": [name for name in one["resources"] if name != "workloads/status"]}
+        for one in whole["rules"]
+    ]
+
+    async def allow(client: Client, rules: list[Json]) -> None:
+        await client.patch(role, "unisono", "", {"rules": rules})
+
+    one = stage.replica()
+    one.until_told("leading")
+    asked(stage.plane, lambda client: allow(client, less))
+    try:
+        _mixed(stage)
+        told = one.until_told("not allowed")
+        assert (told["verb"], told["resource"]) == ("patch", "workloads/status.kueue.x-k8s.io")
+        assert stage.on_nodes() == 0
+    finally:
+        asked(stage.plane, lambda client: allow(client, whole["rules"]))
+    stage.judge()

@@ -26,6 +26,7 @@ from unisono.cli.bookkeeping import bookkeeping
 from unisono.cli.clock import RealClock
 from unisono.cli.collector import calm_collector
 from unisono.cli.controller_metrics import Observed
+from unisono.cli.denials import Denials
 from unisono.cli.following import Timed, figures_of
 from unisono.cli.ids import chance, new_uid
 from unisono.cli.journal import Journal
@@ -256,6 +257,8 @@ class _Replica:
         self._observed.figures = figures
         if self._web is not None:
             self._web.lead(driver)
+        denials = Denials(self._journal, self._clock.monotonic)
+        driver.on_outcome = lambda outcome: denials.hear(outcome.trouble)
         self._journal.info("leading", epoch=epoch)
         async with self._recorded(figures):
             await self._live.work(driver, stop)

@@ -143,8 +143,9 @@ async def work(
     collisions: dict[Task, int] = {}
 
     async def attend(task: Task) -> float | None:
+        outcome = Outcome(task)
         try:
-            await driver.attend(task, Outcome(task))
+            await driver.attend(task, outcome)
         except Conflict:
             # Two of us wrote to one object. The view knows the newer state already, so there is
             # nothing to wait for; but whoever keeps colliding is sent to the back of the line.
@@ -153,7 +154,9 @@ async def work(
                 del collisions[task]
                 raise
             return _AFTER_COLLISION_SECONDS
-        except PASSING:
+        except PASSING as trouble:
+            outcome.trouble = trouble
+            driver.on_outcome(outcome)
             raise
         except Exception as error:
             report(task, error)
