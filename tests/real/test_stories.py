@@ -74,9 +74,11 @@ def test_a_gang_waits_for_a_node_that_somebody_else_has_taken(stage: Stage) -> N
     stage.submit("whole", 4)
 
     def waits() -> bool:
-        (found,) = there(stage.plane, WORKLOAD, stage.namespace)
-        conditions = (found.get("status") or {}).get("conditions") or ()
-        return any("3 of 4 pods fit" in one["message"] for one in conditions)
+        return any(
+            "3 of 4 pods fit" in one["message"]
+            for found in there(stage.plane, WORKLOAD, stage.namespace)
+            for one in (found.get("status") or {}).get("conditions") or ()
+        )
 
     until("it is told why it waits", waits)
     assert _pods(stage, "whole") == []
