@@ -1,7 +1,7 @@
 // The page: which part of it is open, who looks at it, keys, and light or dark.
 
 import { fill, forget, h } from "./dom.js";
-import { follow, signIn, signOut, stop, takeToken, whoAmI } from "./live.js";
+import { follow, hasToken, signIn, signOut, stop, takeToken, whoAmI } from "./live.js";
 import { heading } from "./parts.js";
 import * as overview from "./overview.js";
 
@@ -83,7 +83,7 @@ async function open(isSame) {
     follow(question, {
       tell: (made) => { if (mine === opening) { model = made; draw(); } },
       say,
-      refused: () => { person = null; askForToken(); },
+      refused: () => { person = { ...person, name: "" }; askForToken(); },
     });
   } else {
     stop();
@@ -208,15 +208,20 @@ async function begin() {
   takeToken();
   route = parse();
   navigation();
+  // Who brought a token need not wait for its name: the first page comes at the same time.
+  const isKnown = hasToken();
+  const asking = whoAmI();
+  if (isKnown) { person = { name: "…", cookie: false, reports: true }; open(); }
   try {
-    person = await whoAmI();
+    person = await asking;
   } catch {
+    stop();
     say("gone");
     setTimeout(begin, 2000);
     return;
   }
   account();
-  open();
+  if (!isKnown || !person.name) open();
 }
 
 window.addEventListener("hashchange", () => {

@@ -17,6 +17,8 @@ export function headers() {
   return token ? { Authorization: `Bearer ${token}` } : {};
 }
 
+export const hasToken = () => Boolean(sessionStorage.getItem(KEY));
+
 /** Take a token from the address, which then loses it. */
 export function takeToken() {
   const given = location.hash.match(/^#token=([\w.~-]+)(\/.*)?$/);
