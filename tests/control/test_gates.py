@@ -61,7 +61,7 @@ def test_a_gang_is_released_as_a_whole_and_committed_when_all_are_bound() -> Non
         for number, pod in enumerate(pods, 1):
             selected = pod["spec"]["nodeSelector"][names.HOSTNAME]
             await bound(world, pod, selected)
-            await world.pass_time(10)
+            await world.pass_time(40)
             assert phase(world) == ("Committed" if number == len(pods) else "Committing")
 
     story(tell)
@@ -120,7 +120,7 @@ def test_a_job_that_names_us_needs_no_gate() -> None:
         await world.settle()
         pods = world.every(names.POD)
         assert sorted(pod["spec"]["nodeName"] for pod in pods) == ["n1", "n2"]
-        await world.pass_time(10)
+        await world.pass_time(40)
         assert phase(world) == "Committed"
 
     story(tell)

@@ -54,8 +54,8 @@ BY_WORKLOAD = names.BY_WORKLOAD
 # The wait before a gang that failed to start is tried again: 1 s, 2 s, … five minutes.
 _FIRST_RETRY_SECONDS = 1
 _LONGEST_RETRY_SECONDS = 300
-# Pods that are bound are mostly ready within that time; then one write says both.
-_READY_SOON_SECONDS = 5
+# Pods that are bound are mostly ready within that time, images included; then one write says both.
+_READY_SOON_SECONDS = 30
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ kind (`minds`), and is not woken by a change that leaves this as it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from unisono.control.actions import Json
@@ -88,8 +89,14 @@ def _told_for_owners(
     followers: _Followers, difference: Difference, compared: dict[Reads, bool]
 ) -> Iterator[Task]:
     """Have those look at an object's owner who hear of it only for the owner's sake."""
+    old, new = difference
+    owners = new["metadata"].get("ownerReferences") if new is not None else None
+    if old is None or old["metadata"].get("ownerReferences") == owners:
+        told: Sequence[Json | None] = (new,)  # as nearly always: they belong to whom they did
+    else:
+        told = (new, old)
     seen: list[tuple[tuple[str, str], str]] = []
-    for obj in (difference.new, difference.old):
+    for obj in told:
         if obj is None:
             continue
         metadata = obj["metadata"]
@@ -116,6 +123,7 @@ def _is_the_same(ear: _Ear, difference: Difference, compared: dict[Reads, bool])
     return same
 
 
+@lru_cache(maxsize=1024)  # more than there are kinds that own something
 def _sort_of(api_version: str, kind: str) -> tuple[str, str]:
     """Return group and kind: an owner may be named in another version."""
     return api_version.rpartition("/")[0], kind

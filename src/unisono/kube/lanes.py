@@ -2,7 +2,8 @@
 
 A renewed lease keeps the leader a leader and goes first; events can wait. The API's own wish to be
 left alone (429 with Retry-After) stops the lane that it was said to and no other (kube-api.md, 4.2
-and 4.4).
+and 4.4). An API that is slow to answer is asked less at once: it would only make us wait in its own
+line, where a lease is one request among many.
 
     free and within the rate         go at once, nothing is awaited
     somebody more important waits    wait to be woken
@@ -28,6 +29,12 @@ RATE = 300.0
 BURST = 500.0
 # Each holds a connection and a coroutine; more would only queue up in the API server.
 MOST_IN_FLIGHT = 64
+# An API that takes longer than this has more than it can do at once, and one that takes less than
+# half of it does not. Each answer says so for one request more or a part of one.
+SLOW_S = 1.0
+_QUICK_ANSWERS_A_REQUEST = 4
+# However slow it is: enough that its answers, and not our waiting for them, set the pace.
+LEAST_IN_FLIGHT = 8
 
 
 class Lane(IntEnum):
@@ -54,6 +61,7 @@ class Lanes:
         self._clock = clock
         self._bucket = None if math.isinf(rate) else Bucket(rate=rate, burst=burst)
         self._most = most_in_flight
+        self._room = float(most_in_flight)
         self._in_flight = 0
         self._waiting: dict[Lane, deque[asyncio.Event]] = {lane: deque() for lane in Lane}
         self._paused_until: dict[Lane, float] = dict.fromkeys(Lane, 0.0)
@@ -76,11 +84,20 @@ class Lanes:
     async def turn(self, lane: Lane) -> AsyncIterator[None]:
         """Wait for a turn; it lasts as long as the context."""
         await self._enter(lane)
+        began = self._clock.monotonic()
         try:
             yield
         finally:
             self._in_flight -= 1
+            self._learn(self._clock.monotonic() - began)
             self._wake_first()
+
+    def _learn(self, took_s: float) -> None:
+        """Make room for more at once, or for less, by how long an answer took."""
+        if took_s > SLOW_S:
+            self._room = max(self._room - 1.0, min(LEAST_IN_FLIGHT, self._most))
+        elif took_s < SLOW_S / 2:
+            self._room = min(self._room + 1.0 / _QUICK_ANSWERS_A_REQUEST, self._most)
 
     async def _enter(self, lane: Lane) -> None:
         line = self._waiting[lane]
@@ -109,7 +126,7 @@ class Lanes:
         paused = self._paused_until[lane] - now
         if paused > 0:
             return paused
-        if self._in_flight >= self._most:
+        if self._in_flight >= self._room and lane is not Lane.LEASE:
             return None
         for better in Lane:
             if better == lane:
