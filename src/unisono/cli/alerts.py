@@ -37,7 +37,9 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--pending", action="store_true", help="also what has not lasted long enough")
     made.add_argument("--data-dir", type=Path, metavar="DIR", help="the instance of `unisono up`")
-    made.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    made.add_argument(
+        "-o", "--output", choices=("table", "json"), default="table", help="default: table"
+    )
     return made
 
 
