@@ -113,11 +113,13 @@ class _Story:
 
     def _call(self, user: str, program: str, words: list[str], script: str) -> Outcome:
         # A thread of its own: the cluster that answers lives in this process, too.
-        here = around()._replace(
-            user=user, connect=lambda options: Quick(self._access), read=lambda path: script
-        )
+        api = Quick(self._access)
+        here = around()._replace(user=user, connect=lambda options: api, read=lambda path: script)
         found: Around = here._replace(environment={}, directory="/tmp")
-        return _PROGRAMS[program](words, found)
+        try:
+            return _PROGRAMS[program](words, found)
+        finally:
+            api.close()
 
     def _job(self, name: str) -> Json | None:
         jobs = self._on.every("unisono.dev/slurmjobs")
