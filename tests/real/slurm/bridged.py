@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.real.cluster import kubelets
+from tests.real.control_plane import ControlPlane
 from tests.real.slurm.daemons import (
     Shape,
     Slurm,
@@ -26,6 +28,7 @@ from tests.real.slurm.daemons import (
     write_configuration,
 )
 from tests.real.slurm.packages import find
+from tests.real.stage import staged
 from unisono.cli.clock import RealClock
 from unisono.cli.ids import chance, new_uid
 from unisono.control import names
@@ -53,6 +56,7 @@ class Both:
     log: Path
     bridge: subprocess.Popen[bytes] | None = None
     flags: Sequence[str] = field(default_factory=tuple)
+    is_real: bool = False  # the cluster is not one of `unisono up`
 
     @property
     def socket(self) -> Path:
@@ -178,7 +182,10 @@ class Both:
             time.sleep(0.1)
 
     def _sides(self) -> list[str]:
-        return ["--conf", str(self.slurm.conf), "--data-dir", str(self.data)]
+        cluster = ["--data-dir", str(self.data)]
+        if self.is_real:
+            cluster = ["--kubeconfig", str(self.data / "kubeconfig")]
+        return ["--conf", str(self.slurm.conf), *cluster]
 
     def _environment(self) -> dict[str, str]:
         kept = {name: text for name, text in os.environ.items() if not name.startswith("SLURM")}
@@ -193,10 +200,12 @@ def both(
     lines: Sequence[str] = (),
     flags: Sequence[str] = (),
     prolog: str = "",
+    plane: ControlPlane | None = None,
 ) -> Iterator[Both]:
-    """Run a Slurm and an embedded cluster with the same nodes; with a mode also a bridge.
+    """Run a Slurm and a cluster with the same nodes; with a mode also a bridge.
 
-    `prolog` is the text of a PrologSlurmctld of somebody else's.
+    `prolog` is the text of a PrologSlurmctld of somebody else's. The cluster is an embedded one, or
+    a real control plane to which our manifests were applied.
     """
     find()
     with directory_for() as directory:
@@ -216,7 +225,7 @@ def both(
                     *("--socket", str(sides.socket)),
                 )
                 assert installed.returncode == 0, installed.stdout + installed.stderr
-            with _cluster(sides, shape):
+            with _real_cluster(sides, shape, plane) if plane else _cluster(sides, shape):
                 start_daemons(slurm)
                 if mode:
                     sides.start_bridge(*flags)
@@ -229,11 +238,9 @@ def both(
 @contextmanager
 def _cluster(sides: Both, shape: Shape) -> Iterator[None]:
     sides.data.mkdir(mode=0o700)
-    name = shape.prefix.rstrip("-")
-    room = f"gpu={shape.gpus},cpu={shape.cpus},memory={shape.memory_mib}Mi,name={name}"
     command = [
         *(sys.executable, "-m", "unisono", "up", "--data-dir", str(sides.data)),
-        *("--nodes", f"{shape.nodes}x{{{room}}}"),
+        *("--nodes", _nodes(shape)),
     ]
     with (sides.slurm.directory / "up.log").open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out, env=sides._environment())
@@ -247,3 +254,26 @@ def _cluster(sides: Both, shape: Shape) -> Iterator[None]:
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=20)
+
+
+@contextmanager
+def _real_cluster(sides: Both, shape: Shape, plane: ControlPlane) -> Iterator[None]:
+    sides.data.mkdir(mode=0o700)
+    kubeconfig = sides.data / "kubeconfig"
+    kubeconfig.touch(mode=0o600)
+    kubeconfig.write_bytes(plane.kubeconfig.read_bytes())
+    sides.is_real = True
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "slurm"}}
+    sides.apply(namespace)
+    with (
+        kubelets(plane, _nodes(shape), speed=1),
+        staged(plane, "beside-slurm", sides.slurm.directory) as stage,
+    ):
+        stage.replica().until_told("leading")
+        yield
+
+
+def _nodes(shape: Shape) -> str:
+    name = shape.prefix.rstrip("-")
+    room = f"gpu={shape.gpus},cpu={shape.cpus},memory={shape.memory_mib}Mi,name={name}"
+    return f"{shape.nodes}x{{{room}}}"
