@@ -7,6 +7,7 @@ differ little: there a counter's family has no `_total` in its name, and the tex
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from math import isfinite
 from typing import Literal, NamedTuple
 
 CLASSIC = "text/plain; version=0.0.4; charset=utf-8"
@@ -71,6 +72,10 @@ def labelled(labels: Mapping[str, str]) -> str:
     """
     if not labels:
         return ""
+    plain = ",".join([f'{key}="{value}"' for key, value in labels.items()])
+    # One look at all of them: hardly any value has anything to escape.
+    if plain.count('"') == 2 * len(labels) and "\\" not in plain and "\n" not in plain:
+        return "{" + plain + "}"
     return "{" + ",".join(f'{key}="{escaped(value)}"' for key, value in labels.items()) + "}"
 
 
@@ -87,8 +92,10 @@ def written(value: float) -> str:
     >>> written(3.0), written(0.25), written(float("inf"))
     ('3', '0.25', '+Inf')
     """
-    if value != value or value in (float("inf"), float("-inf")):
-        return {float("inf"): "+Inf", float("-inf"): "-Inf"}.get(value, "NaN")
+    if isinstance(value, int):
+        return str(int(value))  # a truth is a number, too
+    if not isfinite(value):
+        return "NaN" if value != value else "+Inf" if value > 0 else "-Inf"
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
 
 
