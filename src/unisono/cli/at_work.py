@@ -33,7 +33,14 @@ async def at_work(
     port = arguments.metrics_port if arguments.metrics_port is not None else port
     async with (
         working(there, instance, replace(choices, decides=timed)) as cluster,
-        monitored(cluster, instance, timed, port=port, extent=arguments.gpu_metrics) as pages,
+        monitored(
+            cluster,
+            instance,
+            timed,
+            port=port,
+            extent=arguments.gpu_metrics,
+            reuse=there.settings.buying.reuse,
+        ) as pages,
     ):
         taken = int(there.url.rpartition(":")[2])
         # What is remembered may be shown to anybody; what signs somebody in may not.

@@ -52,12 +52,14 @@ async def monitored(
     *,
     port: int | None,
     extent: Extent | None = None,
+    reuse: float,
 ) -> AsyncIterator[dict[str, str]]:
     """Show the figures of a cluster and keep its ledger while the block lasts.
 
     Yields the addresses of the pages.
 
-    Port 0 means no pages on loopback, None the usual ones if they are free.
+    Port 0 means no pages on loopback, None the usual ones if they are free. `reuse` is how long a
+    machine stays whose purchase did not come together.
     """
     at_work = cluster.at_work
     figures = figures_of(at_work.view, at_work.driver, timed, mode="embedded", compat=ALL)
@@ -80,7 +82,7 @@ async def monitored(
         watch = await stack.enter_async_context(watching(figures.books, exporter))
         exposed = _exposed(figures, exporter, watch, port=port)
         pages = await stack.enter_async_context(exposed)
-        web = _web(Board(figures.books, at_work.view.find), instance, port)
+        web = _web(Board(figures.books, at_work.view.find), instance, port, reuse)
         address = await stack.enter_async_context(web)
         yield {**pages, "web": address}
 
@@ -130,11 +132,13 @@ async def _exposed(
 
 
 @contextlib.asynccontextmanager
-async def _web(board: Board, instance: Instance, port: int | None) -> AsyncIterator[str]:
+async def _web(
+    board: Board, instance: Instance, port: int | None, reuse: float
+) -> AsyncIterator[str]:
     """Serve the page while the block lasts; its address signs in whoever opens it."""
     token = instance.web_token()
     ledger = LedgerPast(instance.ledger)
-    pages = WebPages(board, now=seconds_now, past=ledger.read, report=ledger.report)
+    pages = WebPages(board, now=seconds_now, past=ledger.read, report=ledger.report, reuse=reuse)
     site = Site(pages, TokenDoor(token), now=seconds_now, ticks=cpu_seconds)
     wanted = port + 1 if port else WEB_PORT
     async with contextlib.AsyncExitStack() as stack:

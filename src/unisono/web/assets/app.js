@@ -96,6 +96,8 @@ async function open(isSame) {
 function draw() {
   if (!part || !route || (part.ask && !model)) return;
   fill(PAGE, part.draw(model, context()));
+  const field = isSearching && document.getElementById("search");
+  if (field) { isSearching = false; field.focus(); }
   performance.mark("drawn");
   document.body.dataset.drawn = route.name;
 }
@@ -183,6 +185,7 @@ function turnTheme() {
 
 // ---- keys -------------------------------------------------------------------------------------------
 
+let isSearching = false; // the next page that has a field to search with gets the focus there
 let isGoing = 0; // when `g` was pressed, as the first of two keys
 
 function press(event) {
@@ -197,7 +200,7 @@ function press(event) {
     event.preventDefault();
     const field = document.getElementById("search");
     if (field) field.focus();
-    else { location.hash = "#/workloads"; setTimeout(() => document.getElementById("search")?.focus(), 300); }
+    else { isSearching = true; location.hash = "#/workloads"; }
   } else if (part && part.press) part.press(event, model, context());
 }
 
