@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.control_objects import job, node, queue
+from tests.support.control_objects import job, node, priority, queue
 from tests.support.control_world import World
 from tests.support.machine_world import (
     bound,
@@ -270,6 +270,40 @@ def quota_that_is_lost_cancels_the_purchase() -> None:
         await world.pass_time(300)
         assert claims(world) == []
         assert nodes(world) == []
+
+    told(story)
+
+
+def a_gang_of_higher_priority_takes_the_quota_and_the_machines() -> None:
+    """Another gang is more important: the first gives up, starts nothing, and waits its turn."""
+
+    async def story(world: World) -> None:
+        rules = {"withinClusterQueue": "LowerPriority"}
+        slow = {"latency": {"boot": "60s", "spread": 1.0}, "seed": 3}
+        await world.create(*queue(gpus=16, preemption=rules), priority("high", 10))
+        await world.create(pool(zones=SEOUL), cloud(**slow))
+        await world.create(job("first", pods=2, gpus=8, seconds=120))
+        for _ in range(200):
+            await world.pass_time(1)
+            if ready(world) == 1:
+                break
+        assert ready(world) == 1, "one machine of two is there"
+        (there,) = [one for one in claims(world) if condition(one, "Initialized")["status"]]
+        assert bound(world) == {}
+        await world.create(job("second", pods=2, gpus=8, seconds=120, priority_class="high"))
+        await world.pass_time(5)
+        assert bound(world) == {}
+        assert len(claims(world)) == 2, "the one that is there, and one more"
+        assert there["metadata"]["name"] in {one["metadata"]["name"] for one in claims(world)}
+        for _ in range(60):
+            await world.pass_time(5)
+            if started(world, "second"):
+                break
+        assert started(world, "second")
+        assert there["metadata"]["name"] in bound(world).values()
+        assert not started(world, "first")
+        await world.pass_time(600)
+        assert condition(world.get(names.JOB, "first"), "Complete")["status"] == "True"
 
     told(story)
 

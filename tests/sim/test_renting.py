@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ from unisono.sim.loop import simulate
 from unisono.sim.measures import measure
 from unisono.sim.outcome import Outcome
 from unisono.sim.renting import Terms
-from unisono.sim.setup import POLICIES
+from unisono.sim.setup import POLICIES, Rules
 from unisono.sim.trace import Trace, make_trace
 
 GPU = "nvidia.com/gpu"
@@ -101,6 +103,63 @@ def test_every_second_of_work_was_paid_for() -> None:
     assert 0 < worked <= outcome.bill.paid(gpus=True)
     assert measures.paid_used == pytest.approx(worked / outcome.bill.paid(gpus=True))
     assert measures.cost == pytest.approx(seconds / 100)
+
+
+def test_a_gang_that_loses_its_quota_on_the_way_gives_back_what_is_not_there_yet() -> None:
+    trace = dataclasses.replace(
+        jobs((0.0, 2, 600.0), (50.0, 2, 600.0)), priority=np.array([0, 10], np.int64)
+    )
+    rules = msgspec.structs.replace(
+        POLICIES["best-effort"],
+        preemption=msgspec.structs.replace(
+            POLICIES["best-effort"].preemption, within_queue="LowerPriority"
+        ),
+    )
+    outcome = _under_quota(trace, rules, gpus=16)
+    assert outcome.start[1] < outcome.start[0]
+    assert outcome.preemptions.tolist() == [1, 0]
+    assert outcome.bill is not None
+    first = float(outcome.bill.end.min())
+    assert first == 50.0, "machines of the first are given back at once"
+
+
+def _under_quota(trace: Trace, rules: Rules, gpus: int) -> Outcome:
+    """Replay with a quota that the first gang uses up."""
+    from unisono.engine.model.names import CPU, FlavorName, LocalQueueKey, QueueName, ResourceName
+    from unisono.engine.model.queue import (
+        ClusterQueue,
+        Flavor,
+        FlavorQuota,
+        LocalQueue,
+        ResourceGroup,
+        ResourceQuota,
+    )
+    from unisono.engine.model.selection import LabelSelector
+    from unisono.engine.model.snapshot import Snapshot
+
+    quotas = tuple(
+        ResourceQuota(resource=name, nominal=amount)
+        for name, amount in ((CPU, 10**9), (ResourceName(GPU), gpus))
+    )
+    queue = ClusterQueue(
+        name=QueueName("q"),
+        namespace_selector=LabelSelector(),
+        preemption=rules.preemption,
+        groups=(
+            ResourceGroup(
+                covered=(CPU, ResourceName(GPU)),
+                flavors=(FlavorQuota(FlavorName("f"), quotas),),
+            ),
+        ),
+    )
+    layout = Snapshot(
+        flavors=(Flavor(name=FlavorName("f")),),
+        queues=(queue,),
+        local_queues=(LocalQueue(key=LocalQueueKey("sim/q0"), queue=QueueName("q")),),
+    )
+    return simulate(
+        trace, (), msgspec.structs.replace(rules, layout=layout), terms=terms(), checked=True
+    )
 
 
 def test_the_bill_of_a_fixed_cluster_is_all_of_it_all_the_time() -> None:

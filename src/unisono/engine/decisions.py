@@ -146,7 +146,7 @@ class Cycle:
             target.take(self.ledger)
         self._remove_replaced(nominee)
         chosen = nominee.assignment
-        found = self._fits(nominee.charges) and self._find_place(nominee)
+        found = self._fits(nominee.charges) and (nominee.buys or self._find_place(nominee))
         if not found or nominee.assignment is not chosen:  # for fewer pods fewer might do
             self.ledger.rollback(mark)
             self._skip(nominee)
@@ -164,7 +164,10 @@ class Cycle:
         victims = tuple(named(target) for target in nominee.targets)
         self.taken.update(dict.fromkeys(victim.workload for victim in victims))
         self.victims.update(dict.fromkeys(victim.workload for victim in victims))
-        self.preemptions.append(Preempt(workload=nominee.key, admission=admission, victims=victims))
+        made = Preempt(
+            workload=nominee.key, admission=admission, victims=victims, buys=nominee.buys
+        )
+        self.preemptions.append(made)
         self._wait(nominee, "sticky", (waiting_for_victims(victims),))
 
     def _await(self, nominee: Nominee) -> None:

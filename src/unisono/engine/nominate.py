@@ -26,12 +26,14 @@ from unisono.engine.place.gang import Spot
 from unisono.engine.place.seek import Seeker
 from unisono.engine.preempt.candidates import Target
 from unisono.engine.preempt.victims import VictimSearch
+from unisono.engine.provision.prospects import could_buy
 from unisono.engine.quota.assign import (
     Allowed,
     Assignment,
     Banned,
     Verdict,
     assign,
+    flavors_kept,
     next_ban,
     resized,
 )
@@ -64,6 +66,7 @@ class Nominee:
     is_patient: bool = False  # its place is free once pods of others have left that are going
     affordable: list[Assignment] = field(default_factory=list)  # with quota, and without a place
     purchase: Purchase | None = None  # machines that have to come for it first
+    buys: bool = False  # victims leave for its quota, and then machines are bought
 
     @property
     def node(self) -> Node:
@@ -140,12 +143,14 @@ def nominate(
     mark = ledger.mark()
     if replaced is not None:
         ledger.remove(replaced.charges)  # its pods stay where they are
-        allowed = _flavors_of(replaced.holding.admission, waiting.shape)
+        allowed = flavors_kept(replaced.holding.admission, waiting.shape)
     menu = menu_of(state, book, waiting.shape)
     # With backfill it gets a date, and nobody has to be kept waiting for its sake.
     waits = seeker is not None and policy.backfill is None
     soon = patience(state.floor, ledger, now) if waits else None
-    best = _Judge(book, waiting.shape, menu, search, seeker, allowed, soon, late).best()
+    machines = could_buy(state, workload, seeker, now)
+    judge = _Judge(book, waiting.shape, menu, search, seeker, allowed, soon, late, machines)
+    best = judge.best()
     if late(best.assignment):
         seeker = None
     if best.lacks_nodes and not best.works and seeker is not None:
@@ -174,6 +179,7 @@ def nominate(
         lacks_nodes=best.lacks_nodes,
         is_patient=best.is_patient,
         affordable=best.affordable,
+        buys=best.buys,
     )
 
 
@@ -223,6 +229,7 @@ class _Outcome:
     lacks_nodes: bool = False
     is_patient: bool = False
     affordable: list[Assignment] = field(default_factory=list)
+    buys: bool = False
 
     @property
     def works(self) -> bool:
@@ -241,6 +248,7 @@ class _Judge:
     allowed: Allowed | None
     patience: Patience | None  # pods of others that are going; None without nodes
     late: Late = never  # whose nodes come later
+    could_buy: Late = never  # for whom machines could be bought
 
     def best(self) -> _Outcome:
         """Try the full count, then the largest smaller one that works."""
@@ -263,7 +271,7 @@ class _Judge:
         """Try a count; victims are asked only for as many pods as will then find a place."""
         found = self._attempt(counts)
         while found.targets and self.seeker is not None and self.shape.shrinkable:
-            if self.late(found.assignment):
+            if found.buys or self.late(found.assignment):
                 break
             given = self._counts_without(found.targets, found.assignment)
             if given == found.assignment.counts:
@@ -339,6 +347,9 @@ class _Judge:
         no_place = self.seeker.last_no if self.seeker is not None else None
         if targets or no_place is None:
             return _Outcome(assignment, targets)
+        if self.could_buy(assignment):
+            targets = self.search.victims_for(assignment, anywhere=True)
+            return _Outcome(assignment, targets, buys=bool(targets))
         blocker = msgspec.structs.replace(no_place, tried_preemption=True)
         assignment.blockers = [*assignment.blockers, blocker]
         return _Outcome(assignment, lacks_nodes=True)
@@ -432,16 +443,6 @@ def write_admission(
             for index, pod_set in enumerate(shape.pod_sets)
         ),
     )
-
-
-def _flavors_of(admission: Admission, shape: Shape) -> Allowed:
-    """Return the flavors an elastic slice must stay on."""
-    by_name = {assigned.name: dict(assigned.flavors) for assigned in admission.pod_sets}
-    return {
-        (index, resource): flavor
-        for index, pod_set in enumerate(shape.pod_sets)
-        for resource, flavor in by_name.get(pod_set.name, {}).items()
-    }
 
 
 def facts_of(nominee: Nominee) -> tuple[Blocker, ...]:

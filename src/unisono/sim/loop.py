@@ -295,6 +295,7 @@ class _Run:
         for eviction in evictions(made):
             row = row_of(eviction.workload)
             if self._rental is not None and self._rental.cancel(eviction.workload, now):
+                self.preemptions[row] += 1  # it had not started, so it loses nothing
                 leave(self.state, eviction.workload, instant, stops.get(eviction.workload))
                 continue
             stayed = self._stop(row, now)

@@ -37,7 +37,7 @@ def check_nodes(world: World, plan: Plan) -> Iterator[Violation]:
     now, later = started(world, plan), kept(world, plan) if _later(plan) else None
     for each in decided:
         workload = world.waiting[each.workload]
-        if _nodes_come_later(world, each):
+        if _nodes_come_later(world, each) or (isinstance(each, Preempt) and each.buys):
             yield from _check_none_named(world, [each])
             continue
         floor = now if isinstance(each, Admit) or later is None else later

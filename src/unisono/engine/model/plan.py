@@ -72,6 +72,7 @@ class Preempt(msgspec.Struct, frozen=True, kw_only=True):
     workload: WorkloadKey
     admission: Admission
     victims: tuple[Victim, ...]
+    buys: bool = False  # they leave for the quota; its machines are bought when they have left
 
 
 class Await(msgspec.Struct, frozen=True, kw_only=True):

@@ -80,11 +80,11 @@ class VictimSearch:
         quota.rollback()
         return Simulated(Verdict.PREEMPT if own else Verdict.RECLAIM, level)
 
-    def victims_for(self, assignment: Assignment) -> list[Target]:
-        """Return who has to leave so that the assignment fits."""
+    def victims_for(self, assignment: Assignment, *, anywhere: bool = False) -> list[Target]:
+        """Return who has to leave so that the assignment fits; `anywhere`: by quota alone."""
         if not self.has_rules:
             return []
-        find_place = self.find_place
+        find_place = None if anywhere else self.find_place
         has_place = None if find_place is None else (lambda: find_place(assignment))
         wish = self._wish(assignment.charges, assignment.needs_victims, has_place)
         return self._search(wish, self.ledger)

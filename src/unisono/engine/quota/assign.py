@@ -18,6 +18,7 @@ from unisono.engine.model.explanation import Blocker, ExceedsMaximum, FlavorMism
 from unisono.engine.model.names import FlavorName, QueueName, ResourceName
 from unisono.engine.model.queue import FlavorFungibility
 from unisono.engine.model.resources import Account
+from unisono.engine.model.workload import Admission
 from unisono.engine.quota.flavors import Choice, Menu, Option
 from unisono.engine.quota.shape import Shape
 from unisono.engine.quota.tree import (
@@ -339,3 +340,13 @@ def next_ban(menu: Menu, assignment: Assignment, banned: frozenset[Banned]) -> B
         if len(left) > 1 and taken in left:
             return number, taken
     return None
+
+
+def flavors_kept(admission: Admission, shape: Shape) -> Allowed:
+    """Return the flavors an elastic slice must stay on."""
+    by_name = {assigned.name: dict(assigned.flavors) for assigned in admission.pod_sets}
+    return {
+        (index, resource): flavor
+        for index, pod_set in enumerate(shape.pod_sets)
+        for resource, flavor in by_name.get(pod_set.name, {}).items()
+    }

@@ -1,0 +1,33 @@
+"""Whether machines could be bought for somebody who has no quota yet: then others may leave for it.
+
+Nobody is made to leave for quota that would then find no nodes; machines that can be bought count
+as nodes here. They are bought when the others have left. Spec provisioning §5.16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from unisono.engine.model.explanation import CannotBuy
+from unisono.engine.model.names import Instant
+from unisono.engine.model.workload import Workload
+from unisono.engine.place.seek import Seeker
+from unisono.engine.provision.purchase import Shop
+from unisono.engine.provision.shelf import Shelf
+from unisono.engine.quota.assign import Assignment
+from unisono.engine.state.cluster import ClusterState
+
+
+def could_buy(
+    state: ClusterState, workload: Workload, seeker: Seeker | None, now: Instant
+) -> Callable[[Assignment], bool]:
+    """Return what knows whether there are machines for an assignment, on nodes as they are."""
+
+    def answer(assignment: Assignment) -> bool:
+        market = state.config.market
+        if market is None or seeker is None or seeker.kept is not None:
+            return False
+        shop = Shop(state.floor, Shelf(market), now, state.version)
+        return not isinstance(shop.buy(workload, seeker.gang(assignment)), CannotBuy)
+
+    return answer
