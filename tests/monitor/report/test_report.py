@@ -176,6 +176,16 @@ def test_who_waits_is_in_the_table_too(ledger: Path) -> None:
     assert last["cost_usd"] == "0.00"
 
 
+def test_the_period_before_is_told_as_its_own_report_tells_it(ledger: Path) -> None:
+    half = Period(WEEK.since + 3 * 86_400, WEEK.since + 5 * 86_400)
+    before = read(ledger, half).before
+    own = read(ledger, Period(half.since - half.seconds, half.since)).headline
+    assert before.amounts == own.amounts
+    assert before.waits == own.waits
+    assert before.capacity == pytest.approx(own.capacity, abs=0.02)
+    assert before.total_cents == pytest.approx(own.total_cents, abs=5)
+
+
 def test_names_are_written_safely(ledger: Path, report: Report) -> None:
     report.teams[0].name = "<b>&|"
     page, text = html(report), written.markdown(report)

@@ -130,8 +130,13 @@ def settle(
     pods: Sequence[PodRow],
     workloads: Mapping[str, Sequence[WorkloadRow]],
     nodes: Sequence[NodeRow],
+    *,
+    in_brief: bool = False,
 ) -> Account:
-    """Return the account of a period; `workloads` are all tries of each, by uid."""
+    """Return the account of a period; `workloads` are all tries of each, by uid.
+
+    In brief, what nobody had is free, whatever else it was: enough to compare another with.
+    """
     account = Account(period)
     by_node: dict[str, list[NodeRow]] = {}
     for node in nodes:
@@ -140,9 +145,32 @@ def settle(
     segments = [one for pod in pods for one in _segments(pod, by_node.get(pod.node, ()), period)]
     for segment in segments:
         _spend(account, segment, _is_lost(segment.pod, workloads))
+    if in_brief:
+        _lump(account, by_node, segments)
+        return account
     holds = list(_holds(pods, workloads))
     _sweep(account, by_node, segments, holds)
     return account
+
+
+def _lump(
+    account: Account, by_node: Mapping[str, Sequence[NodeRow]], segments: Iterable[_Segment]
+) -> None:
+    """Count GPU-seconds as allocated or free, without looking at the order of things."""
+    for rows in by_node.values():
+        for row in rows:
+            amount = row.gpus * account.period.clip(row.since, row.until).seconds
+            sort = account.sorts.setdefault((row.model, row.capacity_type), Sort())
+            sort.seconds["free"] += amount
+            sort.micro_usd["free"] += priced(amount, row)
+    for pod, row, since, until in segments:
+        amount = pod.gpus * (until - since)
+        money = priced(amount, row)
+        sort = account.sorts[row.model, row.capacity_type]
+        sort.seconds["free"] -= amount
+        sort.seconds["allocated"] += amount
+        sort.micro_usd["free"] -= money
+        sort.micro_usd["allocated"] += money
 
 
 def _segments(pod: PodRow, nodes: Iterable[NodeRow], period: Period) -> Iterable[_Segment]:

@@ -216,21 +216,23 @@ def report(
 
 
 def _headline_of(rows: Rows, period: Period, only: Only) -> Headline:
-    settled = _Settled(rows, period, only)
+    settled = _Settled(rows, period, only, in_brief=True)
     return settled.headline(tuple(settled.jobs(None)))
 
 
 class _Settled:
     """A period, settled and narrowed to those who are asked for."""
 
-    def __init__(self, rows: Rows, period: Period, only: Only) -> None:
+    def __init__(self, rows: Rows, period: Period, only: Only, *, in_brief: bool = False) -> None:
         self._rows = rows
         self._period = period
         self._only = only
         self._tries: dict[str, list[WorkloadRow]] = {}
         for one in rows.workloads:
             self._tries.setdefault(one.uid, []).append(one)
-        self.account: Account = settle(period, rows.pods, self._tries, rows.nodes)
+        self.account: Account = settle(
+            period, rows.pods, self._tries, rows.nodes, in_brief=in_brief
+        )
         self._prices = {(one.model, one.capacity_type): _gpu_price(one) for one in rows.nodes}
 
     def jobs(self, advisor: Advisor | None) -> Iterable[Job]:
