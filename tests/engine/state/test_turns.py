@@ -293,6 +293,17 @@ def test_a_partition_s_caps(deny: bool) -> None:
     )
 
 
+def test_more_than_a_user_may_ever_have_is_refused_by_that_name() -> None:
+    most = Limits(tres_per_user=((GPU, 4000),))
+    rules = turns(qos=(Qos(name="normal", deny_on_limit=True, limits=most),), partitions=())
+    state = cluster(rules)
+    submit(state, job("eight", gpu=8, account="vision", user="games"))
+    assert settle(state) == []
+    found = reason(state, "eight")
+    assert (found.code, found.per, found.whose) == ("QOSMaxGRESPerUser", "user", "games")
+    assert (found.wanted, found.limit, found.denied) == (8000, 4000, True)
+
+
 def test_caps_of_the_partition_itself() -> None:
     caps = Limits(tres_per_job=((GPU, 4000),))
     state = cluster(turns(partitions=(Partition(name="p", is_default=True, limits=caps),)))
@@ -344,6 +355,10 @@ def test_limits_on_what_runs_together(limits: dict[str, Any], code: str) -> None
         ({"tres_minutes_per_job": (("cpu", 1000),)}, "QOSMaxCpuMinutesPerJobLimit"),
         ({"least_tres_per_job": ((GPU, 9000),)}, "QOSMinGRES"),
         ({"tres_per_job": (("mem", 1000),)}, "QOSMaxMemoryPerJob"),
+        # More than its user, its account or everybody together may have, even if nobody else runs.
+        ({"tres_per_user": ((GPU, 1000),)}, "QOSMaxGRESPerUser"),
+        ({"tres_per_account": ((GPU, 1000),)}, "MaxGRESPerAccount"),
+        ({"group_tres": ((GPU, 1000),)}, "QOSGrpGRES"),
     ],
 )
 def test_limits_on_one_workload(limits: dict[str, Any], code: str) -> None:

@@ -89,7 +89,7 @@ class LimitDesk:
             for owner, name, limit in _first_defined(owners, field):
                 if wanted.get(name, 0) > limit:
                     whose = self._whose(standing, per) if owner.side == "QOS" else ""
-                    yield _tres(owner, form, name, wanted[name], limit, whose=whose, denied=denied)
+                    yield _tres(owner, per, name, wanted[name], limit, whose=whose, denied=denied)
 
     # --- beside others ---------------------------------------------------------------------------
 
