@@ -11,12 +11,18 @@ from tests.support.quota_builders import snapshot as world
 from unisono.engine.cycle import plan
 from unisono.engine.model.explanation import Planned, WouldDelay
 from unisono.engine.model.names import Instant, LocalQueueKey, NodeName, WorkloadKey
-from unisono.engine.model.node import Node
+from unisono.engine.model.node import Node, NodePod
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.workload import Workload
 from unisono.engine.rehearsal import one_cycle
-from unisono.engine.state.changes import TimePassed, WorkloadGone, WorkloadWaits
+from unisono.engine.state.changes import (
+    PodGone,
+    PodOnNode,
+    TimePassed,
+    WorkloadGone,
+    WorkloadWaits,
+)
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.views import explanation, restore, snapshot
 
@@ -276,3 +282,53 @@ def test_equals_that_would_delay_a_date_are_told_so_without_being_looked_at() ->
     for name in ("D", "E", "F", "G"):
         key = WorkloadKey(f"ns/{name}")
         assert explanation(again, key) == explanation(here.state, key)
+
+
+@pytest.mark.parametrize("rules", [EASY, CONSERVATIVE])
+@pytest.mark.parametrize("size", [1, 4])
+def test_a_date_is_kept_while_pods_of_who_ended_are_still_leaving(
+    rules: Backfill, size: int
+) -> None:
+    here = machine(rules, 8, 8)
+    here.submit("A", 8, 100, n=2)
+    here.decide()
+    here.submit("B", size, 10, n=16 // size)
+    here.go_to(1)
+    assert here.dates == {"B": 100}
+    here.now = 50
+    here.state.apply(TimePassed(Instant(50 * SECOND)))
+    here.state.apply(WorkloadGone(WorkloadKey("ns/A")))
+    for number, leaves_s in enumerate((60, 80)):
+        pod = NodePod(
+            key=f"ns/A-{number}",
+            node=NodeName(f"n{number}"),
+            requests=amounts({"gpu": 8}),
+            leaves_at=Instant(leaves_s * SECOND),
+        )
+        here.state.apply(PodOnNode(pod))
+    here.decide()
+    assert (here.dates["B"], "B" in here.starts) == (80, False)
+    # It is late, but not so late that nobody counts on it any more.
+    here.now = 90
+    here.state.apply(TimePassed(Instant(90 * SECOND)))
+    here.state.apply(PodGone("ns/A-0"))
+    here.decide()
+    assert (here.dates["B"], "B" in here.starts) == (90, False)
+    here.state.apply(PodGone("ns/A-1"))
+    here.decide()
+    assert here.starts["B"] == 90
+
+
+def test_nobody_counts_on_a_pod_that_hangs() -> None:
+    here = machine(EASY, 8)
+    hanging = NodePod(
+        key="ns/old", node=NodeName("n0"), requests=amounts({"gpu": 8}), leaves_at=Instant(0)
+    )
+    here.state.apply(PodOnNode(hanging))
+    here.submit("B", 8, 10)
+    here.go_to(30)
+    assert "B" in here.dates
+    here.dates.clear()
+    here.submit("C", 8, 10)
+    here.go_to(90)
+    assert here.dates == {}

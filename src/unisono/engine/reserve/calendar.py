@@ -31,7 +31,7 @@ from unisono.engine.reserve.pieces import End, Pieces
 from unisono.engine.reserve.slot_room import SlotRoom, pools_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.floor import tenants_of
-from unisono.engine.state.queue_book import QueueBook, Running
+from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.tenancy import Tenant
 
 # So many stretches are looked at on nodes before a workload is left without a date in this pass.
@@ -354,9 +354,17 @@ def _requests(waiting: Waiting) -> Iterator[Amounts]:
         yield pod_set.requests if pod_set.node_requests is None else pod_set.node_requests
 
 
-def still_there(cycle: Cycle) -> list[tuple[Instant, int, Running]]:
-    """Return who runs, by expected end, without those whom this pass has already let go."""
-    ends = cycle.state.agenda.ends
-    if not cycle.taken:
+def still_there(cycle: Cycle) -> Sequence[End]:
+    """Return who is on nodes, by expected end, without those whom this pass has already let go.
+
+    Pods of others that were told to end are among them: most are what is left of somebody who ended.
+    """
+    ends: Sequence[End] = cycle.state.agenda.ends
+    if cycle.taken:
+        there = cycle.state.agenda.ends
+        ends = [entry for entry in there if entry[2].holding.workload.key not in cycle.taken]
+    going = cycle.state.floor.going(cycle.now)
+    if not going:
         return ends
-    return [entry for entry in ends if entry[2].holding.workload.key not in cycle.taken]
+    last = [(end, 0, Starting((), (tenant,))) for end, tenant in going]
+    return sorted([*ends, *last], key=lambda entry: entry[0])

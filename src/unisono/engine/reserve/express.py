@@ -44,6 +44,7 @@ def may_go_express(state: ClusterState, rules: Backfill) -> bool:
         and state.turns.desk is None
         and not state.rota.claimants
         and not state.config.policy.reservations
+        and not state.floor.has_leaving
     )
 
 

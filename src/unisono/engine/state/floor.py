@@ -105,12 +105,28 @@ class Floor:
         wait_ms = self._config.policy.placement.wait_for_leaving_ms
         if not wait_ms or not self._leaving:
             return []
-        known = [self.pods[key] for key in sorted(self._leaving)]
         return [
-            (pod, tenant)
-            for pod, tenant in known
-            if pod.leaves_at is not None and -OVERDUE_MS < pod.leaves_at - now <= wait_ms
+            self.pods[key]
+            for key in sorted(self._leaving)
+            if -OVERDUE_MS < self._leaves_at(key) - now <= wait_ms
         ]
+
+    @property
+    def has_leaving(self) -> bool:
+        """Say whether some pod of others was told to end."""
+        return bool(self._leaving)
+
+    def going(self, now: Instant) -> list[tuple[Instant, Tenant]]:
+        """Return when pods of others are to be gone that were told to end, without those overdue."""
+        if not self._leaving:
+            return []
+        there = sorted((self._leaves_at(key), key) for key in self._leaving)
+        return [(at, self.pods[key][1]) for at, key in there if now - at < OVERDUE_MS]
+
+    def _leaves_at(self, key: str) -> Instant:
+        leaves_at = self.pods[key][0].leaves_at
+        assert leaves_at is not None, f"{key} was told to end"
+        return leaves_at
 
     def label(self, name: NodeName, key: str) -> str:
         """Return a node's label, or nothing."""
