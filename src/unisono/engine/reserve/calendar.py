@@ -357,7 +357,7 @@ def _requests(waiting: Waiting) -> Iterator[Amounts]:
 def still_there(cycle: Cycle) -> Sequence[End]:
     """Return who is on nodes, by expected end, without those whom this pass has already let go.
 
-    Pods of others that were told to end are among them: most are what is left of somebody who ended.
+    Pods of others that were told to end are among them: what is left of somebody who ended.
     """
     ends: Sequence[End] = cycle.state.agenda.ends
     if cycle.taken:

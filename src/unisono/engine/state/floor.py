@@ -117,7 +117,7 @@ class Floor:
         return bool(self._leaving)
 
     def going(self, now: Instant) -> list[tuple[Instant, Tenant]]:
-        """Return when pods of others are to be gone that were told to end, without those overdue."""
+        """Return when pods of others have to be gone, unless they are overdue already."""
         if not self._leaving:
             return []
         there = sorted((self._leaves_at(key), key) for key in self._leaving)
