@@ -1,12 +1,18 @@
 """Shapes: workloads that ask for the same thing share one object, one menu and one verdict.
 
-The shape holds every property that quota and flavors depend on; names, identities and labels stay
-out.
+The shape holds every property that a decision depends on; names, identities and labels that no rule
+reads stay out. Every Job's pods carry its name as a label: whoever counted that would have as many
+shapes as jobs. Only pods that keep others away (required anti-affinity) make labels of others
+count: those that their rules name, and the namespace. Pods with rules of their own count with all
+labels.
 """
 
 from __future__ import annotations
 
+import msgspec
+
 from unisono.engine.model.names import PODS, ResourceName, WorkloadKey, namespace_of
+from unisono.engine.model.node import PodRule
 from unisono.engine.model.resources import Amounts, is_share
 from unisono.engine.model.workload import PodSet, Workload
 
@@ -71,23 +77,44 @@ UNUSED_KEPT = 256
 class Shapes:
     """Hands out one `Shape` for equal requests, for as long as somebody uses it and a while on."""
 
-    __slots__ = ("_by_key", "_next", "_unused", "sociable")
+    __slots__ = ("_by_key", "_has_rules", "_next", "_read", "_unused", "sociable")
 
     def __init__(self) -> None:
         self._by_key: dict[_ShapeKey, Shape] = {}
+        self._has_rules = False  # somebody keeps others away
+        self._read: frozenset[str] = frozenset()  # the labels by which they tell them
         self._unused: dict[Shape, None] = {}  # those longest out of use first
         self._next = 0
         self.sociable = 0  # how many shapes wait to which company matters
 
+    def hear(self, rules: tuple[PodRule, ...]) -> bool:
+        """Take in by which labels somebody keeps others away; say whether more count now."""
+        read = {each.key for rule in rules for each in rule.selector.labels.requirements}
+        if not rules or (self._has_rules and read <= self._read):
+            return False
+        self._has_rules, self._read = True, self._read | read
+        return True
+
+    def hear_of(self, workload: Workload) -> bool:
+        """Take in the same of a workload whose pods are on nodes, or may be soon."""
+        found = False
+        for pod_set in workload.pod_sets:
+            if pod_set.anti_affinity:
+                found |= self.hear(pod_set.anti_affinity)
+        return found
+
     def take(self, workload: Workload) -> Shape:
         """Return the workload's shape and count one more user."""
-        # Rules between pods speak of namespaces, so where there are rules the namespace counts.
-        namespace = ""
-        for pod_set in workload.pod_sets:
+        pod_sets, has_rules = workload.pod_sets, self._has_rules
+        for pod_set in pod_sets:
             if pod_set.affinity_to or pod_set.anti_affinity or pod_set.spread:
-                namespace = namespace_of(workload.key)
+                has_rules = True
+            elif pod_set.labels:
+                pod_sets = tuple([self._stripped(each) for each in workload.pod_sets])
+        # Rules between pods speak of namespaces, so where there are rules the namespace counts.
+        namespace = namespace_of(workload.key) if has_rules else ""
         key = (
-            workload.pod_sets,
+            pod_sets,
             workload.reclaimable,
             workload.replaces,
             workload.min_total,
@@ -102,6 +129,13 @@ class Shapes:
             self.sociable += shape.sociable
         shape.users += 1
         return shape
+
+    def _stripped(self, pod_set: PodSet) -> PodSet:
+        """Return a pod set without the labels that nobody reads."""
+        if pod_set.affinity_to or pod_set.anti_affinity or pod_set.spread:
+            return pod_set
+        read = tuple([label for label in pod_set.labels if label[0] in self._read])
+        return msgspec.structs.replace(pod_set, labels=read)
 
     def give_back(self, shape: Shape) -> None:
         """Count one user less; without any the shape is forgotten, sooner or later."""

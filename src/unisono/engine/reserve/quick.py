@@ -70,7 +70,7 @@ def _write(
         nodes=nodes,
         requests=known.requests,
         namespace=namespace_of(waiting.workload.key),
-        labels=label_map(waiting.shape.pod_sets[0].labels),
+        labels=label_map(waiting.workload.pod_sets[0].labels),
         rows=rows,
         counts=counts,
         pods=known.pods,

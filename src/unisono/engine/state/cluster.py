@@ -30,12 +30,7 @@ from unisono.engine.state import changes, turns
 from unisono.engine.state.arrays import ArrayBook
 from unisono.engine.state.clock import pass_time
 from unisono.engine.state.config import Config
-from unisono.engine.state.configuring import (
-    configure,
-    open_market,
-    reconfigure,
-    set_local_queue,
-)
+from unisono.engine.state.configuring import reconfigure, take_in
 from unisono.engine.state.dependencies import DependencyBook
 from unisono.engine.state.doors import Door
 from unisono.engine.state.floor import Floor
@@ -107,31 +102,7 @@ class ClusterState:
             reconfigure(self)
             self._hold(change.holding)
         else:
-            self._apply_rarer(change)
-
-    def _apply_rarer(self, change: changes.Rarer) -> None:
-        """Take a change into account that comes less often."""
-        match change:
-            case changes.NodeSet() | changes.NodeGone() | changes.PodOnNode() | changes.PodGone():
-                self.floor.apply(change)
-                self.turns.note_node(change)
-                self.agenda.shake()
-                self.rota.nodes_changed()
-                if isinstance(change, changes.NodeSet) and change.node.held_for:
-                    self._stand_alone(WorkloadKey(change.node.held_for))
-            case changes.MarketSet(market):
-                open_market(self, market)
-            case changes.ResultSet(result):
-                self.dependencies.finish(result)
-            case changes.UsageSet(record):
-                self.turns.take_over(record)
-            case changes.LocalQueueSet(local_queue):
-                set_local_queue(self, local_queue)
-            case changes.LocalQueueGone(key):
-                self.config.local_queues.pop(key, None)
-                self.stale_doors[key] = None
-            case _:
-                configure(self, change)
+            take_in(self, change)
 
     # --- workloads -------------------------------------------------------------------------------
 
@@ -143,8 +114,11 @@ class ClusterState:
             if known.workload == workload:
                 return
             self._dequeue(workload.key)
+        if self.shapes.hear_of(workload):
+            self.queue_anew()
         shape = self.shapes.take(workload)
-        if shape.pod_sets is not workload.pod_sets:  # equal pod sets are kept once
+        if shape.pod_sets is not workload.pod_sets and shape.pod_sets == workload.pod_sets:
+            # Equal pod sets are kept once.
             workload = msgspec.structs.replace(workload, pod_sets=shape.pod_sets)
         if shape.shares and self.floor.open_devices(shape.shares):
             self.agenda.shake()
@@ -183,7 +157,7 @@ class ClusterState:
         if book.lines.push(waiting):
             self.rota.wake_queue(book)
 
-    def _stand_alone(self, key: WorkloadKey) -> None:
+    def stand_alone(self, key: WorkloadKey) -> None:
         """Judge a workload by itself: nodes are held for it, so it may fare unlike its equals."""
         waiting = self.waiting.get(key)
         if waiting is not None and not waiting.alone:
@@ -194,6 +168,10 @@ class ClusterState:
     def reserve_anew(self) -> None:
         """Take in other reservations: who was alike to the old ones may not be to the new."""
         self.reserved.renew(self.now)
+        self.queue_anew()
+
+    def queue_anew(self) -> None:
+        """Find out anew who is alike."""
         for waiting in [*self.waiting.values()]:
             self._dequeue(waiting.workload.key)
             self._enqueue(waiting.workload)
@@ -231,6 +209,8 @@ class ClusterState:
     def _hold(self, holding: Holding) -> None:
         """Let a workload hold quota, or update what it holds."""
         key = holding.workload.key
+        if self.shapes.hear_of(holding.workload):
+            self.queue_anew()
         self._dequeue(key)
         known = self.running.get(key)
         if known is not None and known.holding.admission.queue == holding.admission.queue:

@@ -1,4 +1,4 @@
-"""What is configured: queues, cohorts, local queues, the policy, and what others refer to.
+"""What is configured: nodes, queues, cohorts, local queues, the policy, and what others refer to.
 
 Objects are taken in one by one; their consequences are drawn when somebody asks (`reconfigure`), so
 that many edits cost what one does.
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from unisono.engine.model.market import Market
-from unisono.engine.model.names import QueueName
+from unisono.engine.model.names import QueueName, WorkloadKey
 from unisono.engine.model.queue import LocalQueue
 from unisono.engine.reserve.agenda import Agenda
 from unisono.engine.state import changes, turns
@@ -22,7 +22,38 @@ if TYPE_CHECKING:
     from unisono.engine.state.cluster import ClusterState
 
 
-def configure(state: ClusterState, change: changes.Configured) -> None:
+def take_in(state: ClusterState, change: changes.Rarer) -> None:
+    """Take in anything but time and what happens to workloads."""
+    match change:
+        case changes.NodeSet() | changes.NodeGone() | changes.PodOnNode() | changes.PodGone():
+            _change_nodes(state, change)
+        case changes.MarketSet(market):
+            _open_market(state, market)
+        case changes.ResultSet(result):
+            state.dependencies.finish(result)
+        case changes.UsageSet(record):
+            state.turns.take_over(record)
+        case changes.LocalQueueSet(local_queue):
+            _set_local_queue(state, local_queue)
+        case changes.LocalQueueGone(key):
+            state.config.local_queues.pop(key, None)
+            state.stale_doors[key] = None
+        case _:
+            _configure(state, change)
+
+
+def _change_nodes(state: ClusterState, change: changes.NodeChange) -> None:
+    state.floor.apply(change)
+    state.turns.note_node(change)
+    if isinstance(change, changes.PodOnNode) and state.shapes.hear(change.pod.anti_affinity):
+        state.queue_anew()
+    state.agenda.shake()
+    state.rota.nodes_changed()
+    if isinstance(change, changes.NodeSet) and change.node.held_for:
+        state.stand_alone(WorkloadKey(change.node.held_for))
+
+
+def _configure(state: ClusterState, change: changes.Configured) -> None:
     """Take in what is configured."""
     config = state.config
     match change:
@@ -53,7 +84,7 @@ def configure(state: ClusterState, change: changes.Configured) -> None:
             state.everything_stale = True
 
 
-def open_market(state: ClusterState, market: Market | None) -> None:
+def _open_market(state: ClusterState, market: Market | None) -> None:
     """Take in what can be bought; who lacks nodes may find some now, or when stock is back."""
     if market == state.config.market:
         return
@@ -76,7 +107,7 @@ def _close_queue(state: ClusterState, name: QueueName) -> None:
     state.drop_if_unused(state.books[name])
 
 
-def set_local_queue(state: ClusterState, local_queue: LocalQueue) -> None:
+def _set_local_queue(state: ClusterState, local_queue: LocalQueue) -> None:
     """Take in where a local queue leads."""
     old = state.config.local_queues.get(local_queue.key)
     if old == local_queue:
