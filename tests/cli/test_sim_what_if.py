@@ -177,8 +177,10 @@ def test_who_has_no_time_is_told_so(tmp_path: Path, capsys: pytest.CaptureFixtur
         instant("2026-01-01T12:10:00Z"),
     )
     chances = iter([True, False])  # one is begun, and nobody waits for its end
-    answer = what_if(world.snapshot, keys[0], go_on=lambda: next(chances))
+    answer = what_if(world.snapshot, keys[0], go_on=lambda _: next(chances))
     assert answer.constraint is not None
     assert answer.constraint.message == later["constraint"]["message"]
     assert (answer.samples, answer.start_p50) == (0, None)
-    assert "drawn   nothing" in text(answer, world.snapshot.now)
+    told = text(answer, world.snapshot.now)
+    assert "drawn   nothing" in told
+    assert "limits  2026-01-01T13:00:00Z (in 50m) if everybody runs as long as they may" in told

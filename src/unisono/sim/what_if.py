@@ -4,7 +4,8 @@ Three questions, each on a picture of its own:
 
     now       decide until nothing changes: does it start, where, and who has to leave?
     ever      on the same cluster with nobody else: if not even then, it never will
-    when      let time pass with run times that are drawn, again and again, until it starts
+    when      let time pass with run times that are drawn, again and again, until it starts; and
+              on a calendar, if everybody ran as long as they may
 
 Jobs run for a part of their limit that is drawn evenly from the last nineteen twentieths of it: on
 real logs people ask for much more than they need. Who does not say how long it runs never ends.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -24,6 +26,7 @@ from unisono.engine.model.plan import Plan, evictions
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Workload
 from unisono.engine.rehearsal import rehearse
+from unisono.engine.reserve.estimate import estimates
 from unisono.engine.state.changes import TimePassed, WorkloadGone
 from unisono.engine.state.views import explanation, restore
 from unisono.sim.dice import Dice, dice
@@ -34,6 +37,8 @@ SHORTEST = 0.05
 # Nobody looks further ahead, and no sample follows more ends than this.
 HORIZON_MS = 60 * 24 * 3600 * 1000
 MOST_ENDS = 20_000
+# So many get a date on the calendar before the rest is left without: a second's work.
+MOST_DATES = 10_000
 
 Verdict = Literal["now", "later", "never"]
 
@@ -58,6 +63,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     started: int = 0  # ... and in how many of them it started before the horizon
     start_p50: Instant | None = None
     start_p95: Instant | None = None
+    start_by_limits: Instant | None = None  # if everybody ran as long as they may, as of now
 
 
 def what_if(
@@ -66,9 +72,12 @@ def what_if(
     *,
     samples: int = SAMPLES,
     seed: int = 1,
-    go_on: Callable[[], bool] = lambda: True,
+    go_on: Callable[[int], bool] = lambda _: True,
 ) -> Answer:
-    """Say what would become of a workload that waits; `go_on` may end the drawing early."""
+    """Say what would become of a workload that waits.
+
+    `go_on` may end the drawing early, given how many courses of things were drawn.
+    """
     state, now = restore(world), world.now
     plans = rehearse(state, now, checked=False)
     started = _started(plans, key)
@@ -81,9 +90,10 @@ def what_if(
     alone = _alone(world, key)
     if alone is not None:
         return Answer(workload=key, verdict="never", constraint=alone)
+    expected = estimates(state, now, most=MOST_DATES).get(key)
     chance, starts, drawn = dice(seed, "what-if"), [], 0
-    while drawn < samples and go_on():
-        future = _Future(world, chance, go_on)
+    while drawn < samples and go_on(drawn):
+        future = _Future(world, chance, partial(go_on, drawn))
         start = future.start_of(key, world.now)
         if future.is_cut_short:
             break
@@ -100,6 +110,7 @@ def what_if(
         started=len(starts),
         start_p50=_quantile(starts, drawn, 50),
         start_p95=_quantile(starts, drawn, 95),
+        start_by_limits=expected.start if expected is not None else None,
     )
 
 

@@ -30,8 +30,10 @@ examples:
   unisono sim what-if -f job.yaml --on cluster.yaml --policy backfill.yaml -o json
 
 Exit code 0: it starts, now or later; 2: never on this cluster (or the manifest is wrong)."""
-# So long one draws at most; who asks wants an answer.
-BUDGET_S = 10.0
+# So long one draws at most, and so long for the first course of things: if that does not do, there
+# are too many ahead to wait for another. Who asks wants an answer.
+BUDGET_S = 5.0
+FIRST_S = 1.0
 NEVER = 2
 
 
@@ -102,15 +104,13 @@ def _answer(arguments: argparse.Namespace, cluster: list[File], now: Instant) ->
     policy = _files(arguments.policy) if arguments.policy else []
     world, keys = _with_job([*cluster, *policy], given, now)
     clock = RealClock()
-    until = clock.monotonic() + BUDGET_S
+    start = clock.monotonic()
+
+    def go_on(drawn: int) -> bool:
+        return clock.monotonic() - start < (BUDGET_S if drawn else FIRST_S)
+
     answers = [
-        what_if(
-            world.snapshot,
-            key,
-            samples=arguments.samples,
-            seed=arguments.seed,
-            go_on=lambda: clock.monotonic() < until,
-        )
+        what_if(world.snapshot, key, samples=arguments.samples, seed=arguments.seed, go_on=go_on)
         for key in keys
     ]
     _print(answers, arguments.output, now)
@@ -158,7 +158,7 @@ def as_json(answer: Answer) -> Json:
     from unisono.engine.explain import at
 
     made: Json = msgspec.to_builtins(answer)
-    for key in ("startP50", "startP95"):
+    for key in ("startP50", "startP95", "startByLimits"):
         made[key] = at(made[key]) if made[key] is not None else None
     return made
 
@@ -198,4 +198,7 @@ def text(answer: Answer, now: Instant) -> str:
                 else f"{at(start)} (in {lasting(start - now)})"
             )
             lines.append(f"  {label:8}{when}")
+    if answer.start_by_limits is not None:
+        when = f"{at(answer.start_by_limits)} (in {lasting(answer.start_by_limits - now)})"
+        lines.append(f"  limits  {when} if everybody runs as long as they may")
     return "\n".join(lines)
