@@ -225,6 +225,25 @@ def test_members_that_succeeded_count_when_a_lost_one_comes_back() -> None:
     told(story)
 
 
+def test_a_group_whose_pods_are_all_deleted_holds_nothing_though_some_had_succeeded() -> None:
+    """Who had succeeded was kept to be counted, and with it the quota and the nodes, for ever."""
+
+    async def story(world: World) -> None:
+        await world.create(gpu_node("n1", 2), *queue_of(2))
+        short, long = ({"unisono.dev/run-seconds": text} for text in ("5", "600"))
+        await world.create(in_group("a", 2, says=short), in_group("b", 2, says=long))
+        await world.pass_time(10)
+        assert phases(world) == {"a": "Succeeded", "b": "Running"}
+        for name in ("a", "b"):
+            await world.client.delete(names.POD, name, "default")
+        await world.pass_time(60)
+        assert phases(world) == {}
+        assert world.every(names.WORKLOAD) == []
+        assert not world.assembly.scheduler.state.running
+
+    told(story)
+
+
 def test_a_second_round_of_a_group_starts_whole() -> None:
     async def story(world: World) -> None:
         await world.create(gpu_node("n1", 2), podgroup("coscheduling"))

@@ -395,10 +395,12 @@ def _running(workload: Json, pods: Sequence[Json], view: View, now: float) -> St
 def _let_pods_go(pods: Sequence[Json], workload: Json | None) -> Steps:
     """Take Kueue's finalizer off pods that need not be counted any more.
 
-    One that succeeded counts until its group is over; one that is on its way out, once it is over.
+    One that succeeded counts until its group is over, or all of the group are told to go; one that
+    is on its way out, once it is over.
     """
     conditions = (workload.get("status") or {}).get("conditions") if workload is not None else None
-    is_over = workload is None or is_true(conditions, "Finished")
+    is_given_up = all(is_deleting(pod) and is_terminal(pod) for pod in pods)
+    is_over = workload is None or is_true(conditions, "Finished") or is_given_up
     free = []
     for pod in pods:
         if MANAGED not in (pod["metadata"].get("finalizers") or ()):
