@@ -58,9 +58,9 @@ def check(world: World) -> None:
     assert len(wanted) <= SIZE, [one["metadata"]["name"] for one in wanted]
     on = _running(world)
     if on:
-        assert len(on) + _done(world) == SIZE or _is_binding(world), "a gang starts whole"
+        assert len(on) + _done(world) == SIZE or _is_between(world), "a gang starts whole"
         ready = {one["metadata"]["name"] for one in there if _is(one, "Initialized")}
-        assert set(on.values()) <= ready
+        assert set(on.values()) <= ready or _is_between(world), (on, ready)
     for claim in living:
         _check_money(world, claim, set(on.values()))
 
@@ -85,10 +85,10 @@ def _pods(world: World) -> list[Json]:
     return world.every(names.POD)
 
 
-def _is_binding(world: World) -> bool:
-    """Say whether a process died in the middle of binding a gang whose machines are all ready."""
+def _is_between(world: World) -> bool:
+    """Say whether a gang is just being bound, or lost a node while it ran and is repaired."""
     phases = [condition(one, names.PLACEMENT)["reason"] for one in world.every(names.WORKLOAD)]
-    return "Committing" in phases
+    return "Committing" in phases or "Repairing" in phases
 
 
 def _check_money(world: World, claim: Json, used: set[str]) -> None:

@@ -28,6 +28,7 @@ from unisono.control.conditions import find, is_true, seconds, timestamp, with_c
 from unisono.control.controller import Reads, own_key
 from unisono.control.gpu_seats import Numbers
 from unisono.control.jobs.workload import IN_USE
+from unisono.control.purchases import nodes_to_come
 from unisono.control.repairing import (
     BIND_SECONDS,
     REPAIRING,
@@ -87,6 +88,7 @@ def _read_of_workload(workload: Json) -> object:
         find(conditions, names.PLACEMENT),
         is_true(conditions, "Evicted"),
         is_true(conditions, "Admitted"),
+        nodes_to_come(workload),
         is_true(conditions, "Finished"),
     )
 
@@ -167,7 +169,12 @@ class GangController:
     ) -> Steps:
         """Take an admitted gang a step further: to its nodes, or back if it has lost one."""
         slots = self._slots(workload, view)
-        lost = [host for host, _ in hosts_of(workload) if not is_host_usable(host, view)]
+        coming = nodes_to_come(workload)
+        lost = [
+            host
+            for host, _ in hosts_of(workload)
+            if host in coming or not is_host_usable(host, view)
+        ]
         deadline = seconds(about.get("deadline", ""))
         start = self._start_of(workload, about) if phase == COMMITTING else None
         if start is not None and start.whole:

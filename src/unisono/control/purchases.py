@@ -129,6 +129,12 @@ def is_buying(workload: Json) -> bool:
     return found is not None and found[0] in UNDER_WAY
 
 
+def nodes_to_come(workload: Json) -> frozenset[str]:
+    """Return the machines of a purchase that is under way: not to be used before all are ready."""
+    found = purchase_of(workload)
+    return frozenset(found[1].nodes) if found is not None and found[0] in UNDER_WAY else frozenset()
+
+
 def planned_text(purchase: Purchase) -> str:
     """Say what is bought, and what else would have done."""
     others = [f"instead of {alternative_sentence(one)}" for one in purchase.alternatives[:2]]

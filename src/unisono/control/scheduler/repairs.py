@@ -62,7 +62,7 @@ class Repairs:
                 for host in unhealthy(workload)
                 if host in unwelcome or not is_host_usable(host, view)
             ]
-            if lost and is_buying(workload):
+            if is_buying(workload):
                 self._tried[key] = None  # machines for them are on their way; look again
                 continue
             found = self._nodes_for(running.holding.workload.key, lost, view)
