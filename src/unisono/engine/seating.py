@@ -33,8 +33,8 @@ def seat(
     fence = state.reserved.fence(workload, state.now)
     flavors = flavors_given(workload, admission)
     gang = state.floor.surroundings().gang(workload, counts, counts, flavors, fence)
-    narrowed = tuple(narrowed(one, (selectors or {}).get(one.name, ())) for one in gang.demands)
-    answer = state.floor.place(Gang(key=gang.key, demands=narrowed))
+    demands = tuple(narrowed(one, (selectors or {}).get(one.name, ())) for one in gang.demands)
+    answer = state.floor.place(Gang(key=gang.key, demands=demands))
     if isinstance(answer, GangDoesNotFit):
         return answer
     found = {spot.demand: spot for spot in answer}
