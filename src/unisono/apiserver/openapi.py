@@ -51,7 +51,9 @@ def index(served: Sequence[Served]) -> dict[str, str]:
     """Return the path of every document with a hash that changes whenever the document does."""
     marks: dict[str, Any] = {}
     for one in served:
-        mark = marks.setdefault(_path(one), hashlib.sha256(_common_mark()))
+        # The document names its version, so two versions of one schema are two documents.
+        path = _path(one)
+        mark = marks.setdefault(path, hashlib.sha256(_common_mark() + path.encode()))
         mark.update(orjson.dumps([one.kind, one.plural, one.namespaced, one.schema]))
     return {path: mark.hexdigest()[:32].upper() for path, mark in marks.items()}
 
