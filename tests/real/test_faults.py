@@ -126,7 +126,8 @@ def test_a_paused_leader_comes_back_too_late(stage: Stage, what: str) -> None:
     second.until_told("all is read")
     proxy.fault = fault
     scheduler = names.SCHEDULER if what == "bindings" else ""
-    stage.submit("half", 4, seconds=100, scheduler=scheduler)
+    # Long enough to be there still when another leads: all of its pods are ready when that is held.
+    stage.submit("half", 4, seconds=500 if what == "workload" else 100, scheduler=scheduler)
     assert holds.wait(60)
     second.until_told("leading")
     until("the gang is whole", lambda: stage.on_nodes() == 4)
