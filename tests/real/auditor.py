@@ -91,7 +91,9 @@ class Auditor:
         if queued > self.most_gpus:
             self._say(f"queued jobs use {queued} GPUs of {self.most_gpus}")
         for node in nodes:
-            name, room = node["metadata"]["name"], int(node["status"]["allocatable"].get(GPU, 0))
+            # One that has just been registered has not said yet what it has.
+            has = (node.get("status") or {}).get("allocatable") or {}
+            name, room = node["metadata"]["name"], int(has.get(GPU, 0))
             if used[name] > room:
                 self._say(f"{used[name]} GPUs are in use on node {name}, which has {room}")
 

@@ -30,7 +30,7 @@ def plane(deployed: ControlPlane) -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="module")
 def stage(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with staged(plane, "team-a", tmp_path_factory.mktemp("stage")) as made:
+    with staged(plane, "team-of-stories", tmp_path_factory.mktemp("stage")) as made:
         made.replica().until_told("leading")
         yield made
 
