@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from unisono.cli.spare_memory import give_back, give_back_when_idle
+from unisono.cli.spare_memory import give_back_when_idle
 
 
 class Ended(Exception):
@@ -42,7 +42,3 @@ def test_once_after_each_burst_of_work(
     with pytest.raises(Ended):
         asyncio.run(run())
     assert seen == given_back_after
-
-
-def test_it_can_be_asked_for_anywhere() -> None:
-    give_back()

@@ -8,58 +8,45 @@ each pod counted once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import GPU, job, node, priority, queue
 from tests.support.control_world import World
+from tests.support.passing_on import PassingOn
 from unisono.control import names
 from unisono.control.conditions import is_true
-from unisono.kube.transport import NOTHING, Answer, Stream, Transport
+from unisono.kube.transport import Answer, Transport
 
 
 class Crash(BaseException):
     """The process is gone; nobody catches this."""
 
 
-class Mortal:
+class Mortal(PassingOn):
     """A transport that kills its user at the n-th write, before or after it is done."""
 
     def __init__(self, inner: Transport, at: int, *, after: bool) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._left = at
         self._after = after
         self.writes = 0
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] = NOTHING,
-        headers: Mapping[str, str] = NOTHING,
-        body: bytes = b"",
-        timeout: float | None = None,
-    ) -> Answer:
+    @override
+    async def request(self, method: str, path: str, **more: Any) -> Answer:
         is_write = method != "GET"
         if is_write:
             self.writes += 1
             self._left -= 1
             if self._left == 0 and not self._after:
                 raise Crash
-        answer = await self._inner.request(
-            method, path, query=query, headers=headers, body=body, timeout=timeout
-        )
+        answer = await super().request(method, path, **more)
         if is_write and self._left == 0:
             raise Crash
         return answer
-
-    def stream(self, *arguments: Any, **more: Any) -> AbstractAsyncContextManager[Stream]:
-        return self._inner.stream(*arguments, **more)
 
 
 def check(world: World) -> None:

@@ -3,56 +3,44 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from tests.control.stories import nodes_of, phases, pods
 from tests.control.test_crash_sweep import Crash
 from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import job, node, queue
 from tests.support.control_world import Json, World
+from tests.support.passing_on import PassingOn
 from unisono.control import names
 from unisono.control.conditions import find
 from unisono.control.scheduler.record import hosts_of, placement_of
-from unisono.kube.transport import NOTHING, Answer, Stream, Transport
+from unisono.kube.transport import Answer, Transport
 
 RACK = "cloud.provider.com/topology-rack"
 PODS = 4
 BINDINGS_BEFORE = 2
 
 
-class DiesBinding:
+class DiesBinding(PassingOn):
     """A transport that kills its user when two of four pods are bound; the next one lives."""
 
     def __init__(self, inner: Transport) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._bound = 0
         self._one_by_one = asyncio.Lock()
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] = NOTHING,
-        headers: Mapping[str, str] = NOTHING,
-        body: bytes = b"",
-        timeout: float | None = None,
-    ) -> Answer:
+    @override
+    async def request(self, method: str, path: str, **more: Any) -> Answer:
         async with self._one_by_one:
             if path.endswith("/binding"):
                 self._bound += 1
                 if BINDINGS_BEFORE < self._bound <= PODS:
                     raise Crash
-            return await self._inner.request(
-                method, path, query=query, headers=headers, body=body, timeout=timeout
-            )
-
-    def stream(self, *arguments: Any, **more: Any) -> AbstractAsyncContextManager[Stream]:
-        return self._inner.stream(*arguments, **more)
+            return await super().request(method, path, **more)
 
 
 def in_rack(name: str, rack: str) -> Json:

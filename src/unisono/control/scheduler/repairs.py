@@ -9,6 +9,7 @@ from unisono.control.actions import Json, Patch, Ref
 from unisono.control.purchases import is_buying, replacing
 from unisono.control.repairing import REPAIRING, refused, unhealthy
 from unisono.control.scheduler import record
+from unisono.control.scheduler.untried import Untried
 from unisono.control.slots import is_living, set_of
 from unisono.control.usable import is_host_usable, node_name
 from unisono.control.view import View
@@ -24,7 +25,7 @@ from unisono.kube.form import Key
 
 
 class Repairs:
-    """Remembers who is to be repaired, and how nodes stood when that was last tried."""
+    """Finds other nodes for those who lost some."""
 
     told_as = "GangRepaired"
 
@@ -32,14 +33,11 @@ class Repairs:
         """Repair on a state."""
         self._state = state
         self._epoch = epoch
-        self._tried: dict[Key, int | None] = {}
+        self._untried = Untried(state)
 
     def heard(self, workload: Json | None, key: Key) -> None:
         """Note whether a workload is to be repaired."""
-        if workload is not None and is_repairing(workload):
-            self._tried[key] = None
-        else:
-            self._tried.pop(key, None)
+        self._untried.note(key, waits=workload is not None and is_repairing(workload))
 
     def writes(
         self, view: View, hosts: Callable[[str], str], now: float
@@ -49,13 +47,7 @@ class Repairs:
         Somebody is looked at again only when nodes have changed. The state has to hear of each
         patch before the next one is asked for.
         """
-        for key in list(self._tried):
-            workload = view.get(names.WORKLOAD, key.name, key.namespace)
-            running = self._state.running.get(WorkloadKey(f"{key.namespace}/{key.name}"))
-            moves = self._state.floor.tenancy.moves
-            if workload is None or running is None or self._tried[key] == moves:
-                continue
-            self._tried[key] = moves
+        for key, workload, own in self._untried.due(view):
             unwelcome = refused(workload)
             lost = [
                 host
@@ -63,9 +55,9 @@ class Repairs:
                 if host in unwelcome or not is_host_usable(host, view)
             ]
             if is_buying(workload):
-                self._tried[key] = None  # machines for them are on their way; look again
-                continue
-            found = self._nodes_for(running.holding.workload.key, lost, view)
+                continue  # machines for them are on their way; look again
+            self._untried.tried(key)
+            found = self._nodes_for(own, lost, view)
             if found is None:
                 continue
             admission, purchase = found

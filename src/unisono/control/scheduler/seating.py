@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from unisono.control import names
 from unisono.control.actions import Json, Patch, Ref
 from unisono.control.checks import additions, open_checks, waits_for_seats
 from unisono.control.conditions import is_true
 from unisono.control.purchases import is_holding
 from unisono.control.scheduler import record
+from unisono.control.scheduler.untried import Untried
 from unisono.control.view import View
 from unisono.engine.model.explanation import GangDoesNotFit
-from unisono.engine.model.names import WorkloadKey
 from unisono.engine.model.selection import Labels
 from unisono.engine.seating import seat
 from unisono.engine.state.cluster import ClusterState
@@ -26,7 +25,7 @@ from unisono.kube.form import Key
 
 
 class Seating:
-    """Remembers who has quota and no nodes, and how nodes stood when that was last tried."""
+    """Finds nodes for those who have quota and none."""
 
     told_as = "GangSeated"
 
@@ -34,14 +33,11 @@ class Seating:
         """Seat on a state."""
         self._state = state
         self._epoch = epoch
-        self._tried: dict[Key, int | None] = {}
+        self._untried = Untried(state)
 
     def heard(self, workload: Json | None, key: Key) -> None:
         """Note whether a workload may be without nodes."""
-        if workload is not None and _is_without(workload):
-            self._tried[key] = None
-        else:
-            self._tried.pop(key, None)
+        self._untried.note(key, waits=workload is not None and _is_without(workload))
 
     def writes(
         self, view: View, hosts: Callable[[str], str], now: float
@@ -50,15 +46,10 @@ class Seating:
 
         The state has to hear of each patch before the next one is asked for.
         """
-        for key in list(self._tried):
-            workload = view.get(names.WORKLOAD, key.name, key.namespace)
-            own = WorkloadKey(f"{key.namespace}/{key.name}")
-            moves = self._state.floor.tenancy.moves
-            if workload is None or own not in self._state.running or self._tried[key] == moves:
-                continue
+        for key, workload, own in self._untried.due(view):
             if open_checks(workload, view) or not waits_for_seats(workload, view):
                 continue
-            self._tried[key] = moves
+            self._untried.tried(key)
             found = seat(self._state, own, _selectors(workload))
             if isinstance(found, GangDoesNotFit):
                 continue

@@ -1,0 +1,42 @@
+"""Who waits for nodes beside the queues, and how nodes stood when that was last tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unisono.control import names
+from unisono.control.actions import Json
+from unisono.control.view import View
+from unisono.engine.model.names import WorkloadKey
+from unisono.engine.state.cluster import ClusterState
+from unisono.kube.form import Key
+
+
+class Untried:
+    """Holders of quota that somebody looks at again only when nodes have changed."""
+
+    def __init__(self, state: ClusterState) -> None:
+        """Begin with nobody."""
+        self._state = state
+        self._tried: dict[Key, int | None] = {}
+
+    def note(self, key: Key, *, waits: bool) -> None:
+        """Take somebody in, to be looked at anew; or let them go."""
+        if waits:
+            self._tried[key] = None
+        else:
+            self._tried.pop(key, None)
+
+    def due(self, view: View) -> Iterator[tuple[Key, Json, WorkloadKey]]:
+        """Yield who was not tried on the nodes as they are now."""
+        for key in list(self._tried):
+            workload = view.get(names.WORKLOAD, key.name, key.namespace)
+            own = WorkloadKey(f"{key.namespace}/{key.name}")
+            if workload is None or own not in self._state.running:
+                continue
+            if self._tried[key] != self._state.floor.tenancy.moves:
+                yield key, workload, own
+
+    def tried(self, key: Key) -> None:
+        """Remember how nodes are now."""
+        self._tried[key] = self._state.floor.tenancy.moves
