@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote, urlencode
 
-from typing_extensions import override
+from unisono.kinds.overriding import override
 
 Manifest = dict[str, Any]
 Headers = Mapping[str, str | None]  # None leaves one out that is sent otherwise

@@ -11,7 +11,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from typing_extensions import override
 
 from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import GPU, job, node, priority, queue
@@ -19,6 +18,7 @@ from tests.support.control_world import World
 from tests.support.passing_on import PassingOn
 from unisono.control import names
 from unisono.control.conditions import is_true
+from unisono.kinds.overriding import override
 from unisono.kube.transport import Answer, Transport
 
 

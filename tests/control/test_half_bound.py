@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from typing_extensions import override
 
 from tests.control.stories import nodes_of, phases, pods
 from tests.control.test_crash_sweep import Crash
@@ -18,6 +17,7 @@ from tests.support.passing_on import PassingOn
 from unisono.control import names
 from unisono.control.conditions import find
 from unisono.control.scheduler.record import hosts_of, placement_of
+from unisono.kinds.overriding import override
 from unisono.kube.transport import Answer, Transport
 
 RACK = "cloud.provider.com/topology-rack"

@@ -20,7 +20,6 @@ from functools import partial
 from typing import Any
 
 import orjson
-from typing_extensions import override
 
 from tests.faults.clock import START, SteppedClock
 from tests.faults.process import Call, Calls, Change, Process, Program
@@ -39,6 +38,7 @@ from unisono.control.driver import Driver
 from unisono.control.hearing import Task
 from unisono.control.names import NODE, POD
 from unisono.control.view import View
+from unisono.kinds.overriding import override
 from unisono.kinds.settings import DEFAULTS
 from unisono.kube.client import Client
 from unisono.kube.connect import client_over

@@ -15,10 +15,10 @@ from typing import Any
 import orjson
 import pytest
 from aiohttp import web
-from typing_extensions import override
 
 from tests.kube.certificates import Authority, Pair
 from tests.kube.real_time import RealClock
+from unisono.kinds.overriding import override
 from unisono.kube import Dicts, Informer, Kind, connected
 from unisono.kube.config import Access, ExecPlugin, Login
 from unisono.kube.credentials import Credentials

@@ -12,7 +12,7 @@ import selectors
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from typing_extensions import override
+from unisono.kinds.overriding import override
 
 T = TypeVar("T")
 

@@ -19,10 +19,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from typing_extensions import override
-
 from tests.support.served_kinds import kind
 from unisono.apiserver import discovery
+from unisono.kinds.overriding import override
 
 BODIES = Path(__file__).resolve().parent / "bodies"
 MAGIC = b"k8s\0"
