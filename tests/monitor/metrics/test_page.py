@@ -122,6 +122,14 @@ def test_what_happened_before_is_not_counted_again(clock: Clock) -> None:
     assert values(figures, "unisono_gang_wait_time_seconds") == []
 
 
+def test_what_comes_in_the_second_it_began_in_counts(clock: Clock) -> None:
+    clock.now = TEN + 60.7
+    figures = Figures(clock=clock, version="1", mode="test")
+    at_once = objects.workload("gang", QuotaReserved="2026-01-01T10:01:00Z")
+    fill(figures.books, WORKLOAD, (at_once,))
+    assert values(figures, "unisono_gang_wait_time_seconds", part="quota") != []
+
+
 def test_pods_that_are_over_hold_nothing_but_are_told(figures: Figures) -> None:
     """Scenario 1: four of eight GPUs are held, whatever is over."""
     running = [objects.pod(f"p{at}", "n1") for at in range(4)]

@@ -7,6 +7,7 @@ Only the oldest of those who wait have series of their own, so that a long queue
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -146,7 +147,8 @@ class History:
     def __init__(self, books: Books, since: float) -> None:
         """Listen; what happened before `since` was counted by somebody else."""
         self._books = books
-        self._since = since
+        # Conditions tell whole seconds: what came in the second we began in would seem older.
+        self._since = math.floor(since)
         self._waits = Histogram(("queue", "priority_class", "part"), WAITS)
         self._preemptions = _Counter(("queue", "reason"), {}, 2_000)
         self._leaving = Histogram(("queue", "reason"), WAITS)
