@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
+
 from unisono.cli.clock import seconds_now
 from unisono.monitor.dcgm.exporter import Exporter, Frame
 from unisono.monitor.ledger.keeper import Use
@@ -73,14 +75,16 @@ class PrometheusMeter:
 def uses(frame: Frame, seconds: float) -> dict[str, Use]:
     """Return what the devices of each pod did for so many seconds."""
     devices = frame.devices
-    found: dict[str, Use] = {}
-    for uid, rows in frame.by_pod().items():
-        busy = devices.busy[rows]
-        found[uid] = Use(
-            busy=float(busy.sum()) * seconds,
-            tensor=float(devices.tensor[rows].sum()) * seconds,
-            covered=len(rows) * seconds,
-            idle_devices=int((busy < _IDLE).sum()),
-            peak_mib=int(devices.used_mib[rows].max()),
-        )
-    return found
+    of_pod, rows, count = devices.pod_of, devices.at_work, len(devices.pods)
+    busy = devices.busy[rows]
+    peaks = np.zeros(count)
+    np.maximum.at(peaks, of_pod, devices.used_mib[rows])
+    columns = zip(
+        (np.bincount(of_pod, busy, count) * seconds).tolist(),
+        (np.bincount(of_pod, devices.tensor[rows], count) * seconds).tolist(),
+        (np.bincount(of_pod, minlength=count) * seconds).tolist(),
+        np.bincount(of_pod, busy < _IDLE, count).astype(int).tolist(),
+        peaks.astype(int).tolist(),
+        strict=True,
+    )
+    return {uid: Use(*one) for uid, one in zip(devices.pods, columns, strict=True)}

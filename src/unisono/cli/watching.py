@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from unisono.cli.clock import seconds_now
-from unisono.monitor.alerting.conditions import Seen, what_holds
+from unisono.monitor.alerting.conditions import Seen
 from unisono.monitor.alerting.watch import Watch
 from unisono.monitor.books import Books
 from unisono.monitor.dcgm.exporter import Exporter
@@ -25,7 +25,7 @@ async def watching(books: Books, exporter: Exporter) -> AsyncIterator[Watch]:
         while True:
             frame = exporter.frame()
             now = seconds_now()
-            watch.look(what_holds(Seen(books, frame, idle.of(books, now), now)), now)
+            watch.look(Seen(books, frame, idle.of(books, now), now))
             await asyncio.sleep(_EVERY_SECONDS)
 
     async with asyncio.TaskGroup() as tasks:

@@ -79,7 +79,9 @@ class Books:
         self.nodes: dict[str, NodeRecord] = {}
         self.nodes_version = 0  # grows when a node comes, goes, or becomes another
         self.pods: dict[Key, PodRecord] = {}
+        self.pods_version = 0  # grows when a pod comes, goes, or becomes another
         self.workloads: dict[Key, WorkloadRecord] = {}
+        self.workloads_version = 0  # grows when a workload comes, goes, or becomes another
         self.queues: dict[str, QueueRecord] = {}
         self.queues_version = 0  # grows when any queue or cohort becomes another
         self.cohorts: dict[str, str] = {}  # to the one above; empty for the topmost
@@ -156,13 +158,18 @@ class Books:
             before = None
         # Of pods without GPUs that nobody manages there is nothing to tell.
         is_worth_keeping = new is not None and (after.gpus or after.workload)
-        _put(self.pods, key, after if is_worth_keeping else None)
+        kept = after if is_worth_keeping else None
+        if kept != self.pods.get(key):
+            self.pods_version += 1
+            _put(self.pods, key, kept)
         self._tell_pod(PodStep(before, after, is_gone=new is None))
 
     def _read_workload(self, key: Key, new: Json | None) -> None:
         before = self.workloads.get(key)
         after = workload_record(new) if new is not None else None
-        _put(self.workloads, key, after)
+        if after != before:
+            self.workloads_version += 1
+            _put(self.workloads, key, after)
         if before is not None and after is not None and before.uid != after.uid:
             before = None
         for listener in self.on_workload:

@@ -7,7 +7,8 @@ import pytest
 from tests.monitor import objects
 from unisono.cli.alerts import about
 from unisono.kube.mapping import POD
-from unisono.monitor.alerting.conditions import Seen, what_holds
+from unisono.monitor.alerting.conditions import Seen, devices_that, what_holds
+from unisono.monitor.alerting.gangs import Gangs
 from unisono.monitor.alerting.watch import Watch
 from unisono.monitor.books import CLUSTER_QUEUE, LOCAL_QUEUE, NODE, WORKLOAD, Books, fill
 from unisono.monitor.dcgm.exporter import Exporter
@@ -39,7 +40,7 @@ class Site:
             self.now += 15
             frame = self.exporter.frame()
             idle = self.idle.of(self.books, self.now)
-            self.watch.look(what_holds(Seen(self.books, frame, idle, self.now)), self.now)
+            self.watch.look(Seen(self.books, frame, idle, self.now))
 
     def firing(self, name: str) -> list[str]:
         found = [one for one in self.watch.active() if one.state == "firing"]
@@ -55,7 +56,7 @@ def site() -> Site:
 def test_heat_is_told_after_five_minutes_and_forgotten_when_it_is_over(site: Site) -> None:
     site.faults = {"n1": {"1": Fault(hot=70)}}
     site.run_for(120)  # it takes a while to get hot
-    site.watch.look({}, site.now)
+    site.watch = Watch()
     site.run_for(285)
     assert site.firing("GPUHighTemperature") == []
     site.run_for(60)
@@ -81,6 +82,22 @@ def test_who_holds_an_idle_gpu_is_named(site: Site) -> None:
     site.run_for(30)
     assert site.firing("GPUAllocatedIdle") == ["n1 GPU 0, pod team-a/p of kim"]
     assert len(site.firing("GPUUnderutilized")) == 4
+
+
+def test_an_idle_gpu_that_goes_to_another_pod_begins_anew_and_its_neighbours_do_not(
+    site: Site,
+) -> None:
+    idle = {"unisono.dev/sim-profile": "idle"}
+    pods = [objects.pod(name, "n1", 1, annotations=idle) for name in ("p", "q")]
+    fill(site.books, POD, pods)
+    site.run_for(1500)
+    site.books.heard(POD, pods[0], None)
+    fill(site.books, POD, (objects.pod("r", "n1", 1, annotations=idle),))
+    fill(site.books, NODE, (objects.node("n0", 2),))  # sorted before the others
+    site.run_for(600)
+    assert site.firing("GPUAllocatedIdle") == ["n1 GPU 1, pod team-a/q"]
+    site.run_for(1500)
+    assert len(site.firing("GPUAllocatedIdle")) == 2
 
 
 def test_a_gang_that_waits_too_long_and_its_starved_queue(site: Site) -> None:
@@ -118,7 +135,8 @@ def test_what_is_told_has_the_form_of_prometheus_and_names_of_rules(site: Site) 
     site.run_for(15)
     frame = site.exporter.frame()
     held = what_holds(Seen(site.books, frame, {}, site.now))
-    assert set(held) <= {one.name for one in ALERTS}
+    of_gangs = Gangs().hold(site.books, site.now)
+    assert {*held, *of_gangs, *devices_that(frame)} <= {one.name for one in ALERTS}
     first, *_ = site.watch.told()["data"]["alerts"]
     assert first["state"] == "firing"
     assert first["labels"]["alertname"] == "GPUXidCritical"

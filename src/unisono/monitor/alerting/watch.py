@@ -7,11 +7,20 @@ tells are the same alerts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
-from unisono.monitor.alerting.conditions import Labels
+from unisono.monitor.alerting.columns import Columns
+from unisono.monitor.alerting.conditions import (
+    Holds,
+    Labels,
+    Seen,
+    device_labels,
+    devices_that,
+    what_holds,
+)
+from unisono.monitor.alerting.gangs import Gangs
 from unisono.monitor.rules.alerts import ALERTS, Alert
 
 State = Literal["pending", "firing"]
@@ -34,20 +43,29 @@ class Watch:
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self._since: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+        self._since: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
+        self._held: Holds = {}
+        self._devices = Columns()
+        self._gangs = Gangs()
         self._now = 0.0
 
-    def look(self, holds: Mapping[str, Iterable[Labels]], now: float) -> None:
+    def look(self, seen: Seen) -> None:
         """Take what holds now; what does not any more is forgotten, and begins anew."""
-        keys = [(name, tuple(labels.items())) for name, some in holds.items() for labels in some]
-        self._since = {key: self._since.get(key, now) for key in keys}
-        self._now = now
+        self._devices.look(seen.books, seen.frame, devices_that(seen.frame))
+        now = seen.now
+        holds = {**what_holds(seen), **self._gangs.hold(seen.books, now)}
+        for name, some in holds.items():
+            if some is not self._held.get(name):
+                since = self._since.get(name, {})
+                keys = [tuple(labels.items()) for labels in some]
+                self._since[name] = {key: since.get(key, now) for key in keys}
+        self._held, self._now = holds, now
 
     def active(self) -> list[Active]:
         """Return what is pending or fires: what fires first, the urgent first."""
         found = [
-            Active(_RULES[name], dict(labels), since, self._state(_RULES[name], since))
-            for (name, labels), since in self._since.items()
+            Active(_RULES[name], labels, since, self._state(_RULES[name], since))
+            for name, labels, since in self._all()
         ]
         urgency = ("critical", "warning", "info")
         found.sort(
@@ -60,6 +78,15 @@ class Watch:
             )
         )
         return found
+
+    def _all(self) -> Iterator[tuple[str, Labels, float]]:
+        for name, holds in self._since.items():
+            for labels, since in holds.items():
+                yield name, dict(labels), since
+        last = self._devices.last
+        if last is not None:
+            for name, at, since in self._devices.active():
+                yield name, device_labels(last.books, last.frame, at), since
 
     def _state(self, rule: Alert, since: float) -> State:
         return "firing" if self._now - since >= seconds_of(rule.lasting) else "pending"

@@ -7,7 +7,9 @@
     memory         ramps within a minute to what the profile uses
     clock          the model's, three fifths of it at 87 °C and above
 
-Noise follows from a seed, the device and the tick, so the same run gives the same figures.
+Noise follows from a seed, the device and the tick, so the same run gives the same figures. Who has
+which device is laid into columns when that changes; while nothing happens, time passes without a
+look at any single one of thousands of devices.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from unisono.monitor.dcgm.holders import Device, Holder
 from unisono.monitor.dcgm.models import Model
 
 Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
 
 TICK_SECONDS = 15
 _TAU_SECONDS = 60.0
@@ -51,7 +54,6 @@ PROFILES = {
     "inference": Profile(0.5, 0.2),
     "idle": Profile(0.02, 0.0, 0.1),
 }
-_FREE = Profile(0.0, 0.0, 0.0)
 
 
 class Place(NamedTuple):
@@ -68,7 +70,7 @@ def uuid_of(device: Device) -> str:
 
 
 class Devices:
-    """Columns over devices; `move` lets time pass."""
+    """Columns over devices; `hold` says who has which, `move` lets time pass."""
 
     def __init__(self, places: Sequence[Place], *, seed: int, now: float) -> None:
         """Begin cool and empty."""
@@ -91,6 +93,27 @@ class Devices:
         self.energy_mj = np.zeros(count)
         self.throttled_ns = np.zeros(count)
         self.throttles = np.zeros(count, dtype=bool)
+        self.hold({})
+
+    def hold(self, holders: Mapping[Device, Holder]) -> None:
+        """Give devices to those who have them from now on."""
+        self.holders = tuple(holders.get(one.device) for one in self.places)
+        self.held = np.array([one is not None for one in self.holders], dtype=bool)
+        pods: dict[str, int] = {}
+        rows, profiles, started = [], [], []
+        for at, holder in enumerate(self.holders):
+            if holder is not None and holder.pod.started:
+                rows.append((at, pods.setdefault(holder.pod.uid, len(pods))))
+                profiles.append(PROFILES.get(holder.pod.profile, PROFILES["training"]))
+                started.append(holder.pod.started)
+        self.pods = tuple(pods)  # the uids of those that run
+        at_work = np.array(rows, dtype=np.int64).reshape(len(rows), 2)
+        self.at_work: Rows = at_work[:, 0]  # the rows of their devices,
+        self.pod_of: Rows = at_work[:, 1]  # and whose each of these is, by its place in `pods`
+        self._wants = np.zeros((3, len(self.places)))
+        self._wants[:, self.at_work] = np.array(profiles, dtype=np.float64).reshape(-1, 3).T
+        self._started = np.full(len(self.places), np.inf)
+        self._started[self.at_work] = started
 
     def carry_over(self, old: Devices) -> None:
         """Go on where devices that were there before stood."""
@@ -102,13 +125,12 @@ class Devices:
         for name in ("power", "temperature", "used_mib", "energy_mj", "throttled_ns"):
             getattr(self, name)[here] = getattr(old, name)[there]
 
-    def move(
-        self, now: float, holders: Mapping[Device, Holder], faults: Mapping[Device, Fault]
-    ) -> None:
-        """Let time pass with these pods and faults."""
+    def move(self, now: float, faults: Mapping[Device, Fault]) -> None:
+        """Let time pass with these faults."""
         elapsed = max(0.0, now - self.now)
         self.now = max(now, self.now)
-        busy, tensor, memory, age = self._wanted(holders, self.now)
+        busy, tensor, memory = self._wants
+        age = np.maximum(0.0, self.now - self._started)
         hot, slow, full = self._wrong(faults)
         noise = 1.0 + _NOISE * (2.0 * self._dice(int(self.now) // TICK_SECONDS) - 1.0)
         self.busy = np.clip(busy * noise, 0.0, 1.0)
@@ -127,21 +149,6 @@ class Devices:
         # New columns instead of changed ones: a frame that is being written keeps the old ones.
         self.energy_mj = self.energy_mj + self.power * elapsed * 1000.0
         self.throttled_ns = self.throttled_ns + np.where(self.throttles, elapsed * 1e9, 0.0)
-
-    def _wanted(
-        self, holders: Mapping[Device, Holder], now: float
-    ) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return what the pods make of their devices: busy, tensor, memory, and for how long."""
-        rows = []
-        for place in self.places:
-            holder = holders.get(place.device)
-            if holder is None or not holder.pod.started:
-                rows.append((*_FREE, 0.0))
-            else:
-                profile = PROFILES.get(holder.pod.profile, PROFILES["training"])
-                rows.append((*profile, max(0.0, now - holder.pod.started)))
-        columns = np.array(rows, dtype=np.float64).reshape(len(rows), 4).T
-        return columns[0], columns[1], columns[2], columns[3]
 
     def _wrong(self, faults: Mapping[Device, Fault]) -> tuple[Floats, Floats, Floats]:
         """Return how much too hot, how slow and how full devices are by injection."""

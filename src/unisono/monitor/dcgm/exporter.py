@@ -51,6 +51,8 @@ class Exporter:
         self._seed = seed
         self._holders = Holders()
         self._seen: tuple[int, frozenset[Device]] = (-1, frozenset())
+        self._seen_pods = -1
+        self._models: dict[str, str] = {}
         self._devices = Devices((), seed=seed, now=clock())
 
     def frame(self) -> Frame:
@@ -58,11 +60,12 @@ class Exporter:
         self._books.settle()
         faults = self._by_device(self._faults())
         self._renew(faults)
-        holders = self._holders.give_out(self._books.living())
+        if self._seen_pods != self._books.pods_version:
+            self._seen_pods = self._books.pods_version
+            self._devices.hold(self._holders.give_out(self._books.living()))
         now = self._clock()
-        self._devices.move(now, holders, faults)
-        models = {name: one.model for name, one in self._books.nodes.items()}
-        return Frame(copy.copy(self._devices), models, holders, faults, self._extent, now)
+        self._devices.move(now, faults)
+        return Frame(copy.copy(self._devices), self._models, faults, self._extent, now)
 
     def _by_device(self, faults: Mapping[str, Faults]) -> dict[Device, Fault]:
         found: dict[Device, Fault] = {}
@@ -91,6 +94,8 @@ class Exporter:
         renewed = Devices(places, seed=self._seed, now=self._devices.now)
         renewed.carry_over(self._devices)
         self._devices = renewed
+        self._seen_pods = -1  # they have to be given out anew
+        self._models = {name: one.model for name, one in self._books.nodes.items()}
         if self._may_be_lean and len(places) > _MOST_IN_FULL:
             self._extent = "lean"
 
@@ -101,26 +106,14 @@ class Frame:
 
     devices: Devices
     models: Mapping[str, str]  # of each node
-    holders: Mapping[Device, Holder]
     faults: Mapping[Device, Fault]
     extent: Extent
     now: float
 
-    def by_pod(self) -> dict[str, list[int]]:
-        """Return the rows of the devices of each pod that runs, by its uid."""
-        found: dict[str, list[int]] = {}
-        for at, place in enumerate(self.devices.places):
-            holder = self.holders.get(place.device)
-            if holder is not None and holder.pod.started:
-                found.setdefault(holder.pod.uid, []).append(at)
-        return found
-
     def text(self) -> str:
         """Return the page."""
-        labels = [
-            self._labels(one.device, uuid)
-            for one, uuid in zip(self.devices.places, self.devices.uuids, strict=True)
-        ]
+        rows = zip(self.devices.places, self.devices.uuids, self.devices.holders, strict=True)
+        labels = [self._labels(one.device, uuid, holder) for one, uuid, holder in rows]
         shown = [
             one for one in FIELDS if is_shown(one.name, self.extent, is_default=one.is_default)
         ]
@@ -128,13 +121,12 @@ class Frame:
         parts.extend(self._told(labels))
         return "".join(parts)
 
-    def _labels(self, device: Device, uuid: str) -> str:
+    def _labels(self, device: Device, uuid: str, holder: Holder | None) -> str:
         """Write the labels of a device and of the pod that has it."""
         if self.extent == "lean":
             written = f'gpu="{device[1]}",UUID="{uuid}",kubernetes_node="{device[0]}"'
         else:
             written = _labels(device, uuid, self.models[device[0]])
-        holder = self.holders.get(device)
         if holder is None:
             return written
         pod = holder.pod
