@@ -9,7 +9,7 @@ import pytest
 from tests.support.quota_builders import pods, queue
 from tests.support.quota_builders import snapshot as world
 from unisono.engine.cycle import plan
-from unisono.engine.model.explanation import Planned, WouldDelay
+from unisono.engine.model.explanation import Planned, QuotaExhausted, WouldDelay
 from unisono.engine.model.names import Instant, LocalQueueKey, NodeName, WorkloadKey
 from unisono.engine.model.node import Node, NodePod
 from unisono.engine.model.policy import Backfill, Policy
@@ -280,6 +280,33 @@ def test_equals_that_would_delay_a_date_are_told_so_without_being_looked_at() ->
         )
     again = restore(snapshot(here.state))
     for name in ("D", "E", "F", "G"):
+        key = WorkloadKey(f"ns/{name}")
+        assert explanation(again, key) == explanation(here.state, key)
+
+
+@pytest.mark.parametrize("nodes", [(8,), (4, 4)])
+def test_who_was_short_of_quota_is_told_when_only_a_date_is_in_its_way(
+    nodes: tuple[int, ...],
+) -> None:
+    """The first of its kind was told of the date before; that alone tells its equals nothing."""
+    here = machine(EASY, *nodes)
+    here.submit("A", 1, 100)
+    here.decide()
+    here.submit("all", 8 // len(nodes), 10, n=len(nodes))
+    here.submit("long", 1, 200)
+    here.submit("short", 1, 20, n=7)
+    here.decide()
+    assert here.starts.keys() == {"A", "short"}
+    here.submit("more", 1, 300)
+    here.decide()
+    assert isinstance(here.why("more"), QuotaExhausted)
+    here.go_to(20)  # seven GPUs are free again
+    for name, limit in (("long", 200), ("more", 300)):
+        assert here.why(name) == WouldDelay(
+            whom=WorkloadKey("ns/all"), start=Instant(100 * SECOND), limit_ms=limit * SECOND
+        )
+    again = restore(snapshot(here.state))
+    for name in ("long", "more"):
         key = WorkloadKey(f"ns/{name}")
         assert explanation(again, key) == explanation(here.state, key)
 

@@ -72,7 +72,7 @@ class Group:
     @property
     def is_delaying(self) -> bool:
         """Say whether they fit, but would delay somebody: all alike, however long they run."""
-        return len(self.blockers) == 1 and isinstance(self.blockers[0], WouldDelay)
+        return is_delay(self.blockers)
 
 
 class Agenda:
@@ -192,6 +192,15 @@ class Agenda:
             known = group.blockers if group is not None else ()
         return self.as_of_now(known, waiting)
 
+    def is_news(self, waiting: Waiting, group: Group, blockers: tuple[Blocker, ...]) -> bool:
+        """Say whether a verdict has to be told: it is new for a workload, or for its equals.
+
+        That somebody would delay a date is said of all equals at once: nobody else looks at them.
+        """
+        if is_delay(blockers) and not group.is_delaying:
+            return True
+        return self.why(waiting) != blockers
+
     def own(self, waiting: Waiting) -> tuple[Blocker, ...] | None:
         """Return what was said of a workload itself, if nothing newer was said of its equals.
 
@@ -211,9 +220,9 @@ class Agenda:
 
     def as_of_now(self, blockers: tuple[Blocker, ...], waiting: Waiting) -> tuple[Blocker, ...]:
         """Tell whom a workload would delay as dates are now."""
-        if len(blockers) != 1 or not isinstance(blockers[0], WouldDelay) or self.rules is None:
+        fact, first = blockers[0] if len(blockers) == 1 else None, self.dated
+        if not isinstance(fact, WouldDelay) or self.rules is None:
             return blockers
-        fact, first = blockers[0], self.dated
         limit = limit_of(waiting.workload, self.rules)
         whom, start = (fact.whom, fact.start) if first is None else (first.workload, first.start)
         if (whom, start, limit) == (fact.whom, fact.start, fact.limit_ms):
@@ -274,6 +283,11 @@ class Agenda:
             self.is_shaken = False
             self.newcomers.clear()
         self._draft = None
+
+
+def is_delay(blockers: tuple[Blocker, ...]) -> bool:
+    """Say whether somebody fits, and would only delay somebody else."""
+    return len(blockers) == 1 and isinstance(blockers[0], WouldDelay)
 
 
 def limit_of(workload: Workload, rules: Backfill) -> int:

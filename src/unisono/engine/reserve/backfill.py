@@ -319,7 +319,7 @@ class _Pass:
         return None if self.dates.count < SURE else Instant(self.now + self.rules.window_ms)
 
     def _wait(self, waiting: Waiting, group: Group, blockers: tuple[Blocker, ...]) -> None:
-        if self.state.agenda.why(waiting) != blockers:
+        if self.state.agenda.is_news(waiting, group, blockers):
             self.cycle.waits.append(_line(waiting, group, blockers))
 
 

@@ -242,7 +242,7 @@ class _Pass:
             return True
         if self.shadow is None:
             blockers = (self._give_date(waiting, known, limit), *blockers)
-        if self.state.agenda.why(waiting) != blockers:
+        if self.state.agenda.is_news(waiting, group, blockers):
             why = Explanation(
                 workload=waiting.workload.key, queue=group.book.spec.name, blockers=blockers
             )
