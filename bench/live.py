@@ -17,6 +17,7 @@ import uvloop
 from bench.harness import Finding, Note, Scale, figures, target
 from unisono.apiserver.api import Api
 from unisono.apiserver.storage.record import Change
+from unisono.cli.collector import calm_collector
 from unisono.cli.embedded import Choices, running
 from unisono.cli.instance import Instance
 from unisono.cli.stories import gang
@@ -81,6 +82,7 @@ async def _measure(scale: Scale) -> tuple[list[float], Crowd]:
             for obj in gang.queue("1000000"):
                 await client.create(obj)
             await _rest(cluster.api)
+            calm_collector()  # as `unisono up` does once it is at work
             alone = [await _alone(cluster.api, client, number) for number in range(ALONE[scale])]
             await _rest(cluster.api)
             return alone, await _crowd(cluster.api, client, JOBS[scale])

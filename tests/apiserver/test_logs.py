@@ -79,3 +79,20 @@ def test_another_run_is_another_log(log: Path, tmp_path: Path) -> None:
             return seen + b"".join([piece async for piece in stream])
 
     assert asyncio.run(story()) == b"one\n"
+
+
+def test_a_log_that_is_written_because_somebody_asks_is_read_to_its_end(
+    log: Path, tmp_path: Path
+) -> None:
+    def ends() -> bool:  # the runner writes when it is asked, and by then all is over
+        write(log, "one")
+        return True
+
+    async def story() -> bytes:
+        request = Request(method="GET", path="", query={"follow": "true"}, user=User(name="a"))
+        wish = LogWish.of(request, POD, 0.0)
+        stream = LogFiles(tmp_path).open(POD, wish, is_over=ends)
+        async with asyncio.timeout(10):
+            return await anext(stream)
+
+    assert asyncio.run(story()) == b"one\n"

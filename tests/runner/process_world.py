@@ -100,13 +100,13 @@ class ProcessWorld:
             indexes=INDEXES,
             report=lambda task, error: self.troubles.append(error),
         )
-        others = SimulatedKubelet(
+        self.simulated = SimulatedKubelet(
             Simulation(default="process"),
             addresses=self._addresses,
             logs=LogFolder(self.directory / "logs"),
         )
         assembly = embedded(live.view, DEFAULTS)
-        ours = (self.runner.kubelet, self.runner.checkpoints, others)
+        ours = (self.runner.kubelet, self.runner.checkpoints, self.simulated)
         driver = live.driver((*assembly.controllers, *ours), LANES)
         self.recovered = self.runner.begin(
             lambda namespace, pod: driver.want("process-kubelet", Key(namespace, pod))

@@ -28,6 +28,12 @@ def simulated_world(
     return World(assemble=assemble, **more)
 
 
+def kubelet_of(world: World) -> SimulatedKubelet:
+    """Return the kubelet that plays in a world now."""
+    found = [one for one in world.assembly.controllers if isinstance(one, SimulatedKubelet)]
+    return found[0]
+
+
 def node(name: str = "n1", **resources: str) -> Json:
     """Return a ready node."""
     amounts = {"cpu": "64", "memory": "256Gi", "pods": "1000", **resources}

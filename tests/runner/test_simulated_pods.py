@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.runner.simulated_world import node, pod, simulated_world, word
+from tests.runner.simulated_world import kubelet_of, node, pod, simulated_world, word
 from tests.support.control_world import World
 from unisono.control.names import JOB, NODE, POD
 from unisono.runner.logs import LogFolder
@@ -325,8 +325,12 @@ def test_a_job_fails_once_and_recovers() -> None:
     told(story)
 
 
-def test_logs_tell_what_a_container_did(tmp_path: Path) -> None:
+def test_logs_are_written_once_somebody_asks_and_tell_what_a_container_did(tmp_path: Path) -> None:
     world = simulated_world(logs=LogFolder(tmp_path))
+    first = (
+        "2023-11-14T22:13:21.000000000Z simulated on n1: the command of busybox\n"
+        "2023-11-14T22:13:22.000000000Z ended after 1 s with exit code 3\n"
+    )
 
     async def run() -> None:
         async with world.running():
@@ -334,15 +338,21 @@ def test_logs_tell_what_a_container_did(tmp_path: Path) -> None:
             await world.client.create(pod(says=ALWAYS_FAILS, restart="OnFailure"))
             await world.settle()
             await world.pass_time(1.5)
-            uid = world.get(POD, "p")["metadata"]["uid"]
-            folder = tmp_path / "default" / uid
-            previous = (folder / "main.previous.log").read_text()
-            assert previous == (
-                "2023-11-14T22:13:21.000000000Z simulated on n1: the command of busybox\n"
-                "2023-11-14T22:13:22.000000000Z ended after 1 s with exit code 3\n"
-            )
+            assert not list(tmp_path.iterdir()), "nobody asked"
+            asked = world.get(POD, "p")
+            folder = tmp_path / "default" / asked["metadata"]["uid"]
+            kubelet_of(world).write_down(asked)
+            assert (folder / "main.previous.log").read_text() == first
             current = (folder / "main.log").read_text()
             assert current.startswith("2023-11-14T22:13:22.000000000Z simulated on n1, restart 1:")
+            await world.pass_time(1)
+            assert (folder / "main.log").read_text() == current + (
+                "2023-11-14T22:13:23.000000000Z ended after 1 s with exit code 3\n"
+            )
+            world.restart()
+            await world.settle()
+            kubelet_of(world).write_down(world.get(POD, "p"))
+            assert (folder / "main.log").read_text().startswith(current), "told from the status"
             await world.client.delete(POD, "p", "default")
             await world.settle()
             assert not folder.exists()
@@ -350,6 +360,7 @@ def test_logs_tell_what_a_container_did(tmp_path: Path) -> None:
             world.restart()
             await world.client.create(pod("q", command=["sleep", "60"]))
             await world.settle()
+            kubelet_of(world).write_down(world.get(POD, "q"))
             assert len(list((tmp_path / "default").iterdir())) == 1
 
     asyncio.run(run())

@@ -36,6 +36,7 @@ from unisono.apiserver.rest.watch import Watches
 from unisono.apiserver.rest.write import Outcome, Writer
 from unisono.apiserver.reviews import Reviews
 from unisono.apiserver.storage.store import Store, WriteFailed
+from unisono.apiserver.strategy import Json
 from unisono.apiserver.surface import Surface
 
 _NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -78,6 +79,9 @@ class Api:
             check_object=outside.reviews.check_object,
         )
         self._outside = outside
+        # Called with a pod before its log is read, and while somebody follows it: a runner may keep
+        # logs elsewhere until then.
+        self.before_log: Callable[[Json], None] = _nothing
         self._reader = Reader(self._tools)
         self._writer = Writer(self._tools)
         self._patcher = Patcher(self._tools, self._writer)
@@ -228,10 +232,13 @@ class Api:
             record = self.store.get(where.key)
             if record is None or record.uid != uid:
                 return True
-            return record.load().get("status", {}).get("phase") in ("Succeeded", "Failed")
+            found = record.load()
+            self.before_log(found)
+            return found.get("status", {}).get("phase") in ("Succeeded", "Failed")
 
         if self._outside.logs is None:
             raise ApiError(404, "NotFound", "no runner keeps logs here")
+        self.before_log(pod)
         chunks: AsyncIterator[bytes] = self._outside.logs.open(pod, wish, is_over=is_over)
         return Response(chunks=chunks, content_type="text/plain")
 
@@ -240,6 +247,10 @@ class Api:
 
     def _rendered(self, request: Request, outcome: Outcome) -> Response:
         return Response(code=outcome.code, body=outcome.data)
+
+
+def _nothing(pod: Json) -> None:
+    """Keep nothing back."""
 
 
 def _check_below(where: Route) -> None:

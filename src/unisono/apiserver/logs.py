@@ -125,7 +125,11 @@ def _not_started(pod: Json, wish: LogWish) -> ApiError:
 
 async def _lines(path: Path, wish: LogWish, is_over: Callable[[], bool]) -> AsyncIterator[bytes]:
     while not path.is_file():
-        if is_over():
+        # Asked before looking again: the runner may write the file because somebody asks.
+        ends = is_over()
+        if path.is_file():
+            break
+        if ends:
             return
         await asyncio.sleep(_POLL_SECONDS)
     left = wish.limit

@@ -102,6 +102,7 @@ async def controlling(
     if runner is not None:
         name = runner.kubelet.name
         runner.begin(lambda namespace, pod: driver.want(name, Key(namespace, pod)))
+    api.before_log = kubelet.write_down
     api.surface.usage = Usage(live.view, clock.now)
     async with asyncio.TaskGroup() as tasks:
         work = tasks.create_task(live.run(driver))

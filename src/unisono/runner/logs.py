@@ -42,6 +42,9 @@ class Logs(Protocol):
     def append(self, namespace: str, uid: str, container: str, lines: str) -> None:
         """Add lines that have their times already."""
 
+    def rewrite(self, namespace: str, uid: str, container: str, lines: str, previous: str) -> None:
+        """Replace what is kept of a container; without lines of a previous run there is no such."""
+
     def remove(self, namespace: str, uid: str) -> None:
         """Forget a pod that is gone."""
 
@@ -86,6 +89,17 @@ class LogFolder:
         finally:
             os.close(file)
 
+    def rewrite(self, namespace: str, uid: str, container: str, lines: str, previous: str) -> None:
+        """Replace what is kept of a container; without lines of a previous run there is no such."""
+        path = self.path(namespace, uid, container)
+        _make_folder(str(path.parent))
+        path.write_text(lines)
+        before = path.with_name(f"{container}.previous.log")
+        if previous:
+            before.write_text(previous)
+        else:
+            before.unlink(missing_ok=True)
+
     def remove(self, namespace: str, uid: str) -> None:
         """Forget a pod that is gone."""
         shutil.rmtree(self.directory / namespace / uid, ignore_errors=True)
@@ -129,6 +143,9 @@ class NoLogs:
         """Keep nothing."""
 
     def append(self, namespace: str, uid: str, container: str, lines: str) -> None:
+        """Keep nothing."""
+
+    def rewrite(self, namespace: str, uid: str, container: str, lines: str, previous: str) -> None:
         """Keep nothing."""
 
     def remove(self, namespace: str, uid: str) -> None:

@@ -603,6 +603,7 @@ def test_a_pod_may_still_be_simulated(tmp_path: Path) -> None:
         says = {"runner": "simulated", "run-seconds": "0"}
         found = await world.ran(sh("touch /nothing", says=says))
         assert phase(found) == "Succeeded"
+        world.simulated.write_down(found)
         assert world.log(found).startswith("simulated on n1")
 
     told(tmp_path, 0, story)

@@ -1,7 +1,8 @@
 """The kubelet of simulated pods: a controller that writes what their scripts say.
 
 It keeps what a status cannot hold (exact times, who has which address); all of it is found again in
-the statuses, to the second, when it starts anew.
+the statuses, to the second, when it starts anew. What containers say follows from that as well, so
+a log becomes a file when somebody asks for it; thousands of pods that start at once touch no disk.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from unisono.runner.logs import Logs, NoLogs
 from unisono.runner.loss import loss_of, lost, unready_since
 from unisono.runner.simulated.life import Life, Next
 from unisono.runner.simulated.script import attempts_before, counts_attempts
-from unisono.runner.simulated.story import told
+from unisono.runner.simulated.story import recalled, told
 from unisono.runner.status import TERMINAL, Where, host_ip, status_of
 
 # Pending, Running, its end, deletion: a pod goes through no more in one moment.
@@ -53,6 +54,9 @@ class _Memory:
     seen_at: float
     containers: Containers | None = None
     missing_since: float | None = None  # when its node was not there
+    is_simulated: bool = False
+    is_read: bool = False  # somebody asked for its log: from then on there are files
+    may_have_files: bool = False  # also if it began before we did
     # In this version of the pod there is nothing to do before that time.
     settled: tuple[str, float] = ("", 0.0)
 
@@ -98,6 +102,7 @@ class SimulatedKubelet:
         memory = self._remember(key, pod, view, now)
         if pod is None or memory is None or not self._is_ours(pod, view):
             return
+        memory.is_simulated = True
         if self._is_settled(pod, memory, view, now):
             # A timer of the pod that had this name before may have brought us here, too early.
             if memory.settled[1] < math.inf:
@@ -115,7 +120,8 @@ class SimulatedKubelet:
             is_first = not (pod.get("status") or {}).get("podIP")
             if found.containers is not containers or is_first or found.failure or found.is_over:
                 pod = yield from self._write(pod, found, view, now)
-                self._tell(pod, containers, found.containers, now)
+                if memory.is_read:
+                    self._tell(pod, containers, found.containers, now)
                 memory.containers = found.containers
             again_at = found.again_at if found.again_at is not None else math.inf
             if again_at > now and not (found.failure or found.is_over):
@@ -131,6 +137,19 @@ class SimulatedKubelet:
             return False
         node = view.get(names.NODE, pod["spec"]["nodeName"])
         return node is not None and unready_since(node) is None and memory.missing_since is None
+
+    def write_down(self, pod: Json) -> None:
+        """Write what a pod's containers have said so far, since somebody wants to read it."""
+        memory = self._memory.get(own_key(pod))
+        metadata = pod["metadata"]
+        if memory is None or memory.uid != metadata["uid"] or memory.is_read:
+            return
+        if not memory.is_simulated:
+            return  # real processes write themselves
+        memory.is_read = memory.may_have_files = True
+        place = (memory.namespace, memory.uid)
+        for one in recalled(pod, _sharpened(memory.containers, read(pod))):
+            self._logs.rewrite(*place, one.container, one.lines, one.previous)
 
     # ---- what is to be ------------------------------------------------------------------------
 
@@ -207,7 +226,8 @@ class SimulatedKubelet:
         if memory is not None and (pod is None or pod["metadata"]["uid"] != memory.uid):
             del self._memory[key]
             self._addresses.release(memory.uid)
-            self._logs.remove(memory.namespace, memory.uid)
+            if memory.may_have_files or not memory.is_simulated:
+                self._logs.remove(memory.namespace, memory.uid)
             memory = None
         if pod is None or not pod["spec"].get("nodeName"):
             return None
@@ -217,6 +237,7 @@ class SimulatedKubelet:
             started = (pod.get("status") or {}).get("startTime")
             seen_at = seconds(started) if started else now
             memory = _Memory(metadata["uid"], metadata.get("namespace", ""), seen_at)
+            memory.may_have_files = bool(started)
             self._memory[key] = memory
         return memory
 
