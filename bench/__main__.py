@@ -35,6 +35,7 @@ from bench import (
     report,
     scrape,
     sim,
+    slurm,
     start,
     turns,
     web,
@@ -68,6 +69,7 @@ FAMILIES = (
     Family("api", "the embedded API over HTTPS", api.measure),
     Family("scrape", "pages of metrics, as Prometheus asks for them", scrape.measure),
     Family("report", "the usage report of a month", report.measure),
+    Family("slurm", "sbatch and squeue on a long queue, as processes", slurm.measure),
     Family("live", "from a submitted job to pods that run", live.measure),
     Family("web", "the web page: paint, updates, weight, serving", web.measure),
 )

@@ -53,30 +53,32 @@ def measure(scale: Scale) -> Iterator[Finding]:
     yield target("start to the first answer", started, 2, scale=scale, better="below")
     yield figures("start to controllers at work", 1, "server", [ready for _, ready in starts], "s")
     with tempfile.TemporaryDirectory() as directory:
-        server = _start(Path(directory) / "data", f"{NODES[scale]}x{{gpu=8,cpu=96}}")
+        server = start(Path(directory) / "data", f"{NODES[scale]}x{{gpu=8,cpu=96}}")
         try:
             yield from uvloop.run(_measure(server, scale))
         finally:
             server.process.terminate()
             server.process.wait()
-            _close(server)
+            close(server)
 
 
 def _start_seconds() -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as directory:
-        server = _start(Path(directory) / "data", "2xg6e.48xlarge")
+        server = start(Path(directory) / "data", "2xg6e.48xlarge")
         server.process.terminate()
         server.process.wait()
-        _close(server)
+        close(server)
         return server.seconds, server.ready_seconds
 
 
-def _close(server: Server) -> None:
+def close(server: Server) -> None:
+    """Let go of what it printed."""
     assert server.process.stdout is not None
     server.process.stdout.close()
 
 
-def _start(folder: Path, nodes: str) -> Server:
+def start(folder: Path, nodes: str) -> Server:
+    """Start `unisono up` and wait until its controllers are at work."""
     began = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, "-m", "unisono", "up", "--data-dir", str(folder), "--nodes", nodes],
@@ -184,10 +186,10 @@ async def _load(
             await work(client, number)
             waits.append(time.perf_counter() - began)
 
-    used, began = _processor(pid), time.perf_counter()
+    used, began = processor(pid), time.perf_counter()
     await asyncio.gather(*(one(client, first) for first, client in enumerate(clients)))
     seconds = time.perf_counter() - began
-    processor_us = (_processor(pid) - used) / count * 1e6
+    processor_us = (processor(pid) - used) / count * 1e6
     return _Load(count / seconds, processor_us, sorted(waits)[int(count * 0.99)] * 1e3)
 
 
@@ -227,12 +229,13 @@ async def _with_watchers(server: Server, clients: list[PlainClient], count: int)
 
 
 async def _idle(pid: int) -> float:
-    before, began = _processor(pid), time.perf_counter()
+    before, began = processor(pid), time.perf_counter()
     await asyncio.sleep(2)
-    return (_processor(pid) - before) / (time.perf_counter() - began) * 100
+    return (processor(pid) - before) / (time.perf_counter() - began) * 100
 
 
-def _processor(pid: int) -> float:
+def processor(pid: int) -> float:
+    """Return the seconds of processor time that a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / 100
 

@@ -5,6 +5,7 @@ Not through argparse, and loading as little as can be: they are called from scri
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import sys
@@ -18,6 +19,7 @@ from unisono.slurm.verbs.around import Around, Outcome, Refused, Start
 
 def call(name: str, arguments: Sequence[str]) -> int:
     """Do what a program of Slurm does, and end as it does."""
+    gc.disable()  # it lives for a moment, and lists of thousands would be gone through for nothing
     try:
         outcome = _program(name)(arguments, around())
     except Refused as trouble:

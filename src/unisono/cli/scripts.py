@@ -19,8 +19,8 @@ from unisono.kinds.documents import read_documents
 from unisono.kinds.overriding import override
 from unisono.slurm.moments import written
 from unisono.slurm.quick import Quick, QuickAccess, QuickTrouble
+from unisono.slurm.sbatch.document import apart
 from unisono.slurm.sbatch.layout import BadRequest
-from unisono.slurm.sbatch.selection import apart
 from unisono.slurm.site import MAP, rules_of
 from unisono.slurm.verbs.around import JOBS, Around, Refused
 from unisono.slurm.verbs.sbatch import prepare, read_wish

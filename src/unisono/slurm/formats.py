@@ -123,12 +123,14 @@ def elapsed(seconds: float) -> str:
     ('0:08', '1:00:05', '1-01:01:01')
     """
     whole = max(0, int(seconds))
+    if whole < 3600:
+        return f"{whole // 60}:{whole % 60:02}"
     days, rest = divmod(whole, 86_400)
     hours, rest = divmod(rest, 3600)
     minutes, second = divmod(rest, 60)
     if days:
         return f"{days}-{hours:02}:{minutes:02}:{second:02}"
-    return f"{hours}:{minutes:02}:{second:02}" if hours else f"{minutes}:{second:02}"
+    return f"{hours}:{minutes:02}:{second:02}"
 
 
 def clock(seconds: float) -> str:

@@ -117,6 +117,8 @@ class Row:
     @property
     def place(self) -> str:
         """Its nodes, or why it has none."""
+        if self.state == "PENDING":  # as most do where a list is long
+            return f"({self.reason})"
         if self.state in STARTED or (is_over(self.state) and self.nodes):
             return self.nodes
         return f"({self.reason})"
@@ -124,7 +126,10 @@ class Row:
     @property
     def node_count(self) -> int:
         """How many nodes it has or wants."""
-        return sum(int(one["nodes"]) for one in self.spec.get("groups") or ())
+        groups = self.spec.get("groups") or ()
+        if len(groups) == 1:
+            return int(groups[0]["nodes"])
+        return sum(int(one["nodes"]) for one in groups)
 
     @property
     def cpus(self) -> int:
@@ -197,6 +202,8 @@ def moment_text(at: float) -> str:
 
 def one_line(text: str) -> str:
     """Return a text that cannot break a table: what would move the cursor is a question mark."""
+    if text.isprintable():
+        return text
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 

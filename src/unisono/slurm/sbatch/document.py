@@ -6,13 +6,10 @@ import base64
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unisono.slurm.gres import GPU, resource_of
-from unisono.slurm.moments import BadMoment, moment, written
-from unisono.slurm.sbatch.arrays import Array
 from unisono.slurm.sbatch.layout import BadRequest, Layout
-from unisono.slurm.sbatch.selection import affinity, apart
 from unisono.slurm.words import (
     API_VERSION,
     DEPENDS_ON,
@@ -23,6 +20,9 @@ from unisono.slurm.words import (
     partition_label,
 )
 
+if TYPE_CHECKING:
+    from unisono.slurm.sbatch.arrays import Array
+
 Json = dict[str, Any]
 
 _IMAGE = "slurm/batch"
@@ -31,6 +31,9 @@ _SLEEP = re.compile(r"^\s*(?:srun\s+(?:-\S+\s+)*)?sleep\s+(\d+(?:\.\d+)?)\s*$", 
 # What a job must not bring along: it gets its own.
 _OWN = re.compile(r"SLURM.*|UNISONO_SLURM.*|UNISONO_POD_UID|CUDA_VISIBLE_DEVICES|HOSTNAME|PWD|_")
 _QUEUE = "kueue.x-k8s.io/queue-name"
+_HOSTNAME = "kubernetes.io/hostname"
+# Options that choose nodes.
+_CHOOSING = frozenset({"constraint", "prefer", "nodelist", "exclude"})
 
 
 class Submitter(NamedTuple):
@@ -73,7 +76,7 @@ def job_object(job: Job, who: Submitter, where: Place) -> tuple[Json, list[str]]
     if where.partition:
         options["partition"] = where.partition
     name = options.get("job-name") or job.command.rpartition("/")[2]
-    nodes, warnings = affinity(options, job.layout.gpu_type)
+    nodes, warnings = _chosen(options, job.layout.gpu_type)
     spec: Json = {
         "jobId": job.identity,
         "jobName": name,
@@ -110,6 +113,15 @@ def job_object(job: Job, who: Submitter, where: Place) -> tuple[Json, list[str]]
     return made, warnings
 
 
+def _chosen(options: Mapping[str, str], gpu_type: str) -> tuple[Json, list[str]]:
+    """Return which nodes a job asks for, and warnings; most ask for none."""
+    if not gpu_type and not options.keys() & _CHOOSING:
+        return {}, []
+    from unisono.slurm.sbatch.selection import affinity
+
+    return affinity(options, gpu_type)
+
+
 def _annotations(job: Job, options: Mapping[str, str], who: Submitter) -> dict[str, str]:
     made = {"unisono.dev/user": who.user}
     for name in ("account", "qos", "priority", "nice"):
@@ -123,10 +135,7 @@ def _annotations(job: Job, options: Mapping[str, str], who: Submitter) -> dict[s
         made["unisono.dev/time-limit"] = limit_text(options["time"])
     for name in ("begin", "deadline"):
         if name in options:
-            try:
-                made[f"unisono.dev/{name}"] = written(moment(options[name], who.now))
-            except BadMoment:
-                raise BadRequest(f"Invalid --{name} specification") from None
+            made[f"unisono.dev/{name}"] = _moment(name, options[name], who.now)
     if job.depends_on:
         made[DEPENDS_ON] = job.depends_on
     sleeps = [float(one) for one in _SLEEP.findall(job.script)]
@@ -134,6 +143,15 @@ def _annotations(job: Job, options: Mapping[str, str], who: Submitter) -> dict[s
         # Simulated pods do not run scripts; they take as long as these would.
         made["unisono.dev/run-seconds"] = f"{sum(sleeps):g}"
     return made
+
+
+def _moment(name: str, text: str, now: float) -> str:
+    from unisono.slurm.moments import BadMoment, moment, written
+
+    try:
+        return written(moment(text, now))
+    except BadMoment:
+        raise BadRequest(f"Invalid --{name} specification") from None
 
 
 def limit_text(text: str) -> str:
@@ -188,6 +206,17 @@ def _groups(job: Job, nodes: Json, where: Place) -> list[Json]:
             {"name": name, "nodes": group.nodes, "tasks": group.tasks, "template": template}
         )
     return made
+
+
+def apart(template: Json, job_id: int, nodes: int) -> None:
+    """Mark a template's pods as a job's, and keep them on nodes of their own."""
+    labels = template.setdefault("metadata", {}).setdefault("labels", {})
+    labels[JOB_ID] = str(job_id)
+    if nodes < 2:
+        return
+    rule = {"labelSelector": {"matchLabels": {JOB_ID: str(job_id)}}, "topologyKey": _HOSTNAME}
+    both = template["spec"].setdefault("affinity", {})
+    both["podAntiAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}
 
 
 def _image(written_: str) -> str:

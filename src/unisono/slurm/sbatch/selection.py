@@ -8,7 +8,7 @@ from typing import Any
 
 from unisono.slurm.host_list import BadHostList, expand
 from unisono.slurm.sbatch.layout import BadRequest
-from unisono.slurm.words import GPU_TYPE, JOB_ID, feature_label
+from unisono.slurm.words import GPU_TYPE, feature_label
 
 Json = dict[str, Any]
 _HOSTNAME = "kubernetes.io/hostname"
@@ -42,17 +42,6 @@ def affinity(options: Mapping[str, str], gpu_type: str) -> tuple[Json, list[str]
     if wished:
         made["preferredDuringSchedulingIgnoredDuringExecution"] = wished
     return made, warnings
-
-
-def apart(template: Json, job_id: int, nodes: int) -> None:
-    """Mark a template's pods as a job's, and keep them on nodes of their own."""
-    labels = template.setdefault("metadata", {}).setdefault("labels", {})
-    labels[JOB_ID] = str(job_id)
-    if nodes < 2:
-        return
-    rule = {"labelSelector": {"matchLabels": {JOB_ID: str(job_id)}}, "topologyKey": _HOSTNAME}
-    both = template["spec"].setdefault("affinity", {})
-    both["podAntiAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}
 
 
 def _named(options: Mapping[str, str]) -> list[Json]:

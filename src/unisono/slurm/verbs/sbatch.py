@@ -1,28 +1,29 @@
-"""`sbatch`: read a script, make a job of it, and say its number (spec slurm §4)."""
+"""`sbatch`: read a script, make a job of it, and say its number (spec slurm §4).
+
+It is called from scripts, thousands of times: what few jobs ask for is loaded where it is needed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unisono.slurm.getopt import BadOption
-from unisono.slurm.host_list import fold
-from unisono.slurm.moments import shown
 from unisono.slurm.quick import Quick, QuickTrouble
-from unisono.slurm.sbatch.arrays import Array, BadArray, for_task, read_array
 from unisono.slurm.sbatch.document import Job, Place, Submitter, job_object, secret_object
 from unisono.slurm.sbatch.layout import UNAVAILABLE, BadRequest, NodeSize, layout_of
 from unisono.slurm.sbatch.options import given, of_environment, of_script, together
 from unisono.slurm.site import LAST_ID, MAP, MAPS, PartitionRules, Rules, rules_of, size_of
-from unisono.slurm.verbs.around import JOBS, Around, Outcome, Refused, Start, path_of
-from unisono.slurm.words import CONF, DEPENDS_ON, NAMESPACE
+from unisono.slurm.verbs.around import Around, Outcome, Refused
+from unisono.slurm.words import CONF, NAMESPACE
+
+if TYPE_CHECKING:
+    from unisono.slurm.sbatch.arrays import Array
 
 Json = dict[str, Any]
 
 # Others submit at the same time; each needs its own number.
 _TRIES = 50
-# Tasks of an array that a dependency may stand for: each is named in an annotation.
-_MOST_AWAITED = 1000
 _FAILED = "Batch job submission failed: "
 _NOT_A_SCRIPT = (
     "This does not look like a batch script.  The first\n"
@@ -49,7 +50,9 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
         return Outcome(f"{_USAGE}\n")
     api = around.connect(wish.options)
     if "test-only" in wish.options:
-        return _tested(api, wish, around)
+        from unisono.slurm.verbs.sbatch_start import tested
+
+        return tested(api, wish, around)
     job, cluster, warnings = submit(api, wish, around)
     said = [f"sbatch: warning: {one}\n" for one in (*wish.warnings, *warnings)]
     identity = job["spec"]["jobId"]
@@ -58,66 +61,12 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
         text = f"{identity}{clusters}\n"
     else:
         text = "" if "quiet" in wish.options else f"Submitted batch job {identity}\n"
-    code = _wait_for(api, job, around) if "wait" in wish.options else 0
+    code = 0
+    if "wait" in wish.options:
+        from unisono.slurm.verbs.sbatch_wait import wait_for
+
+        code = wait_for(api, job, around)
     return Outcome(text, "".join(said), code)
-
-
-def _tested(api: Quick, wish: Wish, around: Around) -> Outcome:
-    """Say when a job would start; nothing is stored."""
-    stored = api.find(MAP)
-    last = int(((stored or {}).get("metadata") or {}).get("annotations", {}).get(LAST_ID) or 0)
-    try:
-        wish, start = _first_to_start(api, wish, around, rules_of(stored), last + 1)
-        made, job, _, _ = prepare(api, wish, around, rules_of(stored), last + 1)
-    except BadRequest as trouble:
-        raise Refused(f"allocation failure: {trouble}") from None
-    if not start.at:
-        raise Refused(f"allocation failure: {start.why}")
-    cpus = sum(group.cpus * group.nodes for group in job.layout.groups)
-    nodes = f" on nodes {fold(start.nodes)}" if start.nodes else ""
-    partition = made["spec"]["options"].get("partition") or "default"
-    text = (
-        f"sbatch: Job {last + 1} to start at {shown(start.at)} using {cpus} processors{nodes}"
-        f" in partition {partition}\n"
-    )
-    return Outcome("", text)
-
-
-def _first_to_start(
-    api: Quick, wish: Wish, around: Around, rules: Rules, identity: int
-) -> tuple[Wish, Start]:
-    """Return a wish for that one of its partitions where it starts first, and when that is."""
-    found: list[tuple[float, Wish, Start]] = []
-    trouble: BadRequest | None = None
-    for one in _by_partition(wish):
-        try:
-            made, job, _, _ = prepare(api, one, around, rules, identity)
-        except BadRequest as refused:
-            trouble = trouble or refused
-            continue
-        start = around.rehearse(api, _as_one_job(made, job.array), around.now)
-        found.append((start.at or float("inf"), one, start))
-    if not found:
-        assert trouble is not None, "there is at least one partition to try"
-        raise trouble
-    _, chosen, start = min(found, key=lambda each: each[0])  # of equals the first named
-    return chosen, start
-
-
-def _by_partition(wish: Wish) -> list[Wish]:
-    names = [one for one in wish.options.get("partition", "").split(",") if one]
-    if len(names) < 2:
-        return [wish]
-    return [wish._replace(options={**wish.options, "partition": name}) for name in names]
-
-
-def _as_one_job(made: Json, array: Array | None) -> Json:
-    """Return the first task of an array, for whoever wants to know when it would start."""
-    annotations = made["metadata"]["annotations"]
-    if array is not None and DEPENDS_ON in annotations:
-        annotations[DEPENDS_ON] = for_task(annotations[DEPENDS_ON], array.at(0))
-    made["spec"].pop("array", None)
-    return made
 
 
 def read_wish(arguments: Sequence[str], around: Around) -> Wish | None:
@@ -172,7 +121,9 @@ def submit(api: Quick, wish: Wish, around: Around) -> tuple[Json, str, list[str]
     rules = rules_of(stored)
     try:
         if "," in wish.options.get("partition", ""):
-            wish, _ = _first_to_start(api, wish, around, rules, 0)
+            from unisono.slurm.verbs.sbatch_start import first_to_start
+
+            wish, _ = first_to_start(api, wish, around, rules, 0)
         made, job, who, warnings = prepare(api, wish, around, rules, 0)
         identity = _next_id(api, stored, job.array.size if job.array is not None else 1)
         job = job._replace(identity=identity)
@@ -219,7 +170,7 @@ def prepare(
         arguments=wish.arguments,
         layout=layout_of(options, site, size),
         array=array,
-        depends_on=_dependency(api, options.get("dependency", ""), where.namespace, array),
+        depends_on=_dependency(api, options, where.namespace, array),
     )
     who = Submitter(
         user=around.user,
@@ -300,87 +251,20 @@ def _timed(options: Mapping[str, str], partition: PartitionRules | None) -> dict
 def _array(options: Mapping[str, str], rules: Rules) -> Array | None:
     if "array" not in options:
         return None
+    from unisono.slurm.sbatch.arrays import BadArray, read_array
+
     try:
         return read_array(options["array"], rules.max_array)
     except BadArray as trouble:
         raise BadRequest(str(trouble)) from None
 
 
-_DEPENDENCIES = ("after", "afterany", "afterok", "afternotok", "aftercorr", "singleton")
-
-
-def _dependency(api: Quick, text: str, namespace: str, array: Array | None) -> str:
-    """Return a dependency with names of objects instead of numbers of jobs.
-
-    `aftercorr` of an array on an array stays, with the other's name, until a task is made; of
-    anything else it means `afterok`, as in Slurm.
-    """
-    if not text:
+def _dependency(api: Quick, options: Mapping[str, str], namespace: str, array: Array | None) -> str:
+    if not options.get("dependency"):
         return ""
-    join = "?" if "?" in text else ","
-    terms = []
-    for term in text.split(join):
-        kind, *numbers = term.strip().split(":")
-        if kind not in _DEPENDENCIES and not kind.isdecimal():
-            raise BadRequest("Job dependency problem")
-        if kind.isdecimal():
-            kind, numbers = "afterany", [kind, *numbers]
-        names = [kind]
-        for number in numbers:
-            if number.startswith("+") or (
-                kind != "after" and not number.partition("_")[0].isdecimal()
-            ):
-                raise BadRequest("Job dependency problem")
-            identity, plus, minutes = number.partition("+")
-            other = _corresponding(api, identity, namespace, array) if kind == "aftercorr" else ""
-            if other:
-                terms.append(f"aftercorr:{other}")
-                continue
-            names += [f"{one}{plus}{minutes}" for one in _names_of(api, identity, namespace)]
-        if kind == "aftercorr":
-            names[0] = "afterok"
-        if len(names) > 1 or kind == "singleton":
-            terms.append(":".join(names))
-    return join.join(terms)
+    from unisono.slurm.sbatch.dependencies import dependency
 
-
-def _corresponding(api: Quick, number: str, namespace: str, array: Array | None) -> str:
-    """Return the name of an array that has every task of ours; empty if it is no array."""
-    found = _array_of(api, number, namespace)
-    if array is None or found is None or "_" in number:
-        return ""
-    whole = read_array(found["spec"]["array"]["tasks"])
-    if any(whole.place(one) is None for part in array.parts for one in part):
-        raise BadRequest("Job dependency problem")
-    return str(found["metadata"]["name"])
-
-
-def _array_of(api: Quick, number: str, namespace: str) -> Json | None:
-    found = _jobs_of(api, number.partition("_")[0], namespace)
-    return next((one for one in found if one["spec"].get("array")), None)
-
-
-def _jobs_of(api: Quick, identity: str, namespace: str) -> list[Json]:
-    found = api.get(f"{JOBS}?labelSelector=unisono.dev%2Fslurm-job%3D{identity}")["items"]
-    return [one for one in found if one["metadata"]["namespace"] == namespace]
-
-
-def _names_of(api: Quick, number: str, namespace: str) -> list[str]:
-    """Return the names of the objects of a job, which must exist; of an array, all of its tasks."""
-    identity, _, index = number.partition("_")
-    own = _jobs_of(api, identity, namespace)
-    if not own:
-        raise BadRequest("Job dependency problem")
-    array = next((one for one in own if one["spec"].get("array")), None)
-    name = str((array or own[0])["metadata"]["name"])
-    if index:
-        return [f"{name}-{index}"]
-    if array is None:
-        return [name]
-    whole = read_array(array["spec"]["array"]["tasks"])
-    if whole.size > _MOST_AWAITED:
-        raise BadRequest("Job dependency problem")
-    return [f"{name}-{whole.at(place)}" for place in range(whole.size)]
+    return dependency(api, options["dependency"], namespace, array)
 
 
 def _next_id(api: Quick, stored: Json | None, count: int) -> int:
@@ -418,19 +302,3 @@ def _counter(api: Quick) -> Json:
         if found is None:
             raise Refused(f"{_FAILED}{trouble}") from None
         return found
-
-
-def _wait_for(api: Quick, job: Json, around: Around) -> int:
-    """Wait for the end of a job; return its exit code."""
-    from unisono.slurm.states import is_over
-
-    path = path_of(job["metadata"]["namespace"], job["metadata"]["name"])
-    while True:
-        found = api.find(path)
-        if found is None:
-            return 1
-        status = found.get("status") or {}
-        if is_over(status.get("state", "")):
-            code, _, signal = str(status.get("exitCode") or "1:0").partition(":")
-            return int(code) or (128 + int(signal) if signal.isdecimal() and int(signal) else 0)
-        around.pause(1.0)

@@ -16,7 +16,7 @@ from unisono.control.view import View
 from unisono.kinds.dependencies import DEPENDS_ON
 from unisono.kinds.slurm import ENDED
 from unisono.slurm.sbatch.arrays import Array, for_task, read_array
-from unisono.slurm.sbatch.selection import apart
+from unisono.slurm.sbatch.document import apart
 
 # Tasks that wait as jobs of their own: enough to start at once what finds a place, as many as
 # Slurm plans ahead for one array (bf_max_job_array_resv).

@@ -1,0 +1,25 @@
+"""`sbatch --wait`: stay until a job is over, and end as it did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unisono.slurm.quick import Quick
+from unisono.slurm.states import is_over
+from unisono.slurm.verbs.around import Around, path_of
+
+Json = dict[str, Any]
+
+
+def wait_for(api: Quick, job: Json, around: Around) -> int:
+    """Wait for the end of a job; return its exit code."""
+    path = path_of(job["metadata"]["namespace"], job["metadata"]["name"])
+    while True:
+        found = api.find(path)
+        if found is None:
+            return 1
+        status = found.get("status") or {}
+        if is_over(status.get("state", "")):
+            code, _, signal = str(status.get("exitCode") or "1:0").partition(":")
+            return int(code) or (128 + int(signal) if signal.isdecimal() and int(signal) else 0)
+        around.pause(1.0)
