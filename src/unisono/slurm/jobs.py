@@ -7,7 +7,7 @@ placed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from unisono.slurm.environment import amounts_of
@@ -126,7 +126,7 @@ class Row:
     @property
     def node_count(self) -> int:
         """How many nodes it has or wants."""
-        groups = self.spec.get("groups") or ()
+        groups: Sequence[Any] = self.spec.get("groups") or ()
         if len(groups) == 1:
             return int(groups[0]["nodes"])
         return sum(int(one["nodes"]) for one in groups)
