@@ -27,6 +27,7 @@ from unisono.cli.manifests import (
     Wanted,
     admission,
     definitions,
+    flows,
     objects,
     runtimes,
     service_monitor,
@@ -74,6 +75,7 @@ def files() -> dict[str, str]:
         rules.setdefault(one["kind"].partition("Admission")[0].lower(), []).append(one)
     for name, some in rules.items():
         _directory(made, f"admission/{name}", {"policies.yaml": _yaml(some)})
+    _directory(made, "flows", {"flow-schemas.yaml": _yaml(flows(_WANTED))})
     _directory(made, "runtimes", {"runtimes.yaml": _yaml(runtimes())})
     monitor = {"service-monitor.yaml": _yaml([service_monitor(_WANTED)])}
     _directory(made, "components/service-monitor", monitor, is_component=True)
@@ -91,12 +93,12 @@ def files() -> dict[str, str]:
     _kustomize(
         made,
         "",
-        ["base", "crds", "admission/validating", "admission/mutating"],
+        ["base", "crds", "flows", "admission/validating", "admission/mutating"],
         images=[{"name": image, "newTag": tag}],
     )
     overlays = {
-        "without-crds": ["base", "admission/validating", "admission/mutating"],
-        "before-1.36": ["base", "crds", "admission/validating"],
+        "without-crds": ["base", "flows", "admission/validating", "admission/mutating"],
+        "before-1.36": ["base", "crds", "flows", "admission/validating"],
     }
     for name, parts in overlays.items():
         _kustomize(made, f"overlays/{name}", [f"../../{part}" for part in parts])

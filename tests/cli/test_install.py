@@ -12,7 +12,7 @@ import yaml
 from unisono.cli.errors import AnswerIsNo
 from unisono.cli.installing import Found, Item, _definition
 from unisono.cli.main import main
-from unisono.cli.manifests import ALL_ADMISSION, Wanted, admission, definitions, objects
+from unisono.cli.manifests import ALL_ADMISSION, Wanted, admission, definitions, flows, objects
 from unisono.control.rights import MACHINES, REQUESTS, WEB, rights
 from unisono.control.upstream import Upstream
 
@@ -37,8 +37,17 @@ def test_printed_manifests_are_what_is_applied() -> None:
         code = main(["install", "--print", "--without-crds", "--image", "here/it:1"])
     assert code == 0
     wanted = Wanted(namespace="unisono-system", image="here/it:1")
-    expected = [*objects(wanted), *admission(ALL_ADMISSION)]
+    expected = [*objects(wanted), *flows(wanted), *admission(ALL_ADMISSION)]
     assert list(yaml.safe_load_all(out.getvalue())) == expected
+
+
+def test_the_lease_waits_behind_nobody() -> None:
+    lease, rest = flows(Wanted(namespace="home"))
+    (rule,) = lease["spec"]["rules"]
+    assert rule["resourceRules"][0]["namespaces"] == ["home"]
+    assert rule["subjects"][0]["serviceAccount"] == {"name": "unisono", "namespace": "home"}
+    assert lease["spec"]["priorityLevelConfiguration"] == {"name": "leader-election"}
+    assert lease["spec"]["matchingPrecedence"] < rest["spec"]["matchingPrecedence"]
 
 
 def test_the_role_has_exactly_the_rights_that_are_needed() -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.real.cluster import ROOT, asked, put, there, unisono, until
+from tests.real.cluster import ROOT, account, asked, put, there, unisono, until
 from tests.real.control_plane import ControlPlane, running
 from unisono.cli.installing import CRD
+from unisono.cli.manifests import FLOW_SCHEMA
 from unisono.control import names
 from unisono.kinds.shapes.crds import crds_of
 from unisono.kube.client import Client
@@ -78,6 +81,23 @@ def test_install_finds_nothing_to_change_and_plain_apply_works_too(plane: Contro
     assert "created" not in installed.stdout
     plain = _kubectl(plane, "apply", "-k", "deploy/overlays/without-crds")
     assert plain.returncode == 0, plain.stderr
+
+
+def test_a_busy_server_puts_the_lease_before_other_requests(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    ours = account(plane, "unisono-system", "unisono", tmp_path / "kubeconfig")
+    flows = {one["metadata"]["uid"]: one["metadata"]["name"] for one in there(plane, FLOW_SCHEMA)}
+
+    def flow_of(*arguments: str) -> str | None:
+        told = _kubectl(ours, "--v=8", *arguments).stderr.lower()
+        found = re.search(r"x-kubernetes-pf-flowschema-uid[^0-9a-f]*([0-9a-f-]{36})", told)
+        return flows.get(found[1]) if found else None
+
+    # A server takes new schemas to heart a moment after they are there.
+    lease = ("get", "--raw", "/apis/coordination.k8s.io/v1/namespaces/unisono-system/leases/none")
+    until("the lease has its own", lambda: flow_of(*lease) == "unisono-lease")
+    assert flow_of("get", "--raw", "/api/v1/pods") == "unisono"
 
 
 def _job(name: str, queue: str) -> dict[str, Any]:

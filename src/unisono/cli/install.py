@@ -85,7 +85,7 @@ def _print(wanted: Wanted, mechanism: Mechanism, *, has_crds: bool) -> None:
     from dataclasses import replace
 
     from unisono.cli.crds import write_yaml
-    from unisono.cli.manifests import ALL_ADMISSION, admission, definitions, objects
+    from unisono.cli.manifests import ALL_ADMISSION, admission, definitions, flows, objects
     from unisono.cli.webhook.configuration import KINDS
 
     if has_crds:
@@ -94,6 +94,7 @@ def _print(wanted: Wanted, mechanism: Mechanism, *, has_crds: bool) -> None:
         write_yaml(objects(replace(wanted, webhooks=frozenset(KINDS))))
     else:
         write_yaml(objects(wanted))
+        write_yaml(flows(wanted))
         write_yaml(admission(ALL_ADMISSION))
 
 

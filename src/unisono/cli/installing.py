@@ -10,6 +10,7 @@ from typing import Any, Literal
 from unisono.cli.admission import MUTATING, VALIDATING
 from unisono.cli.errors import AnswerIsNo
 from unisono.cli.manifests import (
+    FLOW_SCHEMA,
     MANAGED_BY,
     NAME,
     RUNTIME,
@@ -17,6 +18,7 @@ from unisono.cli.manifests import (
     Wanted,
     admission,
     definitions,
+    flows,
     objects,
     runtimes,
     service_monitor,
@@ -124,6 +126,8 @@ async def look(
     items += [one async for one in _rules(client, served, wanted.webhooks)]
     if await _is_served(client, SERVICE_MONITOR):
         items.append(await _item(client, service_monitor(wanted)))
+    if await _is_served(client, FLOW_SCHEMA):
+        items += [await _item(client, one) for one in flows(wanted)]
     comes_with_another = any(one.operator == "trainer" for one in neighbours)
     if not comes_with_another and (has_crds or await _is_served(client, RUNTIME)):
         items += [await _item(client, one) for one in runtimes()]

@@ -80,6 +80,7 @@ ALL_ADMISSION = {
     "MutatingAdmissionPolicy": MUTATING[0],
 }
 SERVICE_MONITOR = Kind("monitoring.coreos.com/v1", "ServiceMonitor")
+FLOW_SCHEMA = Kind("flowcontrol.apiserver.k8s.io/v1", "FlowSchema")
 RUNTIME = Kind("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime")
 
 
@@ -88,6 +89,45 @@ def service_monitor(wanted: Wanted) -> Json:
     made = _own(wanted, *SERVICE_MONITOR)
     endpoint = {"port": "metrics", "path": "/metrics", "interval": "30s"}
     return made | {"spec": {"selector": {"matchLabels": _LABELS}, "endpoints": [endpoint]}}
+
+
+def flows(wanted: Wanted) -> Iterator[Json]:
+    """Yield how a busy API server treats our requests, where it sorts requests at all.
+
+    Who leads must renew a lease every few seconds. Among everybody's requests it would wait in line
+    behind a storm of them, lose its lease, and a cluster in trouble would lose its scheduler, too.
+    """
+    lease = {
+        "verbs": ["get", "create", "update"],
+        "apiGroups": ["coordination.k8s.io"],
+        "resources": ["leases"],
+        "namespaces": [wanted.namespace],
+    }
+    everything = {
+        "verbs": ["*"],
+        "apiGroups": ["*"],
+        "resources": ["*"],
+        "namespaces": ["*"],
+        "clusterScope": True,
+    }
+    yield _flow(wanted, f"{NAME}-lease", "leader-election", 190, lease)
+    yield _flow(wanted, NAME, "workload-high", 890, everything)
+
+
+def _flow(wanted: Wanted, name: str, level: str, precedence: int, asked: Json) -> Json:
+    """Put an account's requests on a level; schemas of lower precedence are asked first."""
+    account = {"name": NAME, "namespace": wanted.namespace}
+    rule = {
+        "subjects": [{"kind": "ServiceAccount", "serviceAccount": account}],
+        "resourceRules": [asked],
+    }
+    return _made(*FLOW_SCHEMA, name) | {
+        "spec": {
+            "matchingPrecedence": precedence,
+            "priorityLevelConfiguration": {"name": level},
+            "rules": [rule],
+        }
+    }
 
 
 def runtimes() -> Iterator[Json]:
