@@ -9,7 +9,7 @@ the way back, unless the field was given another value in the meantime:
     retryDelayMinutes: 5    ←
 
 Kinds without a mapping are the same in all versions and only change their apiVersion. An Event has
-two faces in two API groups, stored as one (`STORED_AS`); it is converted like any other kind.
+two faces in two API groups, stored as one; it is converted like any other kind.
 """
 
 from __future__ import annotations
@@ -24,9 +24,6 @@ from unisono.kinds.autoscaler_versions import lower_autoscaler, raise_autoscaler
 from unisono.kinds.event_faces import to_core_event, to_new_event
 from unisono.kinds.kueue import convert as kueue
 from unisono.kinds.pod_group_versions import lower_pod_groups, raise_pod_groups
-
-# Kinds that are another face of what is stored under another key.
-STORED_AS: Mapping[str, str] = {"events.k8s.io/events": "/events"}
 
 _KEPT_FOR = "unisono.dev/kept-for-"
 _ABSENT = object()

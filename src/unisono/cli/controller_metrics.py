@@ -91,6 +91,12 @@ class Observed:
             "Lists and watches that failed, by kind.",
             [Sample(_labels(*kind), one.troubles) for kind, one in informers],
         )
+        yield Family(
+            "unisono_informer_relists_total",
+            "counter",
+            "How often everything of a kind was read anew.",
+            [Sample(_labels(*kind), one.reflector.relists) for kind, one in informers],
+        )
         crashes = "Steps that ended in a bug of ours."
         yield single("unisono_controller_crashes_total", "counter", crashes, self.crashes)
         if self.driver is not None:
@@ -99,6 +105,18 @@ class Observed:
             yield single("unisono_steps_total", "counter", "Steps of controllers.", measures.done)
             retries = "Steps tried again."
             yield single("unisono_step_retries_total", "counter", retries, measures.retries)
+            oldest = self.driver.oldest_wait()
+            old = "How long the key that has waited longest has been in line."
+            yield single("unisono_oldest_key_seconds", "gauge", old, oldest)
+            yield Family(
+                "unisono_step_seconds_total",
+                "counter",
+                "Where the time of steps went: in line, and at work.",
+                [
+                    Sample({"part": "waiting"}, measures.waited_s),
+                    Sample({"part": "working"}, measures.worked_s),
+                ],
+            )
         if self.figures is not None:
             yield from self.figures.families()
         yield from process_families()

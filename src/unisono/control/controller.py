@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from unisono.control.actions import Json, Steps
@@ -12,8 +12,6 @@ from unisono.kube.mapping import Kind
 
 # What a controller reads of an object: if that is equal, nothing is new to it.
 Reads = Callable[[Json], object]
-
-Indexes = Mapping[Kind, Mapping[str, Callable[[Json], Iterable[str]]]]
 
 
 class Controller(Protocol):

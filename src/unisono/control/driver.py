@@ -98,6 +98,10 @@ class Driver:
         lane = self._lanes.get(controller, 1)
         self.queue.add(Task(controller, key), now=self._clock.monotonic(), lane=lane)
 
+    def oldest_wait(self) -> float:
+        """Return for how many seconds the task that has waited longest has been in line."""
+        return self.queue.oldest_wait(self._clock.monotonic())
+
     # ---- one task ----------------------------------------------------------------------------
 
     async def step(self) -> Outcome | None:

@@ -326,10 +326,3 @@ def _renamed(admission: Json, claims: dict[str, Json | None], view: View) -> lis
         else one
         for one in admission["podSetAssignments"]
     ]
-
-
-def is_waiting_for_machines(workload: Json) -> bool:
-    """Say whether a workload has quota and waits for machines."""
-    found = purchase_of(workload)
-    admitted = is_true((workload.get("status") or {}).get("conditions"), "Admitted")
-    return found is not None and found[0] in UNDER_WAY and not admitted

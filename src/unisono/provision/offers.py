@@ -19,10 +19,6 @@ from unisono.provision.nodes import capacity_of, machine_labels
 _RESERVED_SHARE = 1000  # a reservation is paid for already: a thousandth of the price breaks ties
 
 
-class BadCatalogue(ValueError):
-    """A file describes no machine types; the message says where it goes wrong."""
-
-
 def machines(types: Iterable[MachineType]) -> tuple[Machine, ...]:
     """Return types of machines as the engine knows them, by name."""
     return tuple(machine_of(one) for one in sorted(types, key=lambda one: one.name))

@@ -19,7 +19,6 @@ from unisono.control.actions import Json
 from unisono.control.view import View
 from unisono.kinds.kueue.flavors import PROVISIONING
 
-CHECK_CAPACITY = "check-capacity.autoscaling.x-k8s.io"
 ATOMIC = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 QUEUED = "queued-provisioning.gke.io"
 Merging = Literal["", "IdenticalPodTemplates", "IdenticalWorkloadSchedulingRequirements"]

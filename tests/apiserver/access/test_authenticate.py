@@ -11,7 +11,6 @@ from unisono.apiserver.access.authenticate import (
     BadUsers,
     hash_token,
     load_users,
-    new_token,
 )
 from unisono.apiserver.access.files import Exposed
 from unisono.apiserver.request import User
@@ -43,19 +42,6 @@ def test_tokens(header: str, user: User | None) -> None:
 def test_no_header_is_nobody() -> None:
     assert KNOWN.user_of({}) is None
     assert Authenticator({}).user_of({"authorization": "Bearer x"}) is None
-
-
-def test_a_new_token_has_256_bits() -> None:
-    asked: list[int] = []
-
-    def random_bytes(count: int) -> bytes:
-        asked.append(count)
-        return bytes(range(count))
-
-    token = new_token(random_bytes)
-    assert asked == [32]
-    assert len(token) == 43
-    assert token.isascii()
 
 
 def users_file(tmp_path: Path, text: str) -> Path:

@@ -10,11 +10,10 @@ More users than the owner of an instance come from a file:
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +27,11 @@ AUTHENTICATED = "system:authenticated"
 # this many still cost less than reading the request.
 MAX_USERS = 1000
 _MAX_TOKEN = 4096
-_TOKEN_BYTES = 32
 _HASH = re.compile(r"sha256:([0-9a-f]{64})")
 
 
 class BadUsers(Exception):
     """A users file that cannot be used; the message says where and why."""
-
-
-def new_token(random_bytes: Callable[[int], bytes]) -> str:
-    """Return a fresh token of 256 random bits."""
-    return base64.urlsafe_b64encode(random_bytes(_TOKEN_BYTES)).rstrip(b"=").decode()
 
 
 def hash_token(token: str) -> str:

@@ -25,7 +25,6 @@ from unisono.apiserver.protobuf.wire import broken, read_message
 Json = dict[str, Any]
 
 MAGIC = b"k8s\0"
-CONTENT_TYPE = "application/vnd.kubernetes.protobuf"
 
 _ADVICE = "send it as JSON or YAML instead, for example with kubectl apply -f"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -74,13 +74,6 @@ def cost_of(counts: Counts, kinds: tuple[Kind, ...]) -> int:
     return sum(count * kind.price for count, kind in zip(counts, kinds, strict=True))
 
 
-def least_cost(pods: int, kinds: tuple[Kind, ...]) -> int:
-    """Return a price that no choice can be below."""
-    if not kinds:
-        return _NEVER
-    return min(-(-pods * kind.price // kind.slots) for kind in kinds)
-
-
 def _take_cheapest(pods: int, kinds: tuple[Kind, ...], counts: list[int]) -> None:
     needed = -(-pods // kinds[0].slots)
     for index in sorted(range(len(kinds)), key=lambda i: (kinds[i].price, i)):

@@ -15,7 +15,6 @@ EVERY = "*"
 
 # What needs a reset or a person, by NVIDIA's list of XID errors.
 CRITICAL_XIDS = (46, 48, 62, 64, 74, 79, 95, 119, 120, 140)
-MOST_DEVICES = 64
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

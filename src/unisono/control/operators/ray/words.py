@@ -14,7 +14,6 @@ CLUSTER_LABEL = "ray.io/cluster"
 NODE_TYPE = "ray.io/node-type"
 GROUP = "ray.io/group"
 IS_NODE = "ray.io/is-ray-node"
-HEAD_GROUP = "headgroup"
 # The number of a pod in its group: what takes its place has the same.
 INDEX = "unisono.dev/index"
 OVERWRITE = "ray.io/overwrite-container-cmd"

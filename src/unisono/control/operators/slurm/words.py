@@ -14,6 +14,5 @@ ADMITTED = "unisono.dev/admitted-workload"
 RESTART = "unisono.dev/slurm-restart"
 NUMBER = "batch.kubernetes.io/job-completion-index"
 # The index of tasks by the uid of their array.
-BY_ARRAY = "slurm-array"
 # How long a job may take to end after SIGTERM (KillWait).
 KILL_WAIT = 30
