@@ -16,6 +16,7 @@ from tests.support.control_world import Json, World
 from tests.support.passing_on import PassingOn
 from unisono.control import names
 from unisono.control.conditions import find
+from unisono.control.gangs import GangController
 from unisono.control.scheduler.record import hosts_of, placement_of
 from unisono.kinds.overriding import override
 from unisono.kube.transport import Answer, Transport
@@ -125,6 +126,9 @@ def test_scenario_17_without_another_node_everybody_leaves() -> None:
         evicted = find(the_workload(world)["status"]["conditions"], "Evicted")
         assert evicted is not None
         assert "GangRolledBack" in {note.reason for note in world.notes}
+        gangs = world.driver.controllers["gangs"]
+        assert isinstance(gangs, GangController)
+        assert gangs.rollbacks == {"NoOtherNode": 1}
         await world.create(in_rack("n9", "r1"))
         await world.pass_time(30)
         assert set(phases(world).values()) == {"Running"}

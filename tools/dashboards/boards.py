@@ -455,7 +455,8 @@ RELIABILITY = Board(
                     [
                         Query(
                             f"histogram_quantile({quantile}, sum by (le)"
-                            " (rate(unisono_cycle_duration_seconds_bucket[$__rate_interval])))",
+                            ' (rate(unisono_cycle_duration_seconds_bucket{phase="total"}'
+                            "[$__rate_interval])))",
                             name,
                         )
                         for quantile, name in ((0.5, "median"), (0.99, "p99"))

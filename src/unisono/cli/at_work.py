@@ -14,11 +14,11 @@ from dataclasses import replace
 
 from unisono.cli.collector import calm_collector
 from unisono.cli.embedded import Answering, Choices, working
-from unisono.cli.following import Timed
 from unisono.cli.instance import Instance
 from unisono.cli.monitoring import monitored
 from unisono.cli.recording import recorder
 from unisono.cli.spare_memory import give_back_when_idle
+from unisono.cli.timing import Timed
 from unisono.engine.cycle import plan
 
 

@@ -27,7 +27,7 @@ from unisono.cli.clock import RealClock
 from unisono.cli.collector import calm_collector
 from unisono.cli.controller_metrics import Observed
 from unisono.cli.denials import Denials
-from unisono.cli.following import Timed, figures_of
+from unisono.cli.following import figures_of
 from unisono.cli.ids import chance, new_uid
 from unisono.cli.journal import Journal
 from unisono.cli.meters import PrometheusMeter
@@ -39,6 +39,7 @@ from unisono.cli.preconditions import (
     others,
 )
 from unisono.cli.probes import probes
+from unisono.cli.timing import Timed
 from unisono.control.assembly import INDEXES, LANES, cluster
 from unisono.control.controller import Controller
 from unisono.control.hearing import Task

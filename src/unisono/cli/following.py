@@ -2,46 +2,25 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterator
 
 from unisono import __version__
 from unisono.cli.clock import seconds_now
 from unisono.cli.prices import catalogue_price
+from unisono.cli.room import largest_gangs
+from unisono.cli.timing import Timed
 from unisono.control.driver import Driver
+from unisono.control.gangs import GangController
+from unisono.control.scheduler.loop import Scheduler
 from unisono.control.view import Difference, View
-from unisono.engine.cycle import Decides
-from unisono.engine.model.market import MICRO
 from unisono.engine.model.names import Instant
-from unisono.engine.model.plan import Plan
 from unisono.engine.state.cluster import ClusterState
 from unisono.kube.mapping import Kind
 from unisono.monitor.books import FOLLOWED, NODE_CLAIM, fill
-from unisono.monitor.histogram import Histogram
 from unisono.monitor.metrics.machines import Offering
 from unisono.monitor.metrics.page import Compat, Figures
 from unisono.provision.reader import Reader
 from unisono.provision.stock import refusals
-
-
-class Timed:
-    """Decides as somebody else does, and tells how long it took."""
-
-    def __init__(self, decides: Decides) -> None:
-        """Measure nothing until there is a histogram."""
-        self._decides = decides
-        self.histogram: Histogram | None = None
-        self.most_usd_hour: float | None = None  # as the policy said the last time
-
-    def __call__(self, state: ClusterState, now: Instant) -> Plan:
-        """Decide one cycle."""
-        most = state.policy.provisioning.most_per_hour_micro
-        self.most_usd_hour = None if most is None else most / MICRO
-        before = time.perf_counter()
-        made = self._decides(state, now)
-        if self.histogram is not None:
-            self.histogram.observe(time.perf_counter() - before, "total")
-        return made
 
 
 def figures_of(
@@ -64,8 +43,23 @@ def figures_of(
     if view.has(NODE_CLAIM):
         figures.machines.offerings = lambda: tuple(_offerings(view))
     figures.machines.most_usd_hour = lambda: timed.most_usd_hour
-    timed.histogram = figures.cycles
+    timed.cycles, timed.placements = figures.cycles, figures.placing.placements
+    driver.on_attended = timed.attended
+    figures.placing.largest = lambda: largest_gangs(timed.state)
+    figures.placing.cached = lambda: _cached(timed.state)
+    scheduler, gangs = driver.controllers.get("scheduler"), driver.controllers.get("gangs")
+    if isinstance(scheduler, Scheduler):
+        scheduler.estimates.works_out = timed.estimates
+    if isinstance(gangs, GangController):
+        figures.placing.rollbacks = lambda: gangs.rollbacks
     return figures
+
+
+def _cached(state: ClusterState | None) -> tuple[int, int]:
+    """Return how often an answer was known, and how often it was not."""
+    if state is None:
+        return 0, 0
+    return state.floor.asked.hits, state.floor.asked.misses
 
 
 def _offerings(view: View) -> Iterator[Offering]:

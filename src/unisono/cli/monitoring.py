@@ -17,11 +17,12 @@ from unisono.cli.bookkeeping import bookkeeping
 from unisono.cli.clock import cpu_seconds, seconds_now
 from unisono.cli.controller_metrics import process_families
 from unisono.cli.embedded import Running
-from unisono.cli.following import Timed, figures_of
+from unisono.cli.following import figures_of
 from unisono.cli.instance import Instance
 from unisono.cli.meters import ExporterMeter
 from unisono.cli.past import LedgerPast
 from unisono.cli.probes import Asked, CannotListen, Page, Pages, probes
+from unisono.cli.timing import Timed
 from unisono.cli.watching import watching
 from unisono.cli.weekly import reports_of
 from unisono.control.view import View

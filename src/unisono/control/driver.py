@@ -70,7 +70,7 @@ class Driver:
         lanes: Mapping[str, int] | None = None,
     ) -> None:
         """Take the controllers; `lanes` says whose tasks go first (0 before 1)."""
-        self._controllers = {one.name: one for one in controllers}
+        self.controllers: Mapping[str, Controller] = {one.name: one for one in controllers}
         self._hearing = Hearing(controllers)
         self._view = view
         self._client = client
@@ -80,6 +80,8 @@ class Driver:
         self.queue: WorkQueue[Task] = WorkQueue(lanes=3)
         self.on_outcome: Callable[[Outcome], None] = lambda outcome: None
         self.on_difference: Callable[[Kind, Difference], None] | None = None
+        # With the seconds it took; only of what went well.
+        self.on_attended: Callable[[Outcome, float], None] | None = None
 
     # ---- in ----------------------------------------------------------------------------------
 
@@ -126,7 +128,8 @@ class Driver:
 
     async def attend(self, task: Task, outcome: Outcome) -> None:
         """Carry out what a controller wants done about a key; raise what stops it."""
-        controller = self._controllers[task.controller]
+        controller = self.controllers[task.controller]
+        began = self._clock.monotonic()
         steps = controller.reconcile(task.key, self._view, self._clock.now())
         with contextlib.closing(steps):
             result: Any = None
@@ -134,9 +137,11 @@ class Driver:
                 try:
                     action = steps.send(result)
                 except StopIteration:
-                    return
+                    break
                 outcome.actions += 1
                 result = await self._act(action, task)
+        if self.on_attended is not None:
+            self.on_attended(outcome, self._clock.monotonic() - began)
 
     async def _act(self, action: Action, task: Task) -> Any:
         match action:

@@ -125,6 +125,7 @@ class GangController:
         # the pods after all that the one before wrote, and needs no memory of it.
         self._sent: dict[str, dict[str, str]] = {}
         self._starts: dict[str, _Start] = {}
+        self.rollbacks: dict[str, int] = {}  # how many gangs gave everything back, by reason
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A workload that has a place or goes, one of its pods, or a node that some are on."""
@@ -191,7 +192,9 @@ class GangController:
             unwelcome = [*refused(workload), *slots.refused_by(workload, view)]
             missing = _missing(slots, [*lost, *unwelcome], view)
             if missing and phase == REPAIRING and now >= deadline > 0:
-                yield from _roll_back(workload, f"no other node for {missing[0]} in time", now)
+                yield from self._roll_back(
+                    workload, "NoOtherNode", f"no other node for {missing[0]} in time", now
+                )
                 return
             if missing:
                 yield from note_loss(workload, missing, unwelcome, now)
@@ -201,10 +204,13 @@ class GangController:
                 workload = yield Patch(Ref.to(workload), nothing_lost(workload, now), "status")
                 phase = about.get(WAS, COMMITTED)
         elif lost:
-            yield from _roll_back(workload, f"node {lost[0]} is gone or not ready", now)
+            yield from self._roll_back(
+                workload, "NodeLost", f"node {lost[0]} is gone or not ready", now
+            )
             return
         if not slots.is_full and (phase == PLANNED or not is_begun):
-            yield from _wait(workload, "not all of its pods were created in time", deadline, now)
+            why = "not all of its pods were created in time"
+            yield from self._wait(workload, "PodsMissing", why, deadline, now)
             return
         if phase == PLANNED:
             deadline = now + BIND_SECONDS
@@ -227,7 +233,8 @@ class GangController:
             return
         start.partly = start.partly or now
         late = min(deadline or start.partly, start.partly) + BIND_SECONDS
-        yield from _wait(workload, "not all of its pods were bound in time", late, now)
+        why = "not all of its pods were bound in time"
+        yield from self._wait(workload, "NotBound", why, late, now)
 
     def _bind(self, workload: Json, slots: Slots, phase: str, gen: str, view: View) -> Steps:
         """Bind pods to their places: the first time all of them, later whoever comes back.
@@ -270,6 +277,18 @@ class GangController:
             uids = [uid for pod in nowhere if (uid := pod["metadata"]["uid"]) in sent]
             self._sent.update({full: {uid: sent[uid] for uid in uids}} if uids else {})
         return slots
+
+    def _wait(self, workload: Json, reason: str, why: str, deadline: float, now: float) -> Steps:
+        if now >= deadline > 0:
+            yield from self._roll_back(workload, reason, why, now)
+        else:
+            yield Again(deadline)
+
+    def _roll_back(self, workload: Json, reason: str, why: str, now: float) -> Steps:
+        """Evict a gang that cannot become whole; its job is stopped and all of its pods go."""
+        yield Patch(Ref.to(workload), _rolled_back(workload, why, now), "status")
+        self.rollbacks[reason] = self.rollbacks.get(reason, 0) + 1
+        yield Note(Ref.to(workload), "GangRolledBack", why, "Warning")
 
     def _start_of(self, workload: Json, about: Mapping[str, str]) -> _Start:
         """Return what was seen of a gang that starts."""
@@ -323,30 +342,21 @@ def _released(pod: Json, node: str, notes: dict[str, str], view: View) -> Patch:
     return Patch(Ref.to(pod), changes, exact=False)
 
 
-def _wait(workload: Json, why: str, deadline: float, now: float) -> Steps:
-    if now >= deadline > 0:
-        yield from _roll_back(workload, why, now)
-    else:
-        yield Again(deadline)
-
-
-def _roll_back(workload: Json, why: str, now: float) -> Steps:
-    """Evict a gang that cannot become whole; its job is stopped and all of its pods go."""
+def _rolled_back(workload: Json, why: str, now: float) -> Json:
+    """Return what becomes of a gang's status: evicted, and tried again later each time."""
     status = workload["status"]
     count = ((status.get("requeueState") or {}).get("count") or 0) + 1
     wait = min(_FIRST_RETRY_SECONDS << min(count - 1, 20), _LONGEST_RETRY_SECONDS)
     conditions = with_condition(
         status.get("conditions"), "Evicted", "True", "NodeFailures", f"Rolled back: {why}", now=now
     )
-    changes = {
+    return {
         "status": {
             "conditions": conditions,
             "schedulingStats": with_eviction(status, "NodeFailures"),
             "requeueState": {"count": count, "requeueAt": timestamp(now + wait)},
         }
     }
-    yield Patch(Ref.to(workload), changes, "status")
-    yield Note(Ref.to(workload), "GangRolledBack", why, "Warning")
 
 
 def _stored(workload: Json, phase: str, deadline: float, now: float) -> Patch:

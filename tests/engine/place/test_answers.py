@@ -11,7 +11,7 @@ from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.node import Node, PodRule, PodSelector
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import LabelSelector
-from unisono.engine.place.answers import ANSWERS_KEPT, Answers
+from unisono.engine.place.answers import ANSWERS_KEPT, Answers, Counts
 from unisono.engine.place.crowd import Crowd, Members
 from unisono.engine.place.gang import Gang
 
@@ -23,7 +23,7 @@ def asked(answers: Answers, *gangs: Gang, moves: int = 1) -> bool:
 
 
 def answers_of(*nodes: Node, **options: Any) -> Answers:
-    return Answers(placer_of(*nodes, **options))
+    return Answers(placer_of(*nodes, **options), Counts())
 
 
 def test_who_asks_makes_no_difference() -> None:
@@ -31,6 +31,7 @@ def test_who_asks_makes_no_difference() -> None:
     mine = gang(demand(2, namespace="mine", labels=(("app", "x"),)), key="mine/a")
     yours = gang(demand(2, namespace="yours"), key="yours/b")
     assert asked(answers, mine, yours)
+    assert answers.counts == Counts(hits=1, misses=1)
     nobody = gang(demand(9), key="mine/c")
     assert asked(answers, nobody, gang(demand(9, namespace="other"), key="other/d"))
     assert isinstance(answers.place(nobody, 1), GangDoesNotFit)

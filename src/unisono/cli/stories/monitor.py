@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from unisono.cli.clock import seconds_now
-from unisono.cli.following import Timed, figures_of
+from unisono.cli.following import figures_of
 from unisono.cli.monitoring import exporter_of
 from unisono.cli.stories.gang import queue
 from unisono.cli.stories.stage import Stage, stage
 from unisono.cli.tables import table
+from unisono.cli.timing import Timed
 from unisono.control.names import NODE
 from unisono.engine.cycle import plan
 from unisono.monitor.dcgm.faults import ANNOTATION, Fault, text_of

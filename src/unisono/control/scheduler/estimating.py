@@ -6,6 +6,8 @@ of the time that is left: nobody reads more into an estimate, and every change c
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import msgspec
 
 from unisono.engine.model.explanation import Blocker, Expected, Explanation, Planned
@@ -19,6 +21,15 @@ _WORK = 100_000
 _LEAST = 8
 
 
+class WorksOut(Protocol):
+    """Estimates starts: the engine, or somebody who also takes the time of it."""
+
+    def __call__(
+        self, state: ClusterState, now: Instant, *, most: int
+    ) -> dict[WorkloadKey, Expected]:
+        """Return when each of the first so many who wait will start."""
+
+
 class Estimates:
     """Remembers what was last told of whom."""
 
@@ -28,6 +39,7 @@ class Estimates:
         self._known: dict[WorkloadKey, Expected] = {}
         self._made_at: Instant | None = None
         self._is_stale = True
+        self.works_out: WorksOut = estimates
 
     def heard(self) -> None:
         """Note that something happened."""
@@ -40,7 +52,7 @@ class Estimates:
             return []
         self._made_at, self._is_stale = now, False
         nodes = max(1, len(self._state.floor.table.row_of))
-        found = estimates(self._state, now, most=max(_LEAST, min(MOST, _WORK // nodes)))
+        found = self.works_out(self._state, now, most=max(_LEAST, min(MOST, _WORK // nodes)))
         changed = []
         for key in [*self._known.keys() - found.keys()]:
             del self._known[key]

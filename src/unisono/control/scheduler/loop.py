@@ -141,7 +141,7 @@ class Scheduler:
         self.explanations: dict[WorkloadKey, Explanation] = {}
         self._standing = Standing()
         self._unexamined = Unexamined(self.state)
-        self._estimates = Estimates(self.state)
+        self.estimates = Estimates(self.state)
         self._news = News(minds_readiness=settings.policy.pods_ready is not None)
         self._menders = (Repairs(self.state, epoch), Seating(self.state, epoch))
         self._has_taken_over = False
@@ -199,7 +199,7 @@ class Scheduler:
             return
         for explanation in self._unexamined.explanations():
             yield from self._tell(explanation)
-        for other in self._estimates.refresh(instant):
+        for other in self.estimates.refresh(instant):
             if other in self.explanations:
                 yield from self._tell(self.explanations[other])
         due = self._next_due()
@@ -222,7 +222,7 @@ class Scheduler:
             self.state.apply(MarketSet(self._market.read(view)))
         dirty, self._dirty = self._dirty, {}
         if dirty:
-            self._estimates.heard()
+            self.estimates.heard()
         order = {kind: place for place, kind in enumerate(self._translator.watches)}
         heard = sorted(dirty, key=lambda pair: order[pair[0]])
         for number, (kind, key) in enumerate(heard, 1):
@@ -378,7 +378,7 @@ class Scheduler:
             yield from self._tell(wait.explanation)
 
     def _tell(self, explanation: Explanation) -> Steps:
-        explanation = self._estimates.added_to(explanation)
+        explanation = self.estimates.added_to(explanation)
         key = explanation.workload
         if self.explanations.get(key) != explanation:
             self.explanations[key] = explanation
@@ -403,7 +403,7 @@ class Scheduler:
         """Return when time alone may change something."""
         sent = self._translator.sent.next_due()
         doubt = Instant(int(sent * 1000) + 1) if sent is not None else None
-        found = (self.state.timers.next(), self._estimates.next_due(), doubt)
+        found = (self.state.timers.next(), self.estimates.next_due(), doubt)
         return min((due for due in found if due is not None), default=None)
 
 

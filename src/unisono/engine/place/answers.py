@@ -23,10 +23,19 @@ Answer = tuple[Spot, ...] | GangDoesNotFit
 
 
 @dataclass(slots=True)
+class Counts:
+    """How often an answer was known already, and how often it was not."""
+
+    hits: int = 0
+    misses: int = 0
+
+
+@dataclass(slots=True)
 class Answers:
     """What a placer answered since somebody last moved."""
 
     placer: Placer
+    counts: Counts
     _known: dict[Question, Answer] = field(default_factory=dict)
     _moves: int = 0
 
@@ -36,12 +45,15 @@ class Answers:
             self._known.clear()
             self._moves = moves
         question = self._question(gang)
-        if question is None:
-            return self.placer.place(gang)
-        known = self._known.get(question)
-        if known is None:
-            known = self._known[question] = self.placer.place(gang)
-        return known
+        known = self._known.get(question) if question is not None else None
+        if known is not None:
+            self.counts.hits += 1
+            return known
+        self.counts.misses += 1
+        found = self.placer.place(gang)
+        if question is not None:
+            self._known[question] = found
+        return found
 
     def _question(self, gang: Gang) -> Question | None:
         """Return what is asked, without who asks; None if that matters."""

@@ -6,7 +6,7 @@ nodes are needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import Instant, NodeName, ResourceName, namespace_of
@@ -15,7 +15,7 @@ from unisono.engine.model.policy import Provisioning
 from unisono.engine.model.resources import Amounts, share_in
 from unisono.engine.model.selection import label_map
 from unisono.engine.model.workload import Admission, PodSet, Workload
-from unisono.engine.place.answers import Answers
+from unisono.engine.place.answers import Answer, Answers, Counts
 from unisono.engine.place.crowd import Crowd
 from unisono.engine.place.demand import Constraint, Demand
 from unisono.engine.place.feasible import FEW_NODES, Feasibility, Mask
@@ -39,6 +39,10 @@ EXPECTED_KEPT = 512
 Leaving = tuple[NodePod, Tenant]  # a pod of somebody else that was told to end
 
 
+# How a gang is placed: at once, or by somebody who also takes the time of it.
+Places = Callable[[Answers, Gang, int], Answer]
+
+
 class Floor:
     """Nodes and their tenants."""
 
@@ -56,6 +60,8 @@ class Floor:
         self.shared_mix = SharedMix()
         self._seating = Seating(self._feasibility, self.shared_mix)
         self._read: tuple[object, object, Surroundings, Answers] | None = None
+        self.asked = Counts()
+        self.places: Places = Answers.place
 
     @property
     def has_nodes(self) -> bool:
@@ -212,7 +218,7 @@ class Floor:
         answers = self._tools()[1]
         if self.table.devices:
             answers.placer.seating = self._seats_for(gang)
-        return answers.place(gang, self.tenancy.moves)
+        return self.places(answers, gang, self.tenancy.moves)
 
     def _seats_for(self, gang: Gang) -> Seating | None:
         """Return what ranks nodes for single pods, if pods share GPUs and scoring leaves it so."""
@@ -252,7 +258,7 @@ class Floor:
         if self._read is None or self._read[:2] != stamp:
             reader = Surroundings(config.flavors, config.topologies, placement, self.table)
             placer = Placer(self._feasibility, self.tenancy.crowd, placement, self.mix)
-            self._read = (*stamp, reader, Answers(placer))
+            self._read = (*stamp, reader, Answers(placer, self.asked))
         return self._read[2], self._read[3]
 
 

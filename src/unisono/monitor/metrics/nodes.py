@@ -84,6 +84,19 @@ def _fragmentation(nodes: Iterable[NodeRecord], used: Mapping[str, int]) -> Iter
             yield Sample({"flavor": model, "size": str(size)}, fragmentation(counts, size))
 
 
+def in_pieces(books: Books) -> dict[str, int]:
+    """Return how many GPUs are free on open nodes of which others are in use, by model."""
+    used = books.gpus_in_use()
+    found: dict[str, int] = {}
+    for one in books.nodes.values():
+        if one.gpus and one.is_open:
+            in_use = used.get(one.name, 0)
+            left = max(0, one.allocatable - in_use) if in_use else 0
+            model = one.model or one.resource
+            found[model] = found.get(model, 0) + left
+    return found
+
+
 def fragmentation(free: Iterable[int], size: int) -> float:
     """Return the part of free GPUs that pods of a size cannot use; 0 if nothing is free.
 

@@ -10,6 +10,7 @@ from unisono.monitor.exposition import Family, Sample
 from unisono.monitor.histogram import Histogram, doubling
 from unisono.monitor.metrics import gangs, kube_state, kueue, nodes, queues, ranks
 from unisono.monitor.metrics.machines import Machines
+from unisono.monitor.metrics.placing import Placing
 from unisono.monitor.metrics.spending import Spending
 from unisono.monitor.records import NodeRecord
 
@@ -44,6 +45,7 @@ class Figures:
         self.machines = Machines(self.books, clock)
         self.spending = Spending(self.books, clock)
         self.cycles = Histogram(("phase",), _CYCLES)
+        self.placing = Placing(self.books, since=clock())
 
     def families(self) -> Iterator[Family]:
         """Yield everything, as it is now."""
@@ -54,13 +56,14 @@ class Figures:
         yield Family(
             "unisono_cycle_duration_seconds",
             "histogram",
-            "How long decisions take.",
+            "How long decisions take, by phase.",
             self.cycles.samples(),
         )
         yield from queues.families(self.books, tally)
         yield from gangs.families(self.books, now)
         yield from ranks.families(self.books)
         yield from self._history.families()
+        yield from self.placing.families(nodes.in_pieces(self.books))
         yield from nodes.families(self.books, self._idle.of(self.books, now))
         yield from self.machines.families()
         yield from self.spending.families(now)

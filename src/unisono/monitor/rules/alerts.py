@@ -276,7 +276,7 @@ ALERTS: tuple[Alert, ...] = (
         "SchedulerSlow",
         "scheduler",
         "histogram_quantile(0.99, sum by (le)"
-        " (rate(unisono_cycle_duration_seconds_bucket[5m]))) > 1",
+        ' (rate(unisono_cycle_duration_seconds_bucket{phase="total"}[5m]))) > 1',
         "10m",
         "warning",
         "Decisions take long",

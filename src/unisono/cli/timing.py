@@ -1,0 +1,82 @@
+"""How long deciding takes, phase by phase.
+
+    total   one decision: admit and place together
+    place   looking for nodes, within it
+    admit   the rest of it: order, quota, preemption, dates that are kept free
+    plan    estimating when the others start; apart from decisions, once a minute at most
+    bind    bringing one gang's pods to their nodes, writes included
+
+The engine has no clock. It lets somebody else do what is to be timed, and that is us.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+from unisono.control.driver import Outcome
+from unisono.engine.cycle import Decides
+from unisono.engine.model.explanation import Expected, GangDoesNotFit
+from unisono.engine.model.market import MICRO
+from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.plan import Plan
+from unisono.engine.place.answers import Answer, Answers
+from unisono.engine.place.gang import Gang
+from unisono.engine.reserve.estimate import estimates
+from unisono.engine.state.cluster import ClusterState
+from unisono.monitor.histogram import Histogram
+
+_BINDS = "gangs"  # the controller that does
+
+
+class Timed:
+    """Decides as somebody else does, and tells how long it took."""
+
+    def __init__(self, decides: Decides) -> None:
+        """Measure nothing until there are histograms."""
+        self._decides = decides
+        self.cycles: Histogram | None = None
+        self.placements: Histogram | None = None
+        self.most_usd_hour: float | None = None  # as the policy said the last time
+        self.state: ClusterState | None = None  # that was decided about the last time
+        self._placing = 0.0  # seconds of the decision that is being made
+
+    def __call__(self, state: ClusterState, now: Instant) -> Plan:
+        """Decide one cycle."""
+        most = state.policy.provisioning.most_per_hour_micro
+        self.most_usd_hour = None if most is None else most / MICRO
+        self.state = state
+        state.floor.places = self._place
+        self._placing = 0.0
+        before = perf_counter()
+        made = self._decides(state, now)
+        if self.cycles is not None:
+            total = perf_counter() - before
+            self.cycles.observe(total, "total")
+            self.cycles.observe(self._placing, "place")
+            self.cycles.observe(max(0.0, total - self._placing), "admit")
+        return made
+
+    def _place(self, answers: Answers, gang: Gang, moves: int) -> Answer:
+        before = perf_counter()
+        found = answers.place(gang, moves)
+        seconds = perf_counter() - before
+        self._placing += seconds
+        if self.placements is not None:
+            result = "refused" if isinstance(found, GangDoesNotFit) else "placed"
+            self.placements.observe(seconds, result)
+        return found
+
+    def estimates(
+        self, state: ClusterState, now: Instant, *, most: int
+    ) -> dict[WorkloadKey, Expected]:
+        """Estimate when those start who wait."""
+        before = perf_counter()
+        found = estimates(state, now, most=most)
+        if self.cycles is not None:
+            self.cycles.observe(perf_counter() - before, "plan")
+        return found
+
+    def attended(self, outcome: Outcome, seconds: float) -> None:
+        """Hear what a controller did, and how long it took."""
+        if outcome.task.controller == _BINDS and outcome.actions and self.cycles is not None:
+            self.cycles.observe(seconds, "bind")
