@@ -29,7 +29,7 @@ def cluster(**conditions: str) -> Figures:
     made = Figures(clock=lambda: TEN, version="1", mode="test")
     fill(made.books, CLUSTER_QUEUE, (objects.cluster_queue(),))
     fill(made.books, LOCAL_QUEUE, (objects.local_queue(),))
-    fill(made.books, WORKLOAD, (objects.workload("gang", **conditions),))
+    fill(made.books, WORKLOAD, (objects.workload("gang", gpus=8, **conditions),))
     return made
 
 
