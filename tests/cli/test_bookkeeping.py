@@ -20,7 +20,7 @@ from unisono.monitor.ledger.keeper import Use
 from unisono.monitor.ledger.rows import PodRow
 from unisono.monitor.ledger.store import LedgerStore
 from unisono.monitor.metrics.page import Figures
-from unisono.monitor.prometheus import PrometheusTrouble, Series
+from unisono.monitor.series import PrometheusTrouble, Series
 
 TEN = "2026-01-01T10:00:00Z"
 

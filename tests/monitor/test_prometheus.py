@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from unisono.kinds.overriding import override
-from unisono.monitor.prometheus import Prometheus, PrometheusTrouble, Series
+from unisono.monitor.prometheus import Prometheus
+from unisono.monitor.series import PrometheusTrouble, Series
 
 
 class _Server(HTTPServer):

@@ -99,6 +99,10 @@ class Api:
         """Do what has to be done now and then."""
         expire_events(self._tools)
 
+    def forget(self) -> None:
+        """Let go of what is only kept for quick looking."""
+        self._tools.known.forget()
+
     async def handle(self, request: Request) -> Response:
         """Answer one request; never raises for what a client may send."""
         if request.method == "GET":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Coroutine, Iterable, Iterator
+from itertools import chain, islice
 from typing import Any
 
 import orjson
@@ -21,6 +23,7 @@ _RUNTIMES = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes"
 _VOLCANO_QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _HIGHEST = 2_000_000_000
+_AT_ONCE = 128  # writes; more would hold more manifests than they save waits
 
 
 class BootstrapFailed(Exception):
@@ -29,8 +32,16 @@ class BootstrapFailed(Exception):
 
 async def bootstrap(api: Api, nodes: Iterable[dict[str, Any]] = ()) -> None:
     """Create what is missing, and these nodes."""
+    writes = chain(_first_objects(api), (create(api, "/api/v1/nodes", node) for node in nodes))
+    # Many at once share a commit, and each commit is a wait for the disk.
+    while some := list(islice(writes, _AT_ONCE)):
+        await asyncio.gather(*some)
+
+
+def _first_objects(api: Api) -> Iterator[Coroutine[Any, Any, None]]:
+    """Yield the writes of everything that is there without nodes."""
     for name in _NAMESPACES:
-        await create(api, "/api/v1/namespaces", _object("v1", "Namespace", name))
+        yield create(api, "/api/v1/namespaces", _object("v1", "Namespace", name))
     for name, value in (
         ("system-cluster-critical", _HIGHEST),
         ("system-node-critical", _HIGHEST + 1000),
@@ -38,19 +49,17 @@ async def bootstrap(api: Api, nodes: Iterable[dict[str, Any]] = ()) -> None:
         priority = _object("scheduling.k8s.io/v1", "PriorityClass", name)
         priority["value"] = value
         priority["description"] = "For pods that the cluster itself needs."
-        await create(api, "/apis/scheduling.k8s.io/v1/priorityclasses", priority)
+        yield create(api, "/apis/scheduling.k8s.io/v1/priorityclasses", priority)
     for role in CLUSTER_ROLES:
-        await create(api, f"{_RBAC}/clusterroles", role)
+        yield create(api, f"{_RBAC}/clusterroles", role)
     for binding in CLUSTER_ROLE_BINDINGS:
-        await create(api, f"{_RBAC}/clusterrolebindings", binding)
+        yield create(api, f"{_RBAC}/clusterrolebindings", binding)
     for name, spec in STOCK_RUNTIMES.items():
         runtime = _object("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", name)
         runtime["metadata"]["labels"] = {"trainer.kubeflow.org/framework": name.partition("-")[0]}
         runtime["spec"] = encode(spec)
-        await install(api, f"{_RUNTIMES}/{name}", runtime)
-    await create(api, _VOLCANO_QUEUES, _volcano_queue())
-    for node in nodes:
-        await create(api, "/api/v1/nodes", node)
+        yield install(api, f"{_RUNTIMES}/{name}", runtime)
+    yield create(api, _VOLCANO_QUEUES, _volcano_queue())
 
 
 async def create(api: Api, path: str, obj: dict[str, Any]) -> None:

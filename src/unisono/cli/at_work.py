@@ -17,7 +17,7 @@ from unisono.cli.embedded import Answering, Choices, working
 from unisono.cli.instance import Instance
 from unisono.cli.monitoring import monitored
 from unisono.cli.recording import recorder
-from unisono.cli.spare_memory import give_back_when_idle
+from unisono.cli.spare_memory import give_back, give_back_when_idle
 from unisono.cli.timing import Timed
 from unisono.engine.cycle import plan
 
@@ -49,8 +49,15 @@ async def at_work(
         for name, address in pages.items():
             print(f"{name:<10}  {address}")
         calm_collector()
+
+        def spare() -> None:
+            # What was read for quick looking goes first, and then what that leaves free.
+            there.api.forget()
+            cluster.at_work.view.forget()
+            give_back()
+
         async with asyncio.TaskGroup() as tasks:
-            tidying = tasks.create_task(give_back_when_idle())
+            tidying = tasks.create_task(give_back_when_idle(spare))
             try:
                 yield
             finally:

@@ -20,7 +20,7 @@ from unisono.monitor.ledger.keeper import Keeper, Use, with_use
 from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, Row, WorkloadRow
 from unisono.monitor.ledger.store import LedgerStore, LedgerTrouble
 from unisono.monitor.metrics.page import Figures
-from unisono.monitor.prometheus import PrometheusTrouble
+from unisono.monitor.series import PrometheusTrouble
 
 _EVERY_SECONDS = 15.0
 # Beyond that, rows that could not be written are given up: memory matters more.

@@ -11,14 +11,13 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from unisono.cli.files import files_of
 from unisono.cli.instance import Instance
 from unisono.engine.model.errors import InvalidManifest
-from unisono.kinds.documents import read_documents
-from unisono.kinds.settings import Settings
-from unisono.kinds.world import read_settings
+
+if TYPE_CHECKING:
+    from unisono.kinds.settings import Settings
 
 NAME = "unisono"
 API_VERSION = "unisono.dev/v1"
@@ -43,7 +42,7 @@ def chosen_policy(instance: Instance, given: str | None) -> Chosen | None:
         return None
     if given is None:
         return _read([(str(kept), kept.read_bytes())]) if kept.exists() else None
-    files = list(files_of(given))
+    files = _files(given)
     found = _read(files)
     kept.write_bytes(b"\n---\n".join(content for _, content in files))
     return found
@@ -51,10 +50,20 @@ def chosen_policy(instance: Instance, given: str | None) -> Chosen | None:
 
 def policy_of(given: str) -> Chosen:
     """Return the policy of a file; nothing is kept."""
-    return _read(list(files_of(path_of(given))))
+    return _read(_files(path_of(given)))
+
+
+def _files(given: str) -> list[tuple[str, bytes]]:
+    from unisono.cli.files import files_of  # which knows batch scripts, too: a lot to load
+
+    return files_of(given)
 
 
 def _read(files: list[tuple[str, bytes]]) -> Chosen:
+    # Most have no policy, and reading one takes a lot to load.
+    from unisono.kinds.documents import read_documents
+    from unisono.kinds.world import read_settings
+
     settings, problems, warnings = read_settings(files)
     if problems:
         raise InvalidManifest("--policy", "\n".join(one.line() for one in problems))

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from unisono.apiserver.api import Api
 from unisono.apiserver.bootstrap import SYSTEM
@@ -37,11 +37,12 @@ from unisono.runner.addresses import Addresses
 from unisono.runner.choice import Manner
 from unisono.runner.gpu_faults import GpuFaults
 from unisono.runner.logs import LogFolder
-from unisono.runner.process.kubelet import Manners
-from unisono.runner.process.runner import ProcessRunner, process_runner
 from unisono.runner.simulated.kubelet import SimulatedKubelet, Simulation
 from unisono.runner.simulated.steps import SimulatedSteps
 from unisono.runner.usage import Usage
+
+if TYPE_CHECKING:
+    from unisono.runner.process.runner import ProcessRunner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +83,7 @@ async def controlling(
         chance=chance(),
         indexes={**INDEXES, **provisioning.INDEXES},
         report=_report_crash,
-        stored=lambda kind, one: api.own.bytes_of(*kind, *one.key, one.resource_version),
+        stored=lambda kind, one: api.own.record_of(*kind, *one.key, one.resource_version),
     )
     addresses = Addresses()
     simulation = Simulation(speed=pods.speed, default=pods.manner)
@@ -136,6 +137,10 @@ async def _next_epoch(client: Client) -> int:
 
 
 def _process_runner(pods: Pods, addresses: Addresses, clock: RealClock) -> ProcessRunner:
+    # Nobody else needs all that a process takes.
+    from unisono.runner.process.kubelet import Manners
+    from unisono.runner.process.runner import process_runner
+
     return process_runner(
         pods.directory,
         pods.logs,

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 
 from unisono.cli.bookkeeping import bookkeeping
 from unisono.cli.clock import cpu_seconds, seconds_now
@@ -25,11 +25,8 @@ from unisono.cli.probes import Asked, CannotListen, Page, Pages, probes
 from unisono.cli.timing import Timed
 from unisono.cli.watching import watching
 from unisono.cli.weekly import reports_of
-from unisono.control.view import View
 from unisono.monitor.alerting.watch import Watch
-from unisono.monitor.books import NODE
 from unisono.monitor.dcgm.exporter import Exporter
-from unisono.monitor.dcgm.faults import ANNOTATION, Faults, faults_of
 from unisono.monitor.dcgm.fields import Extent
 from unisono.monitor.exposition import classic, negotiated
 from unisono.monitor.metrics.page import ALL, Figures
@@ -65,7 +62,7 @@ async def monitored(
     at_work = cluster.at_work
     figures = figures_of(at_work.view, at_work.driver, timed, mode="embedded", compat=ALL)
     cluster.api.surface.gauges.append(lambda: classic(figures.families()).rstrip("\n"))
-    exporter = exporter_of(at_work.view, figures, extent)
+    exporter = exporter_of(figures, extent)
     async with contextlib.AsyncExitStack() as stack:
         await stack.enter_async_context(
             bookkeeping(
@@ -92,18 +89,10 @@ def _complain(text: str) -> None:
     print(f"unisono: warning: {text}", file=sys.stderr)
 
 
-def exporter_of(view: View, figures: Figures, extent: Extent | None = None) -> Exporter:
+def exporter_of(figures: Figures, extent: Extent | None = None) -> Exporter:
     """Return the telemetry of a cluster's GPUs."""
-
-    def faults() -> Mapping[str, Faults]:
-        found: dict[str, Faults] = {}
-        for node in view.all(NODE):
-            annotations = node["metadata"].get("annotations") or {}
-            if ANNOTATION in annotations:
-                found[node["metadata"]["name"]] = faults_of(annotations)
-        return found
-
-    return Exporter(figures.books, faults, clock=seconds_now, extent=extent)
+    books = figures.books
+    return Exporter(books, lambda: books.faults, clock=seconds_now, extent=extent)
 
 
 @contextlib.asynccontextmanager

@@ -11,7 +11,7 @@ from unisono.control.actions import Note
 from unisono.control.controller import Controller
 from unisono.control.driver import PASSING, Driver, Outcome
 from unisono.control.hearing import Task
-from unisono.control.packed import Packed, Packing
+from unisono.control.packed import Packed, Packing, Stored
 from unisono.control.view import Index, Shelf, View, wrapped
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock, guarded
@@ -41,14 +41,14 @@ class Live:
         chance: random.Random,
         indexes: Mapping[Kind, Mapping[str, Index]],
         report: Callable[[Task, Exception], None],
-        stored: Callable[[Kind, Identity], bytes | None] | None = None,
+        stored: Callable[[Kind, Identity], Stored | None] | None = None,
         may_lack_kinds: bool = False,
         unread: Iterable[Kind] = (),
     ) -> None:
         """Watch these kinds; `indexes` are those beyond the common ones.
 
-        `report` is told when a controller fails in a way that it should not. `stored` has the bytes
-        of objects, if the API's store is in this process. With `may_lack_kinds` a kind that the API
+        `report` is told when a controller fails in a way that it should not. `stored` has the
+        objects, if the API's store is in this process. With `may_lack_kinds` a kind that the API
         does not serve counts as empty; those of `unread` look so because they are not ours to read.
         """
         self._report = report

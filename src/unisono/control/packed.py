@@ -3,13 +3,15 @@
 A pod as a dictionary takes 9 KB, as bytes less than one. A view of ten thousand pods is looked at
 a few at a time, so the dictionaries of the last thousand are kept and no more. Of what a watch
 brings only the identity is read at first: most of it is the echo of our own writes, and known.
-Where the store of the API is in the same process, its bytes are used and nothing is kept twice.
+Where the store of the API is in the same process, its bytes and names are used and nothing is kept
+twice.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 import msgspec
 import orjson
@@ -28,8 +30,24 @@ class _Identified(msgspec.Struct, frozen=True):
     metadata: Meta
 
 
-# The bytes of this version of an object, if somebody in this process has them.
-StoredBytes = Callable[[Identity], bytes | None]
+class Stored(Protocol):
+    """One version of an object as a store in this process has it."""
+
+    @property
+    def data(self) -> bytes:
+        """The object."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def uid(self) -> str:
+        """Its uid."""
+
+
+# This version of an object, if somebody in this process has it.
+Storing = Callable[[Identity], Stored | None]
 
 _identify = msgspec.json.Decoder(_Identified).decode
 
@@ -49,7 +67,7 @@ class Packed:
 class Packing:
     """Packs and unpacks the objects of one kind (`kube.form.Form`)."""
 
-    def __init__(self, api_version: str, kind: str, stored: StoredBytes | None = None) -> None:
+    def __init__(self, api_version: str, kind: str, stored: Storing | None = None) -> None:
         """Prepare for a kind."""
         self._stored = stored
         self._form = Dicts(api_version, kind)
@@ -65,7 +83,9 @@ class Packing:
         identity = Identity(key, meta.uid, meta.resource_version)
         stored = self._stored(identity) if self._stored is not None else None
         if stored is not None:
-            return Packed(identity, stored, is_neat=True)
+            key = Key(key.namespace, stored.name)
+            identity = Identity(key, stored.uid, identity.resource_version)
+            return Packed(identity, stored.data, is_neat=True)
         return Packed(identity, bytes(raw), is_neat=False)
 
     def identity(self, each: Packed) -> Identity:
@@ -89,6 +109,9 @@ class Packing:
         found = self._unpacked.get(packed)
         if found is None:
             found = self._form.decode(packed.raw)
+            # Whoever writes down who it is then holds the same texts as everybody.
+            metadata, identity = found["metadata"], packed.identity
+            metadata["name"], metadata["uid"] = identity.key.name, identity.uid
             if not packed.is_neat:
                 packed.raw, packed.is_neat = _dumped(found), True
             self._keep(packed, found)
@@ -98,6 +121,10 @@ class Packing:
         if len(self._unpacked) >= MOST_UNPACKED:
             del self._unpacked[next(iter(self._unpacked))]
         self._unpacked[packed] = obj
+
+    def forget(self) -> None:
+        """Let go of all that is unpacked: nobody works, and the bytes are there."""
+        self._unpacked.clear()
 
     def index(self, of: Callable[[Json], Iterable[str]]) -> Callable[[Packed], Iterable[str]]:
         """Return an index over packed objects."""

@@ -113,6 +113,11 @@ class View:
         """Return the kinds that somebody watches."""
         return self._shelves.keys()
 
+    def forget(self) -> None:
+        """Let go of what was unpacked; whoever looks next unpacks it again."""
+        for shelf in self._shelves.values():
+            shelf.packing.forget()
+
     # ---- hearing -----------------------------------------------------------------------------
 
     def unpacked(self, kind: Kind, deltas: Iterable[Delta[Packed]]) -> Iterator[Difference]:

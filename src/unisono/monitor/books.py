@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from unisono.kube.mapping import POD, Kind
+from unisono.monitor.dcgm.faults import Faults, faults_of
 from unisono.monitor.machines import ClaimRecord, PoolRecord, claim_record, pool_record
 from unisono.monitor.records import (
     Json,
@@ -77,6 +78,7 @@ class Books:
         """Begin with nothing; `price` is of nodes that do not tell theirs, 0 if nobody knows."""
         self._price = price
         self.nodes: dict[str, NodeRecord] = {}
+        self.faults: dict[str, Faults] = {}  # that somebody injected into nodes
         self.nodes_version = 0  # grows when a node comes, goes, or becomes another
         self.pods: dict[Key, PodRecord] = {}
         self.pods_version = 0  # grows when a pod comes, goes, or becomes another
@@ -143,6 +145,8 @@ class Books:
 
     def _read_node(self, name: str, new: Json | None) -> None:
         record = node_record(new) if new is not None else None
+        faults = faults_of(new["metadata"].get("annotations")) if new is not None else None
+        _put(self.faults, name, faults or None)
         if record is not None and not record.price:
             record = replace(record, price=self._price(record))
         if record != self.nodes.get(name):

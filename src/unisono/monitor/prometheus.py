@@ -14,25 +14,13 @@ import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
-from unisono.engine.model.errors import UnisonoError
 from unisono.kinds.overriding import override
+from unisono.monitor.series import PrometheusTrouble, Series
 
 # Tens of thousands of pods; more is not an answer to a question of ours.
 _MOST_BYTES = 64 << 20
 _MOST_WORDS = 200  # of what a server says is wrong
-
-
-class PrometheusTrouble(UnisonoError):
-    """It cannot be reached, refuses, or does not answer like a Prometheus."""
-
-
-class Series(NamedTuple):
-    """One series of an answer."""
-
-    labels: Mapping[str, str]
-    value: float
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from sys import intern
 from typing import Any
 
 from unisono.engine.model.resources import is_gpu
@@ -41,6 +42,7 @@ PURCHASE = "unisono.dev/Purchase"
 _UNDER_WAY = ("Planned", "Waiting")
 UNKNOWN = "unknown"
 _OURS = "unisono:///"
+_same = lru_cache(maxsize=1024)(tuple[tuple[str, int], ...])  # many pods ask for the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,12 +242,12 @@ def pod_record(pod: Json) -> PodRecord:
     phase = status.get("phase") or "Pending"
     pace = pace_of(annotations)
     return PodRecord(
-        namespace=metadata["namespace"],
+        namespace=intern(metadata["namespace"]),
         name=metadata["name"],
         uid=metadata["uid"],
         node=spec.get("nodeName") or "",
-        phase=phase,
-        gpus=tuple(_containers(spec.get("containers") or ())),
+        phase=intern(phase),
+        gpus=_same(tuple(_containers(spec.get("containers") or ()))),
         workload=annotations.get(WORKLOAD_ANNOTATION, ""),
         rank=next((labels[one] for one in _RANKS if one in labels), ""),
         is_ready=_is_true(conditions, "Ready"),

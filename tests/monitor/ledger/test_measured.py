@@ -7,7 +7,7 @@ import pytest
 from unisono.monitor.ledger.measured import STEP_SECONDS, measured
 from unisono.monitor.ledger.periods import Period
 from unisono.monitor.ledger.rows import PodRow
-from unisono.monitor.prometheus import Series
+from unisono.monitor.series import Series
 
 NOW = 10_000
 PERIOD = Period(NOW, NOW + 600)

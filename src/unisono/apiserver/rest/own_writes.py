@@ -56,15 +56,15 @@ class OwnWrites:
         """Wait until all that was staged is durable."""
         await self._tools.store.landed()
 
-    def bytes_of(
+    def record_of(
         self, api_version: str, kind: str, namespace: str, name: str, version: str
-    ) -> bytes | None:
-        """Return an object as JSON if this is its version now; the store's own bytes, no copy."""
+    ) -> Record | None:
+        """Return the store's own record of an object if this is its version now."""
         resource = self._resource(api_version, kind)
         record = self._tools.store.get((resource.key, namespace, name))
         if record is None or str(record.rv) != version or not _is_shown_as_stored(record, resource):
             return None
-        return record.data
+        return record
 
     def create(
         self, user: User, api_version: str, kind: str, content: Json, *, is_checked: bool

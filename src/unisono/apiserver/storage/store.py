@@ -15,6 +15,7 @@ If a commit fails (a full disk), everything staged since is taken back and its w
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -60,7 +61,8 @@ class Store:
         self._pending: list[Change] = []
         self._batch: Waiters | None = None  # for what is pending
         self._writing: Waiters | None = None  # for what the thread has in hand
-        self._ends: list[tuple[int, str, int]] = []  # the past in order: version, kind, bytes
+        # The past in order: the version and the bytes of each change.
+        self._versions, self._sizes = array("q"), array("q")
         self._trim_to = 0
         self._unsettled = 0  # bytes
         self._settling: asyncio.TimerHandle | None = None
@@ -75,7 +77,7 @@ class Store:
         start = changes[0].rv - 1 if changes else self._rv
         for change in changes:
             self._histories.setdefault(change.record.key[0], History(start)).append(change)
-            self._ends.append((change.rv, change.record.key[0], len(change.record.data)))
+            self._add_to_past(change)
         return start
 
     def close(self) -> None:
@@ -281,7 +283,7 @@ class Store:
                 del self._overlay[key]
             history = self.history(kind)
             history.append(change)
-            self._ends.append((change.rv, kind, len(change.record.data)))
+            self._add_to_past(change)
             touched[kind] = history
         self._committed_rv = batch[-1].rv
         self._forget()
@@ -290,20 +292,24 @@ class Store:
                 listener(change)
         return touched.values()
 
+    def _add_to_past(self, change: Change) -> None:
+        self._versions.append(change.rv)
+        self._sizes.append(len(change.record.data))
+
     def _forget(self) -> None:
         """Keep the past within its bounds, over all kinds together."""
         size = sum(history.size for history in self._histories.values())
-        if len(self._ends) <= MAX_HISTORY_CHANGES and size <= MAX_HISTORY_BYTES:
+        if len(self._versions) <= MAX_HISTORY_CHANGES and size <= MAX_HISTORY_BYTES:
             return
         # Drop a tenth more than needed, so that this is rare.
-        count = len(self._ends)
+        count = len(self._versions)
         limit, room = MAX_HISTORY_CHANGES * 9 // 10, MAX_HISTORY_BYTES * 9 // 10
         cut = 0
         while cut < count and (count - cut > limit or size > room):
-            size -= self._ends[cut][2]
+            size -= self._sizes[cut]
             cut += 1
-        self._trim_to = self._ends[cut - 1][0]
-        del self._ends[:cut]
+        self._trim_to = self._versions[cut - 1]
+        del self._versions[:cut], self._sizes[:cut]
         for history in self._histories.values():
             history.forget(self._trim_to)
 

@@ -30,7 +30,7 @@ async def tell() -> None:
     """Tell it."""
     async with stage("Four GPU nodes, watched", "4xp5.48xlarge") as on:
         view, driver = on.at_work.view, on.at_work.driver
-        exporter = exporter_of(view, figures_of(view, driver, Timed(plan), mode="demo"))
+        exporter = exporter_of(figures_of(view, driver, Timed(plan), mode="demo"))
         on.say(
             "Every simulated GPU has the telemetry of NVIDIA's dcgm-exporter. One job trains on "
             "all GPUs of a node; another holds a node and does nothing."

@@ -191,7 +191,7 @@ class Translator:
     # ---- nodes -------------------------------------------------------------------------------
 
     def _node(self, obj: Json) -> Changes:
-        made = self.manifests.of(obj)
+        made = self.manifests.read(obj)
         if made is None:
             return
         hypernodes = self.manifests.every(names.HYPER_NODE)

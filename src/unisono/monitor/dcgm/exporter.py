@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,9 +17,8 @@ from unisono.monitor.dcgm.devices import Devices, Floats, Place
 from unisono.monitor.dcgm.faults import Fault, Faults, fault_at
 from unisono.monitor.dcgm.fields import DEV, FIELDS, Extent, Field, is_shown
 from unisono.monitor.dcgm.holders import Device, Holder, Holders
-from unisono.monitor.dcgm.models import model_of
+from unisono.monitor.dcgm.models import Model, model_of
 from unisono.monitor.exposition import escaped
-from unisono.monitor.records import NodeRecord
 
 _DRIVER = "570.172.08"
 _WINDOW_MS = 300_000
@@ -85,7 +85,7 @@ class Exporter:
             return
         self._seen = seen
         places = [
-            Place(device, model_of(node.model)._replace(memory_mib=_memory(node)))
+            Place(device, _model(node.model, node.memory_mib))
             for node in (self._books.nodes[name] for name in sorted(self._books.nodes))
             if "amd.com" not in node.resource
             for index in range(node.gpus)
@@ -196,8 +196,10 @@ def _is_gone(fault: Fault) -> bool:
     return fault.fallen_off or fault.silent
 
 
-def _memory(node: NodeRecord) -> int:
-    return node.memory_mib or model_of(node.model).memory_mib
+@lru_cache(maxsize=256)  # more models than anybody has; thousands of devices share each
+def _model(product: str, memory_mib: int) -> Model:
+    known = model_of(product)
+    return known._replace(memory_mib=memory_mib) if memory_mib else known
 
 
 def _field(field: Field, devices: Devices, labels: list[str]) -> str:

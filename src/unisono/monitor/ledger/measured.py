@@ -13,7 +13,7 @@ from typing import Protocol
 from unisono.monitor.ledger.keeper import Use
 from unisono.monitor.ledger.periods import Period
 from unisono.monitor.ledger.rows import PodRow
-from unisono.monitor.prometheus import Series
+from unisono.monitor.series import Series
 
 # Between two points of a series; no exporter is scraped much more often.
 STEP_SECONDS = 15

@@ -1,0 +1,19 @@
+"""What a Prometheus answers, and that it does not: for whoever need not ask one himself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from unisono.engine.model.errors import UnisonoError
+
+
+class PrometheusTrouble(UnisonoError):
+    """It cannot be reached, refuses, or does not answer like a Prometheus."""
+
+
+class Series(NamedTuple):
+    """One series of an answer."""
+
+    labels: Mapping[str, str]
+    value: float
