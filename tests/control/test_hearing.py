@@ -14,11 +14,12 @@ from unisono.control.actions import Again, Json, Note, Patch, Ref, Steps, and_ag
 from unisono.control.controller import Reads, own_key
 from unisono.control.driver import Outcome
 from unisono.control.hearing import Hearing, Task
-from unisono.control.view import Difference, View
+from unisono.control.view import Difference, Shelf, View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
 NOBODY: View = View({})
+API_OF_CLAIMS = dict(zip(("apiVersion", "kind"), names.NODE_CLAIM, strict=True))
 
 
 class Listener:
@@ -70,6 +71,32 @@ def test_what_comes_and_what_goes_is_always_heard() -> None:
     task = [Task("phases", Key("default", "p"))]
     assert woken(Listener("phases", phase), of=Difference(None, pod("Running"))) == task
     assert woken(Listener("phases", phase), of=Difference(pod("Running"), None)) == task
+
+
+def test_who_works_on_what_is_not_there_hears_of_nothing_else() -> None:
+    claims = Shelf.of(names.NODE_CLAIM, {})
+    view = View({names.NODE_CLAIM: claims})
+    cloud = Listener("cloud", idle_without=names.NODE_CLAIM)
+    cloud.watches = (names.POD, names.NODE_CLAIM)
+    hearing, ends = Hearing([cloud]), Difference(pod("Running"), pod("Failed", 2))
+    key = Key("default", "p")
+    assert not list(hearing.concerned(names.POD, ends, view))
+    first = Difference(None, pod("", 1))
+    assert list(hearing.concerned(names.NODE_CLAIM, first, view)) == [Task("cloud", key)]
+    list(view.upsert(names.NODE_CLAIM, {**pod("", 1), **API_OF_CLAIMS}))
+    assert list(hearing.concerned(names.POD, ends, view)) == [Task("cloud", key)]
+
+
+def test_some_kinds_may_be_heard_of_for_their_owners_and_others_for_themselves() -> None:
+    jobs = Listener("jobs", follows=names.JOB, by_owner=(names.POD,))
+    jobs.watches = (names.JOB, names.POD, names.NODE)
+    hearing, of_a_job = Hearing([jobs]), Difference(None, pod("Running", owner="j"))
+    assert list(hearing.concerned(names.POD, of_a_job, NOBODY)) == [
+        Task("jobs", Key("default", "j"))
+    ]
+    assert list(hearing.concerned(names.NODE, of_a_job, NOBODY)) == [
+        Task("jobs", Key("default", "p"))
+    ]
 
 
 def test_who_goes_by_name_is_asked_once() -> None:

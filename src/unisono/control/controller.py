@@ -23,10 +23,12 @@ class Controller(Protocol):
 
     One that hears of all other kinds only for the sake of their owners of one kind may say so with
     an attribute `follows`. Then it is not asked about each of them: there are many such, and one
-    look at an object serves them all. One that leaves nothing to be done about what it wrote itself
-    says so with `is_thorough`, and is not woken by that. One that reads only part of the objects of
-    a kind may say which with `minds` (a mapping from kinds to `Reads`); it does not hear of changes
-    elsewhere in them. One whose `touched` goes by the name of an object alone says `is_by_name`.
+    look at an object serves them all; `by_owner` names these kinds if they are not all others. One
+    that can do nothing while there is no object of some kind names that as `idle_without`. One that
+    leaves nothing to be done about what it wrote itself says so with `is_thorough`, and is not
+    woken by that. One that reads only part of the objects of a kind may say which with `minds` (a
+    mapping from kinds to `Reads`); it does not hear of changes elsewhere in them. One whose
+    `touched` goes by the name of an object alone says `is_by_name`.
     """
 
     @property

@@ -92,8 +92,9 @@ class Driver:
         for difference in differences:
             if self.on_difference is not None:
                 self.on_difference(kind, difference)
+            now = self._clock.monotonic()
             for task in self._hearing.concerned(kind, difference, self._view, by):
-                self.want(*task)
+                self.queue.add(task, now=now, lane=self._lanes.get(task.controller, 1))
 
     def want(self, controller: str, key: Key) -> None:
         """Have a controller look at a key."""

@@ -2,12 +2,16 @@
 
 Every write of a gang is heard of by a dozen controllers, and most of them do not care: a pod that
 became ready is nothing to whoever places it. A controller says what it reads of the objects of a
-kind (`minds`), and is not woken by a change that leaves this as it was.
+kind (`minds`), and is not woken by a change that leaves this as it was; one that works on objects
+of a kind that a cluster need not have (`idle_without`) hears of nothing else until there is one.
+
+What is written here runs for every change times every controller, so it makes no object that it
+can do without.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -32,6 +36,7 @@ class _Ear(NamedTuple):
     touched: Callable[[Kind, Json, View], Iterable[Key]]
     reads: Reads | None
     is_by_name: bool
+    idle_without: Kind | None  # nobody is asked while there is nothing of this kind
 
 
 # Ears by the group and kind of the owners for whose sake they hear.
@@ -50,9 +55,12 @@ class Hearing:
             follows: Kind | None = getattr(controller, "follows", None)
             minds: Mapping[Kind, Reads] = getattr(controller, "minds", {})
             is_by_name: bool = getattr(controller, "is_by_name", False)
+            idle_without: Kind | None = getattr(controller, "idle_without", None)
+            by_owner: Sequence[Kind] = getattr(controller, "by_owner", controller.watches)
             for kind in controller.watches:
-                ear = _Ear(controller.name, controller.touched, minds.get(kind), is_by_name)
-                if follows is None or kind == follows:
+                needs = idle_without if kind != idle_without else None
+                ear = _Ear(controller.name, controller.touched, minds.get(kind), is_by_name, needs)
+                if follows is None or kind == follows or kind not in by_owner:
                     self._interested.setdefault(kind, []).append(ear)
                 else:
                     sorts = self._followers.setdefault(kind, {})
@@ -60,34 +68,37 @@ class Hearing:
 
     def concerned(
         self, kind: Kind, difference: Difference, view: View, by: Task | None = None
-    ) -> Iterator[Task]:
-        """Yield who has to look at what, perhaps after what a task of ours wrote."""
-        own = by if by is not None and by.controller in self._thorough else None
-        for task in self._all_concerned(kind, difference, view):
-            if task != own:
-                yield task
-
-    def _all_concerned(self, kind: Kind, difference: Difference, view: View) -> Iterator[Task]:
-        old, new = difference
+    ) -> Iterable[Task]:
+        """Return who has to look at what, perhaps after what a task of ours wrote."""
+        tasks: dict[Task, None] = {}
         compared: dict[Reads, bool] = {}  # several controllers may read the same
         followers = self._followers.get(kind)
         if followers is not None:
-            yield from _told_for_owners(followers, difference, compared)
+            _tell_for_owners(followers, difference, compared, tasks)
+        old, new = difference
         for ear in self._interested.get(kind, ()):
-            if _is_the_same(ear, difference, compared):
+            controller, touched, reads, is_by_name, idle_without = ear
+            if idle_without is not None and not view.is_any(idle_without):
                 continue
-            keys: dict[Key, None] = {}
+            if reads is not None and _is_the_same(reads, difference, compared):
+                continue
             if new is not None:
-                keys.update(dict.fromkeys(ear.touched(kind, new, view)))
-            if old is not None and (new is None or not ear.is_by_name):
-                keys.update(dict.fromkeys(ear.touched(kind, old, view)))
-            for key in keys:
-                yield Task(ear.controller, key)
+                for key in touched(kind, new, view):
+                    tasks[Task(controller, key)] = None
+            if old is not None and (new is None or not is_by_name):
+                for key in touched(kind, old, view):
+                    tasks[Task(controller, key)] = None
+        if by is not None and by.controller in self._thorough:
+            tasks.pop(by, None)
+        return tasks
 
 
-def _told_for_owners(
-    followers: _Followers, difference: Difference, compared: dict[Reads, bool]
-) -> Iterator[Task]:
+def _tell_for_owners(
+    followers: _Followers,
+    difference: Difference,
+    compared: dict[Reads, bool],
+    tasks: dict[Task, None],
+) -> None:
     """Have those look at an object's owner who hear of it only for the owner's sake."""
     old, new = difference
     owners = new["metadata"].get("ownerReferences") if new is not None else None
@@ -108,18 +119,19 @@ def _told_for_owners(
                 continue
             seen.append((sort, owner["name"]))
             for ear in followers.get(sort, ()):
-                if not _is_the_same(ear, difference, compared):
-                    yield Task(ear.controller, Key(metadata.get("namespace", ""), owner["name"]))
+                if ear.reads is None or not _is_the_same(ear.reads, difference, compared):
+                    key = Key(metadata.get("namespace", ""), owner["name"])
+                    tasks[Task(ear.controller, key)] = None
 
 
-def _is_the_same(ear: _Ear, difference: Difference, compared: dict[Reads, bool]) -> bool:
+def _is_the_same(reads: Reads, difference: Difference, compared: dict[Reads, bool]) -> bool:
     """Say whether a change leaves everything as it was that a controller reads."""
     old, new = difference
-    if ear.reads is None or old is None or new is None:
+    if old is None or new is None:
         return False
-    same = compared.get(ear.reads)
+    same = compared.get(reads)
     if same is None:
-        same = compared[ear.reads] = bool(ear.reads(old) == ear.reads(new))
+        same = compared[reads] = bool(reads(old) == reads(new))
     return same
 
 

@@ -25,6 +25,7 @@ class SimulatedAutoscaler:
 
     name = "autoscaler"
     watches: Sequence[Kind] = (names.PROVISIONING_REQUEST, names.WORKLOAD)
+    idle_without: Kind = names.PROVISIONING_REQUEST
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A request, or those of a workload."""

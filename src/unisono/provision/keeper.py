@@ -56,6 +56,7 @@ class Keeper:
 
     name = "machines"
     watches: Sequence[Kind] = (names.NODE_CLAIM, names.NODE, names.POD, names.WORKLOAD)
+    idle_without: Kind = names.NODE_CLAIM
 
     def __init__(self, times: BuyingTimes, *, gives_back: bool) -> None:
         """With `gives_back` empty machines are ours to give back; Karpenter does it itself."""

@@ -35,6 +35,7 @@ class SimulatedCloud:
 
     name = "cloud"
     watches: Sequence[Kind] = (names.NODE_CLAIM, names.NODE, names.POD, names.CONFIG_MAP)
+    idle_without: Kind = names.NODE_CLAIM
 
     def __init__(self, speed: float = 1.0) -> None:
         """Time runs so many times faster there."""

@@ -51,13 +51,12 @@ class PodGroupStatus:
         self._kind = kind
         self.name = f"podgroups.{kind.api_version.partition('/')[0]}"
         self.watches: Sequence[Kind] = (kind, names.POD)
+        self.idle_without = kind
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A group, or a pod that names it."""
         if kind == self._kind:
             yield own_key(obj)
-            return
-        if not view.is_any(self._kind):
             return
         gang = gang_of(obj) if not is_made_by_job(obj) else None
         if gang is not None and gang.kind == self._kind:

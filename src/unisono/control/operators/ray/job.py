@@ -59,6 +59,9 @@ class RayJobOperator:
 
     name = "rayjob"
     watches: Sequence[Kind] = (words.JOB, words.CLUSTER, names.JOB, names.WORKLOAD, names.POD)
+    follows: Kind = words.JOB
+    by_owner: Sequence[Kind] = (words.CLUSTER, names.JOB, names.WORKLOAD)
+    idle_without: Kind = words.JOB
 
     def __init__(self, queues: Queues) -> None:
         """Take what knows which jobs wait to be admitted."""
@@ -69,8 +72,6 @@ class RayJobOperator:
         if kind == words.JOB:
             yield own_key(obj)
         elif kind == names.POD:
-            if not view.is_any(words.JOB):
-                return
             for key in owner_key(obj, names.JOB):
                 submitter = view.get(names.JOB, key.name, key.namespace)
                 if submitter is not None:

@@ -49,6 +49,7 @@ class SlurmJobOperator:
 
     name = "slurmjob"
     watches: Sequence[Kind] = (words.JOB, names.POD, names.WORKLOAD)
+    follows: Kind = words.JOB
 
     def __init__(self, queues: Queues) -> None:
         """Take what knows which gates hold pods back."""

@@ -55,6 +55,8 @@ class VolcanoJobOperator:
 
     name = "vcjob"
     watches: Sequence[Kind] = (words.JOB, names.POD, names.WORKLOAD, words.COMMAND)
+    follows: Kind = words.JOB
+    by_owner: Sequence[Kind] = (names.POD, names.WORKLOAD)
 
     def __init__(self, queues: Queues, keys: Callable[[], KeyPair] = new_key_pair) -> None:
         """Take what knows which jobs wait in a queue, and what makes keys for ssh."""
