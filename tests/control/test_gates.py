@@ -94,6 +94,74 @@ def test_a_gang_that_the_other_scheduler_does_not_bind_goes_back() -> None:
     story(tell)
 
 
+async def refused(world: World, pod: Json) -> None:
+    """Have the other scheduler say that a pod has no room on its only node."""
+    metadata = pod["metadata"]
+    gated = "2023-11-14T00:00:00Z"  # as long as it was behind its gate; it stays what it was
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0/3 nodes are available: 1 Insufficient cpu",
+        "lastTransitionTime": gated,
+    }
+    changes = {"status": {"conditions": [condition]}}
+    await world.client.patch(
+        names.POD, metadata["name"], metadata["namespace"], changes, subresource="status"
+    )
+
+
+def selected(pod: Json) -> str:
+    return str(pod["spec"]["nodeSelector"][names.HOSTNAME])
+
+
+def test_a_place_that_the_other_scheduler_finds_full_is_replaced() -> None:
+    async def tell(world: World) -> None:
+        await world.create(job("train", pods=2))
+        await world.settle()
+        first, second = world.every(names.POD)
+        await bound(world, first, selected(first))
+        await refused(world, second)
+        await world.create(node("n3"))
+        await world.settle()
+        await world.pass_time(20)
+        assert {pod["metadata"]["uid"] for pod in world.every(names.POD)} == {
+            first["metadata"]["uid"],
+            second["metadata"]["uid"],
+        }
+        await world.pass_time(11)
+        now = {pod["metadata"]["uid"]: pod for pod in world.every(names.POD)}
+        assert second["metadata"]["uid"] not in now
+        assert now.pop(first["metadata"]["uid"])["spec"]["nodeName"] == selected(first)
+        (another,) = now.values()
+        assert selected(another) == "n3"
+        await bound(world, another, "n3")
+        await world.pass_time(40)
+        assert phase(world) == "Committed"
+
+    story(tell)
+
+
+def test_a_pod_that_is_bound_after_all_keeps_its_place() -> None:
+    async def tell(world: World) -> None:
+        await world.create(node("n3"), job("train", pods=2))
+        await world.settle()
+        pods = world.every(names.POD)
+        for pod in pods:
+            await refused(world, pod)
+        await world.settle()
+        await world.pass_time(20)
+        for pod in pods:
+            await bound(world, pod, selected(pod))
+        await world.pass_time(60)
+        assert [pod["metadata"]["uid"] for pod in world.every(names.POD)] == [
+            pod["metadata"]["uid"] for pod in pods
+        ]
+        assert phase(world) == "Committed"
+
+    story(tell)
+
+
 def test_a_pod_that_names_us_is_placed_and_others_are_not_our_business() -> None:
     async def tell(world: World) -> None:
         container = {"name": "main", "image": "busybox"}

@@ -46,6 +46,7 @@ from unisono.control.scheduler.record import (
     with_eviction,
 )
 from unisono.control.slots import Slots, is_over, places_of, set_of, slots_of
+from unisono.control.unbindable import Unbindable, is_unschedulable
 from unisono.control.usable import is_host_usable, is_usable, node_name
 from unisono.control.view import View
 from unisono.kube.form import Key
@@ -104,6 +105,7 @@ def _read_of_pod(pod: Json) -> object:
         spec.get("nodeName"),
         spec.get("schedulingGates"),
         phase if phase in ("Succeeded", "Failed") else None,
+        not spec.get("nodeName") and is_unschedulable(pod),
     )
 
 
@@ -126,6 +128,7 @@ class GangController:
         self._sent: dict[str, dict[str, str]] = {}
         self._starts: dict[str, _Start] = {}
         self.rollbacks: dict[str, int] = {}  # how many gangs gave everything back, by reason
+        self._unbindable = Unbindable()
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A workload that has a place or goes, one of its pods, or a node that some are on."""
@@ -149,6 +152,7 @@ class GangController:
         if workload is None:
             self._sent.pop(full, None)
             self._starts.pop(full, None)
+            self._unbindable.forget(full)
             return
         if "deletionTimestamp" in workload["metadata"]:
             yield from self._let_go(workload, view)
@@ -188,9 +192,13 @@ class GangController:
             yield told(workload)
             phase = COMMITTED
         is_begun = phase == COMMITTED or bool(slots.bound or slots.released)
+        in_vain, look_at = self._unbindable.seen(_full(workload), slots.released, now)
+        if look_at is not None:
+            yield Again(look_at)
         if phase == REPAIRING or (is_begun and phase != PLANNED):
-            unwelcome = [*refused(workload), *slots.refused_by(workload, view)]
-            missing = _missing(slots, [*lost, *unwelcome], view)
+            full_up = [host for host, _ in hosts_of(workload) if node_name(host, view) in in_vain]
+            unwelcome = [*refused(workload), *slots.refused_by(workload, view), *full_up]
+            missing = _missing(slots, [*lost, *unwelcome], in_vain, view)
             if missing and phase == REPAIRING and now >= deadline > 0:
                 yield from self._roll_back(
                     workload, "NoOtherNode", f"no other node for {missing[0]} in time", now
@@ -226,7 +234,7 @@ class GangController:
         self, workload: Json, slots: Slots, start: _Start, deadline: float, now: float
     ) -> Steps:
         """See whether a gang whose pods were released is whole, and when to look again."""
-        awaited = slots.released + sum(1 for pod, _ in slots.unbound if _is_gated(pod))
+        awaited = len(slots.released) + sum(1 for pod, _ in slots.unbound if _is_gated(pod))
         if slots.is_full and not awaited:  # all of them are bound by now, or we would not be here
             start.whole = now
             yield Again(now + _READY_SOON_SECONDS)
@@ -364,8 +372,9 @@ def _stored(workload: Json, phase: str, deadline: float, now: float) -> Patch:
     return Patch(Ref.to(workload), {"status": {"conditions": conditions}}, "status")
 
 
-def _missing(slots: Slots, lost: Sequence[str], view: View) -> list[str]:
+def _missing(slots: Slots, lost: Sequence[str], in_vain: set[str], view: View) -> list[str]:
     """Return the lost hosts on which a pod of a running gang has its place but is not."""
     empty = [*slots.free.values(), *slots.held.values()]
     needed = {node for places in empty for node in places} | {node for _, node in slots.unbound}
+    needed |= in_vain
     return [host for host in lost if node_name(host, view) in needed]

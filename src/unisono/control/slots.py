@@ -34,7 +34,8 @@ class Slots:
     free: dict[str, list[str]] = field(default_factory=dict)  # by pod set: nodes with a free place
     bound: int = 0
     unbound: list[tuple[Json, str]] = field(default_factory=list)  # a pod and its node
-    released: int = 0  # pods whose gate is lifted, and whom the other scheduler has yet to bind
+    # Pods whose gate is lifted, each for a node, and whom the other scheduler has yet to bind.
+    released: list[tuple[Json, str]] = field(default_factory=list)
     astray: list[Json] = field(default_factory=list)  # sent to a node that is no longer theirs
     extra: list[Json] = field(default_factory=list)  # pods without a place
     later: frozenset[str] = frozenset()  # sets that the gang starts without
@@ -84,7 +85,7 @@ def slots_of(workload: Json, view: View, sent: Mapping[str, str] | None = None) 
                 waiting.append(pod)
             elif promised in places:
                 places.remove(promised)
-                slots.released += 1
+                slots.released.append((pod, promised))
             else:
                 slots.astray.append(pod)
         elif node in places and not is_over(pod):
