@@ -16,7 +16,7 @@ from unisono.engine.model.errors import InvalidManifest
 if TYPE_CHECKING:
     from unisono.monitor.ledger.periods import Period
     from unisono.monitor.report.advice import Gpu
-    from unisono.monitor.report.figures import Report
+    from unisono.monitor.report.model import Report
 
 _EXAMPLES = """\
 examples:

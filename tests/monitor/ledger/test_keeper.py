@@ -186,6 +186,20 @@ def test_a_node_that_changes_gets_another_row(site: Site) -> None:
     assert first.micro_usd_hour == 55_040_000
 
 
+def test_what_is_wrong_with_a_node_is_written_down(site: Site) -> None:
+    site.put(NODE, objects.node("n1"))
+    site.flush(TEN)
+    broken = objects.node("n1")
+    problem = {"type": "GPUProblem", "status": "True", "reason": "Xid79"}
+    broken["status"]["conditions"].append(problem)
+    site.put(NODE, broken)
+    site.flush(TEN + 60)
+    slow = objects.node("n1", spec={"taints": [{"key": "unisono.dev/suspect", "value": "Slow"}]})
+    site.put(NODE, slow)
+    site.flush(TEN + 120)
+    assert [one.problem for one in site.rows(NodeRow)] == ["", "Xid79", "Slow"]
+
+
 def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     path.write_text("no database, certainly not one that SQLite would read")

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unisono.monitor.ledger.periods import STATES, Account, Period, settle
+from tests.monitor.ledger.plain_account import fragmented, plainly
+from unisono.monitor.ledger.periods import STATES, Account, Period
 from unisono.monitor.ledger.queues import queue_use, waits_of
 from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, WorkloadRow
+from unisono.monitor.ledger.settling import settle
 
 HOUR = 3600
 DAY = Period(0, 24 * HOUR)
@@ -82,7 +84,7 @@ def spent(account: Account) -> dict[str, float]:
     """Return the GPU-hours of all gangs, by class."""
     total: dict[str, float] = {}
     for one in account.used.values():
-        for name, seconds in one.spent.seconds.items():
+        for name, seconds in one.spent.seconds._asdict().items():
             total[name] = total.get(name, 0) + seconds / HOUR
     return total
 
@@ -111,7 +113,7 @@ def test_a_job_that_is_busy_three_fifths_of_its_time() -> None:
     assert hours["busy"] == pytest.approx(19.2)
     assert hours["idle"] == pytest.approx(12.8)
     assert round(used.spent.cost / 1e6, 2) == 220.16
-    assert round(used.spent.micro_usd["idle"] / 1e6, 2) == 88.06
+    assert round(used.spent.micro_usd.idle / 1e6, 2) == 88.06
 
 
 @pytest.mark.parametrize(("saved", "lost"), [(40 * 60, 2.67), (0, 13.33)])
@@ -269,11 +271,32 @@ def test_states_partition_every_gpu_second(
         assert sum(by_state.values()) == capacity
         assert by_state["allocated"] == sum(one.spent.allocated for one in account.used.values())
         assert by_state["allocated"] == sum(account.by_day.values())
-        assert all(
-            seconds >= 0 for one in account.used.values() for seconds in one.spent.seconds.values()
-        )
+        assert all(seconds >= 0 for one in account.used.values() for seconds in one.spent.seconds)
     whole_by_state = [sum(s.seconds[state] for s in accounts[0].sorts.values()) for state in STATES]
     parts_by_state = [
         sum(s.seconds[state] for one in parts for s in one.sorts.values()) for state in STATES
     ]
     assert whole_by_state == parts_by_state
+
+
+@settings(max_examples=40, deadline=None)
+@given(clusters(), st.tuples(_TIMES, _TIMES).filter(lambda pair: pair[0] < pair[1]))
+def test_columns_say_what_a_plain_account_says(
+    cluster: tuple[list[NodeRow], list[PodRow], dict[str, list[WorkloadRow]]],
+    times: tuple[int, int],
+) -> None:
+    nodes, pods, tries = cluster
+    period = Period(*times)
+    account, plain = settle(period, pods, tries, nodes), plainly(period, pods, tries, nodes)
+    used = account.used
+    assert {key: one.spent.seconds._asdict() for key, one in used.items()} == plain.seconds
+    assert {key: one.spent.micro_usd._asdict() for key, one in used.items()} == plain.micro_usd
+    assert {key: sort.seconds for key, sort in account.sorts.items()} == plain.sorts
+    assert account.by_day == plain.by_day
+    for size, part in account.fragmentation.items():
+        assert part == pytest.approx(fragmented(plain.seconds_free, size))
+    brief = settle(period, pods, tries, nodes, in_brief=True)
+    assert brief.used == used
+    for key, sort in brief.sorts.items():
+        assert sort.seconds["allocated"] == plain.sorts[key]["allocated"]
+        assert sum(sort.seconds.values()) == sum(plain.sorts[key].values())

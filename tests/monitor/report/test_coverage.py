@@ -8,7 +8,8 @@ import pytest
 
 from unisono.monitor.ledger.periods import Period
 from unisono.monitor.ledger.rows import NodeRow, PodRow, WorkloadRow
-from unisono.monitor.report.figures import Report, Rows, report
+from unisono.monitor.report.figures import Rows, report
+from unisono.monitor.report.model import Report
 from unisono.monitor.report.written import headline_lines, text
 
 HOUR = 3600

@@ -24,9 +24,9 @@ from unisono.kinds.overriding import override
 from unisono.monitor.ledger.periods import Period
 from unisono.monitor.ledger.rows import NodeRow, PodRow, WorkloadRow
 from unisono.monitor.report import written
-from unisono.monitor.report.figures import Report, Waiting
 from unisono.monitor.report.html import html
 from unisono.monitor.report.mail import mail
+from unisono.monitor.report.model import Report, Waiting
 from unisono.monitor.report.opencost import opencost
 from unisono.monitor.report.sreport import SREPORTS, sreport
 from unisono.sim.generate.gpu import gpu
@@ -228,7 +228,7 @@ def test_only_one_team(ledger: Path, report: Report, capsys: pytest.CaptureFixtu
 
 def test_a_job_that_uses_two_of_eight_gpus_is_told_so() -> None:
     """Scenario 17."""
-    from unisono.monitor.ledger.periods import settle
+    from unisono.monitor.ledger.settling import settle
     from unisono.monitor.report.advice import Advisor, Gpu
 
     hour = 3600

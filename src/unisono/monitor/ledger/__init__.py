@@ -3,5 +3,6 @@
 rows.py       what is written down
 store.py      the SQLite file
 keeper.py     from what happens in the cluster to rows
-periods.py    from rows to the seconds of a period, each in exactly one state
+periods.py    the account of a period: its seconds, each in exactly one state
+settling.py   from rows to that; stretches.py, sweeping.py and attempts.py are parts of it
 """

@@ -16,6 +16,7 @@ from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, Row, Workload
 from unisono.monitor.records import NodeRecord, PodRecord, WorkloadRecord
 
 _MICRO = 1_000_000
+_AVOIDED = ("unisono.dev/quarantine", "unisono.dev/suspect")
 
 
 class Use(NamedTuple):
@@ -333,4 +334,16 @@ def _node_row(node: NodeRecord, now: int) -> NodeRow:
         pool=node.pool,
         micro_usd_hour=round(node.price * _MICRO),
         is_up=node.is_ready,
+        problem=_problem(node),
     )
+
+
+def _problem(node: NodeRecord) -> str:
+    """Return what is wrong with a node: a broken device, or why it is closed or avoided."""
+    if node.broken:
+        return node.broken[0][1]
+    for taint in node.taints:
+        key, _, reason = taint.partition("=")
+        if key in _AVOIDED and reason:
+            return reason
+    return ""

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from unisono.monitor.ledger.periods import Period
 from unisono.monitor.ledger.rows import QueueRow, WorkloadRow
 
@@ -36,6 +38,7 @@ def queue_use(
     period: Period, queues: Iterable[QueueRow], workloads: Iterable[WorkloadRow]
 ) -> dict[str, QueueUse]:
     """Return what became of each queue."""
+    # By queue: a time, and by how much its own, the used and the wanted GPUs change then.
     events: dict[str, list[tuple[int, int, int, int]]] = {}
     open_queues: set[str] = set()
     for row in queues:
@@ -46,34 +49,33 @@ def queue_use(
             of_queue.append((part.until, -row.gpus, 0, 0))
         if not row.until:
             open_queues.add(row.queue)
+    first, last = period
     for one in workloads:
-        gpus, end = one.gpus, min(one.ended or period.until, period.until)
-        began = max(one.since, period.since)
-        served = min(max(one.reserved or end, began), end)
+        gpus, end = one.gpus, min(one.ended or last, last)
+        began = max(one.since, first)
         if began < end:
-            events.setdefault(one.queue, []).extend(
-                ((began, 0, 0, gpus), (served, 0, gpus, -gpus), (end, 0, -gpus, 0))
-            )
-    found = {name: _swept(sorted(of_queue)) for name, of_queue in sorted(events.items())}
+            served = min(max(one.reserved or end, began), end)
+            of_queue = events.setdefault(one.queue, [])
+            of_queue.append((began, 0, 0, gpus))
+            of_queue.append((served, 0, gpus, -gpus))
+            of_queue.append((end, 0, -gpus, 0))
+    found = {name: _swept(of_queue) for name, of_queue in sorted(events.items())}
     for name, use in found.items():
         use.is_deleted = name not in open_queues
     return found
 
 
 def _swept(events: Sequence[tuple[int, int, int, int]]) -> QueueUse:
-    use = QueueUse()
-    before = own = used = wanted = 0
-    for at, own_change, used_change, wanted_change in events:
-        passed = at - before
-        use.nominal += own * passed
-        use.used += used * passed
-        use.borrowed += max(0, used - own) * passed
-        use.starved += max(0, min(wanted, own - used)) * passed
-        before = at
-        own += own_change
-        used += used_change
-        wanted += wanted_change
-    return use
+    changes = np.array(events, dtype=np.int64)
+    changes = changes[np.argsort(changes[:, 0], kind="stable")]
+    passed = np.diff(changes[:, 0])
+    own, used, wanted = np.cumsum(changes[:-1, 1:], axis=0).T
+    return QueueUse(
+        nominal=int(own @ passed),
+        used=int(used @ passed),
+        borrowed=int(np.maximum(0, used - own) @ passed),
+        starved=int(np.maximum(0, np.minimum(wanted, own - used)) @ passed),
+    )
 
 
 def waits_of(seconds: Iterable[int]) -> Waits:

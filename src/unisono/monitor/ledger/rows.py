@@ -73,6 +73,7 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     pool: str
     micro_usd_hour: int  # its price; an integer, so that sums are exact
     is_up: bool
+    problem: str = ""  # what is wrong with its devices: Xid79, Straggler; empty if nothing is
 
 
 class QueueRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):

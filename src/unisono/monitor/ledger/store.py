@@ -38,6 +38,7 @@ CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, value INTEGER NOT NULL) 
 """
 # Later than any time: an open row ends after everything.
 _OPEN = 1 << 62
+_AT_ONCE = 1_000  # rows that are read together
 
 _TABLE: dict[type[Row], str] = {
     PodRow: "pods",
@@ -126,10 +127,12 @@ class LedgerStore:
         self._db.close()
 
     def _read(self, kind: type[R], condition: str, values: tuple[int | str, ...]) -> Iterator[R]:
-        decode = msgspec.json.Decoder(kind).decode
+        # As one list of many: that is read much faster than one row after the other.
+        decode = msgspec.json.Decoder(list[kind]).decode  # type: ignore[valid-type]  # a type at run time
         question = f"SELECT row FROM {_table(kind)} WHERE {condition} ORDER BY since, key"
-        for (text,) in self._db.execute(question, values):
-            yield decode(text)
+        found = self._db.execute(question, values)
+        while rows := found.fetchmany(_AT_ONCE):
+            yield from decode(b"[" + b",".join([text for (text,) in rows]) + b"]")
 
 
 def _table(kind: type[Row]) -> str:

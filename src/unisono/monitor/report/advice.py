@@ -42,7 +42,7 @@ def advice_for(
 ) -> Iterator[str]:
     """Yield what its owner might do, the weightiest first; the cheapest of `gpus` come first."""
     spent = used.spent
-    running = spent.allocated - spent.seconds["starting"]
+    running = spent.allocated - spent.seconds.starting
     if not used.devices or running < _LEAST_SECONDS * used.devices:
         return
     busy_devices = used.devices - used.idle_devices
@@ -55,7 +55,7 @@ def advice_for(
             f"only {busy_devices} of {used.devices} GPUs were busy: request {busy_devices}"
             f" (saves ${saved:.2f} an hour)"
         )
-    busy = spent.seconds["busy"] / spent.measured if spent.measured else None
+    busy = spent.seconds.busy / spent.measured if spent.measured else None
     if busy is not None and busy < _LITTLE_BUSY and not used.idle_devices:
         yield f"busy {busy:.0%} of the time: look at the input pipeline, or use a smaller GPU"
     if busy is not None and busy > _VERY_BUSY and used.covered:
@@ -68,8 +68,8 @@ def advice_for(
             f"at most {used.peak_mib / 1024:.0f} GiB of GPU memory were used: {cheaper.model}"
             f" would do (saves ${(usd_hour - cheaper.usd_hour) * used.devices:.2f} an hour)"
         )
-    if spent.seconds["lost"] > _MUCH_LOST * spent.allocated:
-        lost = spent.seconds["lost"] / spent.allocated
+    if spent.seconds.lost > _MUCH_LOST * spent.allocated:
+        lost = spent.seconds.lost / spent.allocated
         yield f"{lost:.0%} of its time was lost: write checkpoints more often"
     if attempt is not None and attempt.limit and attempt.ended and attempt.ready:
         ran = attempt.ended - attempt.ready

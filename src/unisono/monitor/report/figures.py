@@ -1,7 +1,6 @@
-"""The report as data: figures of a period from the rows of the ledger.
+"""From the rows of the ledger to the report of a period.
 
-Amounts are rounded once, here: GPU-hours to hundredths, money to cents, each total as the sum of
-its rounded parts. Whatever format shows them, they agree.
+Amounts are rounded once, here; whatever format shows them, they agree.
 """
 
 from __future__ import annotations
@@ -10,12 +9,24 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-import msgspec
-
-from unisono.monitor.ledger.periods import CLASSES, STATES, Account, Period, Spent, Used, settle
-from unisono.monitor.ledger.queues import Waits, queue_use, waits_of
+from unisono.monitor.ledger.periods import CLASSES, STATES, Account, Period, Spent, Used
+from unisono.monitor.ledger.queues import queue_use, waits_of
 from unisono.monitor.ledger.rows import NodeRow, PodRow, QueueRow, WorkloadRow
+from unisono.monitor.ledger.settling import settle
 from unisono.monitor.report.advice import Advisor, Gpu
+from unisono.monitor.report.faults import faults_of
+from unisono.monitor.report.model import (
+    Amounts,
+    Capacity,
+    Down,
+    Fault,
+    Headline,
+    Job,
+    Queue,
+    Report,
+    Share,
+    Waiting,
+)
 
 _MOST_WASTE = 10
 _MOST_DOWN = 10
@@ -39,141 +50,6 @@ class Only(NamedTuple):
     queue: str = ""
     team: str = ""
     user: str = ""
-
-
-class Amounts(msgspec.Struct, rename="camel", gc=False):
-    """GPU-hours by class, money in cents."""
-
-    allocated: float = 0.0
-    busy: float = 0.0
-    idle: float = 0.0
-    unmeasured: float = 0.0
-    starting: float = 0.0
-    lost: float = 0.0
-    cost_cents: int = 0
-    wasted_cents: int = 0  # of that, for what was idle or lost
-
-    @property
-    def efficiency(self) -> float | None:
-        """How busy GPUs were while somebody looked; None if nobody did."""
-        measured = self.busy + self.idle
-        return self.busy / measured if measured else None
-
-
-class Job(msgspec.Struct, rename="camel", gc=False):
-    """One workload."""
-
-    namespace: str
-    name: str
-    kind: str
-    queue: str
-    team: str
-    user: str
-    gpus: int
-    model: str
-    capacity_type: str
-    outcome: str
-    wait_seconds: int | None
-    amounts: Amounts
-    advice: tuple[str, ...] = ()
-
-
-class Share(msgspec.Struct, rename="camel"):
-    """What somebody used, all jobs together."""
-
-    name: str
-    jobs: int
-    amounts: Amounts
-
-
-class Queue(msgspec.Struct, rename="camel"):
-    """One queue."""
-
-    name: str
-    is_deleted: bool
-    nominal: float
-    used: float
-    borrowed: float
-    starved: float
-    waits: Waits
-    still_waiting: int
-
-
-class Capacity(msgspec.Struct, rename="camel"):
-    """GPUs of one sort: GPU-hours by state."""
-
-    model: str
-    capacity_type: str
-    allocated: float
-    held: float
-    free: float
-    down: float
-    overhead_cents: int  # what is paid for and in nobody's bill
-    nodes: int
-    # Came and went without a pod: bought for a gang that could not be served as a whole, say.
-    unused_nodes: int
-    unused_node_seconds: int
-    unused_cents: int
-
-
-class Down(msgspec.Struct, rename="camel"):
-    """A node that was not up all the time."""
-
-    node: str
-    times: int
-    seconds: int
-
-
-class Waiting(msgspec.Struct, rename="camel"):
-    """A workload that still waits."""
-
-    namespace: str
-    name: str
-    kind: str
-    queue: str
-    team: str
-    user: str
-    gpus: int
-    age_seconds: int
-
-
-class Headline(msgspec.Struct, rename="camel"):
-    """The first lines."""
-
-    capacity: float
-    amounts: Amounts
-    overhead_cents: int
-    coverage: float | None  # of the running time, how much was measured
-    unknown_owner: float  # GPU-hours of jobs that nobody owns up to
-    unpriced: float  # GPU-hours of jobs on machines whose price nobody knows
-    jobs: int
-    waits: Waits
-
-    @property
-    def total_cents(self) -> int:
-        """Everything that was paid."""
-        return self.amounts.cost_cents + self.overhead_cents
-
-
-class Report(msgspec.Struct, rename="camel"):
-    """All of it."""
-
-    since: int
-    until: int
-    headline: Headline
-    before: Headline  # the same length of time before
-    teams: tuple[Share, ...]
-    users: tuple[Share, ...]
-    queues: tuple[Queue, ...]
-    capacity: tuple[Capacity, ...]
-    down: tuple[Down, ...]
-    fragmentation: dict[int, float]
-    broken_up: float  # the same as one number, for the sizes that were asked for
-    by_day: dict[int, float]
-    outcomes: dict[str, int]  # how tries ended
-    waste: tuple[Job, ...]
-    jobs: tuple[Job, ...]
-    waiting: tuple[Waiting, ...]
 
 
 def report(
@@ -203,6 +79,7 @@ def report(
         queues=tuple(settled.queues()),
         capacity=settled.capacity(),
         down=_down(found.nodes, period),
+        faults=settled.faults(),
         fragmentation={
             size: round(part, 4) for size, part in settled.account.fragmentation.items()
         },
@@ -234,6 +111,8 @@ class _Settled:
             period, rows.pods, self._tries, rows.nodes, in_brief=in_brief
         )
         self._prices = {(one.model, one.capacity_type): _gpu_price(one) for one in rows.nodes}
+        self._mine = [one for one in rows.workloads if self._is_mine(one)]
+        self._waits = self._how_long()
 
     def jobs(self, advisor: Advisor | None) -> Iterable[Job]:
         """Yield the jobs that used something, the dearest first; nobody advises on old ones."""
@@ -289,21 +168,22 @@ class _Settled:
                 )
             ),
             jobs=len({(one.namespace, one.kind, one.name) for one in jobs}),
-            waits=waits_of(one for some in self._waits().values() for one in some),
+            waits=waits_of(one for some in self._waits.values() for one in some),
         )
 
-    def _waits(self) -> dict[str, list[int]]:
+    def _how_long(self) -> dict[str, list[int]]:
         """Return how long those waited who started in the period, by queue."""
         found: dict[str, list[int]] = {}
-        for one in self._rows.workloads:
-            if self._period.since <= one.ready < self._period.until and self._is_mine(one):
+        since, until = self._period
+        for one in self._mine:
+            if since <= one.ready < until:
                 found.setdefault(one.queue, []).append(one.ready - one.since)
         return found
 
     def queues(self) -> Iterable[Queue]:
         """Yield queues."""
         use = queue_use(self._period, self._rows.queues, self._rows.workloads)
-        waits = self._waits()
+        waits = self._waits
         waiting = Counter(one.queue for one in self.waiting())
         for name, one in use.items():
             if not name or self._only.queue not in ("", name):
@@ -337,31 +217,44 @@ class _Settled:
             for (model, capacity_type), sort in sorted(self.account.sorts.items())
         )
 
+    def faults(self) -> tuple[Fault, ...]:
+        """Return what broken and slow nodes cost those who are asked for."""
+        pods = self._rows.pods
+        if self._only != Only():
+            mine = {one.uid for one in self._mine}
+            pods = [one for one in pods if one.workload in mine]
+        return faults_of(self._period, pods, self._tries, self._rows.nodes)
+
     def outcomes(self) -> dict[str, int]:
         """Return how many tries ended how."""
         found: dict[str, int] = {}
-        for one in self._rows.workloads:
-            if self._period.since <= one.ended < self._period.until and self._is_mine(one):
+        since, until = self._period
+        for one in self._mine:
+            if since <= one.ended < until:
                 found[one.outcome] = found.get(one.outcome, 0) + 1
         return dict(sorted(found.items()))
 
     def waiting(self) -> Iterable[Waiting]:
         """Yield who still waits at the end of the period, the oldest first."""
         until = self._period.until
-        for one in sorted(self._rows.workloads, key=lambda one: (one.since, one.uid)):
-            is_open = not one.ended or one.ended >= until
-            is_waiting = not one.reserved or one.reserved >= until
-            if one.since < until and is_open and is_waiting and self._is_mine(one):
-                yield Waiting(
-                    namespace=one.namespace,
-                    name=one.owner,
-                    kind=one.kind,
-                    queue=one.queue,
-                    team=one.team,
-                    user=one.user,
-                    gpus=one.gpus,
-                    age_seconds=until - one.since,
-                )
+        found = [
+            one
+            for one in self._mine
+            if one.since < until
+            and (not one.reserved or one.reserved >= until)
+            and (not one.ended or one.ended >= until)
+        ]
+        for one in sorted(found, key=lambda one: (one.since, one.uid)):
+            yield Waiting(
+                namespace=one.namespace,
+                name=one.owner,
+                kind=one.kind,
+                queue=one.queue,
+                team=one.team,
+                user=one.user,
+                gpus=one.gpus,
+                age_seconds=until - one.since,
+            )
 
     def _is_mine(self, one: WorkloadRow) -> bool:
         return self._is_wanted(one.queue, one.team, one.user)
@@ -400,33 +293,42 @@ def _sum_of(jobs: Iterable[Job]) -> Amounts:
 
 
 def _amounts(spent: Spent) -> Amounts:
-    hours = [_hours(spent.seconds[name]) for name in CLASSES]
-    cents = [_cents(spent.micro_usd[name]) for name in CLASSES]
-    busy, idle, unmeasured, starting, lost = hours
+    busy, idle, unmeasured, starting, lost = [(one + 18) // 36 for one in spent.seconds]
+    cents = [(one + 5_000) // 10_000 for one in spent.micro_usd]
     return Amounts(
-        allocated=_rounded(sum(hours)),
-        busy=busy,
-        idle=idle,
-        unmeasured=unmeasured,
-        starting=starting,
-        lost=lost,
-        cost_cents=sum(cents),
-        wasted_cents=cents[_IDLE] + cents[_LOST],
+        (busy + idle + unmeasured + starting + lost) / 100,
+        busy / 100,
+        idle / 100,
+        unmeasured / 100,
+        starting / 100,
+        lost / 100,
+        sum(cents),
+        cents[_IDLE] + cents[_LOST],
     )
 
 
 def _sum(amounts: Iterable[Amounts]) -> Amounts:
-    every = list(amounts)
     # Hundredths of hours, added up as they are: a float is far more exact than their rounding.
+    allocated = busy = idle = unmeasured = starting = lost = 0.0
+    cost_cents = wasted_cents = 0
+    for one in amounts:
+        allocated += one.allocated
+        busy += one.busy
+        idle += one.idle
+        unmeasured += one.unmeasured
+        starting += one.starting
+        lost += one.lost
+        cost_cents += one.cost_cents
+        wasted_cents += one.wasted_cents
     return Amounts(
-        allocated=_rounded(sum(one.allocated for one in every)),
-        busy=_rounded(sum(one.busy for one in every)),
-        idle=_rounded(sum(one.idle for one in every)),
-        unmeasured=_rounded(sum(one.unmeasured for one in every)),
-        starting=_rounded(sum(one.starting for one in every)),
-        lost=_rounded(sum(one.lost for one in every)),
-        cost_cents=sum(one.cost_cents for one in every),
-        wasted_cents=sum(one.wasted_cents for one in every),
+        allocated=_rounded(allocated),
+        busy=_rounded(busy),
+        idle=_rounded(idle),
+        unmeasured=_rounded(unmeasured),
+        starting=_rounded(starting),
+        lost=_rounded(lost),
+        cost_cents=cost_cents,
+        wasted_cents=wasted_cents,
     )
 
 

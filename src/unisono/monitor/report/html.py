@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from html import escape
 
-from unisono.monitor.report.figures import Report, Share
+from unisono.monitor.report.model import Report, Share
 from unisono.monitor.report.written import Line, Table, day, headline_lines, hours, money, tables
 
 _STYLE = """
@@ -29,6 +29,11 @@ td,th{padding:6px 10px 6px 0;border-bottom:1px solid var(--line);vertical-align:
 svg{width:100%;height:auto;display:block}svg text{fill:var(--soft);font-size:11px}
 .key{display:flex;gap:16px;flex-wrap:wrap;font-size:12.5px;color:var(--soft)}
 .key i{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:5px}
+@media print{:root{--ink:#000;--soft:#444;--line:#bbb;--paper:#fff;--tile:#f4f7fa;--busy:#1a7f5a;
+--idle:#e0a030;--lost:#c4432f;--rest:#9fb0c0}@page{size:A4 landscape;margin:12mm}
+*{print-color-adjust:exact;-webkit-print-color-adjust:exact}body{font-size:10.5pt}
+main{max-width:none;padding:0}table{font-size:9pt}.wide{overflow:visible}
+h2{break-after:avoid}tr,.tile,svg{break-inside:avoid}thead{display:table-header-group}}
 """
 _PARTS = (
     ("busy", "busy", "var(--busy)"),

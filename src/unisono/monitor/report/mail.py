@@ -5,8 +5,8 @@ from __future__ import annotations
 from email.message import EmailMessage
 from email.policy import SMTP
 
-from unisono.monitor.report.figures import Report
 from unisono.monitor.report.html import html
+from unisono.monitor.report.model import Report
 from unisono.monitor.report.written import as_csv, day, text
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from unisono.monitor.report.figures import Report
+from unisono.monitor.report.model import Report
 
 
 def opencost(report: Report) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 
-from unisono.monitor.report.figures import Job, Report
+from unisono.monitor.report.model import Job, Report
 from unisono.monitor.report.written import Line, aligned, day
 
 # As sreport bins jobs, by how many GPUs they have: below each, and the last without an end.

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from unisono.monitor.report.figures import Amounts, Headline, Job, Report, Share
+from unisono.monitor.report.model import Amounts, Headline, Job, Report, Share
 
 Line = tuple[str, ...]
 # All of them are in JSON.
@@ -184,6 +184,24 @@ def tables(report: Report) -> list[Table]:
             ("OUTCOME", "TRIES"),
             tuple((name, str(count)) for name, count in report.outcomes.items()),
             frozenset({1}),
+        ),
+        Table(
+            "Broken and slow nodes, and the work that was lost to them",
+            ("NODE", "PROBLEM", "TIMES", "FOR", "JOBS", "GPU-HOURS LOST", "COST", "WHOSE"),
+            tuple(
+                (
+                    one.node,
+                    one.problem,
+                    str(one.times),
+                    lasting(one.seconds),
+                    str(one.jobs),
+                    hours(one.gpu_hours),
+                    money(one.cost_cents),
+                    ", ".join(f"{name} {hours(amount)}" for name, amount in one.owners.items()),
+                )
+                for one in report.faults
+            ),
+            frozenset({2, 3, 4, 5, 6}),
         ),
         Table(
             "Nodes that were down",
