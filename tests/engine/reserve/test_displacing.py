@@ -13,7 +13,7 @@ from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.workload import Workload
 from unisono.engine.rehearsal import rehearse
-from unisono.engine.state.changes import WorkloadWaits
+from unisono.engine.state.changes import QueueSet, WorkloadWaits
 from unisono.engine.state.views import restore
 
 RECLAIMS = PreemptionRules(within_queue="LowerPriority", reclaim="Any")
@@ -85,3 +85,23 @@ def test_a_job_without_pods_is_no_trouble() -> None:
     )
     rehearse(state, Instant(10))
     assert sorted(state.running) == ["ns/full", "ns/none"]
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_rules_that_are_changed_while_somebody_waits_count(rules: Backfill) -> None:
+    nodes = (Node(name=NodeName("n"), allocatable=amounts({"gpu": 4})),)
+    state = restore(
+        world(
+            queue("a", "4"),
+            policy=Policy(backfill=rules),
+            nodes=nodes,
+            waiting=(asking("low", "a", 4, 0),),
+        )
+    )
+    rehearse(state, Instant(10))
+    state.apply(WorkloadWaits(asking("high", "a", 4, 20, priority=1)))
+    rehearse(state, Instant(30))
+    assert [*state.running] == ["ns/low"]
+    state.apply(QueueSet(queue("a", "4", preemption=RECLAIMS)))
+    rehearse(state, Instant(40), most_cycles=20)
+    assert [*state.running] == ["ns/high"]

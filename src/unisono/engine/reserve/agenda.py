@@ -252,6 +252,12 @@ class Agenda:
         """Note that something happened which may concern everybody."""
         self.is_shaken = True
 
+    def forget_counts(self, book: QueueBook) -> None:
+        """Note that a queue was configured anew: what its groups need is counted again."""
+        for group in self.groups.values():
+            if group.book is book:
+                group.stamp = group.counted = None
+
     def take_kept(self, now: Instant) -> Kept | None:
         """Return the dates of the last pass if nothing happened since that could move one.
 

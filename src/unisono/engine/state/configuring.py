@@ -143,7 +143,9 @@ def reconfigure(state: ClusterState) -> None:
 def _reopen(state: ClusterState, book: QueueBook) -> None:
     """Look at a queue again as if for the first time."""
     state.agenda.shake()
+    state.agenda.forget_counts(book)
     book.menus.clear()
+    book.counts.clear()
     book.stalled = False
     book.head_wait = None
     turns.renew_lines(state, book)
