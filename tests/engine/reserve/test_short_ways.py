@@ -6,6 +6,8 @@ import random
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import Instant, NodeName
@@ -86,6 +88,41 @@ def test_an_express_pass_makes_the_same_plan(
     assert express == _plans(trace, nodes)
     assert any(found)
     assert goes_express == "sometimes" or all(found)
+
+
+_JOB = st.tuples(
+    st.integers(0, 30),  # submitted
+    st.integers(1, 20),  # runs
+    st.sampled_from((1, 1, 2, 7)),  # and asks for so many times as long
+    st.integers(1, 9),  # pods
+    st.sampled_from((1000,) * 8 + (2000,)),
+    st.sampled_from((0, 0, 0, 1)),  # priority
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(jobs=st.lists(_JOB, min_size=1, max_size=24), sizes=st.lists(st.integers(1, 5), min_size=1))
+def test_express_or_not_any_jobs_on_any_nodes_get_the_same_plans(
+    jobs: list[tuple[int, int, int, int, int, int]], sizes: list[int]
+) -> None:
+    submit, run, times, pods, cpu, priority = zip(*sorted(jobs), strict=True)
+    trace = make_trace(
+        "any",
+        submit=submit,
+        run=run,
+        request=[each * factor for each, factor in zip(run, times, strict=True)],
+        pods=pods,
+        cpu=cpu,
+        priority=priority,
+    )
+    nodes = tuple(
+        Node(name=NodeName(f"n{number}"), allocatable=amounts({"cpu": 1000 * size}))
+        for number, size in enumerate(sizes[:6])
+    )
+    express = _plans(trace, nodes)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(backfill, "may_go_express", lambda *_: False)
+        assert express == _plans(trace, nodes)
 
 
 def _plans(trace: Trace, nodes: tuple[Node, ...]) -> list[bytes]:

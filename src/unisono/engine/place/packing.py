@@ -27,7 +27,7 @@ def pack(caps: Integers, need: int, score: Score | None = None, offset: int = 0)
     """
     falling = -caps
     if score is None:
-        order = np.argsort(falling, kind="stable")
+        order = falling.argsort(kind="stable")
     else:  # both sorts are stable: what is left of a tie stays in position order
         order = np.lexsort((score(np.arange(offset, offset + caps.shape[0])), falling))
     room = caps[order]

@@ -57,7 +57,16 @@ class Kept(Protocol):
 class Group:
     """Workloads of one kind in one queue, in turn."""
 
-    __slots__ = ("blockers", "book", "counted", "limits", "members", "stamp", "told")
+    __slots__ = (
+        "blockers",
+        "book",
+        "counted",
+        "is_delaying",
+        "limits",
+        "members",
+        "stamp",
+        "told",
+    )
 
     def __init__(self, book: QueueBook) -> None:
         self.book = book
@@ -65,14 +74,15 @@ class Group:
         self.limits: list[int] = []  # of all of them, the shortest first
         self.blockers: tuple[Blocker, ...] = ()  # the newest verdict on one of them
         self.told = 0  # and the pass that found it
+        self.is_delaying = False  # they fit, but would delay somebody: all alike, however long
         # What `counting` found out about them, and about which picture of nodes and queues.
         self.counted: Counted | None = None
         self.stamp: tuple[int, int, int] | None = None
 
-    @property
-    def is_delaying(self) -> bool:
-        """Say whether they fit, but would delay somebody: all alike, however long they run."""
-        return is_delay(self.blockers)
+    def tell(self, blockers: tuple[Blocker, ...], told: int) -> None:
+        """Take in a verdict on one of them, and which pass found it."""
+        self.blockers, self.told = blockers, told
+        self.is_delaying = len(blockers) == 1 and isinstance(blockers[0], WouldDelay)
 
 
 class Agenda:
@@ -145,12 +155,14 @@ class Agenda:
         limit = limit_of(workload, self.rules)
         members = group.members
         insort(group.limits, limit)
-        if members and place > members[-1][0]:
+        if not members:
+            insort(self.order, (place, 0, group))
+            members.append((place, waiting, limit))
+        elif place > members[-1][0]:
             members.append((place, waiting, limit))
         else:
-            if members and place < members[0][0]:
+            if place < members[0][0]:
                 self._drop_head(members[0][0])
-            if not members or place < members[0][0]:
                 insort(self.order, (place, 0, group))
             insort(members, (place, waiting, limit), key=_place)
         self.newcomers.append((place, waiting, group))
@@ -180,8 +192,7 @@ class Agenda:
     def note(self, waiting: Waiting, blockers: tuple[Blocker, ...]) -> None:
         """File why a workload waits; its equals wait for the same as long as they have no other."""
         self.verdicts[waiting.workload.key] = self._passes, blockers
-        group = self._entries[waiting.workload.key][1]
-        group.blockers, group.told = blockers, self._passes
+        self._entries[waiting.workload.key][1].tell(blockers, self._passes)
 
     def why(self, waiting: Waiting) -> tuple[Blocker, ...]:
         """Return why a workload waits, as far as a pass has looked at it or its equals."""
@@ -197,9 +208,12 @@ class Agenda:
 
         That somebody would delay a date is said of all equals at once: nobody else looks at them.
         """
-        if is_delay(blockers) and not group.is_delaying:
-            return True
-        return self.why(waiting) != blockers
+        known = self._own(waiting.workload.key, group)
+        if known is None:
+            known = group.blockers
+        if len(blockers) != 1 or not isinstance(blockers[0], WouldDelay):
+            return known != blockers
+        return not group.is_delaying or self.as_of_now(known, waiting) != blockers
 
     def own(self, waiting: Waiting) -> tuple[Blocker, ...] | None:
         """Return what was said of a workload itself, if nothing newer was said of its equals.
@@ -213,7 +227,7 @@ class Agenda:
         known = self.verdicts.get(key)
         if known is None:
             return None
-        if group is None or known[0] >= group.told or not group.is_delaying:
+        if group is None or not group.is_delaying or known[0] >= group.told:
             return known[1]
         has_date = self.dated is not None and self.dated.workload == key
         return known[1] if has_date else None
@@ -289,11 +303,6 @@ class Agenda:
             self.is_shaken = False
             self.newcomers.clear()
         self._draft = None
-
-
-def is_delay(blockers: tuple[Blocker, ...]) -> bool:
-    """Say whether somebody fits, and would only delay somebody else."""
-    return len(blockers) == 1 and isinstance(blockers[0], WouldDelay)
 
 
 def limit_of(workload: Workload, rules: Backfill) -> int:

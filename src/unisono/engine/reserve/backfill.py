@@ -261,7 +261,7 @@ class _Pass:
         late = self._late.get(group)
         if late is not None and limit >= late and not dates.is_over_by(end):
             return dates.in_the_way(limit)
-        if known is not None and may_offer(cycle, group, known):
+        if known is not None and may_offer(cycle, known):
             may_start = dates.foresee(known, end)
             if may_start is False:
                 return self._elsewhere(waiting, group, end, limit)

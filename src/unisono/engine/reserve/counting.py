@@ -109,7 +109,9 @@ def _count(state: ClusterState, group: Group, waiting: Waiting) -> Counted | Non
         pod_set=pod_set.name,
         levels=levels,
         fills_holes=(
-            not table.gpu_columns()
+            shape.counts[0] > 0
+            and not book.spec.checks
+            and not table.gpu_columns()
             and placement.scoring in ("auto", "leftover", "spare", "none")
             and not any(flavor.topology for flavor in flavors)
             and floor.preference(constraint) is None

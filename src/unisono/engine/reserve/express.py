@@ -28,6 +28,7 @@ from unisono.engine.reserve.quick import offer_on
 from unisono.engine.reserve.shadow import Shadow
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.node_table import Integers
+from unisono.engine.state.queue_book import QueueBook
 
 
 class _Leave(Exception):
@@ -117,7 +118,7 @@ class _Pass:
         self.started: list[tuple[Instant, int, Booked]] = []
         self.admissions: list[Admit] = []
         self.waits: list[Wait] = []
-        self.seen: dict[Group, None] = {}
+        self.seen: dict[QueueBook, None] = {}  # the queues of whom was looked at
         self.refused: dict[Group, tuple[Blocker, ...]] = {}
         self.late: dict[Group, int] = {}
 
@@ -128,14 +129,14 @@ class _Pass:
             shadow.spare, shadow.room = self.spare, self.later
             shadow.gone += self.gone
         state.agenda.draft(state.version, shadow)
-        names = {group.book.spec.name for group in self.seen}
+        names = [book.spec.name for book in self.seen]
         return Plan(
             based_on=state.version,
             now=self.now,
             admissions=tuple(self.admissions),
             waits=tuple(self.waits),
             dates=() if shadow is None else (shadow.date,),
-            examined=tuple(sorted(names)) if len(names) > 1 else tuple(names),
+            examined=tuple(sorted(names) if len(names) > 1 else names),
         )
 
     # --- whom ------------------------------------------------------------------------------------
@@ -216,30 +217,39 @@ class _Pass:
         known = group.counted
         if group.stamp != self.stamp:
             known = counted(self.state, group, group.members[0][1])
-        if known is None or not known.pods or not known.fills_holes or group.book.spec.checks:
+        if known is None or not known.fills_holes:
             raise _Leave
-        room = self.room
-        if room is None:
-            room = self.room = known.room
-            self.free = room.free
-        if known.room is not room or not room.is_exact:
-            raise _Leave
+        if known.room is not self.room:
+            self._enter(known.room)
         return known
+
+    def _enter(self, room: PodRoom) -> None:
+        """Look at the nodes for pods of one sort; nobody may need others."""
+        if self.room is not None:
+            raise _Leave
+        self.room, self.free = room, room.free
+        if not room.is_exact:
+            raise _Leave
 
     def _look(self, waiting: Waiting, group: Group, known: Counted, limit: int) -> bool:
         """Let one start if it may; otherwise say what is in its way."""
-        self.seen[group] = None
-        end = Instant(self.now + limit)
-        blockers = self.refused.get(group)
-        if blockers is None and not self._has_quota(known):
-            blockers = self.refused[group] = known.shortages_of(group.book.spec.name, self.left)
+        self.seen[group.book] = None
+        blockers = self.refused.get(group) if self.refused else None
         if blockers is None:
-            if known.pods > self.free:
-                raise _Leave  # there is quota, and no place
-            blockers = self._in_the_way(group, known, limit, end)
-        if blockers is None:
-            self._start(waiting, group, known, end)
-            return True
+            left = self.left
+            for cell, amount in known.cells:
+                if amount > left[cell]:
+                    blockers = known.shortages_of(group.book.spec.name, left)
+                    self.refused[group] = blockers
+                    break
+            else:
+                if known.pods > self.free:
+                    raise _Leave  # there is quota, and no place
+                end = Instant(self.now + limit)
+                blockers = self._in_the_way(group, known, limit, end)
+                if blockers is None:
+                    self._start(waiting, group, known, end)
+                    return True
         if self.shadow is None:
             blockers = (self._give_date(waiting, known, limit), *blockers)
         if self.state.agenda.is_news(waiting, group, blockers):
@@ -248,13 +258,6 @@ class _Pass:
             )
             self.waits.append(Wait(outcome="line", explanation=why))
         return False
-
-    def _has_quota(self, known: Counted) -> bool:
-        left = self.left
-        for cell, amount in known.cells:  # noqa: SIM110  # asked of everybody who is worth a look
-            if amount > left[cell]:
-                return False
-        return True
 
     def _in_the_way(
         self, group: Group, known: Counted, limit: int, end: Instant
@@ -314,23 +317,24 @@ class _Pass:
         left, spare, requests = self.left, self.free - known.pods, known.requests
         short = {cell: amount - left[cell] for cell, amount in known.cells}
         ends = self._ends()
-        paid = 0  # whose quota is counted: it is not asked for as long as places are short
+        paid = index = 0  # whose quota is counted: it is not asked for as long as places are short
         soon, last = Instant(self.now + 1), len(ends) - 1
-        for index, (end, _, booked) in enumerate(ends):
+        for end, _, booked in ends:
             for tenant in booked.tenants:
                 if tenant.requests is not requests and tenant.requests != requests:
                     raise _Leave  # it does not give back as many places as it has pods
                 spare += tenant.pods
+            index += 1
             if spare < 0:
                 continue
             at = end if end > soon else soon
-            if index < last and ends[index + 1][0] <= at:
+            if index <= last and ends[index][0] <= at:
                 continue  # they end together
-            for _, _, over in ends[paid : index + 1]:
+            for _, _, over in ends[paid:index]:
                 for cell, amount in over.charges:
                     if cell in short:
                         short[cell] -= amount
-            paid = index + 1
+            paid = index
             if max(short.values(), default=0) <= 0:
                 break
         else:
@@ -341,7 +345,7 @@ class _Pass:
             whom=waiting.workload.key,
             start=at,
             end=Instant(at + limit),
-            gone=[entry[2] for entry in ends[: index + 1]],
+            gone=[entry[2] for entry in ends[:index]],
             charges=known.cells,
             room=self.later,
             gang=None,

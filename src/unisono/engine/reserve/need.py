@@ -27,7 +27,8 @@ class Counted:
     flavors: tuple[tuple[ResourceName, FlavorName], ...]
     pod_set: str
     levels: tuple[str, ...]  # in whose order nodes are
-    fills_holes: bool  # nothing tells one node from another but the room on it
+    # Nothing tells one node from another but the room on it, and no check has to agree first.
+    fills_holes: bool
     cells: tuple[tuple[Cell, int], ...]  # of quota, for all pods
     charges: Usage  # the same by account
     columns: Columns  # of nodes, for one pod

@@ -254,7 +254,8 @@ class NodeRoom:
     ) -> None:
         """Take off what each kind has lost, given what was free on these nodes and what is."""
         if self._look_up is not None:  # (pieces, nodes, kinds)
-            lost = self._look_up[before[0]] - self._look_up[after[0]]
+            lost = self._look_up.take(before[0], axis=0)
+            lost -= self._look_up.take(after[0], axis=0)
             self._pieces.lower(self._lines, low, high, lost.sum(axis=1).T)
         else:
             for kind in self._kinds.values():
@@ -282,7 +283,8 @@ def _table_of(kinds: list[_Kind], free: Integers) -> Integers | None:
     first = kinds[0].allowed
     if not all(np.array_equal(kind.allowed, first) for kind in kinds):
         return None
-    table: Integers = np.zeros((most + 1 - min(least, 0), len(kinds)), free.dtype)
+    # As wide as what is added up: small numbers would have to be converted every time.
+    table: Integers = np.zeros((most + 1 - min(least, 0), len(kinds)), np.int64)
     for number, kind in enumerate(kinds):
         table[: most + 1, number] = np.arange(most + 1) // kind.columns[0][1]
     return table

@@ -26,11 +26,9 @@ from unisono.engine.state.tenancy import Tenant
 Offer = tuple[Admission, Starting]
 
 
-def may_offer(cycle: Cycle, group: Group, known: Counted) -> bool:
+def may_offer(cycle: Cycle, known: Counted) -> bool:
     """Say whether counting is all that is needed to let a gang start, and whether it fits."""
-    if not known.pods or not known.fills_holes or group.book.spec.checks:
-        return False
-    if cycle.claims or cycle.leaving:
+    if not known.fills_holes or cycle.claims or cycle.leaving:
         return False
     return known.room.total(cycle.ledger) >= known.pods
 

@@ -38,7 +38,7 @@ class ArrayBook:
 
     def __init__(self) -> None:
         self._arrays: dict[str, _Array] = {}
-        self._changed: dict[str, None] = {}
+        self.changed: dict[str, None] = {}  # those to settle
 
     def join(self, workload: Workload) -> ArrayLimit | None:
         """Let a workload that nothing else holds back wait; say whether its array does."""
@@ -74,10 +74,8 @@ class ArrayBook:
 
     def settle(self) -> list[WorkloadKey]:
         """Return who has to be looked at: those who may stand in line now, or may not any more."""
-        if not self._changed:
-            return []
         found: list[WorkloadKey] = []
-        changed, self._changed = self._changed, {}
+        changed, self.changed = self.changed, {}
         for name in changed:
             array = self._arrays[name]
             first = array.first()
@@ -88,7 +86,7 @@ class ArrayBook:
         return found
 
     def _array(self, workload: Workload) -> _Array:
-        self._changed[workload.array] = None
+        self.changed[workload.array] = None
         array = self._arrays.get(workload.array)
         if array is None:
             array = self._arrays[workload.array] = _Array()

@@ -150,7 +150,7 @@ class ClusterState:
         if found is not None:
             self.arrays.leave(workload)
             return found
-        return self.arrays.join(workload)
+        return self.arrays.join(workload) if workload.array else None
 
     def _line_up(self, waiting: Waiting, book: QueueBook) -> None:
         self.agenda.join(waiting, book)
@@ -295,7 +295,6 @@ class ClusterState:
             self._release(key)
         if waiting is not None:
             self._dequeue(key)
-        if waiting is not None:
             self.dependencies.forget(waiting.workload, self.now)
         if running is not None:
             self.dependencies.forget(running.holding.workload, self.now)
@@ -312,13 +311,11 @@ class ClusterState:
         self.terms.forget(key)
         if running.holding.workload.array:
             self.arrays.stop(running.holding.workload)
-        freed = []
         for cell, amount in running.charges:
             charge(cell, -amount)
-            freed.append((cell.account, amount))
         if self.floor.unseat(running):
             self.rota.nodes_changed()
-        self.rota.freed(book.tree, freed)
+        self.rota.freed(book.tree, running.charges)
         if self.turns.desk is not None:
             turns.unbar(self, self.turns.stop(key))
         if self.terms.no_longer_unready(key):
@@ -329,7 +326,7 @@ class ClusterState:
 
     def _tidy(self, door: Door) -> None:
         """Forget a local queue that does not exist and that nobody refers to any more."""
-        if not door.waiting and not door.running and door.key not in self.config.local_queues:
+        if not (door.waiting or door.running) and door.key not in self.config.local_queues:
             self.doors.pop(door.key, None)
             self.stopped.pop(door, None)
 
@@ -373,8 +370,8 @@ class ClusterState:
         if self.turns.desk is not None:
             for key in self.turns.settle():
                 self.wake_workload(self.waiting[key])
-        while stirred := [*self.dependencies.settle(), *self.arrays.settle()]:
-            for key in stirred:
+        while self.dependencies.stirred or self.arrays.changed:
+            for key in [*self.dependencies.settle(), *self.arrays.settle()]:
                 if key in self.waiting:
                     self.wake_workload(self.waiting[key])
         self.rota.settle()

@@ -30,7 +30,7 @@ class DependencyBook:
         self._started: dict[WorkloadKey, Instant] = {}
         self._results: dict[str, Result] = {}
         self._waiting_for: dict[str, dict[WorkloadKey, None]] = {}
-        self._stirred: dict[WorkloadKey, None] = {}
+        self.stirred: dict[WorkloadKey, None] = {}  # for whom something may have changed
 
     # --- what happens ----------------------------------------------------------------------------
 
@@ -50,7 +50,8 @@ class DependencyBook:
         """Take in a workload that runs."""
         self._note(holding.workload)
         self._started.setdefault(holding.workload.key, holding.running_since)
-        self._stir(holding.workload)
+        if self._waiting_for:
+            self._stir(holding.workload)
 
     def finish(self, result: Result) -> None:
         """Remember what became of a job; the newest result of a name counts."""
@@ -60,7 +61,7 @@ class DependencyBook:
         self._results[result.job] = result
         if len(self._results) > MOST_RESULTS:
             del self._results[next(iter(self._results))]
-        self._stirred.update(self._waiting_for.get(result.job, {}))
+        self.stirred.update(self._waiting_for.get(result.job, {}))
 
     def forget(self, workload: Workload, now: Instant) -> None:
         """Let a workload be gone; to those who wait, one that left no result was cancelled."""
@@ -69,6 +70,9 @@ class DependencyBook:
         _remove(self._there, job, key)
         if self._alike is not None:
             _remove(self._alike, self._sort(workload), key)
+        if not self._waiting_for:  # nobody waits for anything
+            self._sorts.pop(key, None)
+            return
         for each in workload.depends:
             name = self._awaited(each, workload)
             self._waiting_for.get(name, {}).pop(key, None)
@@ -84,9 +88,7 @@ class DependencyBook:
 
     def settle(self) -> list[WorkloadKey]:
         """Return those for whom something may have changed."""
-        if not self._stirred:
-            return []
-        stirred, self._stirred = self._stirred, {}
+        stirred, self.stirred = self.stirred, {}
         return [*stirred]
 
     def results(self) -> tuple[Result, ...]:
@@ -101,7 +103,7 @@ class DependencyBook:
         there[key] = workload
         if self._alike is not None:
             self._alike.setdefault(self._sort(workload), {})[key] = workload
-        if is_new:
+        if is_new and self._waiting_for:
             self._stir(workload)
 
     def _compare_all(self) -> None:
@@ -112,10 +114,9 @@ class DependencyBook:
                 self._alike.setdefault(self._sort(workload), {})[key] = workload
 
     def _stir(self, workload: Workload) -> None:
-        if self._waiting_for:
-            names = (workload.job_name, self._sort(workload))
-            for name in names if self._alike is not None else names[:1]:
-                self._stirred.update(self._waiting_for.get(name, {}))
+        names = (workload.job_name, self._sort(workload))
+        for name in names if self._alike is not None else names[:1]:
+            self.stirred.update(self._waiting_for.get(name, {}))
 
     # --- questions -------------------------------------------------------------------------------
 

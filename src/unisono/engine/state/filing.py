@@ -28,9 +28,10 @@ def carry_out(state: ClusterState, plan: Plan) -> bool:
     state.agenda.settle(plan.based_on)
     state.version += 1
     if not (plan.waits or plan.admissions or plan.preemptions or plan.stops):
-        state.rota.put_to_sleep({}, examined=frozenset(plan.examined))
+        _put_to_sleep(state, {}, plan)
         return False
     changed: dict[TreeBook, None] = {}
+    late: list[Wait] = []
     for wait in plan.waits:
         if wait.outcome == "line":  # with backfill; it does not wait for victims any more
             book, key = _book_of_wait(state, wait), wait.explanation.workload
@@ -38,17 +39,19 @@ def carry_out(state: ClusterState, plan: Plan) -> bool:
             state.agenda.note(state.waiting[key], wait.explanation.blockers)
         elif file_verdict(state, wait):
             changed[_book_of_wait(state, wait).tree] = None
+        elif wait.outcome == "retry":
+            late.append(wait)
     for admit in plan.admissions:
         changed[state.books[admit.admission.queue].tree] = None
-    told, smaller = evictions(plan), shrinks(plan)
+    leaves = bool(plan.preemptions or plan.stops)
+    told, smaller = (evictions(plan), shrinks(plan)) if leaves else ((), ())
     for key in (*(one.workload for one in told), *(one.workload for one in smaller)):
         changed[state.running[key].book.tree] = None
-    if changed and plan.waits and state.floor.has_nodes:
+    if changed and late and state.floor.has_nodes:
         # Nodes are shared by all trees: whoever came too late this time may still find others.
-        waits = (wait for wait in plan.waits if wait.outcome == "retry")
-        changed.update((_book_of_wait(state, wait).tree, None) for wait in waits)
+        changed.update((_book_of_wait(state, wait).tree, None) for wait in late)
     # Before anything starts or leaves: that may wake queues of any tree.
-    state.rota.put_to_sleep(changed, examined=frozenset(plan.examined))
+    _put_to_sleep(state, changed, plan)
     for admit in plan.admissions:
         _start(state, admit, plan)
     for eviction in told:
@@ -59,6 +62,13 @@ def carry_out(state: ClusterState, plan: Plan) -> bool:
     for tree in changed:
         state.rota.wake_tree(tree)  # what slept here saw another picture
     return bool(changed)
+
+
+def _put_to_sleep(state: ClusterState, changed: dict[TreeBook, None], plan: Plan) -> None:
+    """Let queues sleep in which nothing can change; a pass with backfill looks at none of them."""
+    state.rota.drop_claims()
+    if not state.agenda.is_on:
+        state.rota.put_to_sleep(changed, examined=frozenset(plan.examined))
 
 
 def _start(state: ClusterState, admit: Admit, plan: Plan) -> None:

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 
 from unisono.engine.model.names import CohortName, QueueName
 from unisono.engine.model.queue import ClusterQueue, Cohort
-from unisono.engine.model.resources import Account
 from unisono.engine.quota.charges import charges_of
-from unisono.engine.quota.tree import Node, charge, link, set_groups
+from unisono.engine.quota.tree import Cell, Node, charge, link, set_groups
 from unisono.engine.state.config import Config
 from unisono.engine.state.queue_book import QueueBook, Running, TreeBook
 
@@ -131,7 +130,7 @@ class Forest:
         return book
 
 
-def recharge(running: Running) -> list[tuple[Account, int]]:
+def recharge(running: Running) -> list[tuple[Cell, int]]:
     """Work a holding's charges out again; return what it no longer uses, account by account.
 
     Its queue may count differently now (a pool, say), or the workload may use less.
@@ -148,5 +147,5 @@ def recharge(running: Running) -> list[tuple[Account, int]]:
         difference = after.get(cell, 0) - before.get(cell, 0)
         charge(cell, difference)
         if difference < 0:
-            freed.append((cell.account, -difference))
+            freed.append((cell, -difference))
     return freed

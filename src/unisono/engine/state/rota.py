@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from unisono.engine.model.names import QueueName
 from unisono.engine.model.resources import Account
 from unisono.engine.order.lines import Kind, Waiting
-from unisono.engine.quota.tree import available
+from unisono.engine.quota.tree import Cell, available
 from unisono.engine.state.queue_book import QueueBook, TreeBook
 from unisono.engine.state.wakes import Sleeper
 
@@ -66,14 +66,18 @@ class Rota:
             self.ready.update(tree.asleep)
             tree.asleep.clear()
 
-    def freed(self, tree: TreeBook, charges: Iterable[tuple[Account, int]]) -> None:
+    def freed(self, tree: TreeBook, charges: Iterable[tuple[Cell, int]]) -> None:
         """Note that quota came free; whom that may help is found out by `settle`."""
-        tree.wakes.free(charges)
-        self._freed_trees[tree] = None
-        self.wake_tree(tree)
+        if tree.wakes.has_sleepers:
+            tree.wakes.free((cell.account, amount) for cell, amount in charges)
+            self._freed_trees[tree] = None
+        if tree.asleep:
+            self.wake_tree(tree)
 
     def settle(self) -> None:
         """Wake whom freed quota may help, once for all that was freed since the last time."""
+        if not self._freed_trees:
+            return
         trees, self._freed_trees = self._freed_trees, {}
         for tree in trees:
             for sleeper in tree.wakes.due(self.room):
@@ -110,6 +114,8 @@ class Rota:
 
     def nodes_changed(self) -> None:
         """Wake whom a node that joined, changed or was freed may help."""
+        if not self.came_late and not self._short_of_nodes:
+            return
         late, self.came_late = self.came_late, {}
         for book in late:
             if self._books.get(book.spec.name) is book:
@@ -136,6 +142,12 @@ class Rota:
         if book.blocker is None:
             self.ready[book] = None
 
+    def drop_claims(self) -> None:
+        """After a cycle: forget the queues whose head does not wait for victims any more."""
+        for book in [*self.claimants] if self.claimants else ():
+            if book.lines.sticky is None:
+                del self.claimants[book]
+
     def put_to_sleep(
         self, changed: dict[TreeBook, None], *, examined: frozenset[QueueName]
     ) -> None:
@@ -143,9 +155,6 @@ class Rota:
 
         A cycle by turns may end before every head was looked at; those stay ready.
         """
-        for book in [*self.claimants]:
-            if book.lines.sticky is None:
-                del self.claimants[book]
         for book in [*self.ready]:
             if book.blocker is not None or book.stalled or self._head_of(book) is None:
                 del self.ready[book]

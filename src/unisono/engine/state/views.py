@@ -206,7 +206,8 @@ def restore(recorded: Snapshot) -> ClusterState:
     for shared in recorded.shared_verdicts:
         assert shared.queue is not None, "who waits in line has a queue"
         kind = kind_of(state.waiting[shared.workload])
-        state.agenda.groups[shared.queue, kind].blockers = shared.blockers
+        group = state.agenda.groups[shared.queue, kind]
+        group.tell(shared.blockers, group.told)
     for name in recorded.asleep:
         state.rota.let_sleep(state.books[name])
     if recorded.reminders:
