@@ -95,15 +95,19 @@ _JOB = st.tuples(
     st.integers(1, 20),  # runs
     st.sampled_from((1, 1, 2, 7)),  # and asks for so many times as long
     st.integers(1, 9),  # pods
-    st.sampled_from((1000,) * 8 + (2000,)),
+    st.sampled_from((1000, 1000, 1000, 2000)),
     st.sampled_from((0, 0, 0, 1)),  # priority
 )
 
 
-@settings(max_examples=40, deadline=None)
-@given(jobs=st.lists(_JOB, min_size=1, max_size=24), sizes=st.lists(st.integers(1, 5), min_size=1))
+@settings(max_examples=60, deadline=None)
+@given(
+    jobs=st.lists(_JOB, min_size=8, max_size=24),
+    sizes=st.lists(st.integers(1, 5), min_size=1, max_size=5),
+    alike=st.booleans(),
+)
 def test_express_or_not_any_jobs_on_any_nodes_get_the_same_plans(
-    jobs: list[tuple[int, int, int, int, int, int]], sizes: list[int]
+    jobs: list[tuple[int, int, int, int, int, int]], sizes: list[int], alike: bool
 ) -> None:
     submit, run, times, pods, cpu, priority = zip(*sorted(jobs), strict=True)
     trace = make_trace(
@@ -112,12 +116,12 @@ def test_express_or_not_any_jobs_on_any_nodes_get_the_same_plans(
         run=run,
         request=[each * factor for each, factor in zip(run, times, strict=True)],
         pods=pods,
-        cpu=cpu,
+        cpu=[1000] * len(jobs) if alike else cpu,
         priority=priority,
     )
     nodes = tuple(
         Node(name=NodeName(f"n{number}"), allocatable=amounts({"cpu": 1000 * size}))
-        for number, size in enumerate(sizes[:6])
+        for number, size in enumerate(sizes)
     )
     express = _plans(trace, nodes)
     with pytest.MonkeyPatch.context() as patched:
