@@ -6,6 +6,13 @@ PYTHONS := $(PYTHON) $(filter-out $(PYTHON),python3 python3.14 python3.13 python
 BIN := .venv/bin
 READY := .venv/.ready
 
+# Where compiled code may not be written beside its source, every process would compile all of it
+# again: two thirds of the time that a command needs to start. Then it has a place of its own.
+ifdef PYTHONDONTWRITEBYTECODE
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
+endif
+
 # What a decision can depend on runs under two hash seeds: no order may come from a set.
 SEEDED := $(wildcard tests/engine tests/kinds tests/scenarios tests/properties)
 
@@ -46,17 +53,13 @@ golden: $(READY)  ## write expected outputs anew (transcripts need kubectl); rev
 controlplane: $(READY)  ## build a real Kubernetes control plane for test-real (once; needs Go)
 	@$(BIN)/python -m tests.real.binaries
 
-# What cannot be built or installed is named, and each of the tests that need it says so again.
 test-real: $(READY)  ## the tests that need a real Kubernetes, Slurm, Prometheus or browser
-	-@$(BIN)/python -m tests.real.binaries
-	-@$(BIN)/python -m tests.real.debian
-	-@$(BIN)/python -m tests.real.slurm.packages
-	$(BIN)/python -m pytest -q -m real tests
+	@$(BIN)/python -m tests.real $(ARGS)
 
 test-all: lint type  ## every test, slow ones and thousands of runs with faults too, and the real ones
 	PYTHONHASHSEED=1 $(BIN)/python -m pytest -q -n 2 -m "not real"
 	$(if $(SEEDED),PYTHONHASHSEED=2 $(BIN)/python -m pytest -q -n 2 -m "not real" $(SEEDED))
-	@$(MAKE) --no-print-directory test-real
+	@$(BIN)/python -m tests.real --every
 
 faults: $(READY)  ## clusters in trouble, drawn from seeds (ARGS="--range 0-500 --jobs 2", or "--seed 7 --trace")
 	@$(BIN)/python -m tests.faults $(ARGS)

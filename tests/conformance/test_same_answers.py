@@ -21,6 +21,8 @@ from tests.real.control_plane import ControlPlane
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 SEQUENCES = 40
+# More of the same.
+_MORE_BLOCKS = [pytest.param(block, marks=pytest.mark.exhaustive) for block in (1, 2)]
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +65,7 @@ def _resources(api: Api) -> dict[tuple[str, str], Manifest]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("block", range(3))
+@pytest.mark.parametrize("block", [0, *_MORE_BLOCKS])
 def test_random_writes(both: tuple[Api, Api], kind: str, block: int) -> None:
     for seed in range(block * SEQUENCES, (block + 1) * SEQUENCES):
         writes = sequence(kind, seed)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-import socket
 import subprocess
 import threading
 import urllib.request
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.real.control_plane import free_ports
 from tests.real.prometheus import eventually
 from unisono.kinds.overriding import override
 
@@ -81,9 +81,8 @@ def receiving() -> Iterator[Receiver]:
 @contextlib.contextmanager
 def alerting(config: Path) -> Iterator[str]:
     """Run one with a configuration while the block lasts; yields host and port."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    (port,) = free_ports(1)
+    address = f"127.0.0.1:{port}"
     process = subprocess.Popen(
         [
             program(),
@@ -96,7 +95,7 @@ def alerting(config: Path) -> Iterator[str]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        eventually(lambda: _is_ready(address))
+        eventually("Alertmanager is ready", lambda: _is_ready(address))
         yield address
     finally:
         process.terminate()

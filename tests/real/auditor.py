@@ -42,34 +42,45 @@ class Auditor:
     started: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     evicted: set[str] = field(default_factory=set)
 
+    def __post_init__(self) -> None:
+        """Prepare to ask; one at a time does."""
+        context = ssl.create_default_context(cafile=str(self.plane.ca_file))
+        host = self.plane.url.partition("://")[2]
+        self._connection = http.client.HTTPSConnection(host, timeout=5, context=context)
+        self._turn = threading.Lock()
+
     # ---- looking ---------------------------------------------------------------------------------
 
     def look(self) -> bool:
         """Look once; return whether the API answered."""
-        try:
-            pods = self._items("/api/v1/pods")
-            nodes = self._items("/api/v1/nodes")
-            workloads = self._items(_WORKLOADS)
-        except (OSError, http.client.HTTPException, ValueError):
-            return False
-        self.looks += 1
-        self._rooms(pods, nodes)
-        self._gangs(pods, workloads, time.monotonic())
-        return True
+        with self._turn:
+            try:
+                pods = self._items("/api/v1/pods")
+                nodes = self._items("/api/v1/nodes")
+                workloads = self._items(_WORKLOADS)
+            except (OSError, http.client.HTTPException, ValueError):
+                return False
+            self.looks += 1
+            self._rooms(pods, nodes)
+            self._gangs(pods, workloads, time.monotonic())
+            return True
 
     def _items(self, path: str) -> list[Json]:
-        context = ssl.create_default_context(cafile=str(self.plane.ca_file))
-        host = self.plane.url.partition("://")[2]
-        connection = http.client.HTTPSConnection(host, timeout=5, context=context)
+        asks = {"Authorization": f"Bearer {self.plane.token}"}
         try:
-            connection.request("GET", path, headers={"Authorization": f"Bearer {self.plane.token}"})
-            answer = connection.getresponse()
-            if answer.status != http.client.OK:
-                raise ValueError(answer.status)
-            found = json.loads(answer.read())
-        finally:
-            connection.close()
-        return list(found["items"])
+            self._connection.request("GET", path, headers=asks)
+            answer = self._connection.getresponse()
+            body = answer.read()
+        except (OSError, http.client.HTTPException):
+            self._connection.close()  # the next question opens it again
+            raise
+        if answer.status != http.client.OK:
+            raise ValueError(answer.status)
+        return list(json.loads(body)["items"])
+
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()
 
     def _rooms(self, pods: list[Json], nodes: list[Json]) -> None:
         """No node has more pods than room, no queue more than its quota, and no pod moves."""
@@ -133,7 +144,9 @@ class Auditor:
         assert self.look(), "the API does not answer"
         assert self.wrong == []
         assert self.longest_partial_s <= most_partial_s
-        found = self._items(f"/apis/batch/v1/namespaces/{namespace}/jobs")
+        with self._turn:
+            found = self._items(f"/apis/batch/v1/namespaces/{namespace}/jobs")
+            workloads = self._items(_WORKLOADS)
         ended = {
             one["metadata"]["name"]: (
                 one["status"].get("succeeded"),
@@ -142,9 +155,7 @@ class Auditor:
             for one in found
         }
         assert ended == {name: (pods, 0) for name, pods in jobs.items()}
-        workloads = [
-            one for one in self._items(_WORKLOADS) if one["metadata"]["namespace"] == namespace
-        ]
+        workloads = [one for one in workloads if one["metadata"]["namespace"] == namespace]
         owners = sorted(one["metadata"]["ownerReferences"][0]["name"] for one in workloads)
         assert owners == sorted(jobs), "a workload was lost, or made twice"
         for one in workloads:
@@ -175,3 +186,4 @@ def audited(plane: ControlPlane, most_gpus: int) -> Iterator[Auditor]:
     finally:
         stop.set()
         thread.join(20)
+        auditor.close()

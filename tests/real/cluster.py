@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -16,12 +15,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.real.control_plane import ControlPlane
-from unisono.cli.clock import RealClock
-from unisono.cli.ids import chance, new_uid
 from unisono.control.names import NODE
 from unisono.kube.client import Client
-from unisono.kube.config import find_access
-from unisono.kube.connect import connected
 from unisono.kube.mapping import Kind
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,14 +25,9 @@ _SECONDS = 120.0
 
 
 def asked(plane: ControlPlane, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
-    """Do something with a client of the cluster."""
-
-    async def main() -> T:
-        access = find_access(path=plane.kubeconfig)
-        async with connected(access, clock=RealClock(), chance=chance(), ids=new_uid) as client:
-            return await work(client)
-
-    return asyncio.run(main())
+    """Do something with a client of the cluster, which stays connected while that runs."""
+    assert plane.servers is not None
+    return plane.servers.line(plane.kubeconfig).ask(work)
 
 
 def account(plane: ControlPlane, namespace: str, name: str, kubeconfig: Path) -> ControlPlane:
@@ -75,11 +65,18 @@ def there(plane: ControlPlane, kind: Kind, namespace: str = "") -> list[dict[str
     return asked(plane, work)
 
 
-def until(what: str, is_so: Callable[[], bool], seconds: float = _SECONDS) -> None:
-    """Wait until something is so."""
+def until(
+    what: str,
+    is_so: Callable[[], bool],
+    seconds: float = _SECONDS,
+    instead: Callable[[], object] | None = None,
+) -> None:
+    """Wait until something is so; if it is not in time, say what is so instead."""
     deadline = time.monotonic() + seconds
     while not is_so():
-        assert time.monotonic() < deadline, f"not so after {seconds:g} s: {what}"
+        if time.monotonic() > deadline:
+            found = "" if instead is None else f"\n{instead()}"
+            raise AssertionError(f"not so after {seconds:g} s: {what}{found}")
         time.sleep(0.3)
 
 
@@ -143,7 +140,7 @@ class Replica:
 
     def until_told(self, event: str) -> dict[str, Any]:
         """Wait for an event in its log."""
-        until(f"{event}: {self._log.read_text()}", lambda: self.told(event) is not None)
+        until(event, lambda: self.told(event) is not None, instead=self._log.read_text)
         found = self.told(event)
         assert found is not None
         return found

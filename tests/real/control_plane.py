@@ -11,6 +11,8 @@ import base64
 import http.client
 import json
 import os
+import secrets
+import shutil
 import signal
 import socket
 import ssl
@@ -18,12 +20,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.real import binaries
 from tests.real.certificates import write_certificates, write_key
+from tests.real.line import Line
 
 TOKEN = "admin-token-of-one-test-run"
 GUEST_TOKEN = "guest-token-of-one-test-run"
@@ -43,9 +46,17 @@ _WITHOUT_MUTATING_POLICIES = (
     "--disable-admission-plugins=ServiceAccount,MutatingAdmissionPolicy",
 )
 
+# A third of what these servers work is collecting garbage; there is memory enough not to.
+_THRIFT = {"GOGC": "400", "GOMEMLIMIT": "700MiB"}
+
 # Ready after 5 to 8 seconds on two busy cores; the rest is for machines that swap.
 _SECONDS_TO_READY = 90
 _SECONDS_TO_STOP = 10
+
+# Where servers of tests listen: Linux gives clients ports from 32768 on.
+_FIRST_PORT = 12_000
+_PORTS = 2_000
+_SHARES = 10
 
 
 class DidNotStart(Exception):
@@ -73,9 +84,15 @@ def running(
     controllers: Sequence[str] = CONTROLLERS,
     has_scheduler: bool = False,
     has_mutating_policies: bool = True,
+    begins_with: Path | None = None,
 ) -> Iterator[ControlPlane]:
-    """Start a control plane in an empty directory and stop it at the end."""
+    """Start a control plane in an empty directory and stop it at the end.
+
+    `begins_with` is the directory of an etcd that has been stopped: everything in it is there.
+    """
     programs = binaries.find()
+    if begins_with is not None:
+        shutil.copytree(begins_with, directory / "etcd")
     write_certificates(directory)
     write_key(directory / "service-account.key")
     (directory / "tokens.csv").write_text(
@@ -168,11 +185,14 @@ class Servers:
         self._programs = programs
         self._flags: dict[str, tuple[str, ...]] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._lines: dict[str, Line] = {}
 
     def __enter__(self) -> Servers:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for line in self._lines.values():
+            line.close()
         for name in reversed(self._processes):
             self.kill(name)
 
@@ -189,12 +209,20 @@ class Servers:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self._directory,
+                env={**os.environ, **_THRIFT},
             )
         self._until_ready(name)
 
     def pid(self, name: str) -> int:
         """Return the process of a server, to see what it uses."""
         return self._processes[name].pid
+
+    def line(self, kubeconfig: Path) -> Line:
+        """Return a client with somebody's rights; it is there as long as the servers."""
+        who = kubeconfig.read_text()
+        if who not in self._lines:
+            self._lines[who] = Line(kubeconfig)
+        return self._lines[who]
 
     def kill(self, name: str) -> None:
         """End one at once: nothing here is worth an orderly end."""
@@ -258,12 +286,28 @@ def _end_of(log: Path) -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that were free a moment ago; all are held until the last is found."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
+    """Return ports that nobody uses, and that no client is given by chance before a server has it.
+
+    They are below those that the kernel hands out, and each of several test processes has its own.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    first = _FIRST_PORT + worker % _SHARES * _PORTS
+    found: list[int] = []
+    while len(found) < count:
+        port = first + secrets.randbelow(_PORTS)
+        if port not in found and _is_free(port):
+            found.append(port)
+    return found
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def _write_kubeconfig(plane: ControlPlane) -> None:

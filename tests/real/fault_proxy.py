@@ -173,12 +173,17 @@ class Proxy:
         """Serve in this thread."""
         try:
             self._loop.run_until_complete(self.serve(ready))
-            left = asyncio.all_tasks(self._loop)
-            for task in left:
-                task.cancel()
-            self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            self._loop.run_until_complete(_end_the_rest())
         finally:
             self._loop.close()
+
+
+async def _end_the_rest() -> None:
+    """End requests that are still on their way, if any."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
 
 
 @contextmanager
@@ -188,7 +193,7 @@ def proxied(plane: ControlPlane, kubeconfig: Path) -> Iterator[tuple[Proxy, Cont
     ready = threading.Event()
     thread = threading.Thread(target=proxy.run, args=(ready,), daemon=True)
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(60)
     config = json.loads(plane.kubeconfig.read_text())
     url = f"https://127.0.0.1:{proxy.port}"
     config["clusters"][0]["cluster"]["server"] = url
@@ -198,7 +203,7 @@ def proxied(plane: ControlPlane, kubeconfig: Path) -> Iterator[tuple[Proxy, Cont
         yield proxy, replace(plane, kubeconfig=kubeconfig, url=url)
     finally:
         proxy.end()
-        thread.join(10)
+        thread.join(60)
 
 
 # ---- answers -------------------------------------------------------------------------------------

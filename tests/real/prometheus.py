@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-import socket
 import subprocess
 import time
 import urllib.parse
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.real.control_plane import free_ports
 
 MISSING = "prometheus and promtool are not installed (Debian: prometheus)"
 
@@ -68,9 +69,7 @@ class Prometheus:
 @contextlib.contextmanager
 def running(config: Path) -> Iterator[Prometheus]:
     """Run one with a configuration while the block lasts."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     process = subprocess.Popen(
         [
             "prometheus",
@@ -84,16 +83,16 @@ def running(config: Path) -> Iterator[Prometheus]:
     )
     try:
         made = Prometheus(f"http://127.0.0.1:{port}")
-        eventually(made.is_ready)
+        eventually("Prometheus is ready", made.is_ready)
         yield made
     finally:
         process.terminate()
         process.wait(timeout=10)
 
 
-def eventually(holds: Callable[[], bool], seconds: float = 60.0) -> None:
+def eventually(what: str, holds: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait until something holds."""
     until = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < until, "it did not come true in time"
+        assert time.monotonic() < until, f"not so after {seconds:g} s: {what}"
         time.sleep(0.25)

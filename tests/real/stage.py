@@ -27,6 +27,9 @@ GPUS = 32
 # found missing (17 s), plus a busy machine's share.
 MOST_PARTIAL_S = 90.0
 
+# For a handful of gangs one after the other, each of some seconds, on a machine that swaps.
+_SECONDS_TO_END = 240.0
+
 _KUEUE = "kueue.x-k8s.io/v1beta2"
 
 
@@ -71,10 +74,23 @@ class Stage:
             found = there(self.plane, names.JOB, self.namespace)
             return {one["metadata"]["name"] for one in found if _is_complete(one)} == set(self.jobs)
 
-        until(f"all jobs ended: {self._state()}", have_ended)
+        until("all jobs ended", have_ended, seconds=_SECONDS_TO_END, instead=self._state)
 
-    def _state(self) -> list[str]:
-        return [f"{one.process.poll()}" for one in self.replicas]
+    def _state(self) -> str:
+        """Say who is at work and how far everybody is."""
+        codes = [one.process.poll() for one in self.replicas]
+        jobs = {
+            one["metadata"]["name"]: one.get("status")
+            for one in there(self.plane, names.JOB, self.namespace)
+        }
+        workloads = {
+            one["metadata"]["name"]: [
+                f"{each['type']}={each['status']}: {each.get('message', '')}"
+                for each in (one.get("status") or {}).get("conditions") or ()
+            ]
+            for one in there(self.plane, WORKLOAD, self.namespace)
+        }
+        return f"replicas {codes}\njobs {jobs}\nworkloads {workloads}"
 
     def judge(self) -> None:
         """Fail unless everything was right, all the time; nobody had a bug or lacked a right."""

@@ -203,8 +203,8 @@ def test_the_routing_is_one_that_alertmanager_takes(tmp_path: Path) -> None:
 
 
 def test_every_dashboard_has_data(prometheus: Prometheus) -> None:
-    eventually(lambda: bool(prometheus.query("unisono:gpu_busy:by_workload > 0.5")))
-    eventually(lambda: bool(prometheus.query("unisono_gang_pending_seconds > 0")))
+    _until_answered(prometheus, "unisono:gpu_busy:by_workload > 0.5")
+    _until_answered(prometheus, "unisono_gang_pending_seconds > 0")
     empty = [
         (name, expression)
         for name, board in dashboards().items()
@@ -217,14 +217,18 @@ def test_every_dashboard_has_data(prometheus: Prometheus) -> None:
         return not empty
 
     with contextlib.suppress(AssertionError):
-        eventually(has_data)
+        eventually("every panel has data", has_data, 120.0)
     assert empty == []
 
 
+def _until_answered(prometheus: Prometheus, expression: str) -> None:
+    eventually(expression, lambda: bool(prometheus.query(expression)), 120.0)
+
+
 def test_a_ledger_asks_it_how_busy_gpus_were(folder: Path, prometheus: Prometheus) -> None:
-    eventually(lambda: bool(prometheus.query("count_over_time(DCGM_FI_DEV_GPU_TEMP[1m]) > 25")))
+    _until_answered(prometheus, "count_over_time(DCGM_FI_DEV_GPU_TEMP[1m]) > 25")
     store = LedgerStore(folder / "data/ledger.db", is_read_only=True)
-    eventually(lambda: bool(list(store.open_rows(PodRow))))
+    eventually("pods are in the ledger", lambda: bool(list(store.open_rows(PodRow))))
     rows = [one for one in store.open_rows(PodRow) if one.started]
     store.close()
     now = int(time.time())
@@ -247,14 +251,15 @@ def test_injected_conditions_fire_the_guides_alerts(
     unisono("gpu", "inject", nodes[0], "0", "--memory", "0.98", folder=folder)
     unisono("gpu", "inject", nodes[1], "1", "--hot", "100", folder=folder)
     guide = {"GPUHighTemperature", "GPUMemoryExhausted", "GPUUnderutilized"}
-    eventually(lambda: guide <= prometheus.firing(), 120.0)
+    eventually("the guide's alerts fire", lambda: guide <= prometheus.firing(), 120.0)
     unisono("gpu", "inject", nodes[1], "0", "--xid", "79", folder=folder)
-    eventually(lambda: "GPUXidCritical" in prometheus.firing())
+    eventually("ours fires", lambda: "GPUXidCritical" in prometheus.firing())
     listed = unisono("gpu", folder=folder)
     assert re.search(rf"{nodes[1]} +0 .* xid=79", listed)
-    eventually(lambda: "Quarantine" in unisono("nodes", folder=folder))
+    eventually("the node is shut", lambda: "Quarantine" in unisono("nodes", folder=folder))
     unisono("gpu", "heal", nodes[1], folder=folder)
-    eventually(lambda: "GPUXidCritical" not in prometheus.firing())
-    eventually(lambda: guide <= set(receiver.told))
-    eventually(lambda: receiver.told.get("GPUXidCritical", ["none"])[-1] == "resolved", 120.0)
+    eventually("ours is over", lambda: "GPUXidCritical" not in prometheus.firing())
+    eventually("people are told", lambda: guide <= set(receiver.told))
+    told = receiver.told
+    eventually("of the end, too", lambda: told.get("GPUXidCritical", [""])[-1] == "resolved", 120.0)
     assert receiver.told["GPUXidCritical"][0] == "firing"

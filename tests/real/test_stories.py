@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.real.cluster import asked, kubectl, kubelets, put, there, until
+from tests.real.cluster import asked, kubectl, put, there, until
 from tests.real.control_plane import ControlPlane
-from tests.real.stage import NODES, SPEED, WORKLOAD, Stage, gang, staged
+from tests.real.stage import WORKLOAD, Stage, gang, staged
 from unisono.control import names
 from unisono.kube.client import Client
 
@@ -20,12 +20,6 @@ pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 Json = dict[str, Any]
 _KUEUE = "kueue.x-k8s.io/v1beta2"
-
-
-@pytest.fixture(scope="module")
-def plane(deployed: ControlPlane) -> Iterator[ControlPlane]:
-    with kubelets(deployed, NODES, SPEED):
-        yield deployed
 
 
 @pytest.fixture(scope="module")

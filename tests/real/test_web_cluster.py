@@ -7,15 +7,14 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.real.cluster import account, put, replica, unisono, until
-from tests.real.control_plane import ControlPlane, running
+from tests.real.cluster import account, put, replica, until
+from tests.real.control_plane import ControlPlane
 from tools.browser import browsing, find_browser
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
@@ -57,24 +56,15 @@ class Page:
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """Run a control plane with a workload in each of two namespaces, and our controller there."""
-    from tests.real.binaries import NoControlPlane
-
+def page(deployed: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """Have a workload in each of two namespaces, and our controller there."""
     folder = tmp_path_factory.mktemp("web-cluster")
-    with ExitStack() as stack:
-        try:
-            plane = stack.enter_context(running(folder))
-        except NoControlPlane as problem:
-            pytest.skip(f"no real control plane: {problem}")
-        assert unisono(plane, "install").returncode == 0
-        put(plane, *_objects())
-        for name in ("root", "lee"):
-            put(plane, _named("v1", "ServiceAccount", name, "team-a"))
-        tokens = {name: _token(plane, name, folder) for name in ("root", "lee")}
-        role = account(plane, _HOME, "unisono", folder / "role")
-        flags = ("--namespace", _HOME, "--web", "127.0.0.1:0")
-        one = stack.enter_context(replica(role, folder / "log", *flags))
+    put(deployed, *_objects())
+    for name in ("root", "lee"):
+        put(deployed, _named("v1", "ServiceAccount", name, "team-a"))
+    tokens = {name: _token(deployed, name, folder) for name in ("root", "lee")}
+    role = account(deployed, _HOME, "unisono", folder / "role")
+    with replica(role, folder / "log", "--namespace", _HOME, "--web", "127.0.0.1:0") as one:
         found = Page(one.until_told("web page")["address"], tokens)
         until("both are known", lambda: len(found.show("root", "workloads")["order"]) == 2)
         yield found

@@ -25,6 +25,13 @@ from tests.support.effort import IS_LONG
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 MORE = 3000 if IS_LONG else 150
+_SOME = 50
+# The first ones always, the others where there is time.
+told = pytest.mark.parametrize(
+    "stories",
+    [range(_SOME), pytest.param(range(_SOME, MORE), marks=pytest.mark.exhaustive)],
+    ids=["some", "more"],
+)
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +52,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         pytest.skip(f"no real control plane: {problem}")
 
 
-def test_gadgets(server: Server) -> None:
-    for seed in range(GADGET_STORIES, GADGET_STORIES + MORE):
-        replay(list(server.live_through(GADGETS, gadget_story(seed))), check_gadget)
+@told
+def test_gadgets(server: Server, stories: range) -> None:
+    for number in stories:
+        story = gadget_story(GADGET_STORIES + number)
+        replay(list(server.live_through(GADGETS, story)), check_gadget)
 
 
-def test_deployments(server: Server) -> None:
-    for seed in range(DEPLOYMENT_STORIES, DEPLOYMENT_STORIES + MORE):
-        replay(list(server.live_through(DEPLOYMENTS, deployment_story(seed))), check_deployment)
+@told
+def test_deployments(server: Server, stories: range) -> None:
+    for number in stories:
+        story = deployment_story(DEPLOYMENT_STORIES + number)
+        replay(list(server.live_through(DEPLOYMENTS, story)), check_deployment)
 
 
 def test_strategic_patches(server: Server) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -18,6 +17,7 @@ from typing import Any, TypeVar
 
 from tests.real.cluster import kubelets
 from tests.real.control_plane import ControlPlane
+from tests.real.line import Line
 from tests.real.slurm.daemons import (
     Shape,
     Slurm,
@@ -29,14 +29,10 @@ from tests.real.slurm.daemons import (
 )
 from tests.real.slurm.packages import find
 from tests.real.stage import staged
-from unisono.cli.clock import RealClock
-from unisono.cli.ids import chance, new_uid
 from unisono.control import names
 from unisono.kube.client import Client
-from unisono.kube.config import find_access
-from unisono.kube.connect import connected
 
-_SECONDS = 60.0
+_SECONDS = 120.0
 _KINDS = {
     "pods": names.POD,
     "jobs": names.JOB,
@@ -57,6 +53,7 @@ class Both:
     bridge: subprocess.Popen[bytes] | None = None
     flags: Sequence[str] = field(default_factory=tuple)
     is_real: bool = False  # the cluster is not one of `unisono up`
+    line: Line | None = None
 
     @property
     def socket(self) -> Path:
@@ -80,13 +77,14 @@ class Both:
 
     def asked(self, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         """Do something with a client of the cluster."""
+        if self.line is None:
+            self.line = Line(self.data / "kubeconfig")
+        return self.line.ask(work)
 
-        async def main() -> T:
-            access = find_access(path=self.data / "kubeconfig")
-            async with connected(access, clock=RealClock(), chance=chance(), ids=new_uid) as client:
-                return await work(client)
-
-        return asyncio.run(main())
+    def hang_up(self) -> None:
+        """Let go of that client."""
+        if self.line is not None:
+            self.line.close()
 
     def objects(self, kind: str) -> list[Json]:
         """Return objects of a kind, in all namespaces."""
@@ -232,6 +230,7 @@ def both(
                 yield sides
         finally:
             sides.kill_bridge()
+            sides.hang_up()
             end(slurm)
 
 

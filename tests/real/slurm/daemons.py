@@ -149,7 +149,7 @@ class Slurm:
         found["Reason"] = self("sinfo", "-h", "-N", "-n", name, "-o", "%E").strip()
         return found
 
-    def until(self, what: str, number: int | str, *states: str, seconds: float = 30.0) -> str:
+    def until(self, what: str, number: int | str, *states: str, seconds: float = 90.0) -> str:
         """Wait until a job is in one of these states, and return which."""
         deadline = time.monotonic() + seconds
         while (state := self.job(number)) not in states:

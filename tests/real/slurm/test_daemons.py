@@ -46,5 +46,5 @@ def test_a_restarted_controller_knows_its_jobs(slurm: Slurm) -> None:
     slurm.stop("slurmctld")  # killed, it would forget what it has not saved yet
     slurm.start_controller()
     slurm.wait_until_answering()
-    assert slurm.until("it", number, "RUNNING", seconds=60) == "RUNNING"
+    assert slurm.until("it", number, "RUNNING") == "RUNNING"
     slurm.clear()

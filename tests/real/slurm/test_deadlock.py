@@ -73,7 +73,7 @@ def test_scenario_16_the_deadlock_without_a_bridge_is_named_and_ended() -> None:
         assert "held" in str(found["deadlock"]["done"])
         sides.apply(pod("waits", gpus=1, labels={"slurm-job-id": str(waits)}))
         (slurm.directory / f"runs-{waits}").touch()
-        slurm.until("the other one runs", waits, "RUNNING", seconds=60)
+        slurm.until("the other one runs", waits, "RUNNING")
         assert slurm.job(stuck, "%T %Q") == "PENDING 0"
         assert "pods cannot start" in comment(slurm, stuck)
         code, found = _doctor(sides)
@@ -94,7 +94,7 @@ def test_scenario_14_the_mismatch_without_a_bridge() -> None:
         slurm("scancel", str(number))
         slurm.until("it ends", number, "CANCELLED", "COMPLETED")
         assert _doctor(sides, "--fix")[0] == 0
-        sides.until("Slurm knows now", lambda: "over-belief" not in _doctor(sides)[1], seconds=30)
+        sides.until("Slurm knows now", lambda: "over-belief" not in _doctor(sides)[1])
         after = slurm.submit("-N1", "--gres=gpu:2")
         sides.until("so the job waits", lambda: slurm.job(after, "%r") == "Resources")
 
@@ -108,7 +108,7 @@ def test_scenario_16_the_bridge_ends_it_within_the_bind_timeout() -> None:
         slurm.until("its prolog waits", stuck, "CONFIGURING")
         waits = slurm.submit("-N1", "--gres=gpu:1")
         (slurm.directory / f"runs-{waits}").touch()
-        slurm.until("the other one runs", waits, "RUNNING", seconds=60)
+        slurm.until("the other one runs", waits, "RUNNING")
         assert sides.figure("unisono_slurm_deadlocks_resolved_total") == 1
         assert slurm.job(stuck, "%T %Q") == "PENDING 0"
         assert "it holds nodes in Slurm" in comment(slurm, stuck)
@@ -118,7 +118,7 @@ def test_scenario_16_the_bridge_ends_it_within_the_bind_timeout() -> None:
         _gpus(sides, 8)
         slurm("scancel", str(waits))
         (slurm.directory / f"runs-{stuck}").touch()
-        slurm.until("it starts when there is room", stuck, "RUNNING", seconds=60)
+        slurm.until("it starts when there is room", stuck, "RUNNING")
         assert is_reserved(sides, stuck)
         same = [
             one for one in sides.objects("workloads") if f"-{stuck}-" in one["metadata"]["name"]

@@ -58,7 +58,7 @@ def test_scenario_14_slurm_believes_two_gpus_and_there_is_one(sides: Both) -> No
     assert "the best node has 1 of 2" in comment(slurm, number)
     assert "0 of 1 pods fit" in comment(slurm, number)
     sides.delete("pods", "b")
-    slurm.until("it starts on the node that is free", number, "RUNNING", seconds=10)
+    slurm.until("it starts on the node that is free", number, "RUNNING")
     assert is_reserved(sides, number)
 
 
@@ -132,7 +132,7 @@ def test_a_requeued_job_starts_again_and_keeps_its_gang(sides: Both) -> None:
     (gang,) = sides.objects("jobs")
     slurm("scontrol", "requeue", str(number))
     sides.until("it restarts", lambda: slurm.shown(number)["Restarts"] == "1")
-    slurm.until("it runs again", number, "RUNNING", seconds=20)
+    slurm.until("it runs again", number, "RUNNING")
     (again,) = sides.objects("jobs")
     assert gang["metadata"]["uid"] == again["metadata"]["uid"]
     assert is_reserved(sides, number)
@@ -168,7 +168,7 @@ def test_what_slurm_will_not_start_is_taken_back_and_tried_again(sides: Both) ->
         assert gang["metadata"]["annotations"]["unisono.dev/bridged-tries"] == "1"
     finally:
         slurm("scontrol", "update", "PartitionName=main", "State=UP")
-    slurm.until("it starts in the end", number, "RUNNING", seconds=40)
+    slurm.until("it starts in the end", number, "RUNNING")
 
 
 def test_preempted_gangs_leave_when_slurm_has_left(sides: Both) -> None:
@@ -179,10 +179,10 @@ def test_preempted_gangs_leave_when_slurm_has_left(sides: Both) -> None:
     (workload,) = sides.objects("workloads")
     name = workload["metadata"]["name"]
     sides.patch("workloads", name, "slurm", {"spec": {"active": False}})
-    slurm.until("it is requeued", number, "PENDING", seconds=40)
+    slurm.until("it is requeued", number, "PENDING")
     sides.until("its pods are gone", lambda: not sides.pods(number))
     assert slurm.job(number, "%Q") == "0"
-    slurm.until("it runs again", number, "RUNNING", seconds=40)
+    slurm.until("it runs again", number, "RUNNING")
     assert is_reserved(sides, number)
 
 

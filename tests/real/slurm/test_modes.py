@@ -53,7 +53,7 @@ def test_scenario_15_a_no_requeues_once_and_drains_nothing(sides: Both) -> None:
     assert "DRAIN" not in slurm("sinfo", "-h", "-N", "-o", "%T").upper()
     assert states_of(slurm, number, seconds=1) == {"PENDING"}
     sides.delete("pods", "a")
-    slurm.until("it starts when there is room", number, "RUNNING", seconds=30)
+    slurm.until("it starts when there is room", number, "RUNNING")
     assert slurm.shown(number)["Restarts"] == "1"
     assert is_reserved(sides, number)
 
@@ -108,7 +108,7 @@ def test_stage_in_waits_without_holding_anything(staging: Both) -> None:
     number = slurm.submit("--uid=mail", "-N1", "--gres=gpu:3")
     assert states_of(slurm, number, seconds=3) == {"PENDING"}
     sides.delete("pods", "b")
-    slurm.until("it starts", number, "RUNNING", seconds=60)
+    slurm.until("it starts", number, "RUNNING")
     assert is_reserved(sides, number)
     sides.delete("pods", "a")
     sides.until(

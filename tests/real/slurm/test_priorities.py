@@ -109,7 +109,7 @@ def _use(slurm: Slurm) -> None:
         slurm.submit("--uid=man", "-Avision", "-n2", script="sleep 4"),
     ]
     for number in short:
-        slurm.until("it", number, "COMPLETED", seconds=60)
+        slurm.until("it", number, "COMPLETED")
     fills = slurm.submit("--uid=games", "-Avision", "-N4", "--exclusive")
     slurm.until("it", fills, "RUNNING")
 

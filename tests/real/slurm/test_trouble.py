@@ -52,7 +52,7 @@ def test_scenario_18_without_a_bridge_nothing_starts_and_what_runs_goes_on(sides
     assert slurm.job(runs) == "RUNNING"
     sides.start_bridge()
     slurm.until("it starts now", waits, "RUNNING")
-    slurm.until("so does the other", forced, "RUNNING", seconds=30)
+    slurm.until("so does the other", forced, "RUNNING")
     assert slurm.job(runs) == "RUNNING"
     assert slurm.shown(runs)["Restarts"] == "0"
     for number in (runs, waits, forced):
@@ -80,7 +80,7 @@ def test_a_bridge_that_dies_again_and_again_gets_everything_done(sides: Both) ->
     if sides.bridge is None:
         sides.start_bridge()
     for number in numbers:
-        slurm.until("it", number, "COMPLETED", seconds=60)
+        slurm.until("it", number, "COMPLETED")
     assert sorted(map(int, ran.read_text().split())) == numbers
     sides.until("no gang is left", lambda: not sides.objects("jobs") and not sides.objects("pods"))
 
@@ -97,10 +97,10 @@ def test_a_restarted_slurmctld_finds_its_jobs_and_their_gangs(sides: Both) -> No
     slurm.start_controller()
     slurm.wait_until_answering()
     assert sides.pods(runs) == before
-    slurm.until("it goes on", runs, "RUNNING", seconds=60)
+    slurm.until("it goes on", runs, "RUNNING")
     assert states_of(slurm, waits, seconds=1) == {"PENDING"}
     slurm("scancel", str(runs))
-    slurm.until("the other one starts", waits, "RUNNING", seconds=30)
+    slurm.until("the other one starts", waits, "RUNNING")
     assert is_reserved(sides, waits)
     assert sides.pods(runs) == {}
 
@@ -115,7 +115,7 @@ def test_a_lost_node_loses_its_job_but_not_the_job_s_turn(sides: Both) -> None:
     slurm("scontrol", "update", f"NodeName={lost}", "State=DOWN", "Reason=test")
     try:
         sides.until("it restarts", lambda: slurm.shown(number)["Restarts"] == "1")
-        slurm.until("it runs on the other node", number, "RUNNING", seconds=60)
+        slurm.until("it runs on the other node", number, "RUNNING")
         assert list(sides.pods(number).values()) == [other]
     finally:
         slurm.start_node(lost)
@@ -134,6 +134,6 @@ def test_a_gang_that_kubernetes_lost_is_made_again_where_its_job_runs(sides: Bot
     sides.delete("jobs", name, "slurm")
     sides.until("it is gone", lambda: not sides.objects("jobs"))
     sides.start_bridge()
-    sides.until("it is there again", lambda: is_reserved(sides, number), seconds=30)
+    sides.until("it is there again", lambda: is_reserved(sides, number))
     assert slurm.job(number) == "RUNNING"
     assert slurm.shown(number)["Restarts"] == "0"

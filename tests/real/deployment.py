@@ -1,0 +1,35 @@
+"""A cluster to which our manifests have been applied, once for all who want one.
+
+kubectl and the API server need twenty seconds of work for that, and a minute on a busy machine. So
+one is made for a whole run, and stopped; what its etcd wrote is where all others begin.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from pathlib import Path
+
+from tests.real.cluster import kubectl
+from tests.real.control_plane import running
+
+
+def deployed_etcd(shared: Path) -> Path:
+    """Return etcd's files of such a cluster; whoever comes first makes it, others wait."""
+    done = shared / "deployed-etcd"
+    with (shared / "deployed.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            made = shared / "deployed"
+            shutil.rmtree(made, ignore_errors=True)  # somebody was interrupted here
+            made.mkdir()
+            _deploy(made)
+            (made / "etcd").rename(done)
+    return done
+
+
+def _deploy(directory: Path) -> None:
+    with running(directory, controllers=()) as plane:
+        kubectl(plane, "apply", "-k", "deploy")
+        kubectl(plane, "wait", "--for=condition=Established", "crd", "--all")
+        kubectl(plane, "apply", "-k", "deploy/runtimes")

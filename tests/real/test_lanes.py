@@ -1,0 +1,80 @@
+"""Real tests are all found, in lanes that exist, and a second go has what it needs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.real import lanes
+from tests.real.__main__ import ROOT, places, to_run_again
+
+_HERE = Path(__file__).resolve().parent
+
+
+def test_no_file_with_real_tests_is_forgotten() -> None:
+    asked = [ROOT / one for one in places()]
+    own = {_HERE / "__main__.py", Path(__file__).resolve()}
+    for path in (ROOT / "tests").rglob("*.py"):
+        if "mark.real" in path.read_text(encoding="utf-8") and path not in own:
+            assert any(path == one or one in path.parents for one in asked), path
+
+
+def test_what_begins_early_or_is_in_order_exists() -> None:
+    for lane in (*lanes.LONGEST_FIRST, *lanes.IN_ORDER):
+        assert lane in lanes.TOGETHER or (ROOT / lane).is_file(), lane
+    for beginning in (*lanes.APART, *(one for some in lanes.TOGETHER.values() for one in some)):
+        assert (ROOT / beginning).exists(), beginning
+
+
+def test_lanes_are_files_but_for_those_that_share_a_server_or_nothing() -> None:
+    assert lanes.lane_of("tests/real/test_faults.py::test_a[b::c]") == "tests/real/test_faults.py"
+    assert lanes.lane_of("tests/kube/test_servers.py::test_a[real]") == "conformance"
+    assert (
+        lanes.lane_of("tests/docs/test_pages.py::test_a[b]")
+        == "tests/docs/test_pages.py::test_a[b]"
+    )
+    early = lanes.turn_of("tests/real/test_leaders.py::test_a")
+    assert early < lanes.turn_of("tests/real/test_page.py::test_a")
+
+
+def test_a_chapter_is_run_again_with_those_before_it() -> None:
+    names = ["tests/real/test_seeds.py::test_b", "tests/real/test_seeds.py::test_c", "a.py::test_d"]
+    assert to_run_again(names) == ["tests/real/test_seeds.py", "a.py::test_d"]
+
+
+_SOME_FAIL = """
+import pytest
+
+def test_fails():
+    assert False
+
+def test_passes():
+    pass
+
+@pytest.fixture
+def broken():
+    raise OSError
+
+def test_cannot_be_prepared(broken):
+    pass
+"""
+
+
+@pytest.mark.slow
+def test_what_fails_is_written_down_whoever_ran_it(tmp_path: Path) -> None:
+    (tmp_path / "test_some.py").write_text(_SOME_FAIL)
+    failures = tmp_path / "failures"
+    command = [sys.executable, "-m", "pytest", "-p", "tests.real.lanes", "-n", "2"]
+    done = subprocess.run(
+        [*command, f"--rootdir={tmp_path}", f"--failures-to={failures}", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout
+    names = sorted(failures.read_text().splitlines())
+    assert names == ["test_some.py::test_cannot_be_prepared", "test_some.py::test_fails"]
