@@ -16,6 +16,7 @@ import pytest
 from tests.kube.fake_api import FakeApi, refuse, status
 from tests.kube.virtual import VirtualClock, run, settle
 from unisono.kube import Caches, Delta, Dicts, Informer, Kind, Lanes, Meta, Structs, client_over
+from unisono.kube.informer import MOST_TOLD
 from unisono.kube.trouble import Refused, Unreachable
 
 Json = dict[str, Any]
@@ -294,6 +295,36 @@ def test_a_handler_that_comes_late_hears_what_is_there() -> None:
         assert told_by(made) == [("ADDED", "a"), ("ADDED", "b"), ("ADDED", "c")]
 
     story(tell)
+
+
+def test_a_large_cache_is_told_by_turns_and_as_it_is_then() -> None:
+    """Others come to their turn meanwhile, so a lease is renewed; nothing they change is missed."""
+    names = [f"pod-{number:03}" for number in range(3 * MOST_TOLD)]
+    told: list[tuple[str, str]] = []
+    turns: list[int] = []
+
+    async def main() -> None:
+        api = FakeApi()
+        for name in names:
+            api.put(PODS, name)
+        made = informer(api)
+
+        async def somebody_else() -> None:
+            while len(told) < len(names):
+                turns.append(len(told))
+                if len(turns) == 1:
+                    made.assume_deleted(list(made.store)[-1])
+                await asyncio.sleep(0)
+
+        async with running(made), asyncio.TaskGroup() as group:
+            await made.synced()
+            group.create_task(somebody_else())
+            await made.on_change_by_turns(lambda one: told.append((one.what, one.key.name)))
+
+    run(main())
+    assert len(turns) >= 2
+    assert ("DELETED", names[-1]) in told
+    assert [name for what, name in told if what == "ADDED"] == names[:-1]
 
 
 def test_resync_tells_everything_again_without_asking() -> None:

@@ -27,7 +27,7 @@ from unisono.cli.clock import RealClock
 from unisono.cli.collector import calm_collector
 from unisono.cli.controller_metrics import Observed
 from unisono.cli.denials import Denials
-from unisono.cli.following import figures_of
+from unisono.cli.following import figures_by_turns
 from unisono.cli.ids import chance, new_uid
 from unisono.cli.journal import Journal
 from unisono.cli.meters import PrometheusMeter
@@ -252,9 +252,10 @@ class _Replica:
         if self._choices.machines != "none":
             bring = provisioning.karpenter if self._buys else provisioning.requests
             machines = bring(self._choices.settings)
-        driver = self._live.driver((*assembly.controllers, *machines), LANES)
+        # By turns: a large cluster takes longer to hear of than a lease holds on a busy machine.
+        driver = await self._live.driver_by_turns((*assembly.controllers, *machines), LANES)
         self._observed.driver = driver
-        figures = figures_of(self._live.view, driver, timed, mode="cluster")
+        figures = await figures_by_turns(self._live.view, driver, timed, mode="cluster")
         self._observed.figures = figures
         if self._web is not None:
             self._web.lead(driver)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterator
 
 from unisono import __version__
@@ -15,6 +16,7 @@ from unisono.control.scheduler.loop import Scheduler
 from unisono.control.view import Difference, View
 from unisono.engine.model.names import Instant
 from unisono.engine.state.cluster import ClusterState
+from unisono.kube.informer import MOST_TOLD
 from unisono.kube.mapping import Kind
 from unisono.monitor.books import FOLLOWED, NODE_CLAIM, fill
 from unisono.monitor.metrics.machines import Offering
@@ -27,6 +29,23 @@ def figures_of(
     view: View, driver: Driver, timed: Timed, *, mode: str, compat: Collection[Compat] = ()
 ) -> Figures:
     """Return figures that follow a cluster from now on."""
+    figures = _following(view, driver, timed, mode=mode, compat=compat)
+    for _ in _filling(figures, view):
+        pass
+    return figures
+
+
+async def figures_by_turns(view: View, driver: Driver, timed: Timed, *, mode: str) -> Figures:
+    """Return the same; others have their turns while what is there already is read."""
+    figures = _following(view, driver, timed, mode=mode)
+    for _ in _filling(figures, view):
+        await asyncio.sleep(0)
+    return figures
+
+
+def _following(
+    view: View, driver: Driver, timed: Timed, *, mode: str, compat: Collection[Compat] = ()
+) -> Figures:
     figures = Figures(
         clock=seconds_now, version=__version__, mode=mode, compat=compat, price=catalogue_price
     )
@@ -37,9 +56,6 @@ def figures_of(
         figures.machines.heard(kind, difference.old, difference.new)
 
     driver.on_difference = heard
-    for kind in FOLLOWED:
-        if view.has(kind):
-            fill(books, kind, view.all(kind))
     if view.has(NODE_CLAIM):
         figures.machines.offerings = lambda: tuple(_offerings(view))
     figures.machines.most_usd_hour = lambda: timed.most_usd_hour
@@ -60,6 +76,17 @@ def _cached(state: ClusterState | None) -> tuple[int, int]:
     if state is None:
         return 0, 0
     return state.floor.asked.hits, state.floor.asked.misses
+
+
+def _filling(figures: Figures, view: View) -> Iterator[None]:
+    """Read what is there already, as it is when its turn comes; yield now and then."""
+    for kind in FOLLOWED:
+        keys = view.keys(kind) if view.has(kind) else []
+        for first in range(0, len(keys), MOST_TOLD):
+            turn = keys[first : first + MOST_TOLD]
+            some = (view.get(kind, one.name, one.namespace) for one in turn)
+            fill(figures.books, kind, (one for one in some if one is not None))
+            yield
 
 
 def _offerings(view: View) -> Iterator[Offering]:

@@ -77,7 +77,22 @@ class Live:
 
     def driver(self, controllers: Sequence[Controller], lanes: Mapping[str, int]) -> Driver:
         """Return what runs the controllers; they hear of changes from now on."""
-        driver = Driver(
+        driver = self._driver(controllers, lanes)
+        for kind, informer in self._informers.items():
+            informer.on_change(self._to(driver, kind))
+        return driver
+
+    async def driver_by_turns(
+        self, controllers: Sequence[Controller], lanes: Mapping[str, int]
+    ) -> Driver:
+        """Return the same; a lease is renewed while controllers hear of what is there already."""
+        driver = self._driver(controllers, lanes)
+        for kind, informer in self._informers.items():
+            await informer.on_change_by_turns(self._to(driver, kind))
+        return driver
+
+    def _driver(self, controllers: Sequence[Controller], lanes: Mapping[str, int]) -> Driver:
+        return Driver(
             controllers,
             self.view,
             self._client,
@@ -85,9 +100,6 @@ class Live:
             notes=self._note,
             lanes=lanes,
         )
-        for kind, informer in self._informers.items():
-            informer.on_change(self._to(driver, kind))
-        return driver
 
     async def run(self, driver: Driver) -> None:
         """Follow the API and work until cancelled; nobody works before the view is whole."""

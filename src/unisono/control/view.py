@@ -88,6 +88,10 @@ class View:
         shelf = self._shelves[kind]
         return map(shelf.packing.unpack, list(shelf.store))
 
+    def keys(self, kind: Kind) -> list[Key]:
+        """Return the key of every object of a kind, in order of arrival."""
+        return self._shelves[kind].store.keys()
+
     def within(self, kind: Kind, namespace: str) -> list[Json]:
         """Return the objects of a kind in a namespace."""
         return self.by(kind, BY_NAMESPACE, namespace)

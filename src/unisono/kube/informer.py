@@ -30,6 +30,9 @@ T = TypeVar("T")
 # After so long without a sign from the API the cache cannot be trusted (`/livez` fails).
 STALE_AFTER_S = 600.0
 
+# So many objects are told in one go: some milliseconds' worth.
+MOST_TOLD = 64
+
 _NOT_SERVED = 404
 
 Handler = Callable[[Delta[T]], None]
@@ -87,6 +90,19 @@ class Informer(Generic[T]):
         for delta in self.store.resync():
             handler(Delta("ADDED", delta.key, new=delta.new))
         self._handlers.append(handler)
+
+    async def on_change_by_turns(self, handler: Handler[T]) -> None:
+        """Do the same, and let others have their turns while what is there already is told.
+
+        Meanwhile a handler may hear of a change before it hears that there is such an object.
+        """
+        self._handlers.append(handler)
+        for number, key in enumerate(self.store.keys(), 1):
+            there = self.store.get(key.name, key.namespace)
+            if there is not None:
+                handler(Delta("ADDED", key, new=there))
+            if number % MOST_TOLD == 0:
+                await asyncio.sleep(0)
 
     @property
     def has_synced(self) -> bool:

@@ -105,6 +105,10 @@ class Store(Generic[T]):
         """Every object, in order of arrival."""
         return iter(self._objects.values())
 
+    def keys(self) -> list[Key]:
+        """Return the key of every object, in order of arrival."""
+        return list(self._objects)
+
     def __contains__(self, key: Key) -> bool:
         """Whether there is such an object."""
         return key in self._objects
