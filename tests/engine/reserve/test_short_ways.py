@@ -90,38 +90,26 @@ def test_an_express_pass_makes_the_same_plan(
     assert goes_express == "sometimes" or all(found)
 
 
-_JOB = st.tuples(
-    st.integers(0, 30),  # submitted
-    st.integers(1, 20),  # runs
-    st.sampled_from((1, 1, 2, 7)),  # and asks for so many times as long
-    st.integers(1, 9),  # pods
-    st.sampled_from((1000, 1000, 1000, 2000)),
-    st.sampled_from((0, 0, 0, 1)),  # priority
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    jobs=st.lists(_JOB, min_size=8, max_size=24),
-    sizes=st.lists(st.integers(1, 5), min_size=1, max_size=5),
-    alike=st.booleans(),
-)
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 1 << 32), sizes=st.sampled_from(((1000,), (1000, 1000, 1000, 2000))))
 def test_express_or_not_any_jobs_on_any_nodes_get_the_same_plans(
-    jobs: list[tuple[int, int, int, int, int, int]], sizes: list[int], alike: bool
+    seed: int, sizes: tuple[int, ...]
 ) -> None:
-    submit, run, times, pods, cpu, priority = zip(*sorted(jobs), strict=True)
+    """Drawn by hand: lists of Hypothesis are mostly too small, or too even, to make a queue."""
+    chance = random.Random(seed)
+    run = [chance.randint(1, 20) for _ in range(20)]
     trace = make_trace(
         "any",
-        submit=submit,
+        submit=sorted(chance.randint(0, 30) for _ in run),
         run=run,
-        request=[each * factor for each, factor in zip(run, times, strict=True)],
-        pods=pods,
-        cpu=[1000] * len(jobs) if alike else cpu,
-        priority=priority,
+        request=[each * chance.choice((1, 1, 2, 7)) for each in run],
+        pods=[chance.randint(1, 9) for _ in run],
+        cpu=[chance.choice(sizes) for _ in run],
+        priority=[chance.choice((0, 0, 0, 1)) for _ in run],
     )
     nodes = tuple(
-        Node(name=NodeName(f"n{number}"), allocatable=amounts({"cpu": 1000 * size}))
-        for number, size in enumerate(sizes)
+        Node(name=NodeName(f"n{number}"), allocatable=amounts({"cpu": chance.randint(1, 5) * 1000}))
+        for number in range(chance.randint(1, 5))
     )
     express = _plans(trace, nodes)
     with pytest.MonkeyPatch.context() as patched:
