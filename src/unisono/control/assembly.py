@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from unisono.control import checks, gangs, names
+from unisono.control import checks, gangs, names, purchases
 from unisono.control.actions import Json
 from unisono.control.controller import Controller
 from unisono.control.gangs import GangController
@@ -158,7 +158,11 @@ INDEXES: Mapping[Kind, Mapping[str, Index]] = {
     volcano.POD_GROUP: {BY_QUEUE: queue_of_group},
     names.CLUSTER_QUEUE: {BY_REFERENCE: referred_to},
     names.LOCAL_QUEUE: {BY_CLUSTER_QUEUE: leads_to},
-    names.WORKLOAD: {ON_HOLD: queue_on_hold, checks.BY_QUEUE: checks.reserved_in},
+    names.WORKLOAD: {
+        ON_HOLD: queue_on_hold,
+        checks.BY_QUEUE: checks.reserved_in,
+        purchases.BY_LENDER: purchases.lenders_of,
+    },
 }
 
 

@@ -18,12 +18,14 @@ import msgspec
 
 from unisono.control import names
 from unisono.control.actions import Json
-from unisono.control.conditions import find, with_condition
+from unisono.control.conditions import find, is_true, with_condition
 from unisono.engine.model.market import CapacityType, Lot, Purchase
 from unisono.engine.model.names import NodeName
 from unisono.engine.purchase_words import alternative_sentence, purchase_sentence
 
 Phase = Literal["Planned", "Waiting", "Ready", "RolledBack", "TimedOut"]
+# The index of workloads by those whose nodes they use meanwhile.
+BY_LENDER = "lender"
 UNDER_WAY: tuple[Phase, ...] = ("Planned", "Waiting")
 
 
@@ -127,6 +129,21 @@ def is_buying(workload: Json) -> bool:
     """Say whether machines for a workload are on their way."""
     found = purchase_of(workload)
     return found is not None and found[0] in UNDER_WAY
+
+
+def machines_due(workload: Json) -> int | None:
+    """Return when the last machine of a gang that has started nothing is expected, in seconds."""
+    found = purchase_of(workload)
+    if found is None or found[0] not in UNDER_WAY:
+        return None
+    is_running = is_true(workload["status"].get("conditions"), "Admitted")
+    return None if is_running else found[1].ready_by
+
+
+def lenders_of(workload: Json) -> list[str]:
+    """Return the keys of the gangs on whose nodes a short job is meanwhile."""
+    found = find((workload.get("status") or {}).get("conditions"), names.ON_LOAN)
+    return found["message"].split() if found is not None else []
 
 
 def nodes_to_come(workload: Json) -> frozenset[str]:

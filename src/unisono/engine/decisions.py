@@ -24,8 +24,9 @@ from unisono.engine.model.plan import Admit, Await, Outcome, Preempt, Wait
 from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import Usage
 from unisono.engine.model.workload import Admission
-from unisono.engine.nominate import Nominee, admission_of, counts_of, facts_of, nominate
+from unisono.engine.nominate import Nominee, admission_of, facts_of, nominate
 from unisono.engine.preempt.naming import named, waiting_for_victims
+from unisono.engine.provision.loans import lent_by, lift
 from unisono.engine.provision.shopping import Shopping
 from unisono.engine.quota.assign import Verdict, resized
 from unisono.engine.quota.tree import Cell, Node, available
@@ -33,6 +34,7 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.floor import Leaving, tenants_of
 from unisono.engine.state.queue_book import QueueBook, TreeBook
 from unisono.engine.state.tenancy import Tenant
+from unisono.engine.writing import counts_of
 
 NO_RULES = PreemptionRules()
 
@@ -222,6 +224,7 @@ class Cycle:
                 checks_pass=_checks_pass(nominee),
                 replaces=workload.replaces if nominee.replaced is not None else None,
                 purchase=nominee.purchase,
+                lent_by=lent_by(nominee.lenders, admission),
             )
         )
         if nominee.purchase is not None and self.shopping is not None:
@@ -249,6 +252,7 @@ class Cycle:
         mark = self.ledger.mark()
         for tenant in self.leaving:
             self.ledger.seat(tenant)
+        lift(self.ledger, nominee.lenders)
         found = self._find_place(nominee)
         self.ledger.rollback(mark)
         return found

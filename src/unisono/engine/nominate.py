@@ -19,13 +19,14 @@ from unisono.engine.late import Late, finds_place, late_for, never
 from unisono.engine.ledger import Ledger
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, PreemptionBackoff
 from unisono.engine.model.market import Purchase
-from unisono.engine.model.names import FlavorName, Instant, QueueName, ResourceName, WorkloadKey
-from unisono.engine.model.workload import Admission, PodSetAssignment
+from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.workload import Admission
 from unisono.engine.order.lines import Waiting
 from unisono.engine.place.gang import Spot
 from unisono.engine.place.seek import Seeker
 from unisono.engine.preempt.candidates import Target
 from unisono.engine.preempt.victims import VictimSearch
+from unisono.engine.provision.loans import Loans, loans_for
 from unisono.engine.provision.prospects import could_buy
 from unisono.engine.quota.assign import (
     Allowed,
@@ -42,6 +43,7 @@ from unisono.engine.quota.shape import Shape
 from unisono.engine.quota.tree import Cell, Node
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import QueueBook, Running
+from unisono.engine.writing import counts_of, write_admission
 
 # A queue sees few shapes at a time; an old menu is cheap to make again, a leak is not.
 MENUS_KEPT = 1024
@@ -67,6 +69,7 @@ class Nominee:
     affordable: list[Assignment] = field(default_factory=list)  # with quota, and without a place
     purchase: Purchase | None = None  # machines that have to come for it first
     buys: bool = False  # victims leave for its quota, and then machines are bought
+    lenders: list[Running] = field(default_factory=list)  # on whose nodes it may be meanwhile
 
     @property
     def node(self) -> Node:
@@ -149,7 +152,9 @@ def nominate(
     waits = seeker is not None and policy.backfill is None
     soon = patience(state.floor, ledger, now) if waits else None
     machines = could_buy(state, workload, seeker, now)
-    judge = _Judge(book, waiting.shape, menu, search, seeker, allowed, soon, late, machines)
+    starts_now = start is None and seeker is not None and kept is None
+    loans = loans_for(state, workload, ledger, now) if starts_now else None
+    judge = _Judge(book, waiting.shape, menu, search, seeker, allowed, soon, late, machines, loans)
     best = judge.best()
     if late(best.assignment):
         seeker = None
@@ -157,14 +162,17 @@ def nominate(
         if seeker.is_fenced_off(best.assignment):
             reserved = state.reserved.facts(workload, begin)
             best.assignment.blockers = [*reserved, *best.assignment.blockers]
+        fact = loans.too_long(seeker, best.assignment) if loans is not None else None
+        if fact is not None:
+            best.assignment.blockers = [*best.assignment.blockers, fact]
     ledger.rollback(mark)
     assignment = best.assignment
     if not best.targets and assignment.verdict < Verdict.FIT:
         if search.backs_off and assignment.verdict is not Verdict.NO_FIT:
             until = workload.may_preempt_at
             assert until is not None, "only a preempted workload backs off"
-            fact = PreemptionBackoff(until=until, preemptions=workload.preemptions)
-            assignment.blockers.insert(0, fact)
+            backoff = PreemptionBackoff(until=until, preemptions=workload.preemptions)
+            assignment.blockers.insert(0, backoff)
     sticky = book.lines.sticky == workload.key
     return Nominee(
         waiting,
@@ -180,6 +188,7 @@ def nominate(
         is_patient=best.is_patient,
         affordable=best.affordable,
         buys=best.buys,
+        lenders=best.lenders,
     )
 
 
@@ -230,6 +239,7 @@ class _Outcome:
     is_patient: bool = False
     affordable: list[Assignment] = field(default_factory=list)
     buys: bool = False
+    lenders: list[Running] = field(default_factory=list)
 
     @property
     def works(self) -> bool:
@@ -249,6 +259,7 @@ class _Judge:
     patience: Patience | None  # pods of others that are going; None without nodes
     late: Late = never  # whose nodes come later
     could_buy: Late = never  # for whom machines could be bought
+    loans: Loans | None = None  # nodes that gangs keep whose machines are still coming
 
     def best(self) -> _Outcome:
         """Try the full count, then the largest smaller one that works."""
@@ -317,7 +328,18 @@ class _Judge:
             others.append(assignment)
             if assignment.verdict is not Verdict.FIT:
                 break
-        return self._later(others) or self._without_place(others, misfits)
+        return self._borrowed(others) or self._later(others) or self._without_place(others, misfits)
+
+    def _borrowed(self, assignments: list[Assignment]) -> _Outcome | None:
+        """Find a place on nodes that somebody needs only after it is over."""
+        if self.loans is None or self.seeker is None:
+            return None
+        for assignment in assignments:
+            if assignment.verdict is Verdict.FIT:
+                spots = self.loans.place(self.seeker, assignment)
+                if spots is not None:
+                    return replace(self._placed(assignment, spots), lenders=self.loans.lenders)
+        return None
 
     def _later(self, assignments: list[Assignment]) -> _Outcome | None:
         """Find a place that will be free soon by itself; then nobody has to leave."""
@@ -388,12 +410,6 @@ class _Judge:
         )
 
 
-def counts_of(spots: tuple[Spot, ...], shape: Shape) -> tuple[int, ...]:
-    """Return how many pods of each set found a place."""
-    got = {spot.demand: spot.pods for spot in spots}
-    return tuple(got.get(pod_set.name, 0) for pod_set in shape.pod_sets)
-
-
 def shrunk(shape: Shape, steps: int) -> tuple[int, ...]:
     """Return the counts after `steps` of all possible pods were taken off, spread evenly."""
     return tuple(
@@ -419,30 +435,6 @@ def admission_of(nominee: Nominee) -> Admission:
 def _write(nominee: Nominee) -> Admission:
     shape, assignment = nominee.waiting.shape, nominee.assignment
     return write_admission(nominee.book.spec.name, shape, assignment, nominee.spots)
-
-
-def write_admission(
-    queue: QueueName, shape: Shape, assignment: Assignment, spots: tuple[Spot, ...]
-) -> Admission:
-    """Write down flavors, counts and nodes of every pod set."""
-    taken: list[list[tuple[ResourceName, FlavorName]]] = [[] for _ in shape.pod_sets]
-    for (index, resource), flavor in assignment.flavors.items():
-        taken[index].append((resource, flavor))
-    spot_of = {spot.demand: spot for spot in spots}
-    return Admission(
-        queue=queue,
-        pod_sets=tuple(
-            PodSetAssignment(
-                name=pod_set.name,
-                # Reclaimable pods stay in the count; they are only not charged (spec quota §15).
-                count=assignment.counts[index] + pod_set.count - shape.counts[index],
-                flavors=tuple(sorted(taken[index])),
-                nodes=spot_of[pod_set.name].nodes if pod_set.name in spot_of else (),
-                devices=spot_of[pod_set.name].devices if pod_set.name in spot_of else (),
-            )
-            for index, pod_set in enumerate(shape.pod_sets)
-        ),
-    )
 
 
 def facts_of(nominee: Nominee) -> tuple[Blocker, ...]:

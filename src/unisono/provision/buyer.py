@@ -24,6 +24,7 @@ from unisono.control.purchases import (
     Phase,
     Written,
     is_holding,
+    lenders_of,
     purchase_of,
     with_phase,
 )
@@ -49,6 +50,7 @@ from unisono.provision.claims import (
     requests_on,
     state_of,
 )
+from unisono.provision.guests import guests_of, send_away
 
 # So many claims are written at once; a large gang is several such writes.
 _AT_ONCE = 64
@@ -77,6 +79,9 @@ class Buyer:
         if kind == names.WORKLOAD:
             if find((obj.get("status") or {}).get("conditions"), names.PURCHASE) is not None:
                 yield own_key(obj)
+            for lender in lenders_of(obj):  # it may start when the others have left
+                namespace, _, name = lender.partition("/")
+                yield Key(namespace, name)
             return
         holder = (obj["metadata"].get("annotations") or {}).get(words.HELD_FOR, "")
         if holder:
@@ -136,7 +141,11 @@ class Buyer:
             return
         ready = [name for name, claim in claims.items() if _is_ready(claim, states[name], view)]
         if len(ready) == len(states):
-            yield from self._let_go(workload, written, claims, view, now)
+            guests = guests_of(workload, view)
+            for guest in guests:
+                yield from send_away(guest, workload, now)
+            if not guests:
+                yield from self._let_go(workload, written, claims, view, now)
             return
         late, due = self._deadline(written, claims, states, now)
         if late:

@@ -39,7 +39,7 @@ from unisono.kube.mapping import Kind
 # Whoever owns a job of Slurm sent it back to its queue.
 REQUEUED = "Requeued"
 # Evictions after which a workload queues again at once; the others wait to be told.
-_REQUEUED_AT_ONCE = ("Preempted", "NodeFailures", "Consolidated", REQUEUED)
+_REQUEUED_AT_ONCE = ("Preempted", "NodeFailures", "Consolidated", "NodesNeeded", REQUEUED)
 
 # Conditions that say something only of the run that is over.
 _OF_A_RUN = ("PodsReady", names.SHRINKING)

@@ -103,7 +103,12 @@ def admitted(
             now=now,
             devices=gpu_seats.written(admit.admission),
         )
-    conditions = [one for one in conditions if one["type"] != names.EXPLANATION]
+    conditions = [
+        one for one in conditions if one["type"] not in (names.EXPLANATION, names.ON_LOAN)
+    ]
+    if admit.lent_by:
+        keys = " ".join(admit.lent_by)
+        conditions = with_condition(conditions, names.ON_LOAN, "True", "Borrows", keys, now=now)
     sets = {one.name: one for one in asked.pod_sets}
     assignments = [_assignment(one, sets[one.name], hosts) for one in admit.admission.pod_sets]
     return {

@@ -15,6 +15,7 @@ from unisono.control import gpu_seats, names
 from unisono.control.actions import Json
 from unisono.control.conditions import is_true
 from unisono.control.pod_gangs.links import gang_of, is_solo
+from unisono.control.purchases import machines_due
 from unisono.control.scheduler.implicit import VOLCANO_DOOR, read_flavor, read_queue
 from unisono.control.scheduler.limits import Limits
 from unisono.control.scheduler.reading import LiveContext, Manifests
@@ -330,6 +331,9 @@ class Translator:
             keeps = {} if seated.evicting else told(obj)
             if keeps:
                 seated = msgspec.structs.replace(seated, keeps=first_of(seated.admission, keeps))
+            due = machines_due(obj)
+            if due is not None:
+                seated = msgspec.structs.replace(seated, ready_by=Instant(due * 1000))
             yield changes.WorkloadHolds(seated)
 
     def _asked(self, written: Any, metadata: Json, *, is_known: bool) -> Workload:

@@ -41,6 +41,11 @@ def check_nodes(world: World, plan: Plan) -> Iterator[Violation]:
             yield from _check_none_named(world, [each])
             continue
         floor = now if isinstance(each, Admit) or later is None else later
+        after = later
+        if isinstance(each, Admit) and each.lent_by:
+            yield from _check_loan(world, plan, workload, each)
+            floor = started(world, plan, lent_by=each.lent_by)
+            after = kept(world, plan, lent_by=each.lent_by) if later is not None else None
         yield from _check_places(world, floor, workload, each)
         if workload.replaces not in world.holdings:
             yield from check_closeness(world, floor, workload, each.admission)
@@ -54,8 +59,22 @@ def check_nodes(world: World, plan: Plan) -> Iterator[Violation]:
             yield from check_neighbours(floor, workload, party, wanted, is_certain=is_certain)
             running = _running(world, workload, assigned.name)
             yield from _check_room("node-overfull", floor, workload, party, running)
-            if isinstance(each, Admit) and later is not None:
-                yield from _check_room("preemption-short", later, workload, party, running)
+            if isinstance(each, Admit) and after is not None:
+                yield from _check_room("preemption-short", after, workload, party, running)
+
+
+def _check_loan(world: World, plan: Plan, workload: Workload, admit: Admit) -> Iterator[Violation]:
+    """Whoever uses nodes that a gang keeps says how long, and is over before it can start."""
+    limit = workload.longest_ms
+    if limit is None or workload.longest_from in ("history", "policy"):
+        yield _broken("node-overfull", workload, "uses nodes of others and does not say how long")
+        return
+    for key in admit.lent_by:
+        lender = world.holdings.get(key)
+        if lender is None or lender.ready_by is None or lender.evicting:
+            yield _broken("node-overfull", workload, f"{key} has no nodes to lend")
+        elif plan.now + limit > lender.ready_by:
+            yield _broken("node-overfull", workload, f"is not over when {key} is to start")
 
 
 def _nodes_come_later(world: World, decided: Decided) -> bool:

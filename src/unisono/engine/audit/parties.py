@@ -128,20 +128,20 @@ def speaks_of(selector: PodSelector, namespace: str, party: Party) -> bool:
     return selects(selector.labels, dict(party.labels))
 
 
-def started(world: World, plan: Plan) -> Floor:
-    """Seat those who are admitted among everybody who is there now."""
+def started(world: World, plan: Plan, *, lent_by: Collection[WorkloadKey] = ()) -> Floor:
+    """Seat those who are admitted among everybody who is there now, but for those who lend."""
     replaced = {admit.replaces for admit in plan.admissions if admit.replaces is not None}
-    return _floor(world, without=replaced, coming=plan.admissions)
+    return _floor(world, without={*replaced, *lent_by}, coming=plan.admissions)
 
 
-def kept(world: World, plan: Plan) -> Floor:
+def kept(world: World, plan: Plan, *, lent_by: Collection[WorkloadKey] = ()) -> Floor:
     """Seat everybody whom the plan starts, as if its victims, and pods it waits for, had left."""
     decided = started_by(plan)
     coming = [world.waiting[each.workload] for each in decided if each.workload in world.waiting]
     replaced = {workload.replaces for workload in coming if workload.replaces is not None}
     leaving = world.victims(plan.preemptions)
     gone = {seat_of_pod(pod) for each in plan.awaits for pod in each.pods}
-    return _floor(world, without=replaced | gone, leaving=leaving, coming=decided)
+    return _floor(world, without={*replaced, *gone, *lent_by}, leaving=leaving, coming=decided)
 
 
 def alone(world: World, decided: Decided, leaving: Mapping[WorkloadKey, Holding]) -> Floor:

@@ -54,6 +54,8 @@ class Admit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     replaces: WorkloadKey | None = None  # the elastic slice that ends with this admission
     # Machines that have to come before it starts; some of its nodes are these.
     purchase: Purchase | None = None
+    # Whose nodes it uses until their machines are there: it is over by then.
+    lent_by: tuple[WorkloadKey, ...] = ()
 
 
 class Victim(msgspec.Struct, frozen=True, kw_only=True):

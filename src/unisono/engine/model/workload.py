@@ -180,6 +180,8 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     unready_since: Instant | None = None
     # What it goes on with: told to give up the rest, it keeps their quota until they are gone.
     keeps: Admission | None = None
+    # When the last of the machines that it waits for is expected; it has started nothing yet.
+    ready_by: Instant | None = None
 
     @property
     def running_since(self) -> Instant:

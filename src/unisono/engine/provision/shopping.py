@@ -9,12 +9,13 @@ from __future__ import annotations
 from unisono.engine.ledger import Ledger
 from unisono.engine.model.explanation import Blocker, CannotBuy
 from unisono.engine.model.names import Instant
-from unisono.engine.nominate import Nominee, counts_of
+from unisono.engine.nominate import Nominee
 from unisono.engine.provision.purchase import Bought, Shop
 from unisono.engine.provision.shelf import Shelf
 from unisono.engine.quota.assign import Assignment, Verdict, resized
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.tenancy import Tenant
+from unisono.engine.writing import counts_of
 
 
 class Shopping:

@@ -301,7 +301,8 @@ class _Pass:
         if nominee.assignment.verdict is not Verdict.FIT:
             facts = self._refused[group] = facts_of(nominee)
             return facts
-        if not self.dates.allow(nominee, end):
+        is_lent = nominee.lenders and self.dates.is_over_by(end)
+        if not is_lent and not self.dates.allow(nominee, end):
             self._late[group] = min(limit, self._late.get(group, limit))
             return self.dates.in_the_way(limit)
         started = len(self.cycle.admissions)

@@ -17,7 +17,7 @@ from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Date
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.resources import Amounts
-from unisono.engine.nominate import Nominee, admission_of, affordable, write_admission
+from unisono.engine.nominate import Nominee, admission_of, affordable
 from unisono.engine.order.lines import Waiting
 from unisono.engine.place.seek import Seeker
 from unisono.engine.quota.assign import Verdict
@@ -33,6 +33,7 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.floor import tenants_of
 from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.tenancy import Tenant
+from unisono.engine.writing import write_admission
 
 # So many stretches are looked at on nodes before a workload is left without a date in this pass.
 MOST_TRIED = 32

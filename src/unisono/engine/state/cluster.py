@@ -36,6 +36,7 @@ from unisono.engine.state.doors import Door
 from unisono.engine.state.floor import Floor
 from unisono.engine.state.forest import Forest, recharge
 from unisono.engine.state.gates import own_blocker, reminders
+from unisono.engine.state.lenders import Lenders
 from unisono.engine.state.queue_book import QueueBook, Running
 from unisono.engine.state.recent import RecentUsage
 from unisono.engine.state.reservations import ReservationBook
@@ -75,6 +76,7 @@ class ClusterState:
         self.turns = turns.TurnBook(self.config, now)
         self.arrays = ArrayBook()
         self.dependencies = DependencyBook()
+        self.lenders = Lenders()
 
     @property
     def policy(self) -> Policy:
@@ -123,7 +125,7 @@ class ClusterState:
         if shape.shares and self.floor.open_devices(shape.shares):
             self.agenda.shake()
         alone = self.floor.table.is_held_for(workload.key)
-        term = self.reserved.class_of(workload)
+        term = self.reserved.class_of(workload) + self.lenders.class_of(workload)
         waiting = self.waiting[workload.key] = Waiting(workload, shape, alone=alone, term=term)
         door = self.door(workload.queue)
         door.waiting[workload.key] = waiting
@@ -233,6 +235,7 @@ class ClusterState:
             self.floor.unseat(known)
             self.floor.seat(known)
             self.rota.nodes_changed()
+        self.lenders.note(known)
         turns.unbar(self, self.turns.change(holding))
         self.note_terms(known)
         if freed:
@@ -252,6 +255,7 @@ class ClusterState:
         for cell, amount in charges:
             charge(cell, amount)
         self.floor.seat(running, fits=fits)
+        self.lenders.note(running)
         self.agenda.starts(running)
         if self.turns.desk is not None:
             self.turns.start(holding)
@@ -264,11 +268,13 @@ class ClusterState:
         if door.blocker is not None:
             self.stopped[door] = None
 
-    def start_holding(self, waiting: Waiting, holding: Holding, charges: Charges) -> None:
-        """Turn a waiting workload into a holding one."""
+    def start_holding(
+        self, waiting: Waiting, holding: Holding, charges: Charges, *, fits: bool
+    ) -> None:
+        """Turn a waiting workload into a holding one; `fits`: nobody else is booked there."""
         book = self.books[holding.admission.queue]
         self._dequeue(waiting.workload.key)
-        self.settle_in(holding, book, charges, fits=True)
+        self.settle_in(holding, book, charges, fits=fits)
 
     def finish(self, key: WorkloadKey) -> None:
         """Let a workload go whose successor takes over its quota."""
@@ -308,6 +314,7 @@ class ClusterState:
         del book.running[key]
         del door.running[key]
         self.agenda.ended(running)
+        self.lenders.forget(key)
         self.terms.forget(key)
         if running.holding.workload.array:
             self.arrays.stop(running.holding.workload)

@@ -122,6 +122,9 @@ def _set_local_queue(state: ClusterState, local_queue: LocalQueue) -> None:
 
 def reconfigure(state: ClusterState) -> None:
     """Draw the consequences of what was configured; free when nothing was."""
+    if state.lenders.is_new:
+        state.lenders.is_new = False
+        state.queue_anew()
     if not (state.everything_stale or state.forest.stale or state.stale_doors):
         return
     if state.everything_stale:

@@ -85,7 +85,7 @@ def _start(state: ClusterState, admit: Admit, plan: Plan) -> None:
     )
     cell = book.node.cell
     charges = tuple([(cell(account), amount) for account, amount in admit.charges])
-    state.start_holding(waiting, holding, charges)
+    state.start_holding(waiting, holding, charges, fits=not admit.lent_by)
     if state.shapes.sociable:  # somebody waits for company on a node, or for evenness
         state.rota.nodes_changed()
     if admit.purchase is not None and state.config.market is not None:

@@ -1,0 +1,39 @@
+"""An assignment and places, written down as the admission that will stand on the workload."""
+
+from __future__ import annotations
+
+from unisono.engine.model.names import FlavorName, QueueName, ResourceName
+from unisono.engine.model.workload import Admission, PodSetAssignment
+from unisono.engine.place.gang import Spot
+from unisono.engine.quota.assign import Assignment
+from unisono.engine.quota.shape import Shape
+
+
+def write_admission(
+    queue: QueueName, shape: Shape, assignment: Assignment, spots: tuple[Spot, ...]
+) -> Admission:
+    """Write down flavors, counts and nodes of every pod set."""
+    taken: list[list[tuple[ResourceName, FlavorName]]] = [[] for _ in shape.pod_sets]
+    for (index, resource), flavor in assignment.flavors.items():
+        taken[index].append((resource, flavor))
+    spot_of = {spot.demand: spot for spot in spots}
+    return Admission(
+        queue=queue,
+        pod_sets=tuple(
+            PodSetAssignment(
+                name=pod_set.name,
+                # Reclaimable pods stay in the count; they are only not charged (spec quota §15).
+                count=assignment.counts[index] + pod_set.count - shape.counts[index],
+                flavors=tuple(sorted(taken[index])),
+                nodes=spot_of[pod_set.name].nodes if pod_set.name in spot_of else (),
+                devices=spot_of[pod_set.name].devices if pod_set.name in spot_of else (),
+            )
+            for index, pod_set in enumerate(shape.pod_sets)
+        ),
+    )
+
+
+def counts_of(spots: tuple[Spot, ...], shape: Shape) -> tuple[int, ...]:
+    """Return how many pods of each set found a place."""
+    got = {spot.demand: spot.pods for spot in spots}
+    return tuple(got.get(pod_set.name, 0) for pod_set in shape.pod_sets)
