@@ -64,3 +64,26 @@ def test_out_of_stock_everywhere_nothing_starts_and_nothing_stays() -> None:
         assert "$74.09/h" in told_why
 
     told(story)
+
+
+def test_a_gang_that_runs_is_protected_by_its_pods_and_not_by_its_claims() -> None:
+    async def story(world: World) -> None:
+        await world.create(*queue(gpus=32), pool())
+        movable = job("movable", pods=2, gpus=8, seconds=600)
+        movable["metadata"]["annotations"] = {"unisono.dev/disruptable": "true"}
+        await world.create(job("train", pods=2, gpus=8, seconds=600), movable)
+        await world.settle()
+        assert all(names.DO_NOT_DISRUPT in one["metadata"]["annotations"] for one in claims(world))
+        await world.pass_time(120)
+        assert len(bound(world)) == 4
+        assert not any(
+            names.DO_NOT_DISRUPT in one["metadata"]["annotations"] for one in claims(world)
+        )
+        protected = {
+            pod["metadata"]["name"].partition("-")[0]
+            for pod in world.every(names.POD)
+            if names.DO_NOT_DISRUPT in pod["metadata"]["annotations"]
+        }
+        assert protected == {"train"}
+
+    told(story)

@@ -58,6 +58,8 @@ EXPLANATION = "unisono.dev/Explanation"
 # What is bought for a workload, for programs and for people (provisioning §5.14).
 PURCHASE = "unisono.dev/Purchase"
 CAPACITY_PLANNED = "CapacityPlanned"
+# Karpenter leaves a node alone that carries it, or has a pod that does.
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 # Of a short job on nodes that gangs keep whose machines are still coming: their keys.
 ON_LOAN = "unisono.dev/OnLoan"
 # On a Workload: pod sets whose pods come when the others run; places are kept for them.

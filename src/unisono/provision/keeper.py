@@ -121,9 +121,11 @@ class Keeper:
             if not is_consumed:
                 changes["metadata"]["annotations"][words.DO_NOT_DISRUPT] = None
             yield Patch(Ref.to(node), changes)
-        about: dict[str, str | None] = {words.HELD_FOR: None, words.PLAN_SIZE: None}
+        about: dict[str, str | None] = dict.fromkeys(
+            (words.HELD_FOR, words.PLAN_SIZE, words.DO_NOT_DISRUPT)
+        )
         if not is_consumed:
-            about |= {words.DO_NOT_DISRUPT: None, words.RELEASED: timestamp(now)}
+            about[words.RELEASED] = timestamp(now)
         yield Patch(Ref.to(claim), {"metadata": {"annotations": about}})
         if not is_consumed:
             told = "offered to others: what it was bought for did not come together"

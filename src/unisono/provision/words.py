@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from unisono.control.names import DO_NOT_DISRUPT
 from unisono.kinds.core.nodes import HELD_FOR
 
-__all__ = ["HELD_FOR"]
+__all__ = ["DO_NOT_DISRUPT", "HELD_FOR"]
 
 NODE_POOL = "karpenter.sh/nodepool"
 MACHINE_TYPE = "node.kubernetes.io/instance-type"
@@ -13,8 +14,6 @@ REGION = "topology.kubernetes.io/region"
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
 REGISTERED = "karpenter.sh/registered"
 INITIALIZED = "karpenter.sh/initialized"
-# Karpenter leaves a node alone that carries it.
-DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
 DISRUPTED = "karpenter.sh/disrupted"  # a taint: the node is about to go
 UNREGISTERED = "karpenter.sh/unregistered"
 TERMINATION = "karpenter.sh/termination"  # a finalizer: the machine has to be given back first

@@ -33,6 +33,7 @@ from unisono.control.jobs.workload import (
 from unisono.control.scheduler.record import COMMITTED, placement_of, without_placement
 from unisono.control.shrinking import told
 from unisono.control.view import View
+from unisono.kinds.buying import DISRUPTABLE
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
@@ -340,11 +341,22 @@ def injections(
             labels={**added.labels, names.POD_SET_LABEL: one["name"]},
             annotations={
                 **added.annotations,
+                **_protection(workload, view),
                 names.WORKLOAD_ANNOTATION: workload["metadata"]["name"],
             },
             gates=gates,
         )
     return found
+
+
+def _protection(workload: Json, view: View) -> dict[str, str]:
+    """Keep who consolidates nodes off those of a gang, where machines are bought (§5.12)."""
+    pods = sum(one["count"] for one in workload["spec"].get("podSets") or ())
+    says = workload["metadata"].get("annotations") or {}
+    if pods < 2 or says.get(DISRUPTABLE) == "true":
+        return {}
+    is_bought = names.NODE_CLAIM in view.kinds() and view.is_any(names.NODE_CLAIM)
+    return {names.DO_NOT_DISRUPT: "true"} if is_bought else {}
 
 
 def _conditions(workload: Json) -> list[Json]:
