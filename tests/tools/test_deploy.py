@@ -7,7 +7,7 @@ import json
 import yaml
 
 from tools.deploy import KEPT, ROOT, files
-from unisono.cli.manifests import ALL_ADMISSION, Wanted, admission, definitions, objects
+from unisono.cli.manifests import ALL_ADMISSION, Wanted, admission, definitions, flows, objects
 
 
 def test_the_files_are_those_that_would_be_made_now() -> None:
@@ -22,8 +22,10 @@ def test_the_files_are_those_that_would_be_made_now() -> None:
 def test_a_whole_installation_is_reached_from_the_top() -> None:
     texts = files()
     reached = list(_reached(texts, ""))
+    ours = Wanted(namespace="unisono-system")
     wanted = [
-        *objects(Wanted(namespace="unisono-system")),
+        *objects(ours),
+        *flows(ours),
         *definitions(),
         *admission(ALL_ADMISSION),
     ]
