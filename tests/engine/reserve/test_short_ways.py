@@ -16,6 +16,7 @@ from unisono.engine.model.plan import Plan
 from unisono.engine.model.resources import amounts
 from unisono.engine.reserve import backfill, dates
 from unisono.engine.reserve.express import plan_express
+from unisono.engine.reserve.slot_room import SlotRoom
 from unisono.engine.state.cluster import ClusterState
 from unisono.sim.loop import simulate
 from unisono.sim.outcome import Outcome
@@ -95,7 +96,27 @@ def test_an_express_pass_makes_the_same_plan(
 def test_express_or_not_any_jobs_on_any_nodes_get_the_same_plans(
     seed: int, sizes: tuple[int, ...]
 ) -> None:
-    """Drawn by hand: lists of Hypothesis are mostly too small, or too even, to make a queue."""
+    trace, nodes = _any(seed, sizes)
+    express = _plans(trace, nodes)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(backfill, "may_go_express", lambda *_: False)
+        assert express == _plans(trace, nodes)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 1 << 32), sizes=st.sampled_from(((1000,), (1000, 1000, 1000, 2000))))
+def test_what_comes_free_is_counted_by_pods_as_it_is_by_nodes(
+    seed: int, sizes: tuple[int, ...]
+) -> None:
+    trace, nodes = _any(seed, sizes)
+    by_pods = _plans(trace, nodes, "conservative")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(SlotRoom, "_is_even", lambda *_: False)
+        assert by_pods == _plans(trace, nodes, "conservative")
+
+
+def _any(seed: int, sizes: tuple[int, ...]) -> tuple[Trace, tuple[Node, ...]]:
+    """Draw by hand: lists of Hypothesis are mostly too small, or too even, to make a queue."""
     chance = random.Random(seed)
     run = [chance.randint(1, 20) for _ in range(20)]
     trace = make_trace(
@@ -111,13 +132,10 @@ def test_express_or_not_any_jobs_on_any_nodes_get_the_same_plans(
         Node(name=NodeName(f"n{number}"), allocatable=amounts({"cpu": chance.randint(1, 5) * 1000}))
         for number in range(chance.randint(1, 5))
     )
-    express = _plans(trace, nodes)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(backfill, "may_go_express", lambda *_: False)
-        assert express == _plans(trace, nodes)
+    return trace, nodes
 
 
-def _plans(trace: Trace, nodes: tuple[Node, ...]) -> list[bytes]:
+def _plans(trace: Trace, nodes: tuple[Node, ...], policy: str = "easy") -> list[bytes]:
     """Return every plan of a simulation, to the last byte."""
     made: list[bytes] = []
 
@@ -126,5 +144,5 @@ def _plans(trace: Trace, nodes: tuple[Node, ...]) -> list[bytes]:
         made.append(msgspec.json.encode(decided))
         return decided
 
-    simulate(trace, nodes, POLICIES["easy"], checked=True, decides=decide)
+    simulate(trace, nodes, POLICIES[policy], checked=True, decides=decide)
     return made

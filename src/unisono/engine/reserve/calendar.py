@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from unisono.engine.decisions import Cycle, Starting
 from unisono.engine.ledger import Booked
@@ -220,7 +221,7 @@ class Calendar:
             assert isinstance(room, NodeRoom), "where pods are counted all of them are"
             wanted = waiting.shape.least_in_total if self._state.floor.has_nodes else ()
             starts = room.starts_by_total(wanted, limit_ms, first)
-        for low in starts[:MOST_TRIED]:
+        for low in islice(starts, MOST_TRIED):
             start = pieces.cuts[low]
             if furthest is not None and start > furthest:
                 break

@@ -10,7 +10,7 @@ they are put in order for good.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -114,14 +114,14 @@ class NodeRoom:
         """Say whether pods that nobody asked for before can be counted, too."""
         return self._units.know(requests)
 
-    def starts(self, known: Counted, limit_ms: int, first: int) -> list[int]:
-        """Return the pieces from `first` on at which a gang may find its place, and has quota."""
+    def starts(self, known: Counted, limit_ms: int, first: int) -> Iterator[int]:
+        """Yield the pieces from `first` on at which a gang may find its place, and has quota."""
         room = self._pieces.line(self._kind(known).line)
         enough = self._pieces.affordable(room >= known.pods, known.cells)
-        return [] if enough is None else self._pieces.long_enough(enough, limit_ms, first)
+        return iter(()) if enough is None else self._pieces.long_enough(enough, limit_ms, first)
 
-    def starts_by_total(self, wanted: Amounts, limit_ms: int, first: int) -> list[int]:
-        """Return the pieces from `first` on at which there is enough of everything in total."""
+    def starts_by_total(self, wanted: Amounts, limit_ms: int, first: int) -> Iterator[int]:
+        """Yield the pieces from `first` on at which there is enough of everything in total."""
         enough = np.ones(len(self._pieces.cuts), np.bool_)
         for resource, amount in wanted:
             column = self._table.column(resource)
@@ -129,7 +129,7 @@ class NodeRoom:
                 if column is None and is_share(resource):
                     continue  # which depends on the devices
                 if column is None:
-                    return []
+                    return iter(())
                 if column in self._units.unit_of:
                     enough &= self._total(column) * self._units.unit_of[column] >= amount
         return self._pieces.long_enough(enough, limit_ms, first)

@@ -8,7 +8,7 @@ many pieces as there may be, no more are made, and later instants are rounded up
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -173,20 +173,18 @@ class Pieces:
 
     # --- stretches -------------------------------------------------------------------------------
 
-    def long_enough(self, enough: Mask, limit_ms: int, first: int) -> list[int]:
-        """Return the pieces from `first` on with enough until the limit is over."""
-        good = enough[first:].nonzero()[0]
-        if not good.shape[0]:
-            return []
-        good += first
-        bad = (~enough).nonzero()[0]
-        if not bad.shape[0] or bad[-1] < good[0]:
-            found: list[int] = good.tolist()
-            return found
-        when = self.line(_WHEN)
-        ends = np.append(when[bad], _NEVER)[bad.searchsorted(good)]
-        fitting: list[int] = good[when[good] + limit_ms <= ends].tolist()
-        return fitting
+    def long_enough(self, enough: Mask, limit_ms: int, first: int) -> Iterator[int]:
+        """Yield the pieces from `first` on with enough until the limit is over."""
+        flags, cuts = enough.tobytes(), self.cuts  # mostly few pieces are asked for: no arrays
+        start = flags.find(1, first)
+        while start >= 0:
+            stop = flags.find(0, start)
+            last = len(cuts) if stop < 0 else stop
+            latest = _NEVER if stop < 0 else cuts[stop] - limit_ms
+            while start < last and cuts[start] <= latest:
+                yield start
+                start += 1
+            start = -1 if stop < 0 else flags.find(1, stop)
 
 
 def _cuts(now: Instant, ends: Sequence[End], resolution_ms: int, most: int) -> list[Instant]:

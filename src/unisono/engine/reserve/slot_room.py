@@ -8,11 +8,12 @@ that are free at its beginning are not those that are free at its end (spec time
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from unisono.engine.ledger import Booked
 from unisono.engine.place.feasible import Mask
 from unisono.engine.reserve.need import Columns, Counted, capacities
 from unisono.engine.reserve.pieces import End, Pieces
@@ -100,9 +101,34 @@ class SlotRoom:
         for pool, line in zip(self._pools.all, self._lines, strict=True):
             rows = pool.allowed.nonzero()[0]
             self._pieces.line(line)[:] = capacities(free[:, rows], pool.columns).sum()
-        for piece, booked in self._pieces.ending(ends):
+        gone = self._pieces.ending(ends)
+        if self._is_even(free, gone):
+            more = np.zeros(len(self._pieces.cuts), np.int64)
+            for piece, booked in gone:
+                for tenant in booked.tenants:
+                    more[piece] += tenant.pods
+            self._pieces.line(self._lines[0])[:] += more.cumsum()
+            return
+        for piece, booked in gone:
             for tenant in booked.tenants:
                 self._give_back(free, tenant, piece)
+
+    def _is_even(self, free: Integers, gone: list[tuple[int, Booked]]) -> bool:
+        """Say whether everybody who ends gives back as many slots as it has pods.
+
+        They do if their pods are like those who wait, on nodes that all take such pods, and nobody
+        sits where there is no room (see `pod_room`).
+        """
+        (pool, *others), table = self._pools.all, self._table
+        if others or table.devices or int(np.count_nonzero(pool.allowed)) != len(table.row_of):
+            return False
+        if any(int(free[column].min(initial=0)) < 0 for column, _ in pool.columns):
+            return False
+        return all(
+            table.columns_of(tenant.requests) == pool.columns and tenant.layout == table.layout
+            for _, booked in gone
+            for tenant in booked.tenants
+        )
 
     def _give_back(self, free: Integers, tenant: Tenant, piece: int) -> None:
         pools = self._pool_of[tenant.rows]
@@ -126,10 +152,10 @@ class SlotRoom:
         """Say whether a gang's pods are of a kind that is counted here."""
         return self._pools.find(known) is not None
 
-    def starts(self, known: Counted, limit_ms: int, first: int) -> list[int]:
-        """Return the pieces from `first` on at which a gang finds its place, and quota."""
+    def starts(self, known: Counted, limit_ms: int, first: int) -> Iterator[int]:
+        """Yield the pieces from `first` on at which a gang finds its place, and quota."""
         enough = self._pieces.affordable(self._slots(known) >= known.pods, known.cells)
-        return [] if enough is None else self._pieces.long_enough(enough, limit_ms, first)
+        return iter(()) if enough is None else self._pieces.long_enough(enough, limit_ms, first)
 
     def find(self, known: Counted) -> Tenant:
         """Return a gang that sits on nodes of its pool, whichever they will be."""
