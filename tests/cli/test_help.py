@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import shlex
 import shutil
@@ -70,6 +71,8 @@ def test_options_say_what_they_are_for() -> None:
         (["sim", "run", "--pol"], ["--policy"]),
         (["completion", "f"], ["fish"]),
         (["apply", "-f", "x"], []),
+        (["why", "trainj"], ["trainjob/"]),
+        (["why", "job/x"], []),  # nobody answers, and nobody complains
     ],
 )
 def test_bash_offers_what_fits(typed: list[str], offered: list[str], tmp_path: Path) -> None:
@@ -78,9 +81,14 @@ def test_bash_offers_what_fits(typed: list[str], offered: list[str], tmp_path: P
     words = " ".join(shlex.quote(word) for word in ["unisono", *typed])
     asks = f"COMP_WORDS=({words}); COMP_CWORD={len(typed)}; _unisono; echo ${{COMPREPLY[*]}}"
     done = subprocess.run(
-        ["bash", "-c", f"source {script}; {asks}"], capture_output=True, text=True, check=True
+        ["bash", "-c", f"source {script}; {asks}"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "UNISONO_DATA_DIR": str(tmp_path)},
     )
     assert done.stdout.split() == offered
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize(("shell", "write"), [("zsh", zsh), ("fish", fish)])

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from unisono.engine.model.errors import InvalidManifest
+
 if TYPE_CHECKING:
     from unisono.cli.surface import Entry
 
@@ -23,23 +25,45 @@ def parser() -> argparse.ArgumentParser:
     """Describe the arguments."""
     made = argparse.ArgumentParser(
         prog="unisono completion",
-        description="Print completions for a shell: commands, options, and what they may be.",
+        description="Print completions for a shell: commands, options, what they may be, and the "
+        "names of jobs, queues and nodes of the cluster.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    made.add_argument("shell", choices=("bash", "zsh", "fish"))
+    made.add_argument("shell", nargs="?", choices=("bash", "zsh", "fish"))
+    made.add_argument(
+        "--offer",
+        nargs=argparse.REMAINDER,
+        metavar="WORD",
+        help="what the shells ask: the words of a line so far; prints what the last may become",
+    )
     return made
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print it."""
+    if arguments.offer is not None:
+        from unisono.cli.offered import offered
+
+        sys.stdout.writelines(f"{one}\n" for one in offered(arguments.offer))
+        return 0
+    if arguments.shell is None:
+        raise InvalidManifest("", "name a shell: bash, zsh or fish")
     from unisono.cli.surface import surface
 
     entries = list(surface())
     made = {"bash": bash, "zsh": zsh, "fish": fish}[arguments.shell](entries)
     sys.stdout.write(made)
     return 0
+
+
+# Where the cluster is asked: after these commands, and after options that take a name.
+_NAMED = ("why", "get", "describe", "delete", "logs", "gpu")
+_VALUED = "-q|--queue|-n|--namespace"
+_ASKED = "|".join(
+    (*(f"{one}\\ *" for one in _NAMED), *(f"*\\ {one}" for one in _VALUED.split("|")))
+)
 
 
 # ---- bash ----------------------------------------------------------------------------------------
@@ -82,7 +106,15 @@ _unisono() {{
 {offers}
     esac
   fi
+  if [ -z "$is_value" ] && [ "${{word#-}}" = "$word" ]; then
+    case "$before" in {_VALUED}) words="" ;; esac
+    case "${{COMP_WORDS[1]}} $before" in
+    {_ASKED})
+      words="$words $(unisono completion --offer "${{COMP_WORDS[@]:1:COMP_CWORD}}" 2>/dev/null)" ;;
+    esac
+  fi
   COMPREPLY=($(compgen -W "$words" -- "$word"))
+  case "${{COMPREPLY[0]}}" in */) compopt -o nospace 2>/dev/null ;; esac
 }}
 complete -o default -o bashdefault -F _unisono unisono
 """
@@ -136,6 +168,10 @@ _unisono() {{
   case "$where" in
 {cases}
   esac
+  case "${{words[2]}} ${{words[CURRENT-1]}}" in
+  {_ASKED})
+    compadd -S '' -- ${{(f)"$(unisono completion --offer ${{words[2,CURRENT]}} 2>/dev/null)"}} ;;
+  esac
   _describe option offers
   _files
 }}
@@ -173,6 +209,9 @@ def fish(entries: Sequence[Entry]) -> str:
             values = f" -a {_quoted(' '.join(option.choices))}" if option.choices else ""
             told = f"-d {_quoted(option.help)}"
             lines.append(f"complete -c unisono -n '{within}' {spelled}{takes}{values} {told}")
+    named = " ".join((*_NAMED, "plan", "workloads"))
+    asks = "(unisono completion --offer (commandline -opc)[2..] (commandline -ct) 2>/dev/null)"
+    lines.append(f"complete -c unisono -n '__fish_seen_subcommand_from {named}' -a {_quoted(asks)}")
     return "\n".join(lines) + "\n"
 
 

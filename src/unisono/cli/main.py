@@ -86,6 +86,7 @@ COMMANDS = (
     Command("decide", "unisono.cli.decide", "say what would be admitted, evicted and left waiting"),
     Command("replay", "unisono.cli.replay", "make recorded decisions again, and tell one of them"),
     Command("sim", "unisono.cli.sim", "replay traces in virtual time, compare policies"),
+    Command("fix", "unisono.cli.fix", "rewrite manifests into today's spelling"),
     Command("crds", "unisono.cli.crds", "print our kinds as CustomResourceDefinitions"),
     Command("controller", "unisono.cli.controller", "run our controllers on a real cluster"),
     Command("install", "unisono.cli.install", "install them there; or print, or check"),
