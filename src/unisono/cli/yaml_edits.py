@@ -111,11 +111,11 @@ def _inserted(node: yaml.MappingNode, first: yaml.Node, added: dict[str, Any]) -
 
 
 def _anew(node: yaml.Node, value: Any) -> Edit:
-    start, end = node.start_mark.index, node.end_mark.index
-    if isinstance(node, yaml.ScalarNode) or not isinstance(value, dict | list):
-        return Edit(start, end, _inline(value))
-    if node.flow_style:
-        return Edit(start, end, _inline(value))
+    """Write a value anew: on one line where the old one was, else in the same column."""
+    start = node.start_mark.index
+    is_block = isinstance(node, yaml.CollectionNode) and not node.flow_style
+    if not is_block or not isinstance(value, dict | list):
+        return Edit(start, _end(node), _inline(value))
     margin = "\n" + " " * node.start_mark.column
     return Edit(start, _end(node), margin.join(dump(value, "yaml").splitlines()))
 
