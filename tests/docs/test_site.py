@@ -6,6 +6,7 @@ import posixpath
 import re
 from functools import cache
 from pathlib import Path
+from urllib.parse import unquote
 
 from tools.docs_site.pages import read_pages
 from tools.docs_site.render import site
@@ -43,7 +44,7 @@ def test_links_lead_to_pages_and_anchors_of_the_site() -> None:
             there = there if target else name
             assert there in files(), f"{name} leads to {link}"
             if anchor:
-                assert anchor in anchors[there], f"{name} leads to {link}"
+                assert unquote(anchor) in anchors[there], f"{name} leads to {link}"
 
 
 def test_nothing_is_loaded_from_elsewhere() -> None:

@@ -18,8 +18,8 @@ One program, `unisono`. Exit codes: 0 done, 1 the answer is no (and the output s
 input is wrong, 3 something outside failed, 130 interrupted. Only the result goes to stdout.
 `NO_COLOR` and pipes switch colours off. `unisono completion bash|zsh|fish` prints completions.
 
-The benchmarks are no command: they need the tests' worlds and public traces, which nobody who runs a
-cluster wants to install. In a clone, `make bench` runs them all and `python -m bench NAME` some.
+The benchmarks are no command: they need the tests' worlds and public traces, which nobody who runs
+a cluster wants to install. In a clone, `make bench` runs them all and `python -m bench NAME` some.
 
 | command | does |
 | --- | --- |

@@ -39,7 +39,7 @@ export function draw(model, { query, change }) {
 }
 
 const list = (rows, head) => table(plural(head.found, "node"), [
-  ["Node"], ["Type"], ["Pool", { hide: true }], ["Zone", { hide: true }], ["GPUs in use", { n: true }], ["Held by", { wide: true }], ["Price", { n: true }], ["State"],
+  ["Node", { id: true }], ["Type", { id: true }], ["Pool", { id: true, hide: true }], ["Zone", { id: true, hide: true }], ["GPUs in use", { n: true }], ["Held by", { wide: true }], ["Price", { n: true }], ["State"],
 ], rows.map((one) => ({
   key: one.name,
   cells: [nodeLink(one.name), h("span", {}, one.type || "–", one.sold ? h("small", { class: "under" }, one.sold) : null), one.pool || "–", one.zone || "–",
@@ -63,7 +63,7 @@ function state(one) {
 const STATES = { launching: ["starts", "asked for"], launched: ["starts", "starting"], ready: ["runs", "ready, held"], refused: ["bad", "refused"], going: ["over", "going"] };
 
 const claims = (of) => table("Machines that are bought, refused or given back", [
-  ["Machine"], ["Type"], ["Zone", { hide: true }], ["For", { wide: true }], ["Price", { n: true }], ["Since", { n: true }], ["State", { wide: true }],
+  ["Machine", { id: true }], ["Type", { id: true }], ["Zone", { id: true, hide: true }], ["For", { wide: true }], ["Price", { n: true }], ["Since", { n: true }], ["State", { wide: true }],
 ], of.map((one) => ({
   key: one.name,
   cells: [one.name, h("span", {}, one.type, h("small", { class: "under" }, `${one.pool}, ${one.sold}`)), one.zone, one.for ? gangLink(one.for) : "–",
@@ -72,7 +72,7 @@ const claims = (of) => table("Machines that are bought, refused or given back", 
 })), { class: "stack" });
 
 const pools = (of) => table("Pools that machines are bought from", [
-  ["Pool"], ["Machines"], ["Nodes", { n: true }], ["Coming", { n: true }], ["GPUs", { n: true }], ["An hour", { n: true }], ["Limits", { hide: true }], ["Empty nodes go", { hide: true }],
+  ["Pool", { id: true }], ["Machines"], ["Nodes", { n: true }], ["Coming", { n: true }], ["GPUs", { n: true }], ["An hour", { n: true }], ["Limits", { hide: true }], ["Empty nodes go", { hide: true }],
 ], of.map((one) => ({
   key: one.name,
   cells: [h("span", {}, one.name, one.ready ? null : h("small", { class: "under bad" }, one.says || "not ready")),

@@ -23,15 +23,16 @@ export function figures(...of) {
   return h("dl", { class: "figures" }, of);
 }
 
-/** A table; columns as [name, {n: number, wide: text that may wrap, hide: not on phones}]. */
+/** A table; columns as [name, {n: number, id: a name that stays on its line, wide: text that may wrap, hide: not on phones}]. */
 export function table(caption, columns, rows, options) {
   const about = (at) => columns[at][1] || {};
-  const classes = (at) => [about(at).n ? "n" : "", about(at).wide ? "long" : "", about(at).hide ? "spare" : ""].filter(Boolean).join(" ") || null;
+  const classes = (at) => [about(at).n ? "n" : "", about(at).id ? "id" : "", about(at).wide ? "long" : "", about(at).hide ? "spare" : ""].filter(Boolean).join(" ") || null;
+  const told = (at, content) => (about(at).id && typeof content === "string" ? content : null);
   const head = columns.map(([name], at) => h("th", { scope: "col", class: classes(at) }, name));
   const body = rows.map(({ key, cells, kind }) => h("tr", { "data-key": key, class: kind || null },
     cells.map((content, at) => (at === 0
-      ? h("th", { scope: "row", class: classes(at) }, content)
-      : h("td", { class: classes(at), "data-name": columns[at][0] || null }, content)))));
+      ? h("th", { scope: "row", class: classes(at), title: told(at, content) }, content)
+      : h("td", { class: classes(at), "data-name": columns[at][0] || null, title: told(at, content) }, content)))));
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
     h("table", { class: (options && options.class) || null },
       h("caption", { class: options && options.shows ? null : "unseen" }, caption),

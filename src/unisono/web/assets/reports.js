@@ -67,6 +67,7 @@ export function draw(model, { query }) {
     h("div", { class: "two" }, card("Teams", shares(made.teams, "Team")), card("People", shares(made.users, "Person"))),
     card("Queues", made.queues.length ? queues() : empty("No queue was used", "")),
     made.waste.length ? card("Where most was wasted", waste()) : null,
+    made.faults.length ? card("Broken and slow nodes", faults()) : null,
   ];
 }
 
@@ -101,6 +102,12 @@ const queues = () => table("Queues in this time", [["Queue"], ["Own", { n: true 
     key: one.name,
     cells: [one.isDeleted ? `${one.name} (gone)` : one.name, hours(one.nominal), hours(one.used), hours(one.borrowed), hours(one.starved), one.waits.count ? lasting(one.waits.p50) : "–", count(one.stillWaiting)],
   })));
+
+const faults = () => table("Work that was lost to broken and slow nodes", [["Node", { id: true }], ["Problem"], ["For", { n: true }], ["Jobs", { n: true }], ["GPU-hours lost", { n: true }], ["Cost", { n: true }], ["Whose", { wide: true }]],
+  made.faults.map((one) => ({
+    key: `${one.node}/${one.problem}`,
+    cells: [one.node, one.problem, lasting(one.seconds), count(one.jobs), hours(one.gpuHours), money(one.costCents / 100), Object.entries(one.owners).map(([name, amount]) => `${name} ${hours(amount)}`).join(", ") || "nobody's"],
+  })), { class: "stack" });
 
 const waste = () => table("Jobs that wasted most", [["Job"], ["Owner"], ["GPUs", { n: true }], ["Wasted", { n: true }], ["What to do", { wide: true }]],
   made.waste.map((one) => ({
