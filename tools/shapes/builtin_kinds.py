@@ -36,7 +36,7 @@ BUILT_IN = (
         plural="pods",
         short=("po",),
         categories=_ALL,
-        subresources=("status", "log", "binding", "eviction"),
+        subresources=("status", "log", "binding", "eviction", "exec"),
         selectable=(
             ".spec.nodeName",
             ".spec.restartPolicy",

@@ -17,6 +17,7 @@ from unisono.apiserver import definitions
 from unisono.apiserver.catalogue import Catalogue
 from unisono.apiserver.discovery import verbs_of
 from unisono.apiserver.disruptions import Disruptions
+from unisono.apiserver.entering import Enter, enter, instead_of, no_command
 from unisono.apiserver.errors import ApiError, method_not_allowed
 from unisono.apiserver.housekeeping import expire_events
 from unisono.apiserver.janitor import Janitor
@@ -94,6 +95,7 @@ class Api:
         self.janitor = Janitor(self._tools, self._deleter)
         self.janitor.sweep()
         self.disruptions = Disruptions(self._tools)
+        self.enter: Enter | None = None  # once somebody runs pods whose containers can be entered
 
     def tidy(self) -> None:
         """Do what has to be done now and then."""
@@ -105,7 +107,7 @@ class Api:
 
     async def handle(self, request: Request) -> Response:
         """Answer one request; never raises for what a client may send."""
-        if request.method == "GET":
+        if request.method == "GET" and not request.words:
             return self.read(request)
         try:
             found = self._around(request)
@@ -207,6 +209,8 @@ class Api:
                 return Response(body=orjson.dumps(scale))
             case "log":
                 return self._log(request, where)
+            case "exec":
+                raise no_command()
             case _:
                 raise method_not_allowed()
 
@@ -221,6 +225,8 @@ class Api:
                 outcome = await self._below.bind(request, where)
             case "eviction", "POST":
                 outcome = await self._below.evict(request, where)
+            case "exec", "GET" | "POST":
+                return await enter(request, self._reader.get(where).load(), self.enter)
             case "finalize", "PUT":
                 outcome = await self._below.finalize(request, where)
             case _:
@@ -259,6 +265,8 @@ def _nothing(pod: Json) -> None:
 
 def _check_below(where: Route) -> None:
     if where.subresource not in where.resource.served.subresources:
+        if where.resource.key == "/pods":
+            instead_of(where.subresource)
         raise ApiError(404, "NotFound", "the server could not find the requested resource")
 
 
@@ -279,6 +287,8 @@ def _with_warnings(response: Response, request: Request) -> Response:
 
 def _verb(request: Request, where: Route) -> str:
     """Return what a request does, as a role names it."""
+    if where.subresource == "exec":
+        return "create"  # however it is asked for: looking is not all that it does
     if request.method == "GET":
         if where.name:
             return "get"

@@ -45,7 +45,13 @@ class Front:
         except ApiError as error:
             refused = refusal(error)
         return Call(
-            method=method, path=path, query=query, headers=headers, user=user, refusal=refused
+            method=method,
+            path=path,
+            target=target,
+            query=query,
+            headers=headers,
+            user=user,
+            refusal=refused,
         )
 
     def lasting(self, call: Call) -> User | None:
@@ -74,14 +80,17 @@ class Front:
             query=call.query,
             headers=call.headers,
             body=b"".join(call.body),
+            words=_words(call.target) if call.path.endswith("/exec") else (),
             user=call.user,
         )
-        is_long = call.method == "GET" and (request.flag("watch") or request.flag("follow"))
+        is_long = call.method == "GET" and bool(
+            request.flag("watch") or request.flag("follow") or request.words
+        )
         try:
             call.flight = self._flights.enter(call.method, is_long=is_long)
         except ApiError as error:
             return refusal(error)
-        if call.method != "GET":
+        if call.method != "GET" or request.words:
             return self._write(request)
         try:
             return self.api.read(request)
@@ -105,6 +114,13 @@ def _broken(mistake: Exception) -> Response:
     context = {"message": "a request could not be answered", "exception": mistake}
     asyncio.get_running_loop().call_exception_handler(context)
     return refusal(ApiError(500, "InternalError", "Internal error: see the server's output"))
+
+
+def _words(target: bytes) -> tuple[str, ...]:
+    """Return every `command` of a query, of which each is a word."""
+    query = target.partition(b"?")[2].decode("latin-1")
+    pairs = parse_qsl(query, keep_blank_values=True)
+    return tuple(value for name, value in pairs if name == "command")
 
 
 def _address(target: bytes) -> tuple[str, dict[str, str]]:

@@ -50,7 +50,7 @@ class LogWish:
             if since is None:
                 raise bad_request("sinceTime is not a time")
         return LogWish(
-            container=_container(request, pod),
+            container=container_of(request, pod),
             previous=request.flag("previous"),
             follow=request.flag("follow"),
             tail=_whole(request, "tailLines") if "tailLines" in request.query else None,
@@ -67,7 +67,8 @@ def _whole(request: Request, name: str) -> int:
     return int(text)
 
 
-def _container(request: Request, pod: Json) -> str:
+def container_of(request: Request, pod: Json) -> str:
+    """Return which container of a pod is meant; the only one needs no name."""
     spec = pod.get("spec", {})
     names = [
         one["name"]

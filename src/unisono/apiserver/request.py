@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 # What an address means is worked out in `rest.route`; here are only its parts.
 
@@ -26,6 +27,7 @@ class Request:
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
+    words: tuple[str, ...] = ()  # of a command that is to run in a container
     user: User
     warnings: list[str] = field(default_factory=list)  # sent back as `Warning` headers
     has_no_duplicates: bool = False  # known already: no key of the body stands twice
@@ -38,12 +40,29 @@ class Request:
         return self.query.get(name, "").lower() in ("true", "1")
 
 
+class Tunnel(Protocol):
+    """What a connection becomes when it changes protocols: bytes both ways, until one side ends."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the client should wait with more."""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take what the client sent; return what it is to be told at once."""
+
+    async def run(
+        self, send: Callable[[bytes], Awaitable[None]], has_room: Callable[[], None]
+    ) -> None:
+        """Work until one side ends; `has_room` says that the client may send on."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Response:
-    """An answer: bytes at once, or chunks as they come (watch, logs)."""
+    """An answer: bytes at once, chunks as they come (watch, logs), or another protocol (exec)."""
 
     code: int = 200
     body: bytes = b""
     chunks: AsyncIterator[bytes] | None = None
+    tunnel: Tunnel | None = None
     content_type: str = "application/json"
     headers: dict[str, str] = field(default_factory=dict)

@@ -102,6 +102,9 @@ async def controlling(
     driver = live.driver((*assembly.controllers, *others), LANES)
     if runner is not None:
         name = runner.kubelet.name
+        from unisono.runner.process.inside import enter
+
+        api.enter = enter
         runner.begin(lambda namespace, pod: driver.want(name, Key(namespace, pod)))
     api.before_log = kubelet.write_down
     api.surface.usage = Usage(live.view, clock.now)

@@ -16,6 +16,7 @@ class Call:
 
     method: str
     path: str
+    target: bytes = b""  # as it stands in the first line
     query: Mapping[str, str]
     headers: Mapping[str, str]
     user: User | None  # None if it was refused

@@ -17,8 +17,8 @@ import httptools
 
 from unisono.apiserver.front import Front
 from unisono.apiserver.http.call import MAX_BODY_BYTES, Call
-from unisono.apiserver.http.wire import CONTINUE, LAST_CHUNK, chunk_of, head_of
-from unisono.apiserver.request import Response, User
+from unisono.apiserver.http.wire import CONTINUE, LAST_CHUNK, chunk_of, head_of, switching
+from unisono.apiserver.request import Response, Tunnel, User
 from unisono.apiserver.rest.watch import Watch
 from unisono.kinds.overriding import override
 
@@ -91,6 +91,7 @@ class Connection(asyncio.Protocol):
         self._writing: asyncio.Task[None] | None = None
         self._copying: asyncio.Task[None] | None = None
         self._source: Watch | _Slices | None = None
+        self._tunnel: Tunnel | None = None  # from then on nothing else is spoken
         self._is_chunked = False
         self._has_room = True
         self._room: asyncio.Future[None] | None = None
@@ -132,10 +133,13 @@ class Connection(asyncio.Protocol):
 
     @override
     def data_received(self, data: bytes) -> None:
+        if self._tunnel is not None:
+            self._through(self._tunnel, data)
+            return
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            # Nothing here changes protocols: the request is answered as any other, then we part.
+            # Whoever is not let through is answered as any other, and then we part.
             for call in self._waiting:
                 call.keeps_open = False
         except httptools.HttpParserCallbackError:
@@ -252,6 +256,10 @@ class Connection(asyncio.Protocol):
             self._end_answer()
         elif response.chunks is not None:
             self._stream(call, response, response.chunks)
+        elif response.tunnel is not None:
+            transport.write(switching(response))
+            self._tunnel = response.tunnel
+            self._copying = self._loop.create_task(self._tunnelled(response.tunnel))
         else:
             body = b"" if call.method == "HEAD" else response.body
             head = head_of(response, length=len(response.body), keeps_open=call.keeps_open)
@@ -305,6 +313,33 @@ class Connection(asyncio.Protocol):
             if closing is not None:
                 await closing()
         self._end_stream()
+
+    def _through(self, tunnel: Tunnel, data: bytes) -> None:
+        assert self._transport is not None
+        for reply in tunnel.feed(data):
+            self._transport.write(reply)
+        if tunnel.is_full:
+            self._transport.pause_reading()
+
+    async def _tunnelled(self, tunnel: Tunnel) -> None:
+        """Let another protocol have the connection, then part."""
+
+        async def send(data: bytes) -> None:
+            while not self._has_room and self._transport is not None:
+                self._room = self._loop.create_future()
+                await self._room
+            if self._transport is not None:
+                self._transport.write(data)
+
+        def has_room() -> None:
+            if self._transport is not None and not self._transport.is_reading():
+                self._transport.resume_reading()
+
+        try:
+            await tunnel.run(send, has_room)
+        finally:
+            self._copying = None
+            self._end_answer()
 
     def _end_stream(self) -> None:
         if self._transport is not None and self._is_chunked:

@@ -41,6 +41,12 @@ def head_of(response: Response, *, length: int | None, keeps_open: bool) -> byte
     return b"".join(lines)
 
 
+def switching(response: Response) -> bytes:
+    """Return the head after which another protocol begins."""
+    lines = [f"{name}: {value.translate(_LINE_ENDS)}" for name, value in response.headers.items()]
+    return _STATUS[101] + "\r\n".join((*lines, "", "")).encode("latin-1", "replace")
+
+
 def chunk_of(piece: bytes) -> bytes:
     """Return a piece of a body as a chunk."""
     return b"%x\r\n%b\r\n" % (len(piece), piece)
