@@ -321,6 +321,7 @@ def test_a_job_fails_once_and_recovers() -> None:
         status = world.get(JOB, "j")["status"]
         assert (status["succeeded"], status["failed"]) == (2, 2)
         assert any(one["type"] == "Complete" for one in status["conditions"])
+        assert "uncountedTerminatedPods" not in status, "all of them are counted"
 
     told(story)
 
