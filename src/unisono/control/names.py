@@ -60,6 +60,10 @@ PURCHASE = "unisono.dev/Purchase"
 CAPACITY_PLANNED = "CapacityPlanned"
 # Karpenter leaves a node alone that carries it, or has a pod that does.
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+# The limit that a workload was started with, where it left that open, in seconds; and the same on
+# its pods, in minutes.
+GRANTED = "unisono.dev/GrantedLimit"
+GRANTED_LIMIT = "unisono.dev/granted-limit"
 # Of a short job on nodes that gangs keep whose machines are still coming: their keys.
 ON_LOAN = "unisono.dev/OnLoan"
 # On a Workload: pod sets whose pods come when the others run; places are kept for them.

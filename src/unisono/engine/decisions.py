@@ -30,6 +30,7 @@ from unisono.engine.provision.loans import lent_by, lift
 from unisono.engine.provision.shopping import Shopping
 from unisono.engine.quota.assign import Verdict, resized
 from unisono.engine.quota.tree import Cell, Node, available
+from unisono.engine.reserve.granting import most_granted
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.floor import Leaving, tenants_of
 from unisono.engine.state.queue_book import QueueBook, TreeBook
@@ -225,12 +226,20 @@ class Cycle:
                 replaces=workload.replaces if nominee.replaced is not None else None,
                 purchase=nominee.purchase,
                 lent_by=lent_by(nominee.lenders, admission),
+                limit_ms=self._limit_of(nominee),
             )
         )
         if nominee.purchase is not None and self.shopping is not None:
             self.shopping.shop.take(nominee.purchase)
         if workload.replaces is not None:
             self.victims[workload.replaces] = None  # it ends here: nobody else may count on it
+
+    def _limit_of(self, nominee: Nominee) -> int | None:
+        """Return the limit to start it with, if it left that open; dates may shorten it."""
+        workload = nominee.waiting.workload
+        if nominee.lenders:
+            return workload.least_limit_ms
+        return most_granted(self.state, workload, self.now)
 
     def _find_place(self, nominee: Nominee) -> bool:
         """Look for nodes as things are on the ledger; what was found at nomination may be taken."""

@@ -39,6 +39,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
             turn=self.turn,
             time_limit_ms=self.times.limit_ms,
             limit_from=self.times.limit_from,
+            least_limit_ms=self.times.least_ms,
             begin_at=self.times.begin_at,
             deadline=self.times.deadline,
             array=self.array,

@@ -26,13 +26,14 @@ from unisono.kinds.notes import Notes
 from unisono.kinds.scalar import duration_ms, instant_ms
 
 TIME_LIMIT = "unisono.dev/time-limit"
+TIME_MIN = "unisono.dev/time-min"
 BEGIN = "unisono.dev/begin"
 DEADLINE = "unisono.dev/deadline"
 DEFAULT_LIMIT = "unisono.dev/default-time-limit"
 # On a Workload: the activeDeadlineSeconds of its job.
 ACTIVE_DEADLINE = "unisono.dev/active-deadline-seconds"
 # What a Workload has to repeat of its job.
-ON_JOBS = (TIME_LIMIT, BEGIN, DEADLINE, ARRAY, DEPENDS_ON)
+ON_JOBS = (TIME_LIMIT, TIME_MIN, BEGIN, DEADLINE, ARRAY, DEPENDS_ON)
 
 _UNLIMITED = frozenset({"0", "unlimited", "infinite"})
 _CLOCK = re.compile(r"(?:([0-9]{1,5})-)?([0-9]{1,7})(?::([0-9]{1,2}))?(?::([0-9]{1,2}))?")
@@ -54,6 +55,7 @@ class Times(msgspec.Struct, frozen=True, kw_only=True):
 
     limit_ms: int | None = None
     limit_from: LimitSource = "request"
+    least_ms: int | None = None  # None: it does not leave its limit open
     begin_at: Instant | None = None
     deadline: Instant | None = None
 
@@ -129,6 +131,7 @@ def times_of(
     return Times(
         limit_ms=limit,
         limit_from=source,
+        least_ms=_least_of(annotations, limit, notes),
         begin_at=_instant_of(annotations, BEGIN, notes, created_at),
         deadline=_instant_of(annotations, DEADLINE, notes, created_at),
     )
@@ -142,12 +145,12 @@ def default_limit_of(annotations: Mapping[str, str], notes: Notes) -> int | None
 def wrong_with_times(annotations: Mapping[str, Any]) -> dict[str, str]:
     """Return the annotations of ours that cannot be read, and why not."""
     found: dict[str, str] = {}
-    for key in (TIME_LIMIT, DEFAULT_LIMIT, BEGIN, DEADLINE, ARRAY, DEPENDS_ON):
+    for key in (TIME_LIMIT, TIME_MIN, DEFAULT_LIMIT, BEGIN, DEADLINE, ARRAY, DEPENDS_ON):
         text = annotations.get(key)
         if not isinstance(text, str):
             continue
         try:
-            if key in (TIME_LIMIT, DEFAULT_LIMIT):
+            if key in (TIME_LIMIT, TIME_MIN, DEFAULT_LIMIT):
                 limit_ms(text)
             elif key == ARRAY:
                 read_array(text)
@@ -180,6 +183,12 @@ def active_seconds(job: Mapping[str, Any]) -> int | None:
 def _part(obj: object, name: str) -> Mapping[str, Any]:
     found = obj.get(name) if isinstance(obj, Mapping) else None
     return found if isinstance(found, Mapping) else {}
+
+
+def _least_of(annotations: Mapping[str, str], limit: int | None, notes: Notes) -> int | None:
+    """Return the least limit that a job accepts, if that is less than its limit."""
+    least = _limit_of(annotations, TIME_MIN, notes)
+    return least if least is not None and (limit is None or least < limit) else None
 
 
 def _limit_of(annotations: Mapping[str, str], key: str, notes: Notes) -> int | None:

@@ -9,6 +9,7 @@ from unisono.slurm.moments import BadMoment, moment, written
 from unisono.slurm.nodes import REASON
 from unisono.slurm.sbatch.document import limit_text
 from unisono.slurm.sbatch.layout import BadRequest
+from unisono.slurm.words import GRANTED_OPTION
 
 Json = dict[str, Any]
 
@@ -36,6 +37,9 @@ def job_changes(said: Mapping[str, str], job: Json, now: float) -> Json:
         if key in ("timelimit", "time"):
             text = _limit(value, job)
             options["time"] = annotations["unisono.dev/time-limit"] = text
+            if "time-min" in (job["spec"].get("options") or {}):  # it is no longer open
+                options |= {"time-min": None, GRANTED_OPTION: None}
+                annotations["unisono.dev/time-min"] = None
         elif key in ("starttime", "eligibletime", "deadline"):
             name = "deadline" if key == "deadline" else "begin"
             try:

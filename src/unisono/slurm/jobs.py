@@ -18,6 +18,7 @@ from unisono.slurm.sbatch.arrays import folded, read_array, tasks_text
 from unisono.slurm.sbatch.document import limit_text
 from unisono.slurm.sbatch.layout import BadRequest
 from unisono.slurm.states import SHORT, STARTED, is_over
+from unisono.slurm.words import GRANTED_OPTION
 
 Json = Mapping[str, Any]
 _NOT_SAID = "N/A"
@@ -169,7 +170,8 @@ class Row:
     def limit_seconds(self) -> int | None:
         """How long it may run; None if for ever."""
         try:
-            minutes = int(limit_text(self.options.get("time", "0")))
+            granted = self.options.get(GRANTED_OPTION)
+            minutes = int(limit_text(granted or self.options.get("time", "0")))
         except BadRequest:
             return None
         return minutes * 60 or None

@@ -15,6 +15,8 @@ NODE_CLASS = "unisono.dev/node-class"
 JOB_ID = "unisono.dev/slurm-job"
 DEPENDS_ON = "unisono.dev/depends-on"
 ARRAY_ID = "unisono.dev/slurm-array"
+# Beside a job's options: the minutes that it was started with, if it had left that open.
+GRANTED_OPTION = "time-granted"
 # Where settings and the counter of job ids are kept.
 NAMESPACE = "kube-system"
 CONF = "slurm-conf"

@@ -11,6 +11,9 @@ from tests.slurm.fake_api import FakeApi, around
 from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.operators.slurm import words
+from unisono.engine.model.policy import Backfill, Policy
+from unisono.kinds.settings import DEFAULTS, Settings
+from unisono.slurm.jobs import Row
 from unisono.slurm.site import MAP
 from unisono.slurm.verbs.sbatch import run
 
@@ -18,11 +21,11 @@ Json = dict[str, Any]
 Story = Callable[[World], Coroutine[Any, Any, None]]
 
 
-def play(story: Story, nodes: int = 2) -> None:
+def play(story: Story, nodes: int = 2, settings: Settings = DEFAULTS) -> None:
     """Run a story on a new cluster."""
 
     async def begin() -> None:
-        async with simulated_world().running() as world:
+        async with simulated_world(settings=settings).running() as world:
             machines = [
                 node(f"n{n}", cpu="8", **{"nvidia.com/gpu": "8"}) for n in range(1, nodes + 1)
             ]
@@ -109,6 +112,45 @@ def test_time_is_up_and_others_are_told_why_they_wait() -> None:
         await world.settle()
         assert state(world, "long-1") == ("TIMEOUT", "TimeLimit")
         assert state(world, "next-2")[0] == "RUNNING"
+
+    play(story)
+
+
+def test_a_limit_that_is_left_open_is_as_long_as_nobody_else_minds() -> None:
+    """`--time-min`: planned with the least, raised at the start, open again when it is requeued."""
+
+    async def story(world: World) -> None:
+        whole = ("-N1", "--exclusive")
+        await submit(world, 1, *whole, "-t", "5", "-J", "runs", script="sleep 280")
+        await submit(world, 2, "-N2", "--exclusive", "-t", "10", "-J", "big", script="sleep 60")
+        await submit(world, 3, *whole, "-t", "60", "-J", "fixed")
+        await submit(
+            world, 4, *whole, "-t", "60", "--time-min", "2", "-J", "open", script="sleep 3000"
+        )
+        assert state(world, "fixed-3")[0] == "PENDING"
+        assert state(world, "open-4")[0] == "RUNNING"
+        limit = Row(job(world, "open-4"), 0.0).limit_seconds
+        assert limit is not None
+        assert 120 <= limit <= 300
+        await world.pass_time(290)
+        await world.settle()
+        assert state(world, "open-4") == ("TIMEOUT", "TimeLimit")
+        await world.pass_time(20)
+        await world.settle()
+        assert state(world, "big-2")[0] in ("RUNNING", "COMPLETED")
+
+    play(story, settings=Settings(policy=Policy(backfill=Backfill())))
+
+
+def test_without_others_a_limit_that_is_left_open_is_all_that_was_asked_for() -> None:
+    async def story(world: World) -> None:
+        await submit(world, 1, "-N1", "-t", "60", "--time-min", "2", "-J", "open")
+        assert Row(job(world, "open-1"), 0.0).limit_seconds == 3600
+        requeue = {"spec": {"stop": "requeue:admin"}}
+        await world.client.patch(words.JOB, "open-1", "default", requeue)
+        await world.settle()
+        assert state(world, "open-1")[0] == "RUNNING"
+        assert Row(job(world, "open-1"), 0.0).limit_seconds == 3600
 
     play(story)
 

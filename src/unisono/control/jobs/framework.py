@@ -30,7 +30,12 @@ from unisono.control.jobs.workload import (
     same_sets,
     workload_name,
 )
-from unisono.control.scheduler.record import COMMITTED, placement_of, without_placement
+from unisono.control.scheduler.record import (
+    COMMITTED,
+    granted_ms,
+    placement_of,
+    without_placement,
+)
 from unisono.control.shrinking import told
 from unisono.control.view import View
 from unisono.kinds.buying import DISRUPTABLE
@@ -342,6 +347,7 @@ def injections(
             annotations={
                 **added.annotations,
                 **_protection(workload, view),
+                **_granted(workload),
                 names.WORKLOAD_ANNOTATION: workload["metadata"]["name"],
             },
             gates=gates,
@@ -357,6 +363,12 @@ def _protection(workload: Json, view: View) -> dict[str, str]:
         return {}
     is_bought = names.NODE_CLAIM in view.kinds() and view.is_any(names.NODE_CLAIM)
     return {names.DO_NOT_DISRUPT: "true"} if is_bought else {}
+
+
+def _granted(workload: Json) -> dict[str, str]:
+    """Say how long a workload may run that had left that open."""
+    limit = granted_ms(workload)
+    return {} if limit is None else {names.GRANTED_LIMIT: str(max(1, limit // 60_000))}
 
 
 def _conditions(workload: Json) -> list[Json]:

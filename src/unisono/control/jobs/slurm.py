@@ -17,6 +17,7 @@ from unisono.control.operators.slurm.pods import restarts_of
 from unisono.control.view import View
 from unisono.kinds.slurm import ENDED
 from unisono.kube.mapping import Kind
+from unisono.slurm.words import GRANTED_OPTION
 
 
 class SlurmJobs:
@@ -72,13 +73,16 @@ class SlurmJobs:
 
     def start(self, job: Json, sets: Mapping[str, Injection]) -> Iterator[Patch]:
         """Name the Workload on the job; what its pods get is read from there."""
-        name = next(iter(sets.values())).annotations[names.WORKLOAD_ANNOTATION]
-        yield _annotated(job, name)
+        about = next(iter(sets.values())).annotations
+        yield _annotated(job, about[names.WORKLOAD_ANNOTATION], about.get(names.GRANTED_LIMIT))
 
     def stop(self, job: Json, sets: Sequence[PodSetOfJob]) -> Iterator[Patch]:
         """Take the Workload's name away."""
-        yield _annotated(job, None)
+        yield _annotated(job, None, None)
 
 
-def _annotated(job: Json, value: str | None) -> Patch:
-    return Patch(Ref.to(job), {"metadata": {"annotations": {words.ADMITTED: value}}})
+def _annotated(job: Json, value: str | None, limit: str | None) -> Patch:
+    changes: Json = {"metadata": {"annotations": {words.ADMITTED: value}}}
+    if "time-min" in (job["spec"].get("options") or {}):
+        changes["spec"] = {"options": {GRANTED_OPTION: limit}}
+    return Patch(Ref.to(job), changes)

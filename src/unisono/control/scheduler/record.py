@@ -19,6 +19,7 @@ from unisono.engine.model.plan import Admit, Eviction, Stop
 from unisono.engine.model.workload import Admission, PodSet, PodSetAssignment, Workload
 from unisono.kinds.kueue.topology_assignment import compressed, pods_per_host
 from unisono.kinds.quantity import format_amount
+from unisono.kinds.times import TIME_MIN
 
 PLANNED = "Planned"
 COMMITTING = "Committing"
@@ -103,9 +104,11 @@ def admitted(
             now=now,
             devices=gpu_seats.written(admit.admission),
         )
-    conditions = [
-        one for one in conditions if one["type"] not in (names.EXPLANATION, names.ON_LOAN)
-    ]
+    gone = (names.EXPLANATION, names.ON_LOAN, names.GRANTED)
+    conditions = [one for one in conditions if one["type"] not in gone]
+    if admit.limit_ms is not None:
+        limit = str(admit.limit_ms // 1000)
+        conditions = with_condition(conditions, names.GRANTED, "True", "Started", limit, now=now)
     if admit.lent_by:
         keys = " ".join(admit.lent_by)
         conditions = with_condition(conditions, names.ON_LOAN, "True", "Borrows", keys, now=now)
@@ -117,6 +120,14 @@ def admitted(
             "conditions": conditions,
         }
     }
+
+
+def granted_ms(workload: Json) -> int | None:
+    """Return the limit that a workload was started with, if it had left that open."""
+    if TIME_MIN not in (workload["metadata"].get("annotations") or {}):
+        return None  # it was told another one since
+    found = find((workload.get("status") or {}).get("conditions"), names.GRANTED)
+    return int(found["message"]) * 1000 if found is not None else None
 
 
 def first_phase(workload: Json, conditions: list[Json]) -> str:

@@ -19,7 +19,7 @@ from unisono.control.purchases import machines_due
 from unisono.control.scheduler.implicit import VOLCANO_DOOR, read_flavor, read_queue
 from unisono.control.scheduler.limits import Limits
 from unisono.control.scheduler.reading import LiveContext, Manifests
-from unisono.control.scheduler.record import placement_of
+from unisono.control.scheduler.record import granted_ms, placement_of
 from unisono.control.scheduler.sent import Sent
 from unisono.control.scheduler.sets_read import SetsRead, without_sets
 from unisono.control.shrinking import told
@@ -331,6 +331,10 @@ class Translator:
             keeps = {} if seated.evicting else told(obj)
             if keeps:
                 seated = msgspec.structs.replace(seated, keeps=first_of(seated.admission, keeps))
+            limit = granted_ms(obj)
+            if limit is not None:
+                granted = seated.workload.granted(limit)
+                seated = msgspec.structs.replace(seated, workload=granted)
             due = machines_due(obj)
             if due is not None:
                 seated = msgspec.structs.replace(seated, ready_by=Instant(due * 1000))

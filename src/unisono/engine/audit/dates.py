@@ -42,7 +42,10 @@ def check_dates(world: World, plan: Plan) -> Iterator[Violation]:
         spans.append((plan.now, late, _of_admission(world, holding.workload, stays)))
     for admit in plan.admissions:
         workload = world.waiting[admit.workload]
-        end = Instant(plan.now + _limit(world, workload))
+        if (fault := _granted_fault(workload, admit.limit_ms)) is not None:
+            yield Violation(rule="date", workload=workload.key, message=fault)
+        limit = _limit(world, workload) if admit.limit_ms is None else admit.limit_ms
+        end = Instant(plan.now + limit)
         spans.append((plan.now, end, _of_admission(world, workload, admit.admission)))
     dated = [date for date in plan.dates if date.workload in world.waiting]
     needs = {date.workload: _in_parts(least_of(world.waiting[date.workload])) for date in dated}
@@ -57,6 +60,18 @@ def check_dates(world: World, plan: Plan) -> Iterator[Violation]:
             if amount and used > there.get(resource, 0):
                 message = f"at {date.start} {used} of {there.get(resource, 0)} {resource} are taken"
                 yield Violation(rule="date", workload=date.workload, message=message)
+
+
+def _granted_fault(workload: Workload, limit: int | None) -> str | None:
+    """Say what is wrong with the limit that a workload is started with."""
+    least, most = workload.least_limit_ms, workload.time_limit_ms
+    if least is None or limit is None:
+        return (
+            None if least is None and limit is None else "it has a limit that it left open, or not"
+        )
+    if limit < least or (most is not None and limit > most):
+        return f"it is started with a limit of {limit}, and asked for {least} to {most}"
+    return None
 
 
 def _limit(world: World, workload: Workload) -> int:

@@ -117,7 +117,7 @@ def _has(each: Reservation, node: NodeName) -> bool:
 
 
 def _limit_ms(world: World, workload: Workload) -> int:
-    said = [] if workload.time_limit_ms is None else [workload.time_limit_ms]
+    said = [one for one in (workload.time_limit_ms, workload.least_limit_ms) if one is not None]
     if workload.max_execution_ms is not None:
         said.append(max(0, workload.max_execution_ms - workload.past_execution_ms))
     rules = world.policy.backfill

@@ -56,6 +56,8 @@ class Admit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     purchase: Purchase | None = None
     # Whose nodes it uses until their machines are there: it is over by then.
     lent_by: tuple[WorkloadKey, ...] = ()
+    # How long it may run, where it left that open; None: as long as it said.
+    limit_ms: int | None = None
 
 
 class Victim(msgspec.Struct, frozen=True, kw_only=True):

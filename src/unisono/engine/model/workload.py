@@ -104,6 +104,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     # How long it will run at most, for planning (spec time §1); None: it does not say.
     time_limit_ms: int | None = None
     limit_from: LimitSource = "request"
+    # It may be started with a limit as short as this, if it starts earlier then (spec time §1).
+    least_limit_ms: int | None = None
     begin_at: Instant | None = None  # not before then
     deadline: Instant | None = None  # it must be able to end by then
     # A request above its limit, an unreadable template: nothing that waiting would mend.
@@ -124,18 +126,24 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def longest_ms(self) -> int | None:
-        """How long it will run at most, as far as somebody said so."""
+        """How long it will run at most, as far as somebody said so; planned with the least."""
+        limit = self.time_limit_ms if self.least_limit_ms is None else self.least_limit_ms
         if self.max_execution_ms is None:
-            return self.time_limit_ms
+            return limit
         left = max(0, self.max_execution_ms - self.past_execution_ms)
-        return left if self.time_limit_ms is None else min(left, self.time_limit_ms)
+        return left if limit is None else min(left, limit)
 
     @property
     def longest_from(self) -> LimitWord:
         """Who said how long it will run at most."""
         if self.longest_ms is None:
             return "policy"
-        return "execution" if self.longest_ms != self.time_limit_ms else self.limit_from
+        said = (self.time_limit_ms, self.least_limit_ms)
+        return self.limit_from if self.longest_ms in said else "execution"
+
+    def granted(self, limit_ms: int) -> Workload:
+        """Return the workload with the limit that it was started with."""
+        return msgspec.structs.replace(self, time_limit_ms=limit_ms, least_limit_ms=None)
 
     @property
     def job_name(self) -> str:

@@ -11,6 +11,8 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import msgspec
+
 from unisono.engine.decisions import Cycle
 from unisono.engine.in_turn import everybody_in_turn
 from unisono.engine.ledger import Ledger
@@ -27,6 +29,7 @@ from unisono.engine.reserve.agenda import Group, Place, limit_of
 from unisono.engine.reserve.counting import counted
 from unisono.engine.reserve.dates import Dates, dates_for
 from unisono.engine.reserve.express import may_go_express, plan_express
+from unisono.engine.reserve.granting import most_granted, raised
 from unisono.engine.reserve.quick import admit, may_offer, offer
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.stops import stops_due
@@ -261,7 +264,8 @@ class _Pass:
         late = self._late.get(group)
         if late is not None and limit >= late and not dates.is_over_by(end):
             return dates.in_the_way(limit)
-        if known is not None and may_offer(cycle, known):
+        is_open = waiting.workload.least_limit_ms is not None
+        if known is not None and not is_open and may_offer(cycle, known):
             may_start = dates.foresee(known, end)
             if may_start is False:
                 return self._elsewhere(waiting, group, end, limit)
@@ -305,15 +309,32 @@ class _Pass:
         if not is_lent and not self.dates.allow(nominee, end):
             self._late[group] = min(limit, self._late.get(group, limit))
             return self.dates.in_the_way(limit)
+        granted = None if is_lent else self._granted(nominee)
         started = len(self.cycle.admissions)
         self.cycle.decide(nominee)
         if len(self.cycle.admissions) > started:
+            if granted is not None:
+                end = Instant(self.now + granted)
+                last = self.cycle.admissions[-1]
+                self.cycle.admissions[-1] = msgspec.structs.replace(last, limit_ms=granted)
             self.dates.note_start(end, self.cycle.starting[-1])
             if self.state.turns.desk is not None:
                 self.state.turns.desk.count(nominee.key, self._started)
             return None
         wait = self.cycle.waits.pop()
         return wait.explanation.blockers or (ClaimedThisCycle(queue=group.book.spec.name),)
+
+    def _granted(self, nominee: Nominee) -> int | None:
+        """Return the limit to start it with, if it left that open: no date moves because of it."""
+        workload = nominee.waiting.workload
+        most = most_granted(self.state, workload, self.now)
+        if most is None or workload.least_limit_ms is None:
+            return None
+
+        def allows(limit: int) -> bool:
+            return self.dates.allow(nominee, Instant(self.now + limit))
+
+        return raised(workload.least_limit_ms, most, allows)
 
     def _furthest(self) -> Instant | None:
         """Return how far away a date may be; None: as far as it has to be."""

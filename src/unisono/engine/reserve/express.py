@@ -248,6 +248,8 @@ class _Pass:
                 end = Instant(self.now + limit)
                 blockers = self._in_the_way(group, known, limit, end)
                 if blockers is None:
+                    if waiting.workload.least_limit_ms is not None:
+                        raise _Leave  # how long it runs is found out when it starts
                     self._start(waiting, group, known, end)
                     return True
         if self.shadow is None:

@@ -76,8 +76,11 @@ def _start(state: ClusterState, admit: Admit, plan: Plan) -> None:
     book = state.books[admit.admission.queue]
     if admit.replaces is not None:
         state.finish(admit.replaces)
+    workload = waiting.workload
+    if admit.limit_ms is not None:
+        workload = workload.granted(admit.limit_ms)
     holding = Holding(
-        workload=waiting.workload,
+        workload=workload,
         admission=admit.admission,
         reserved_at=plan.now,
         admitted=admit.checks_pass and admit.purchase is None,

@@ -131,8 +131,9 @@ def _annotations(job: Job, options: Mapping[str, str], who: Submitter) -> dict[s
         made["unisono.dev/partition"] = options["partition"].partition(",")[0]
     if "hold" in options:
         made["unisono.dev/hold"] = "user"
-    if "time" in options:
-        made["unisono.dev/time-limit"] = limit_text(options["time"])
+    for option, key in (("time", "time-limit"), ("time-min", "time-min")):
+        if option in options:
+            made[f"unisono.dev/{key}"] = limit_text(options[option])
     for name in ("begin", "deadline"):
         if name in options:
             made[f"unisono.dev/{name}"] = _moment(name, options[name], who.now)

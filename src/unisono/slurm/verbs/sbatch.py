@@ -243,8 +243,6 @@ def _timed(options: Mapping[str, str], partition: PartitionRules | None) -> dict
         minutes = partition.default_minutes or partition.max_minutes
         if minutes is not None:
             made["time"] = str(minutes)
-    if "time-min" in made:
-        made["time"] = made["time-min"]  # planned with the shorter one; it is not raised later
     return made
 
 

@@ -18,6 +18,7 @@ from unisono.control.operators.pods import pod_from
 from unisono.control.operators.slurm import words
 from unisono.slurm.environment import Seat, environment
 from unisono.slurm.files import output_files
+from unisono.slurm.words import GRANTED_OPTION
 
 _FOLDER = "/run/unisono/slurm"
 # Runs the script with its files, where it is to run; knows nothing of what is in it.
@@ -203,7 +204,8 @@ def limit_seconds(job: Json) -> int | None:
     """Return a job's time limit; None if it has none."""
     from unisono.kinds.times import TIME_LIMIT, limit_ms
 
-    text = (job["metadata"].get("annotations") or {}).get(TIME_LIMIT)
+    granted = (job["spec"].get("options") or {}).get(GRANTED_OPTION)
+    text = granted or (job["metadata"].get("annotations") or {}).get(TIME_LIMIT)
     if text is None:
         return None
     try:
