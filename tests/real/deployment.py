@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 
 from tests.real.cluster import kubectl
-from tests.real.control_plane import running
+from tests.real.control_plane import ControlPlane, running
 
 
 def deployed_etcd(shared: Path) -> Path:
@@ -31,5 +31,11 @@ def deployed_etcd(shared: Path) -> Path:
 def _deploy(directory: Path) -> None:
     with running(directory, controllers=()) as plane:
         kubectl(plane, "apply", "-k", "deploy")
-        kubectl(plane, "wait", "--for=condition=Established", "crd", "--all")
+        until_established(plane)
         kubectl(plane, "apply", "-k", "deploy/runtimes")
+
+
+def until_established(plane: ControlPlane) -> None:
+    """Wait until all kinds that were defined are served."""
+    established = ("--for=condition=Established", "--timeout=240s")
+    kubectl(plane, "wait", *established, "crd", "--all")

@@ -34,6 +34,7 @@ IN_ORDER = (
 )
 LONGEST_FIRST = (
     "tests/real/test_leaders.py",
+    "tests/real/test_paused_leader.py",
     "tests/real/test_faults.py",
     "conformance",
     "tests/real/test_controller.py",
