@@ -66,7 +66,7 @@ def test_scenario_16_the_deadlock_without_a_bridge_is_named_and_ended() -> None:
         assert found["phantom"]["kubernetes"] == 0
         text = sides.slurm_verb("doctor", "--bind-timeout", "1").stdout
         assert "deadlock" in text
-        assert f"{waits} wait for it" in text
+        assert f"job {waits} waits for it" in text
 
         code, found = _doctor(sides, "--fix")
         assert code == 0

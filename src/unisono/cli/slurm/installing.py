@@ -6,7 +6,7 @@ import argparse
 import os
 import pwd
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -116,7 +116,13 @@ def _refuse_dangers(conf: Conf) -> None:
 
     found = list(dangers(conf, _read))
     if found:
-        raise AnswerIsNo("\n".join(f"{one.what}: {one.text}" for one in found))
+        raise _refusal(found)
+
+
+def _refusal(found: Sequence[Finding]) -> AnswerIsNo:
+    """Say what stands in the way, and that nothing was done."""
+    lines = [f"{one.what}: {one.text}" for one in found]
+    return AnswerIsNo("\n".join([*lines, "nothing was written: change these lines first"]))
 
 
 def _write(plan: Plan, conf: Conf) -> None:
@@ -126,7 +132,7 @@ def _write(plan: Plan, conf: Conf) -> None:
 
     wrong = list(conflicts(plan, conf, _read))
     if wrong:
-        raise AnswerIsNo("\n".join(f"{one.what}: {one.text}" for one in wrong))
+        raise _refusal(wrong)
     script = plan.conf.parent / "job_submit.lua"
     text = _read(script)
     if plan.mode != "check" and text is not None and MADE_BY not in text:

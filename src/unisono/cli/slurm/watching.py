@@ -14,7 +14,7 @@ from unisono.cli.tables import table
 if TYPE_CHECKING:
     from unisono.kube.client import Client
     from unisono.slurm.belief import Belief, SlurmJob
-    from unisono.slurm.bridge.truth import Truth
+    from unisono.slurm.bridge.truth import Pod, Truth
 
 NAME = "watch"
 HELP = "show queue, pods and nodes of both sides on one screen"
@@ -90,7 +90,7 @@ def screen(belief: Belief, truth: Truth, now: float) -> Iterator[str]:
                 one.job,
                 one.node,
                 one.gpus,
-                "leaving" if one.leaves else "ended" if one.is_ended else "there",
+                _pod_state(one),
             )
             for one in pods[:_MOST_ROWS]
         ],
@@ -102,6 +102,14 @@ def screen(belief: Belief, truth: Truth, now: float) -> Iterator[str]:
         ("NODE", "SLURM", "CPUS", "MEM", "GPUS", "KUBERNETES", "CPUS", "MEM", "GPUS", ""),
         [_node(name, belief, truth) for name in sorted({*belief.nodes, *truth.nodes})],
     )
+
+
+def _pod_state(pod: Pod) -> str:
+    if pod.leaves:
+        return "leaving"
+    if pod.is_ended:
+        return "ended"
+    return "on its node" if pod.node else "waits for a node"
 
 
 def _job(job: SlurmJob, now: float) -> tuple[object, ...]:
@@ -133,5 +141,17 @@ def _node(name: str, belief: Belief, truth: Truth) -> tuple[object, ...]:
             f"{theirs.memory_mib_used >> 10}/{theirs.memory_mib >> 10}Gi",
             f"{theirs.gpus_used}/{theirs.gpus}",
         )
-    is_same = slurm[3] == kubernetes[3]
-    return (name, *slurm, *kubernetes, "" if is_same else "differs")
+    return (name, *slurm, *kubernetes, _difference(slurm[3], kubernetes[3]))
+
+
+def _difference(slurm: str, kubernetes: str) -> str:
+    """Say what of a node's GPUs differs: how many are used, or how many there are.
+
+    >>> _difference("8/8", "0/4"), _difference("1/8", "1/8"), _difference("0/8", "")
+    ('differs in use and in size', '', 'only in Slurm')
+    """
+    if not slurm or not kubernetes:
+        return "only in Slurm" if slurm else "only in Kubernetes"
+    pairs = zip(("in use", "in size"), slurm.split("/"), kubernetes.split("/"), strict=True)
+    found = [what for what, ours, theirs in pairs if ours != theirs]
+    return f"differs {' and '.join(found)}" if found else ""

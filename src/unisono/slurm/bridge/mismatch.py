@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -75,9 +75,28 @@ def _phantoms(belief: Belief, truth: Truth, bind_s: float, now: float) -> Iterat
                 pods=tuple(f"{one.namespace}/{one.name}" for one in pods),
                 slurm=job.nodes,
                 kubernetes=len(bound & on if on else bound),
-                text=f"job {job.key} has had {job.nodes} nodes in Slurm for "
-                f"{now - job.started:.0f} s ({job.state}), but {len(bound)} of its pods have one",
+                text=f"job {job.key} has had {_nodes(job.nodes)} in Slurm for "
+                f"{now - job.started:.0f} s ({job.state}), but {_pods(len(bound))} one",
             )
+
+
+def _nodes(count: int) -> str:
+    return "a node" if count == 1 else f"{count} nodes"
+
+
+def _pods(bound: int) -> str:
+    return "none of its pods has" if not bound else f"only {bound} of its pods have"
+
+
+def _waiting(jobs: Sequence[str]) -> str:
+    """Name those who wait.
+
+    >>> _waiting(["2"]), _waiting(["2", "3", "5"])
+    ('job 2 waits', 'jobs 2, 3 and 5 wait')
+    """
+    if len(jobs) == 1:
+        return f"job {jobs[0]} waits"
+    return f"jobs {', '.join(jobs[:-1])} and {jobs[-1]} wait"
 
 
 def _deadlocks(belief: Belief, truth: Truth, phantoms: list[Mismatch]) -> Iterator[Mismatch]:
@@ -102,7 +121,7 @@ def _deadlocks(belief: Belief, truth: Truth, phantoms: list[Mismatch]) -> Iterat
                 slurm=sum(held.gpus for held in culprit.held),
                 kubernetes=0,
                 text=f"job {culprit.key} holds {','.join(culprit.on)} in Slurm while its pods "
-                f"cannot start in Kubernetes; {', '.join(waiting)} wait for it, for ever",
+                f"cannot start in Kubernetes; {_waiting(waiting)} for it, for ever",
             )
 
 
