@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.support.control_objects import job, node, priority, queue
 from tests.support.control_world import World
 from tests.support.machine_world import (
@@ -22,6 +24,7 @@ from tests.support.machine_world import (
 )
 from unisono.control import names
 from unisono.control.conditions import seconds
+from unisono.kube.trouble import Invalid
 from unisono.provision.budgets import most
 from unisono.provision.cloud import Cloud
 
@@ -191,10 +194,15 @@ def running_gangs_are_not_disrupted() -> None:
     async def story(world: World) -> None:
         lazy = {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "0s"}
         await world.create(*queue(gpus=32), pool(zones=SEOUL, disruption=lazy))
-        await world.create(job("train", pods=4, gpus=8, seconds=600))
+        made = job("train", pods=4, gpus=1, seconds=600)
+        made["spec"]["template"]["metadata"].setdefault("labels", {})["app"] = "train"
+        apart = {"labelSelector": {"matchLabels": {"app": "train"}}, "topologyKey": names.HOSTNAME}
+        rule = {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}
+        made["spec"]["template"]["spec"]["affinity"] = {"podAntiAffinity": rule}
+        await world.create(made)
         await world.pass_time(500)
         assert started(world, "train")
-        assert len(nodes(world)) == 4
+        assert len(nodes(world)) == 4, "one of eight GPUs is used on each"
         left: list[int] = []
         for _ in range(400):
             await world.pass_time(1)
@@ -415,6 +423,8 @@ def static_pools_keep_their_number() -> None:
         assert started(world, "a")
         assert started(world, "b")
         assert len(nodes(world)) == 3
+        with pytest.raises(Invalid, match="weight"):
+            await world.client.patch(names.NODE_POOL, "fixed", "", {"spec": {"weight": 10}})
         fewer = {"spec": {"replicas": 2}}
         await world.client.patch(names.NODE_POOL, "fixed", "", fewer, subresource="scale")
         await world.pass_time(60)
