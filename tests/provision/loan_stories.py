@@ -13,14 +13,14 @@ from unisono.control import names
 Json = dict[str, Any]
 
 
-def _job(name: str, *, gpus: int = 8, seconds: int, minutes: int) -> Json:
+def short_job(name: str, *, gpus: int = 8, seconds: int, minutes: int) -> Json:
     """Return a job of one pod that says how long it runs."""
     made = job(name, pods=1, gpus=gpus, seconds=seconds)
     made["metadata"]["annotations"] = {"unisono.dev/time-limit": str(minutes)}
     return made
 
 
-async def _two_free_nodes_and_a_gang_of_four(world: World) -> None:
+async def a_gang_of_four(world: World) -> None:
     """Two nodes are there, and two machines are bought: they are expected after 150 seconds."""
     await world.create(
         *queue(gpus=48), pool(zones=SEOUL, types=("g6e.48xlarge",), limits={"nodes": 2})
@@ -40,10 +40,10 @@ def short_jobs_use_nodes_that_are_kept() -> None:
     """One that is over in time runs on a node that is kept; one that is not does not."""
 
     async def story(world: World) -> None:
-        await _two_free_nodes_and_a_gang_of_four(world)
-        await world.create(_job("long", seconds=250, minutes=5))
+        await a_gang_of_four(world)
+        await world.create(short_job("long", seconds=250, minutes=5))
         await world.create(job("unsaid", pods=1, gpus=8, seconds=10))
-        await world.create(_job("short", seconds=100, minutes=2))
+        await world.create(short_job("short", seconds=100, minutes=2))
         await world.pass_time(5)
         assert started(world, "short")
         assert not started(world, "long")
@@ -64,8 +64,8 @@ def who_is_still_there_when_the_gang_can_start_leaves() -> None:
     """Machines come sooner than expected: the short job leaves, and runs again later."""
 
     async def story(world: World) -> None:
-        await _two_free_nodes_and_a_gang_of_four(world)
-        await world.create(_job("short", seconds=115, minutes=2))
+        await a_gang_of_four(world)
+        await world.create(short_job("short", seconds=115, minutes=2))
         await world.pass_time(10)
         assert started(world, "short")
         sooner = {"data": cloud(latency={"boot": "20s"})["data"]}
@@ -91,8 +91,8 @@ def a_gang_that_gets_no_machines_leaves_its_nodes_to_its_guests() -> None:
     """A purchase fails while somebody is on the nodes that were kept: it stays there."""
 
     async def story(world: World) -> None:
-        await _two_free_nodes_and_a_gang_of_four(world)
-        await world.create(_job("short", seconds=100, minutes=2))
+        await a_gang_of_four(world)
+        await world.create(short_job("short", seconds=100, minutes=2))
         await world.pass_time(10)
         assert started(world, "short")
         await world.client.delete(names.NODE_CLAIM, claims(world)[0]["metadata"]["name"], "")
