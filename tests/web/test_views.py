@@ -25,6 +25,7 @@ from unisono.web.board import Board
 from unisono.web.pages import Pages
 from unisono.web.shown import Json, Shown, Told
 from unisono.web.sight import HIDDEN, Sight, everything
+from unisono.web.views import timeline as views_of_time
 from unisono.web.views.timeline import Past
 
 NOW = 1_767_265_200.0  # 2026-01-01T11:00:00Z
@@ -227,6 +228,20 @@ def test_the_timeline_has_past_present_and_plans(books: Books) -> None:
     planned = next(bar for bar in shown.rows.values() if bar["kind"] == "planned")
     assert (planned["from"], planned["to"]) == (NOW + 600, NOW + 4200)
     assert shown.head["since"] < NOW < shown.head["until"]
+
+
+@pytest.mark.parametrize(("most", "planned"), [(2, 1), (1, 1), (1, 0)])
+def test_neither_plans_nor_what_ran_push_the_others_out(
+    books: Books, most: int, planned: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views_of_time, "MOST_BARS", most)
+    monkeypatch.setattr(views_of_time, "_MOST_PLANNED", planned)
+    past = Past(tuple(old_try(number, ended=NOW - 60) for number in range(9)))
+    shown = show(books, past=past, page="timeline", span="14400")
+    kinds = [bar["kind"] for bar in shown.rows.values()]
+    assert len(kinds) == most
+    assert kinds.count("planned") == planned
+    assert shown.head["left"] == 11 - most
 
 
 def test_a_time_that_is_over_does_not_move(books: Books) -> None:

@@ -16,6 +16,7 @@ from markdown_it.token import Token
 from tools.docs_site.pages import Page, slug
 
 _HERE = Path(__file__).parent
+_SHORT = 24  # code that is not broken at its hyphens
 _SCHEME = re.compile(r"[a-z]+:")
 _COPIED = (".svg", ".png", ".yaml", ".sh")  # what pages link to besides pages
 _SEARCHED_CHARACTERS = 1500
@@ -46,6 +47,8 @@ def _body(page: Page, known: Mapping[str, Page], root: Path) -> tuple[str, list[
             token.info = token.info.partition(" ")[0]
         for child in token.children or ():
             _lead(child, page, known, root, copied)
+            if child.type == "code_inline" and len(child.content) <= _SHORT:
+                child.attrSet("class", "short")
     return str(reader.renderer.render(tokens, reader.options, {})), copied
 
 
@@ -113,15 +116,17 @@ def _contents(here: Page, pages: Sequence[Page]) -> str:
     parts = []
     for group in dict.fromkeys(page.group for page in pages):
         links = "".join(_entry(page, here) for page in pages if page.group == group)
-        opened = " open" if group in ("Start", "Guides", here.group) else ""
+        own = ("Start", "Guides") if here.language == "en" else ("Start",)
+        opened = " open" if group in (*own, here.group) else ""
         parts.append(f"<details{opened}><summary>{group}</summary><ul>{links}</ul></details>")
     return "".join(parts)
 
 
 def _entry(page: Page, here: Page) -> str:
     current = ' aria-current="page"' if page == here else ""
+    language = f' lang="{page.language}"' if page.language != here.language else ""
     title = html.escape(page.title)
-    return f'<li><a href="{relative(page.address, here)}"{current}>{title}</a></li>'
+    return f'<li{language}><a href="{relative(page.address, here)}"{current}>{title}</a></li>'
 
 
 def _index(pages: Sequence[Page]) -> str:

@@ -88,7 +88,11 @@ async function open(isSame) {
   } else {
     stop();
     say("live");
-    if (part.load) await part.load(context());
+    if (part.load) {
+      const loading = part.load(context());
+      if (!isSame) fill(PAGE, [...part.draw(null, context()), h("div", { class: "waiting", hidden: true })]);
+      await loading;
+    }
     if (mine === opening) draw();
   }
 }

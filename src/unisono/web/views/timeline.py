@@ -20,6 +20,8 @@ from unisono.web.sight import Sight
 
 # More than that nobody tells apart; those that take most GPU time are shown.
 MOST_BARS = 1_500
+# Of these, so many are kept for what is planned, the soonest first, however much runs.
+_MOST_PLANNED = MOST_BARS // 3
 _HOUR = 3600.0
 _LONGEST_SPAN = 366 * 24 * _HOUR
 _SHORTEST_SPAN = 60.0
@@ -81,23 +83,28 @@ def timeline(
     there = _on_nodes(board, window, past, now) if by_node else _in_queues(board, window, past, now)
     queue = asked.get("queue", "")
     # Of others' gangs on nodes that one may look at, only that the GPUs are taken.
-    seen = [
-        one
-        for one in chain(there, _planned(board, window))
-        if (sight.sees(one.namespace) or isinstance(one.of, _Part))
-        and (not queue or one.queue == queue)
-    ]
-    kept = nlargest(MOST_BARS, seen, key=lambda one: (one.weight, one.name))
+
+    def is_shown(one: _Span) -> bool:
+        is_seen = sight.sees(one.namespace) or isinstance(one.of, _Part)
+        return is_seen and (not queue or one.queue == queue)
+
+    were, will = list(filter(is_shown, there)), list(filter(is_shown, _planned(board, window)))
+    kept = _heaviest(max(_MOST_PLANNED, MOST_BARS - len(were)), will)
+    kept += _heaviest(MOST_BARS - len(kept), were)
     bars = [_bar(board, one, sight) for one in kept]
     bars.sort(key=lambda bar: (bar["lane"], bar["from"], bar["id"]))
     head = {
         "since": window.since,
         "until": window.until,
         "live": window.is_live,
-        "left": len(seen) - len(kept),
+        "left": len(were) + len(will) - len(kept),
         "undated": sum(not one.waits.start for one in board.waiting),
     }
     return Shown(head, {bar["id"]: bar for bar in bars})
+
+
+def _heaviest(most: int, spans: Iterable[_Span]) -> list[_Span]:
+    return nlargest(most, spans, key=lambda one: (one.weight, one.name))
 
 
 def _weight(window: Window, since: float, until: float, gpus: int) -> float:
@@ -132,14 +139,13 @@ def _began(one: WorkloadRecord) -> float:
 
 
 def _planned(board: Board, window: Window) -> Iterator[_Span]:
-    """Yield who waits with a date; that is always worth showing."""
+    """Yield who waits with a date; the sooner, the more it is worth showing."""
     for one in board.waiting:
         start = one.waits.start
         if start:
             until = start + (one.waits.limit or one.limit or _HOUR)
             if window.touches(start, until):
-                weight = 1000 * _weight(window, start, until, one.gpus)
-                yield _Span(weight, one.uid, one.namespace, board.queue_of(one), one)
+                yield _Span(-start, one.uid, one.namespace, board.queue_of(one), one)
 
 
 # ---- by node -------------------------------------------------------------------------------------
