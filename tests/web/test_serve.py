@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import gzip
+import hashlib
 import json
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -90,7 +92,7 @@ def run(story: Callable[[str], Awaitable[None]], door: Door | None = None) -> No
     asyncio.run(main())
 
 
-FILES = ("/", "/style.css", "/pages.css", "/icon.svg", *(f"/{one}.js" for one in MODULES))
+FILES = ("/", "/icon.svg", *(f"/{one}.js" for one in MODULES))
 
 
 def test_the_page_and_its_files_need_no_token() -> None:
@@ -107,6 +109,19 @@ def test_the_page_and_its_files_need_no_token() -> None:
             body = answer.partition("\r\n\r\n")[2].replace("http://www.w3.org/2000/svg", "")
             assert "http://" not in body
             assert "https://" not in body
+
+    run(story)
+
+
+def test_the_styles_are_in_the_page_and_no_others_may_be() -> None:
+    async def story(address: str) -> None:
+        head, _, body = (await ask(address, "/")).partition("\r\n\r\n")
+        styles = body.partition("<style>")[2].partition("</style>")[0]
+        assert "prefers-color-scheme" in styles
+        digest = hashlib.sha256(styles.encode("latin-1")).digest()
+        assert f"style-src 'sha256-{base64.b64encode(digest).decode()}';" in head
+        assert 'rel="stylesheet"' not in body
+        assert (await ask(address, "/style.css")).startswith("HTTP/1.1 404 ")
 
     run(story)
 

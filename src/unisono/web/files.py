@@ -1,8 +1,14 @@
-"""The files of the page, read once: they are part of the package."""
+"""The files of the page, read once: they are part of the package.
+
+The styles are written into the page itself, so that one answer is enough to paint something. What
+a page may look like is pinned by a hash of them; scripts stay files of their own.
+"""
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import re
 import zlib
 from functools import cache
 from importlib import resources
@@ -10,6 +16,7 @@ from typing import NamedTuple
 
 from unisono.web import http
 
+_STYLED = re.compile(r'<link rel="stylesheet" href="([^"]+)">\n')
 _GZIP = 31  # zlib's way to say it
 _TYPES = {
     "html": "text/html; charset=utf-8",
@@ -26,6 +33,7 @@ class _File(NamedTuple):
     body: bytes
     packed: bytes
     tag: str
+    styles: str = "'self'"  # which ones it may have
 
 
 @cache
@@ -34,11 +42,18 @@ def _files() -> dict[str, _File]:
     folder = resources.files("unisono.web") / "assets"
     for one in folder.iterdir():
         body = one.read_bytes()
-        kind = _TYPES[one.name.rpartition(".")[2]]
-        tag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
-        found[f"/{one.name}"] = _File(kind, body, zlib.compress(body, 9, _GZIP), tag)
-    found["/"] = found.pop("/index.html")
+        found[f"/{one.name}"] = _file(one.name, body)
+    page = found.pop("/index.html").body.decode()
+    styles = "".join(found.pop(name).body.decode() for name in _STYLED.findall(page))
+    page = _STYLED.sub("", page).replace("</head>", f"<style>{styles}</style>\n</head>")
+    pinned = base64.b64encode(hashlib.sha256(styles.encode()).digest()).decode()
+    found["/"] = _file("index.html", page.encode())._replace(styles=f"'sha256-{pinned}'")
     return found
+
+
+def _file(name: str, body: bytes) -> _File:
+    tag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+    return _File(_TYPES[name.rpartition(".")[2]], body, zlib.compress(body, 9, _GZIP), tag)
 
 
 def answer(asked: http.Asked) -> bytes | None:
@@ -47,11 +62,11 @@ def answer(asked: http.Asked) -> bytes | None:
     if file is None:
         return None
     if asked.headers.get("if-none-match") == file.tag:
-        return http.head(304, "", _ASK_AGAIN, f"ETag: {file.tag}")
+        return http.head(304, "", _ASK_AGAIN, f"ETag: {file.tag}", styles=file.styles)
     body = file.packed if asked.takes_gzip else file.body
     more = [_ASK_AGAIN, f"ETag: {file.tag}", "Vary: Accept-Encoding"]
     if asked.takes_gzip:
         more.append("Content-Encoding: gzip")
-    return http.head(200, file.content_type, f"Content-Length: {len(body)}", *more) + (
-        b"" if asked.method == "HEAD" else body
-    )
+    length = f"Content-Length: {len(body)}"
+    answer = http.head(200, file.content_type, length, *more, styles=file.styles)
+    return answer if asked.method == "HEAD" else answer + body

@@ -7,10 +7,12 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 _MOST_FIELDS = 16
-_HEADERS = (
-    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self';"
+_POLICY = (
+    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src {styles};"
     " connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none';"
-    " frame-ancestors 'none'",
+    " frame-ancestors 'none'"
+)
+_HEADERS = (
     "X-Content-Type-Options: nosniff",
     "X-Frame-Options: DENY",
     "Referrer-Policy: no-referrer",
@@ -70,10 +72,11 @@ def read(head: bytes) -> Asked:
     return Asked(method, path, dict(parse_qsl(query, max_num_fields=_MOST_FIELDS)), headers)
 
 
-def head(code: int, content_type: str, *more: str) -> bytes:
-    """Write the head of an answer."""
+def head(code: int, content_type: str, *more: str, styles: str = "'self'") -> bytes:
+    """Write the head of an answer; `styles` says which styles a page may have."""
     about = (f"Content-Type: {content_type}",) if content_type else ()
-    lines = (f"HTTP/1.1 {code} {_PHRASES[code]}", *about, *more, *_HEADERS, "", "")
+    policy = _POLICY.format(styles=styles)
+    lines = (f"HTTP/1.1 {code} {_PHRASES[code]}", *about, *more, policy, *_HEADERS, "", "")
     return "\r\n".join(lines).encode()
 
 
