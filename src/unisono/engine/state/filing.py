@@ -11,7 +11,15 @@ import msgspec
 
 from unisono.engine.model.explanation import WaitingForPods
 from unisono.engine.model.names import WorkloadKey
-from unisono.engine.model.plan import Admit, Plan, Wait, evictions, shrinks
+from unisono.engine.model.plan import (
+    Admit,
+    Eviction,
+    Plan,
+    Shrink,
+    Wait,
+    evictions,
+    shrinks,
+)
 from unisono.engine.model.workload import Holding
 from unisono.engine.order.lines import kind_of
 from unisono.engine.provision.booking import with_purchase
@@ -43,10 +51,12 @@ def carry_out(state: ClusterState, plan: Plan) -> bool:
             late.append(wait)
     for admit in plan.admissions:
         changed[state.books[admit.admission.queue].tree] = None
-    leaves = bool(plan.preemptions or plan.stops)
-    told, smaller = (evictions(plan), shrinks(plan)) if leaves else ((), ())
-    for key in (*(one.workload for one in told), *(one.workload for one in smaller)):
-        changed[state.running[key].book.tree] = None
+    told: tuple[Eviction, ...] = ()
+    smaller: tuple[Shrink, ...] = ()
+    if plan.preemptions or plan.stops:
+        told, smaller = evictions(plan), shrinks(plan)
+        for key in (*(one.workload for one in told), *(one.workload for one in smaller)):
+            changed[state.running[key].book.tree] = None
     if changed and late and state.floor.has_nodes:
         # Nodes are shared by all trees: whoever came too late this time may still find others.
         changed.update((_book_of_wait(state, wait).tree, None) for wait in late)

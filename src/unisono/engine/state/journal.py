@@ -72,6 +72,9 @@ class Journal:
             version = self._same[version]
         behind = self.version - version
         found: list[tuple[Rows, Move]] = []
+        if behind and self._chunks and behind == self._chunks[-1].shape[0]:  # as it mostly is
+            last = self._moves[-1]
+            return None if last is None or last.columns != columns else [(self._chunks[-1], last)]
         for rows, move in zip(reversed(self._chunks), reversed(self._moves), strict=True):
             if behind <= 0:
                 break
