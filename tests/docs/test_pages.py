@@ -105,6 +105,16 @@ def test_what_is_not_run_says_why(path: Path) -> None:
             assert re.match(r"(needs|takes|is) ", block.not_run), block.not_run
 
 
+@pytest.mark.parametrize("path", pages(), ids=name_of)
+def test_whoever_reads_a_block_knows_which_file_it_is(path: Path) -> None:
+    """The name behind the language is for us; most readers of Markdown do not show it."""
+    text = _text(path)
+    for block in blocks(text):
+        if block.name:
+            before = text.splitlines()[max(0, block.line - 14) : block.line]
+            assert any(f"`{block.name}`" in line for line in before), block.name
+
+
 def test_the_files_that_the_tour_names_are_there() -> None:
     text = _text(ROOT / "docs" / "guides" / "architecture-tour.md")
     named = re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`", text)
