@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.real import lanes
+import tests.real.__main__ as runner
+from tests.real import binaries, debian, lanes
 from tests.real.__main__ import ROOT, places, to_run_again
+from tests.real.slurm import packages
 
 _HERE = Path(__file__).resolve().parent
 
@@ -43,6 +45,44 @@ def test_lanes_are_files_but_for_those_that_share_a_server_or_nothing() -> None:
 def test_a_chapter_is_run_again_with_those_before_it() -> None:
     names = ["tests/real/test_seeds.py::test_b", "tests/real/test_seeds.py::test_c", "a.py::test_d"]
     assert to_run_again(names) == ["tests/real/test_seeds.py", "a.py::test_d"]
+
+
+@pytest.mark.parametrize(
+    ("failed", "again", "code", "runs"),
+    [(0, 0, 0, 1), (2, 0, 0, 2), (2, 1, 1, 2), (6, 0, 1, 1)],
+    ids=["all is well", "well the second time", "failed twice", "too many"],
+)
+def test_a_few_failures_have_one_second_go(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    failed: int,
+    again: int,
+    code: int,
+    runs: int,
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def run(*arguments: str) -> int:
+        asked.append(arguments)
+        if len(asked) > 1:
+            return again
+        (path,) = (one.partition("=")[2] for one in arguments if one.startswith("--failures-to="))
+        if failed:
+            Path(path).write_text("".join(f"a.py::test_{one}\n" for one in range(failed)))
+        return int(failed > 0)
+
+    monkeypatch.setattr(runner, "_pytest", run)
+    for one in (binaries, debian, packages):
+        monkeypatch.setattr(one, "main", lambda: 0)
+    assert runner.main(["--jobs", "3", "-k", "slurm"]) == code
+    assert len(asked) == runs
+    assert asked[0][:4] == ("-n", "3", "-m", "real and not exhaustive")
+    assert "slurm" in asked[0]
+    told = capsys.readouterr().out
+    assert ("NEEDED A SECOND GO" in told) == (runs == 2)
+    if runs == 2:
+        assert asked[1][-2:] == ("a.py::test_0", "a.py::test_1")
+        assert told.endswith("  a.py::test_0\n  a.py::test_1\n")
 
 
 _SOME_FAIL = """
