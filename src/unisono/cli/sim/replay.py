@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unisono.cli.sim.policies import POLICY_WORDS, policies_of
+from unisono.cli.sim.progress import progress
 from unisono.cli.sim.renting import add_renting
 from unisono.cli.sim.show import add_showing, show
 from unisono.cli.sim.source import TRACES, add_reading, trace_of, traces_of
@@ -299,29 +299,12 @@ def _replay(
         seed=seed,
         clock=RealClock().monotonic,
         cpu_clock=cpu_seconds,
-        progress=_progress(rules.name),
+        progress=progress(rules.name),
         complain=lambda text: print(f"{rules.name}: {text}", file=sys.stderr),
         decides=decides,
         terms=ground.terms,
         prices=prices_of(ground.nodes),
     )
-
-
-def _progress(policy: str) -> Callable[[int, int], None] | None:
-    """Return what shows how far a simulation is, if somebody is looking."""
-    if not sys.stderr.isatty():
-        return None
-    shown = -1
-
-    def tell(done: int, count: int) -> None:
-        nonlocal shown
-        percent = done * 100 // max(1, count)
-        if percent != shown:
-            shown = percent
-            end = "\n" if done == count else ""
-            print(f"\r{policy}: {percent:3} % of {count:,} jobs", end=end, file=sys.stderr)
-
-    return tell
 
 
 def _save(outcomes: list[Outcome], directory: Path) -> None:
