@@ -51,7 +51,7 @@ def test_what_waits_for_nodes_has_numbers_and_a_remedy() -> None:
         )
         assert "1 of 2 pods fit" in words
         assert "room for 1 more pod: nodes that join, or others that end" in words
-        assert words.endswith("estimate: not known\n")
+        assert words.endswith("(unisono.dev/time-limit)\n")
 
     play(story)
 

@@ -11,7 +11,13 @@ from unisono.apiserver.tables.age import age
 from unisono.cli.standing import MEANINGS, NO_QUEUE
 from unisono.cli.start_times import TIMES, limit_words, start_words
 from unisono.cli.tables import WIDTH
-from unisono.cli.why_words import ahead_words, around_words, passing_words, repair_words
+from unisono.cli.why_words import (
+    ahead_words,
+    around_words,
+    guess_words,
+    passing_words,
+    repair_words,
+)
 
 Json = dict[str, Any]
 
@@ -39,9 +45,7 @@ def text(answer: Json, now: float) -> str:
 def _estimate(answer: Json, now: float) -> str:
     if answer.get("estimate"):
         return start_words(answer["estimate"], now)
-    if answer.get("use"):  # it waits for the end of somebody who does not say when that is
-        return "not known: those who run there give no time limit (unisono.dev/time-limit)"
-    return "not known"
+    return guess_words(answer, now)
 
 
 def _headline(answer: Json) -> str:

@@ -43,6 +43,33 @@ def around_words(answer: Json, now: float) -> Iterator[str]:
         yield f"{on['job']} {_STANDING[on['state']]}, since {on['since']} ({age(on['since'], now)})"
 
 
+# Why nobody can say when a workload starts, by what it waits for.
+_UNKNOWN = {
+    "GangDoesNotFit": "time limits of those who run would tell (unisono.dev/time-limit)",
+    "CannotBuy": "nobody knows when there are machines again",
+    "DependencyPending": "it starts after another job, which does not say when it ends",
+    "Held": "nobody says when it will be released",
+    "OnHold": "nobody says when its queue goes on",
+    "QueueStopped": "nobody says when its queue goes on",
+    "Gated": "somebody else has to lift its gates",
+}
+
+
+def guess_words(answer: Json, now: float) -> str:
+    """Say when a workload without an estimate may start, or why nobody knows."""
+    leaving = [one["until"] for one in answer.get("leaving") or () if one["pods"]]
+    if leaving and all(leaving):
+        when = _latest(max(leaving), now, "by")
+        return f"starts{when} at the latest, when their pods are gone"
+    if answer.get("use"):  # it waits for the end of somebody who does not say when that is
+        return "not known: those who run there give no time limit (unisono.dev/time-limit)"
+    for fact in answer.get("facts") or ():
+        if fact["fact"] in _UNKNOWN:
+            return f"not known: {_UNKNOWN[fact['fact']]}"
+    behind = (answer.get("position") or {}).get("behind")
+    return f"not known: {behind} goes first, and has no date either" if behind else "not known"
+
+
 def ahead_words(position: Json) -> Iterator[str]:
     """Say who is first in line, and why that keeps others from being looked at."""
     first, ahead = position["behind"], position["ahead"]
