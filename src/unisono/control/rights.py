@@ -30,6 +30,7 @@ _MADE = frozenset(
         names.POD,
         names.SERVICE,
         names.CONFIG_MAP,
+        names.CLAIM,  # of Volcano jobs
         names.JOB,
         names.JOB_SET,
         names.WORKLOAD,
@@ -39,7 +40,14 @@ _MADE = frozenset(
     }
 )
 _LOOKED_AT = frozenset(
-    {names.NAMESPACE, names.LIMIT_RANGE, names.PRIORITY_CLASS, names.RUNTIME_CLASS}
+    {
+        names.NAMESPACE,
+        names.LIMIT_RANGE,
+        names.PRIORITY_CLASS,
+        names.RUNTIME_CLASS,
+        names.VOLUME,
+        names.STORAGE_CLASS,
+    }
 )
 _BUILT_IN_STATUS = frozenset({names.POD, names.JOB})
 

@@ -9,6 +9,7 @@ from unisono.engine.model.resources import is_share
 # What to do if all nodes refuse a pod for one of these reasons.
 _SHUT = {
     "selector": "add a node with the labels that the pods or their flavor ask for, or change those",
+    "volume": "add a node that reaches the volumes of the pods, or move the volumes",
     "taint": "let the pods tolerate the taints of the nodes, or add a node without",
     "not ready": "see why no node is ready",
     "reserved": "a shorter time limit, or wait until the reservation is over",
@@ -17,6 +18,7 @@ _SHUT = {
 # How a node is that refuses a pod for one of these reasons; any other reason is a resource.
 _REFUSING = {
     "selector": "without the labels that are asked for",
+    "volume": "out of reach of a volume",
     "taint": "tainted",
     "not ready": "not ready",
     "reserved": "reserved",

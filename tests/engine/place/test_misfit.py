@@ -15,12 +15,12 @@ from tests.support.place_builders import (
     placer_of,
     refuse,
 )
-from unisono.engine.explain import sentence
+from unisono.engine.explain import remedy, sentence
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import ResourceName
 from unisono.engine.model.node import HOSTNAME, Node
 from unisono.engine.model.resources import amounts
-from unisono.engine.model.selection import Taint
+from unisono.engine.model.selection import Requirement, Taint
 from unisono.engine.place.demand import Constraint, Demand
 
 T_LEVELS = (BLOCK, RACK)
@@ -121,3 +121,14 @@ def test_together_they_do_not_fit_although_each_would() -> None:
     ]
     no = refuse(placer, *sets)
     assert no.pods_placeable < no.pods
+
+
+def test_nodes_that_do_not_reach_a_volume_are_counted_as_such() -> None:
+    here = (Requirement("zone", "In", ("a",)),)
+    fast = Constraint(affinity=((*here, Requirement("disk", "In", ("ssd",))),))
+    nodes = (node("a1", 8, {"zone": "a"}), node("b1", 8, {"zone": "b"}), node("b2", 8))
+    no = why(demand(1, 8, constraint=fast, volumes=((here,),)), *nodes)
+    assert dict(no.refusals) == {"volume": 2, "selector": 1}
+    assert "(3 nodes: 2 out of reach of a volume, 1 without the labels" in sentence(no)
+    only = why(demand(1, 8, constraint=Constraint(affinity=(here,)), volumes=((here,),)), nodes[1])
+    assert remedy(only) == "add a node that reaches the volumes of the pods, or move the volumes"

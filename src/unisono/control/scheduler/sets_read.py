@@ -54,6 +54,18 @@ class SetsRead:
         self._known.pop(key, None)
 
 
+def claims_in(spec: Json) -> list[str]:
+    """Return the claims that a pod mounts."""
+    claims = (one.get("persistentVolumeClaim") or {} for one in spec.get("volumes") or ())
+    return [one["claimName"] for one in claims if "claimName" in one]
+
+
+def claims_of_sets(workload: Json) -> list[str]:
+    """Return the claims that the pods of a Workload mount."""
+    specs = (one["template"].get("spec") or {} for one in workload["spec"].get("podSets") or ())
+    return [claim for spec in specs for claim in claims_in(spec)]
+
+
 def without_sets(workload: Json) -> Json:
     """Return a Workload without what need not be read again."""
     return {**workload, "spec": {**workload["spec"], "podSets": []}}

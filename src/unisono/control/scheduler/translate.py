@@ -21,7 +21,7 @@ from unisono.control.scheduler.limits import Limits
 from unisono.control.scheduler.reading import LiveContext, Manifests
 from unisono.control.scheduler.record import granted_ms, placement_of
 from unisono.control.scheduler.sent import Sent
-from unisono.control.scheduler.sets_read import SetsRead, without_sets
+from unisono.control.scheduler.sets_read import SetsRead, claims_in, claims_of_sets, without_sets
 from unisono.control.shrinking import told
 from unisono.control.view import View
 from unisono.engine.model.names import (
@@ -95,6 +95,8 @@ class Translator:
             names.VOLCANO_QUEUE: self._volcano_queue,
             names.HYPER_NODE: self._hypernodes,
             names.WORKLOAD: self._workload,
+            names.CLAIM: self._claim,
+            names.VOLUME: self._volume,
         }
         self.watches = tuple(kind for kind in self._readers if view.has(kind))
 
@@ -138,6 +140,10 @@ class Translator:
                 yield changes.QueueGone(QueueName(f"volcano/{key.name}"))
             case names.HYPER_NODE:
                 yield from self._hypernodes()
+            case names.CLAIM:
+                yield from self._mounting(key.namespace, key.name)
+            case names.VOLUME:
+                return  # what was on it is lost, and its claim says so
             case _:
                 self._sets.forget(WorkloadKey(full))
                 yield changes.WorkloadGone(WorkloadKey(full))
@@ -295,6 +301,26 @@ class Translator:
         """Pods that outlive what their workload held are counted by themselves."""
         for pod in self._view.by(names.POD, names.BY_WORKLOAD, workload):
             yield from self._pod(pod)
+
+    # ---- volumes -----------------------------------------------------------------------------
+
+    def _claim(self, obj: Json) -> Changes:
+        yield from self._mounting(obj["metadata"]["namespace"], obj["metadata"]["name"])
+
+    def _volume(self, obj: Json) -> Changes:
+        claim = obj["spec"].get("claimRef") or {}
+        if claim.get("name"):
+            yield from self._mounting(claim.get("namespace", ""), claim["name"])
+
+    def _mounting(self, namespace: str, claim: str) -> Changes:
+        """Whoever waits with a claim may run elsewhere once it has a volume."""
+        for workload in self._view.within(names.WORKLOAD, namespace):
+            if claim in claims_of_sets(workload):
+                self._sets.forget(WorkloadKey(f"{namespace}/{workload['metadata']['name']}"))
+                yield from self._workload(workload)
+        for pod in self._view.within(names.POD, namespace):
+            if claim in claims_in(pod["spec"]) and not pod["spec"].get("nodeName"):
+                yield from self._pod(pod)
 
     # ---- workloads ---------------------------------------------------------------------------
 

@@ -66,6 +66,8 @@ class PodSet(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True, gc=Fals
     affinity_to: tuple[PodRule, ...] = ()  # required pod affinity
     anti_affinity: tuple[PodRule, ...] = ()  # required pod anti-affinity
     spread: tuple[SpreadRule, ...] = ()
+    # What of the affinity comes from volumes, one after the other: only for words.
+    volumes: tuple[tuple[AffinityTerm, ...], ...] = ()
 
 
 class CheckState(msgspec.Struct, frozen=True):

@@ -50,6 +50,7 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     affinity_to: tuple[PodRule, ...] = ()
     anti_affinity: tuple[PodRule, ...] = ()
     spread: tuple[SpreadRule, ...] = ()
+    volumes: tuple[tuple[AffinityTerm, ...], ...] = ()  # from where each can be reached
 
     @property
     def needed(self) -> int:
@@ -70,6 +71,11 @@ _EVERYTHING = (Toleration(operator="Exists"),)  # tolerates whatever a node is t
 def without_taints(constraint: Constraint) -> Constraint:
     """Return what selector and affinity alone ask for."""
     return Constraint(constraint.selector, constraint.affinity, _EVERYTHING)
+
+
+def reaching(volume: tuple[AffinityTerm, ...]) -> Constraint:
+    """Return what a volume alone asks for."""
+    return Constraint((), volume, _EVERYTHING)
 
 
 def constraint_for(

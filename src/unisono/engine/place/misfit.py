@@ -7,7 +7,7 @@ import numpy as np
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import PODS, ResourceName
 from unisono.engine.model.resources import is_gpu, is_share
-from unisono.engine.place.demand import Demand, without_taints
+from unisono.engine.place.demand import Demand, reaching, without_taints
 from unisono.engine.place.feasible import Capacity, Feasibility
 from unisono.engine.place.slices import whole_slices
 from unisono.engine.state.devices import pods_that_fit, rooms
@@ -100,10 +100,12 @@ def _refusals(
         nonlocal closed
         number = int(refused.sum())
         if number:
-            counts[reason] = number
+            counts[reason] = counts.get(reason, 0) + number
             closed = closed[~refused]
 
     count("not ready", ~table.usable[closed])
+    for volume in demand.volumes:
+        count("volume", ~feasibility.allowed(reaching(volume))[closed])
     count("selector", ~feasibility.allowed(without_taints(demand.constraint))[closed])
     fence = demand.constraint.fence
     if fence is not None:

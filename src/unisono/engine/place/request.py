@@ -134,6 +134,7 @@ class Surroundings:
             affinity_to=pod_set.affinity_to,
             anti_affinity=pod_set.anti_affinity,
             spread=pod_set.spread,
+            volumes=pod_set.volumes,
         )
 
     def _own_affinity(self, workload: Workload, pod_set: PodSet) -> str | None:

@@ -14,6 +14,7 @@ from unisono.kinds.core.cluster import (
 )
 from unisono.kinds.core.pod_groups import MEMBERS, check_pod
 from unisono.kinds.core.schema import Pod
+from unisono.kinds.core.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from unisono.kinds.notes import Notes
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.registry import Kind
@@ -91,6 +92,27 @@ KINDS = (
         version="v1",
         kind="RuntimeClass",
         struct=RuntimeClass,
+        namespaced=False,
+    ),
+    Kind(
+        group="",
+        version="v1",
+        kind="PersistentVolumeClaim",
+        struct=PersistentVolumeClaim,
+        namespaced=True,
+    ),
+    Kind(
+        group="",
+        version="v1",
+        kind="PersistentVolume",
+        struct=PersistentVolume,
+        namespaced=False,
+    ),
+    Kind(
+        group="storage.k8s.io",
+        version="v1",
+        kind="StorageClass",
+        struct=StorageClass,
         namespaced=False,
     ),
 )

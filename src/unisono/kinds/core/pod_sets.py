@@ -25,6 +25,7 @@ from unisono.kinds.core.selection import (
 )
 from unisono.kinds.core.topology import GROUP, SLICE_SIZE, topology_request
 from unisono.kinds.core.validate import check_pod_template
+from unisono.kinds.core.volumes import reaches, within_reach
 from unisono.kinds.notes import Notes
 from unisono.kinds.registry import Context
 
@@ -69,6 +70,7 @@ def _runtime_overheads(context: Context) -> dict[str, ResourceList]:
 def _pod_set(one: TemplateSet, costing: PodCosting, context: Context) -> PodSet:
     spec, annotations = one.template.spec, one.template.metadata.annotations
     labels = {**one.template.metadata.labels, **one.labels}
+    volumes = reaches(spec, context)
     near = neighbourhood(spec, labels, context)
     cost = pod_cost(spec, costing, annotations)
     if cost.misconfigured:
@@ -83,7 +85,7 @@ def _pod_set(one: TemplateSet, costing: PodCosting, context: Context) -> PodSet:
         requests=cost.charged,
         node_requests=None if cost.requests == cost.charged else cost.requests,
         node_selector=labels_of(spec.node_selector),
-        affinity=with_models(affinity_terms(spec.affinity), annotations),
+        affinity=within_reach(with_models(affinity_terms(spec.affinity), annotations), volumes),
         tolerations=tolerations_of(spec.tolerations),
         topology=topology_request(annotations),
         group=annotations.get(GROUP, ""),
@@ -93,6 +95,7 @@ def _pod_set(one: TemplateSet, costing: PodCosting, context: Context) -> PodSet:
         affinity_to=near.affinity_to,
         anti_affinity=near.anti_affinity,
         spread=near.spread,
+        volumes=volumes,
     )
 
 

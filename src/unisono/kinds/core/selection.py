@@ -10,7 +10,12 @@ from typing import Literal
 
 from unisono.engine.model.selection import AffinityTerm, Labels, Requirement, Toleration
 from unisono.engine.model.workload import WeightedTerm
-from unisono.kinds.core.schema import Affinity, NodeSelectorRequirement, NodeSelectorTerm
+from unisono.kinds.core.schema import (
+    Affinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+)
 from unisono.kinds.core.schema import Toleration as TolerationManifest
 
 # The only node field that Kubernetes lets an affinity term match; kept as a key of its own.
@@ -32,7 +37,12 @@ def affinity_terms(affinity: Affinity | None) -> tuple[AffinityTerm, ...]:
     required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
     if required is None:
         return ()
-    return tuple(_term(term) for term in required.node_selector_terms)
+    return terms_of(required)
+
+
+def terms_of(selector: NodeSelector) -> tuple[AffinityTerm, ...]:
+    """Return the terms of a node selector, of which one must hold."""
+    return tuple(_term(term) for term in selector.node_selector_terms)
 
 
 def preferred_terms(affinity: Affinity | None) -> tuple[WeightedTerm, ...]:
