@@ -321,15 +321,14 @@ def queue_record(queue: Json) -> QueueRecord:
 
 def _quotas(groups: Iterable[Json]) -> Iterator[Quota]:
     for group in groups:
-        for flavor in group.get("flavors") or ():
+        flavors = group.get("flavors") or ()
+        if flavors and isinstance(flavors[0], str):  # one quota for all, told of the first
+            flavors = ({"name": flavors[0], "resources": group.get("resources")},)
+        for flavor in flavors:
             for quota in flavor.get("resources") or ():
                 if is_gpu(quota["name"]):
-                    yield Quota(
-                        flavor["name"],
-                        _units(quota.get("nominalQuota", 0)),
-                        _limit(quota.get("borrowingLimit")),
-                        _limit(quota.get("lendingLimit")),
-                    )
+                    limits = map(_limit, (quota.get("borrowingLimit"), quota.get("lendingLimit")))
+                    yield Quota(flavor["name"], _units(quota.get("nominalQuota", 0)), *limits)
 
 
 def _asked(spec: Json, admission: Json) -> Iterator[Asked]:
