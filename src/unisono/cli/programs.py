@@ -19,7 +19,16 @@ from unisono.slurm.verbs.around import Around, Outcome, Refused, Start
 
 def call(name: str, arguments: Sequence[str]) -> int:
     """Do what a program of Slurm does, and end as it does."""
+    collects = gc.isenabled()
     gc.disable()  # it lives for a moment, and lists of thousands would be gone through for nothing
+    try:
+        return _call(name, arguments)
+    finally:
+        if collects:  # whoever called it from a longer life goes on
+            gc.enable()
+
+
+def _call(name: str, arguments: Sequence[str]) -> int:
     try:
         outcome = _program(name)(arguments, around())
     except Refused as trouble:

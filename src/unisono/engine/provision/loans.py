@@ -71,9 +71,9 @@ def loans_for(
     state: ClusterState, workload: Workload, ledger: Ledger, now: Instant
 ) -> Loans | None:
     """Return what a workload could borrow now; None if nobody has anything to lend."""
-    there = [one for one in state.lenders.all.values() if not one.holding.evicting]
-    if not there:
+    if not state.lenders.all:
         return None
+    there = [one for one in state.lenders.all.values() if not one.holding.evicting]
     limit = workload.longest_ms if workload.longest_from in DECLARED else None
     long = [one for one in there if limit is not None and now + limit <= _ready_by(one)]
     others = [one for one in there if one not in long]

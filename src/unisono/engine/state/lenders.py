@@ -23,9 +23,13 @@ class Lenders:
     def note(self, running: Running) -> None:
         """Take in what is known of a holding, whose pods are seated."""
         holding = running.holding
-        is_there = any(tenant.rows.shape[0] for tenant in running.tenants)
-        if holding.ready_by is None or holding.evicting or not is_there:
-            self.forget(holding.workload.key)
+        if (
+            holding.ready_by is None  # as most are: this is heard of every start
+            or holding.evicting
+            or not any(tenant.rows.shape[0] for tenant in running.tenants)
+        ):
+            if self.all:
+                self.forget(holding.workload.key)
             return
         self.is_new = self.is_new or not self.all
         self.all[holding.workload.key] = running
