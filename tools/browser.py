@@ -18,8 +18,9 @@ from typing import Any, Literal
 import aiohttp
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-_STARTS_S = 30.0
-_ANSWERS_S = 30.0
+_STARTS_S = 90.0
+_ANSWERS_S = 90.0
+_ONE_LOOK_S = 5.0
 _FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--mute-audio"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -138,14 +139,14 @@ class Tab:
             raise PageTrouble(str((details.get("exception") or details).get("description")))
         return said["result"].get("value")
 
-    async def until(self, script: str, seconds: float = 10.0) -> Any:
+    async def until(self, script: str, seconds: float = 60.0) -> Any:
         """Wait until an expression is true; return its value."""
         try:
             async with asyncio.timeout(seconds):
                 while True:
                     # Who is asked while a page moves to another process may never answer.
                     with contextlib.suppress(PageTrouble, TimeoutError):
-                        if found := await asyncio.wait_for(self.run(_plain(script)), 1.0):
+                        if found := await asyncio.wait_for(self.run(_plain(script)), _ONE_LOOK_S):
                             return found
                     await asyncio.sleep(0.05)
         except TimeoutError:
