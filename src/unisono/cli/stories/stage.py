@@ -183,8 +183,8 @@ def _condition_of(workload: Json, pods: list[Json]) -> str:
     alive = [pod for pod in own if (pod.get("status") or {}).get("phase") == "Running"]
     if holds("PodsReady"):
         nodes = sorted({pod["spec"].get("nodeName", "") for pod in alive})
-        pods = "1 pod" if len(alive) == 1 else f"{len(alive)} pods"
-        return f"runs: {pods} on {', '.join(nodes)}" if alive else ""
+        told = "1 pod" if len(alive) == 1 else f"{len(alive)} pods"
+        return f"runs: {told} on {', '.join(nodes)}" if alive else ""
     buying = conditions.get("CapacityPlanned")
     if buying is not None and buying["reason"] == "Planned" and not holds("Admitted"):
         return f"waits for machines: {buying['message']}"
