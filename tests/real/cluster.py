@@ -97,9 +97,9 @@ def kubectl(plane: ControlPlane, *arguments: str) -> str:
 @contextmanager
 def kubelets(plane: ControlPlane, shape: str, speed: float) -> Iterator[None]:
     """Have nodes whose pods live as their scripts say; they go with the block."""
-    command = [sys.executable, "-m", "tests.real.kubelets"]
+    command = ("-m", "tests.real.kubelets", str(plane.kubeconfig), shape, str(speed))
     with subprocess.Popen(
-        [*command, str(plane.kubeconfig), shape, str(speed)],
+        _tethered(*command),
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,
@@ -125,7 +125,7 @@ class Replica:
         self._log = log
         with log.open("wb") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "unisono", "controller", *_to(plane), *flags],
+                _tethered("-m", "unisono", "controller", *_to(plane), *flags),
                 stdout=out,
                 stderr=out,
                 env=_environment(),
@@ -172,6 +172,12 @@ def unisono(plane: ControlPlane, command: str, *flags: str) -> subprocess.Comple
         check=False,
         env=_environment(),
     )
+
+
+def _tethered(*arguments: str) -> list[str]:
+    """Return the command of a Python that dies with this process."""
+    tether = str(Path(__file__).with_name("tether.py"))
+    return [sys.executable, "-S", tether, str(os.getpid()), sys.executable, *arguments]
 
 
 def _to(plane: ControlPlane) -> tuple[str, str]:
