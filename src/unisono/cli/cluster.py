@@ -256,6 +256,9 @@ class _Replica:
         driver = await self._live.driver_by_turns((*assembly.controllers, *machines), LANES)
         self._observed.driver = driver
         figures = await figures_by_turns(self._live.view, driver, timed, mode="cluster")
+        figures.books.on_unread = lambda what, why: self._journal.warning(
+            "no figures of an object", about=what, error=repr(why)
+        )
         self._observed.figures = figures
         if self._web is not None:
             self._web.lead(driver)

@@ -61,6 +61,7 @@ async def monitored(
     """
     at_work = cluster.at_work
     figures = figures_of(at_work.view, at_work.driver, timed, mode="embedded", compat=ALL)
+    figures.books.on_unread = lambda what, why: _complain(f"no figures of {what}: {why!r}")
     cluster.api.surface.gauges.append(lambda: classic(figures.families()).rstrip("\n"))
     exporter = exporter_of(figures, extent)
     async with contextlib.AsyncExitStack() as stack:

@@ -93,6 +93,8 @@ class Books:
         self.restarts: dict[Key, int] = {}  # of whole gangs, by namespace and name of the JobSet
         self.on_workload: list[Callable[[Step], None]] = []
         self.on_pod: list[Callable[[PodStep], None]] = []
+        self.unread = 0  # objects that could not be read; the figures go on without them
+        self.on_unread: Callable[[str, Exception], None] = lambda what, why: None
         # By uid: one object may follow another of the same name.
         self._heard: dict[Kind, dict[str, tuple[Json | None, Json | None]]] = {
             kind: {} for kind in FOLLOWED
@@ -114,7 +116,11 @@ class Books:
             if of_kind:
                 self._heard[kind] = {}
                 for old, new in of_kind.values():
-                    self._read(kind, old, new)
+                    try:
+                        self._read(kind, old, new)
+                    except Exception as mistake:  # noqa: BLE001 (figures must not end a cluster)
+                        self.unread += 1
+                        self.on_unread(_named(kind, new if new is not None else old), mistake)
 
     def _read(self, kind: Kind, old: Json | None, new: Json | None) -> None:
         metadata = (new if new is not None else old or {})["metadata"]
@@ -228,6 +234,12 @@ def _put(into: dict[K, V], key: K, value: V | None) -> None:
         into.pop(key, None)
     else:
         into[key] = value
+
+
+def _named(kind: Kind, obj: Json | None) -> str:
+    metadata = (obj or {}).get("metadata") or {}
+    full = "/".join(filter(None, (metadata.get("namespace"), metadata.get("name"))))
+    return f"{kind.kind} {full}"
 
 
 def _cluster_queue(local_queue: Json) -> str:

@@ -130,6 +130,18 @@ def test_what_comes_in_the_second_it_began_in_counts(clock: Clock) -> None:
     assert values(figures, "unisono_gang_wait_time_seconds", part="quota") != []
 
 
+def test_what_cannot_be_read_is_left_out_and_said(figures: Figures) -> None:
+    told: list[str] = []
+    figures.books.on_unread = lambda what, why: told.append(f"{what}: {why!r}")
+    strange = objects.cluster_queue("strange", gpus=4)
+    strange["spec"]["resourceGroups"] = [7]
+    fill(figures.books, CLUSTER_QUEUE, (strange, objects.cluster_queue("plain", gpus=4)))
+    assert value(figures, "unisono_unread_objects_total") == 1
+    assert figures.books.queues.keys() == {"cq", "plain"}
+    (line,) = told
+    assert line.startswith("ClusterQueue strange: ")
+
+
 def test_pods_that_are_over_hold_nothing_but_are_told(figures: Figures) -> None:
     """Scenario 1: four of eight GPUs are held, whatever is over."""
     running = [objects.pod(f"p{at}", "n1") for at in range(4)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Literal
 
 from unisono.monitor.books import Books
-from unisono.monitor.exposition import Family, Sample
+from unisono.monitor.exposition import Family, Sample, single
 from unisono.monitor.histogram import Histogram, doubling
 from unisono.monitor.metrics import gangs, kube_state, kueue, nodes, queues, ranks
 from unisono.monitor.metrics.machines import Machines
@@ -59,6 +59,8 @@ class Figures:
             "How long decisions take, by phase.",
             self.cycles.samples(),
         )
+        unread = "Objects that could not be read, so that the figures are without them."
+        yield single("unisono_unread_objects_total", "counter", unread, self.books.unread)
         yield from queues.families(self.books, tally)
         yield from gangs.families(self.books, now)
         yield from ranks.families(self.books)
