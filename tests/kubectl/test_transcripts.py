@@ -20,7 +20,7 @@ from tests.kubectl.transcript import TRANSCRIPTS, Step, play, read
 RECORDED_WITH = "32"
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.real,
     pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed"),
 ]
 
