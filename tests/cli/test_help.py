@@ -9,6 +9,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -85,7 +86,11 @@ def test_bash_offers_what_fits(typed: list[str], offered: list[str], tmp_path: P
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "UNISONO_DATA_DIR": str(tmp_path)},
+        env={
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "UNISONO_DATA_DIR": str(tmp_path),
+        },
     )
     assert done.stdout.split() == offered
     assert done.stderr == ""
