@@ -204,8 +204,11 @@ class People:
                 continue
 
     async def _job_suspended(self, draw: float) -> None:
+        """Suspend a job of a queue, which takes it up again; nobody would resume any other."""
         job = self._some_job(draw)
-        if job is not None and job["apiVersion"].partition("/")[0] != "batch.volcano.sh":
+        if job is None or names.QUEUE_LABEL not in (job["metadata"].get("labels") or {}):
+            return
+        if job["apiVersion"].partition("/")[0] != "batch.volcano.sh":
             changes = _SUSPENDS.get(job["kind"])
             if changes is not None:
                 kind = Kind(job["apiVersion"], job["kind"])
