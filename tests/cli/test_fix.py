@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -154,3 +155,20 @@ def test_whatever_has_to_change_comes_out_as_it_should(old: Any, new: Any, style
     text = yaml.safe_dump(old, default_flow_style=style, sort_keys=False)
     assert yaml.safe_load(in_place(f"---\n{text}", old, new)) == new
     assert in_place(text, old, old) == text
+
+
+def test_a_full_disk_costs_nobody_a_manifest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "old.yaml"
+    path.write_text(OLD, encoding="utf-8")
+
+    def write_half(path: Path, text: str, encoding: str) -> int:
+        path.write_bytes(text[: len(text) // 2].encode(encoding))
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(Path, "write_text", write_half)
+    assert main(["fix", "-f", str(path), "--write"]) != 0
+    assert path.read_text(encoding="utf-8") == OLD
+    assert [one.name for one in tmp_path.iterdir()] == ["old.yaml"]
+    assert "No space left on device" in capsys.readouterr().err

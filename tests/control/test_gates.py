@@ -13,6 +13,7 @@ from unisono.control.assembly import OPERATORS, Assembly, cluster
 from unisono.control.conditions import find, is_true
 from unisono.control.nodes import NodeKeeper
 from unisono.control.operators.batch_job import JobOperator
+from unisono.control.unbindable import is_unschedulable
 from unisono.control.view import View
 from unisono.kinds.settings import Settings
 from unisono.kube.pods import bind
@@ -209,3 +210,8 @@ def test_a_cluster_without_nodes_lets_jobs_go_by_quota_alone() -> None:
             assert world.get(names.JOB, "more")["spec"]["suspend"] is True
 
     asyncio.run(main())
+
+
+def test_a_condition_without_a_reason_says_nothing_of_room() -> None:
+    silent = {"status": {"conditions": [{"type": "PodScheduled", "status": "False"}]}}
+    assert not is_unschedulable(silent)

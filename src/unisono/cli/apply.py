@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from unisono.cli.reach import asked, in_plain_words, verb_parser, worst
+from unisono.cli.reach import add_filenames, asked, in_plain_words, verb_parser, worst
 from unisono.engine.model.errors import InvalidManifest, UnisonoError
 
 if TYPE_CHECKING:
@@ -31,15 +31,7 @@ Objects with generateName instead of a name are created, each time anew.
 def parser() -> argparse.ArgumentParser:
     """Describe the arguments."""
     made = verb_parser("Make objects be as manifests say.", EXAMPLES)
-    made.add_argument(
-        "-f",
-        "--filename",
-        metavar="FILE",
-        nargs="+",
-        action="extend",
-        required=True,
-        help="manifests: files, folders (their .yaml, .yml and .json files), or - for stdin",
-    )
+    add_filenames(made)
     made.add_argument("--force-conflicts", action="store_true", help="take fields from others")
     made.add_argument(
         "--dry-run", action="store_true", help="let the cluster check, change nothing"

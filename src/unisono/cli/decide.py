@@ -17,6 +17,7 @@ from unisono.cli.collector import calm_collector
 from unisono.cli.decision import Decision, decision
 from unisono.cli.decision_text import render
 from unisono.cli.files import files_of
+from unisono.cli.reach import add_filenames
 from unisono.cli.recording import recorder
 from unisono.cli.scripts import with_scripts
 from unisono.engine.cycle import Decides, plan
@@ -48,15 +49,7 @@ def parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument(
-        "-f",
-        "--filename",
-        metavar="FILE",
-        nargs="+",
-        action="extend",
-        required=True,
-        help="manifests: files, folders (their .yaml, .yml and .json files), or - for stdin",
-    )
+    add_filenames(made)
     made.add_argument(
         "--until-stable",
         action="store_true",

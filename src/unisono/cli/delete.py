@@ -6,7 +6,14 @@ import argparse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from unisono.cli.reach import ClusterFailed, asked, in_plain_words, verb_parser, worst
+from unisono.cli.reach import (
+    ClusterFailed,
+    add_filenames,
+    asked,
+    in_plain_words,
+    verb_parser,
+    worst,
+)
 from unisono.cli.targets import WORDS, Target, namespace_of, read_targets
 from unisono.engine.model.errors import InvalidManifest, UnisonoError
 
@@ -38,13 +45,8 @@ def parser() -> argparse.ArgumentParser:
     """Describe the arguments."""
     made = verb_parser("Delete objects and wait until they are gone.", EXAMPLES)
     made.add_argument("what", nargs="*", metavar="KIND", help=WORDS)
-    made.add_argument(
-        "-f",
-        "--filename",
-        metavar="FILE",
-        nargs="+",
-        action="extend",
-        help="what these manifests name: files, folders, or - for stdin",
+    add_filenames(
+        made, "what these manifests name: files, folders, or - for stdin", is_required=False
     )
     made.add_argument("-l", "--selector", default="", metavar="LABELS", help="such as team=a,!old")
     made.add_argument("--all", action="store_true", help="every object of the kind in a namespace")

@@ -18,6 +18,7 @@ import yaml
 
 from unisono.cli.files import files_of
 from unisono.cli.objects import dump
+from unisono.cli.reach import add_filenames
 from unisono.cli.yaml_edits import edited
 from unisono.engine.model.errors import InvalidManifest
 from unisono.kinds.documents import Document, read_documents
@@ -42,15 +43,7 @@ def parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument(
-        "-f",
-        "--filename",
-        metavar="FILE",
-        nargs="+",
-        action="extend",
-        required=True,
-        help="manifests: files, folders (their .yaml, .yml and .json files), or - for stdin",
-    )
+    add_filenames(made)
     made.add_argument("--write", action="store_true", help="change the files")
     return made
 
@@ -69,11 +62,23 @@ def run(arguments: argparse.Namespace) -> int:
         if file == "<stdin>":
             sys.stdout.write(made)
         elif made != text and arguments.write:
-            Path(file).write_text(made, encoding="utf-8")
+            _replace(Path(file).resolve(), made)
         elif made != text:
             is_left = True
             sys.stdout.writelines(_diff(file, text, made))
     return int(is_left)
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file as a whole or not at all: a full disk must not cost somebody a manifest."""
+    unfinished = path.with_name(f".{path.name}.new")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.chmod(path.stat().st_mode & 0o777)
+        unfinished.replace(path)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        raise
 
 
 def rewritten(text: str, documents: Sequence[Document]) -> tuple[str, list[str]]:

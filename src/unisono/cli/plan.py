@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from unisono.cli.reach import asked, verb_parser
+from unisono.cli.reach import add_filenames, asked, verb_parser
 from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.market import Purchase
 from unisono.engine.model.names import Instant
@@ -44,14 +44,10 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "-q", "--queue", default="", metavar="QUEUE", help="only of this LocalQueue or ClusterQueue"
     )
-    made.add_argument(
-        "-f",
-        "--filename",
-        metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="plan what these manifests describe instead; files, folders, or - for stdin",
+    add_filenames(
+        made,
+        "plan what these manifests describe instead; files, folders, or - for stdin",
+        is_required=False,
     )
     made.add_argument(
         "--on-cluster",

@@ -54,6 +54,25 @@ def verb_parser(
     return made
 
 
+MANIFESTS = "manifests: files, folders (their .yaml, .yml and .json files), or - for stdin"
+
+
+def add_filenames(
+    parser: argparse.ArgumentParser, words: str = MANIFESTS, *, is_required: bool = True
+) -> None:
+    """Add -f, which may be given several times and take several names."""
+    parser.add_argument(
+        "-f",
+        "--filename",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=None if is_required else [],
+        required=is_required,
+        help=words,
+    )
+
+
 def add_cluster_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say which cluster is meant."""
     parser.add_argument("--data-dir", type=Path, metavar="DIR", help="the instance of `unisono up`")

@@ -22,7 +22,9 @@ STUCK_SECONDS = 30.0
 def is_unschedulable(pod: Json) -> bool:
     """Say whether a scheduler looked at a pod and found no node."""
     found = find((pod.get("status") or {}).get("conditions"), "PodScheduled")
-    return found is not None and found["status"] == "False" and found["reason"] == "Unschedulable"
+    if found is None or found["status"] != "False":
+        return False
+    return bool(found.get("reason") == "Unschedulable")  # who set it need not give one
 
 
 class Unbindable:

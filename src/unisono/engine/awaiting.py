@@ -8,6 +8,7 @@ gone, and whoever is overdue is not counted on any longer.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unisono.engine.ledger import Ledger
@@ -18,6 +19,7 @@ from unisono.engine.place.gang import Spot
 from unisono.engine.place.seek import Seeker
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.floor import OVERDUE_MS, Floor, Leaving
+from unisono.engine.state.tenancy import Tenant
 
 
 @dataclass(slots=True)
@@ -29,18 +31,26 @@ class Patience:
 
     def place(self, seeker: Seeker, assignment: Assignment) -> tuple[Spot, ...] | None:
         """Find nodes as if they were gone; None if that does not help."""
-        if not self.going:
-            return None
-        mark = self.ledger.mark()
-        for _, tenant in self.going:
-            self.ledger.unseat(tenant)
-        before = seeker.last_no
-        answer = seeker.place(assignment)
-        self.ledger.rollback(mark)
-        if isinstance(answer, GangDoesNotFit):
-            seeker.last_no = before  # why there is no place is told as things are
-            return None
-        return answer
+        tenants = [tenant for _, tenant in self.going]
+        return placed_without(tenants, self.ledger, seeker, assignment)
+
+
+def placed_without(
+    tenants: Sequence[Tenant], ledger: Ledger, seeker: Seeker, assignment: Assignment
+) -> tuple[Spot, ...] | None:
+    """Find nodes as if these were not there; None if there are none of them, or still no place."""
+    if not tenants:
+        return None
+    mark = ledger.mark()
+    for tenant in tenants:
+        ledger.unseat(tenant)
+    before = seeker.last_no
+    answer = seeker.place(assignment)
+    ledger.rollback(mark)
+    if isinstance(answer, GangDoesNotFit):
+        seeker.last_no = before  # why there is no place is told as things are
+        return None
+    return answer
 
 
 def patience(floor: Floor, ledger: Ledger, now: Instant) -> Patience:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from unisono.cli.reach import CLUSTER_OPTIONS, add_cluster_options, asked
+from unisono.cli.reach import CLUSTER_OPTIONS, add_cluster_options, add_filenames, asked
 
 if TYPE_CHECKING:
     from unisono.engine.model.names import Instant, WorkloadKey
@@ -39,15 +39,7 @@ NEVER = 2
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
-    parser.add_argument(
-        "-f",
-        "--filename",
-        metavar="FILE",
-        nargs="+",
-        action="extend",
-        required=True,
-        help="the job: files, folders, or - for stdin",
-    )
+    add_filenames(parser, "the job: files, folders, or - for stdin")
     parser.add_argument(
         "--on",
         metavar="FILE",

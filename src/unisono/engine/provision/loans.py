@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from unisono.engine.awaiting import placed_without
 from unisono.engine.ledger import Ledger
-from unisono.engine.model.explanation import GangDoesNotFit, WouldDelay
+from unisono.engine.model.explanation import WouldDelay
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.workload import Admission, Workload
@@ -54,17 +55,8 @@ class Loans:
     def _without(
         self, lenders: list[Running], seeker: Seeker, assignment: Assignment
     ) -> tuple[Spot, ...] | None:
-        if not lenders:
-            return None
-        mark = self.ledger.mark()
-        lift(self.ledger, lenders)
-        before = seeker.last_no
-        answer = seeker.place(assignment)
-        self.ledger.rollback(mark)
-        if isinstance(answer, GangDoesNotFit):
-            seeker.last_no = before  # why there is no place is told as things are
-            return None
-        return answer
+        tenants = [tenant for lender in lenders for tenant in lender.tenants]
+        return placed_without(tenants, self.ledger, seeker, assignment)
 
 
 def loans_for(
