@@ -20,15 +20,16 @@ def facts(
 ) -> list[Blocker]:
     """Return why somebody waits, and perhaps until when."""
     found: list[Blocker] = []
-    if number % 3:
-        left = dice.choice((0, 4, 8))
+    wanted = pods * gpus
+    if pods == 1 or number % 3:
+        left = dice.choice([few for few in (0, 4, 8) if few < wanted])
         found.append(
             QuotaExhausted(
                 queue=QueueName(team),
                 pod_set="main",
                 flavor=FlavorName("h100"),
                 resource=ResourceName(_GPU),
-                wanted=max(pods * gpus, left + 8),
+                wanted=wanted,
                 available=left,
             )
         )
@@ -36,9 +37,9 @@ def facts(
         found.append(
             GangDoesNotFit(
                 pod_set="main",
-                pods=max(2, pods),
-                pods_placeable=max(2, pods) // 2,
-                cluster_holds=max(2, pods) // 2,
+                pods=pods,
+                pods_placeable=pods // 2,
+                cluster_holds=pods // 2,
                 nodes=nodes,
             )
         )
