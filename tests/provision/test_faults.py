@@ -54,7 +54,12 @@ def check(world: World) -> None:
     there = claims(world)
     living = [one for one in there if "deletionTimestamp" not in one["metadata"]]
     assert len(living) <= 2 * SIZE, "a purchase, and what is left of the one before"
-    wanted = [one for one in living if words.HELD_FOR in one["metadata"]["annotations"]]
+    wanted = [
+        one
+        for one in living
+        if words.HELD_FOR in one["metadata"]["annotations"]
+        and words.RELEASED not in one["metadata"]["annotations"]
+    ]
     assert len(wanted) <= SIZE, [one["metadata"]["name"] for one in wanted]
     on = _running(world)
     if on:

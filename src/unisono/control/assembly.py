@@ -165,6 +165,7 @@ INDEXES: Mapping[Kind, Mapping[str, Index]] = {
         ON_HOLD: queue_on_hold,
         checks.BY_QUEUE: checks.reserved_in,
         purchases.BY_LENDER: purchases.lenders_of,
+        purchases.BY_MACHINE: purchases.nodes_to_come,
     },
 }
 

@@ -26,10 +26,12 @@ from unisono.engine.purchase_words import alternative_sentence, purchase_sentenc
 Phase = Literal["Planned", "Waiting", "Ready", "RolledBack", "TimedOut"]
 # The index of workloads by those whose nodes they use meanwhile.
 BY_LENDER = "lender"
+# The index of workloads by the machines that they wait for.
+BY_MACHINE = "machine"
 UNDER_WAY: tuple[Phase, ...] = ("Planned", "Waiting")
 
 
-class Alike(msgspec.Struct, frozen=True, kw_only=True):
+class Alike(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Machines of a purchase that are alike, with their names."""
 
     pool: str
@@ -39,6 +41,7 @@ class Alike(msgspec.Struct, frozen=True, kw_only=True):
     price: int  # millionths of a dollar an hour, each
     pods: dict[str, int]
     nodes: tuple[str, ...]
+    taken_over: bool = False  # on their way already, for somebody who gave them up
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +74,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
                     capacity_type=alike.sold,
                     price_micro=alike.price,
                     pods=tuple(alike.pods.items()),
+                    taken_over=alike.taken_over,
                 )
 
 
@@ -185,4 +189,5 @@ def _alike(purchase: Purchase) -> Iterable[Alike]:
             price=lot.price_micro,
             pods=dict(lot.pods),
             nodes=tuple(nodes),
+            taken_over=lot.taken_over,
         )

@@ -27,7 +27,7 @@ from unisono.engine.place.seek import Seeker
 from unisono.engine.preempt.candidates import Target
 from unisono.engine.preempt.victims import VictimSearch
 from unisono.engine.provision.loans import Loans, loans_for
-from unisono.engine.provision.prospects import could_buy
+from unisono.engine.provision.prospects import CouldBuy, could_buy
 from unisono.engine.quota.assign import (
     Allowed,
     Assignment,
@@ -258,7 +258,7 @@ class _Judge:
     allowed: Allowed | None
     patience: Patience | None  # pods of others that are going; None without nodes
     late: Late = never  # whose nodes come later
-    could_buy: Late = never  # for whom machines could be bought
+    could_buy: CouldBuy | None = None  # for whom machines could be bought; None: for nobody
     loans: Loans | None = None  # nodes that gangs keep whose machines are still coming
 
     def best(self) -> _Outcome:
@@ -369,9 +369,11 @@ class _Judge:
         no_place = self.seeker.last_no if self.seeker is not None else None
         if targets or no_place is None:
             return _Outcome(assignment, targets)
-        if self.could_buy(assignment):
+        if self.could_buy is not None:
             targets = self.search.victims_for(assignment, anywhere=True)
-            return _Outcome(assignment, targets, buys=bool(targets))
+            gone = [target.running.holding.workload.key for target in targets]
+            if self.could_buy(assignment, gone):
+                return _Outcome(assignment, targets, buys=bool(targets))
         blocker = msgspec.structs.replace(no_place, tried_preemption=True)
         assignment.blockers = [*assignment.blockers, blocker]
         return _Outcome(assignment, lacks_nodes=True)

@@ -46,8 +46,13 @@ def counted(names: Iterable[str]) -> str:
 
 
 def purchase_sentence(purchase: Purchase) -> str:
-    """Say what is bought, where, and for how much."""
-    wares = counted(f"{lot.machine} {lot.capacity_type} in {lot.zone}" for lot in purchase.lots)
+    """Say what is bought, where, and for how much; what is on its way anyway last."""
+    lots = sorted(purchase.lots, key=lambda lot: lot.taken_over)
+    wares = counted(
+        f"{lot.machine} {lot.capacity_type} in {lot.zone}"
+        + (" that is on its way already" if lot.taken_over else "")
+        for lot in lots
+    )
     return f"{wares} for {dollars(purchase.price_micro)}/h"
 
 

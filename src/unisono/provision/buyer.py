@@ -60,7 +60,7 @@ _AT_ONCE = 64
 class _Failure:
     """Why a purchase is given up."""
 
-    reason: Literal["StockOut", "Timeout", "PoolGone"]
+    reason: Literal["StockOut", "Timeout", "PoolGone", "Lost"]
     message: str
 
 
@@ -99,7 +99,7 @@ class Buyer:
         phase, written = found
         if not is_holding(workload):
             if not workload["status"].get("admission"):  # else whoever evicts it is not done yet
-                yield _to_phase(workload, "RolledBack", written, now)
+                yield _cancelled(workload, written, now)
                 yield Note(Ref.to(workload), "CapacityRolledBack", "it lost its quota", "Warning")
             return
         if phase == "Planned":
@@ -114,7 +114,13 @@ class Buyer:
         holder = f"{workload['metadata']['namespace']}/{workload['metadata']['name']}"
         missing: list[Create] = []
         for lot in written.lots():
-            if view.get(names.NODE_CLAIM, lot.node) is not None:
+            claim = view.get(names.NODE_CLAIM, lot.node)
+            if claim is not None:
+                if "deletionTimestamp" in claim["metadata"]:
+                    failure = _Failure("Lost", f"{lot.node} went before it could be taken over")
+                    yield from self._give_up(workload, written, failure, now)
+                    return
+                yield from _taken_over(claim, holder=holder, plan=plan, size=size)
                 continue
             pool = view.get(names.NODE_POOL, lot.pool)
             if pool is None:
@@ -222,9 +228,13 @@ class Buyer:
         """Remember what cannot be had, and take the whole purchase back; it is decided anew."""
         counts: dict[stock.Offered, int] = {}
         for alike in written.machines:
-            if set(alike.nodes) & set(lost):
+            if set(alike.nodes) & set(lost) and not alike.taken_over:
                 offer: stock.Offered = (alike.type, alike.zone, alike.sold)
                 counts[offer] = counts.get(offer, 0) + len(alike.nodes)
+        if not counts:
+            failure = _Failure("Lost", f"{', '.join(lost)} went before all were ready")
+            yield from self._give_up(workload, written, failure, now)
+            return
         code = next((_code(claim) for name in lost if (claim := claims[name])), "")
         yield from stock.remember(view, counts, now, code or "InsufficientCapacity")
         what = ", ".join(f"{n} × {o[0]} {o[2]} in {o[1]}" for o, n in counts.items())
@@ -269,6 +279,17 @@ class Buyer:
         yield Note(Ref.to(workload), "CapacityRolledBack", failure.message, "Warning")
 
 
+def _taken_over(claim: Json, *, holder: str, plan: str, size: int) -> Steps:
+    """Make a machine that is on its way that of another purchase, unless it is already."""
+    metadata = claim["metadata"]
+    if (metadata.get("labels") or {}).get(words.PLAN) == plan:
+        return
+    about = {words.HELD_FOR: holder, words.PLAN_SIZE: str(size), words.RELEASED: None}
+    before = (metadata.get("annotations") or {}).get(words.HELD_FOR, "")
+    yield Patch(Ref.to(claim), {"metadata": {"labels": {words.PLAN: plan}, "annotations": about}})
+    yield Note(Ref.to(claim), "CapacityReused", f"taken over from {before} by {holder}")
+
+
 def _is_ready(claim: Json | None, state: State, view: View) -> bool:
     """Say whether a machine is a node that takes pods, with everything that was asked for."""
     if claim is None or state != "ready":
@@ -276,6 +297,9 @@ def _is_ready(claim: Json | None, state: State, view: View) -> bool:
     node = view.get(names.NODE, node_name(claim))
     if node is None or not is_ready(node) or "deletionTimestamp" in node["metadata"]:
         return False
+    kept = (node["metadata"].get("annotations") or {}).get(words.HELD_FOR)
+    if kept not in (None, claim["metadata"]["annotations"].get(words.HELD_FOR)):
+        return False  # it still says that it is for somebody who gave it up
     there = (node.get("status") or {}).get("allocatable") or {}
     asked = (claim["spec"].get("resources") or {}).get("requests") or {}
     return all(str(there.get(name, "0")) != "0" for name in asked if "/" in name)
@@ -303,9 +327,19 @@ def _progress(workload: Json, text: str, now: float) -> Steps:
         yield Patch(Ref.to(workload), {"status": {"conditions": changed}}, "status")
 
 
+def _cancelled(workload: Json, written: Written, now: float) -> Patch:
+    """Say that a purchase is over because its gang may not have it any more."""
+    conditions = with_phase(workload["status"]["conditions"], "RolledBack", written, now)
+    conditions = with_condition(
+        conditions, names.CAPACITY_PLANNED, "False", "Cancelled", "It lost its quota", now=now
+    )
+    return Patch(Ref.to(workload), {"status": {"conditions": conditions}}, "status")
+
+
 def _told(written: Written) -> str:
     wares = counted(
         f"{alike.type} {alike.sold} in {alike.zone}"
+        + (" that is on its way already" if alike.taken_over else "")
         for alike in written.machines
         for _ in alike.nodes
     )

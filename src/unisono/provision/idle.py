@@ -5,7 +5,6 @@ from __future__ import annotations
 from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.conditions import is_true
-from unisono.control.purchases import purchase_of
 from unisono.control.scheduler.record import hosts_of
 from unisono.control.view import View
 from unisono.kinds.scalar import duration_ms
@@ -85,16 +84,3 @@ def _seconds(text: str) -> float:
         return duration_ms(text) / 1000
     except ValueError:
         return NEVER
-
-
-def holder_of(claim: Json, view: View) -> Json | None:
-    """Return the workload that a machine is being bought for, as long as that is so."""
-    holder = (claim["metadata"].get("annotations") or {}).get(words.HELD_FOR, "")
-    namespace, _, name = holder.partition("/")
-    workload = view.get(names.WORKLOAD, name, namespace) if holder else None
-    if workload is None or "deletionTimestamp" in workload["metadata"]:
-        return None
-    found = purchase_of(workload)
-    if found is None or claim["metadata"]["name"] not in found[1].nodes:
-        return None
-    return workload

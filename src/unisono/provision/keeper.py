@@ -17,7 +17,7 @@ from unisono.control import names
 from unisono.control.actions import Again, Delete, Json, Note, Patch, Ref, Steps, Wake
 from unisono.control.conditions import seconds, timestamp
 from unisono.control.controller import own_key
-from unisono.control.purchases import UNDER_WAY, is_holding, purchase_of
+from unisono.control.purchases import is_holding, purchase_of
 from unisono.control.scheduler.record import hosts_of
 from unisono.control.usable import node_name as node_of_host
 from unisono.control.view import View
@@ -27,7 +27,8 @@ from unisono.kube.mapping import Kind
 from unisono.provision import words
 from unisono.provision.budgets import allowed
 from unisono.provision.claims import node_name, pool_name, state_of
-from unisono.provision.idle import NEVER, ends_at, expires_at, holder_of, is_empty, stays_for
+from unisono.provision.handover import holder_of, is_coming_for, offered_for
+from unisono.provision.idle import NEVER, ends_at, expires_at, is_empty, stays_for
 
 BY_NODE = "node"
 BY_POOL = "pool"
@@ -88,17 +89,15 @@ class Keeper:
         claim = view.get(names.NODE_CLAIM, key.name)
         if claim is None or "deletionTimestamp" in claim["metadata"]:
             return
-        workload = holder_of(claim, view)
-        found = purchase_of(workload) if workload is not None else None
-        is_held = workload is not None and is_holding(workload)
-        if is_held and found is not None and found[0] in UNDER_WAY:
-            return
         node = view.get(names.NODE, node_name(claim)) if node_name(claim) else None
+        if is_coming_for(claim, view) is not None:
+            yield from _hand_on(claim, node)
+            return
         annotations = claim["metadata"].get("annotations") or {}
         if words.HELD_FOR in annotations:
-            is_consumed = is_held and found is not None and found[0] == "Ready"
+            is_consumed = _is_consumed(claim, view)
             if not is_consumed and (state_of(claim) != "ready" or node is None):
-                yield Delete(Ref.to(claim))  # of a purchase that failed, and of no use to others
+                yield from self._offer(claim, view, now)
                 return
             yield from self._release(claim, node, is_consumed=is_consumed, now=now)
             return
@@ -109,6 +108,18 @@ class Keeper:
         elif words.DO_NOT_DISRUPT in (node["metadata"].get("annotations") or {}):
             if is_empty(node, view):
                 yield Patch(Ref.to(node), _unprotected())
+
+    def _offer(self, claim: Json, view: View, now: float) -> Steps:
+        """Keep a machine of a purchase that failed for a while: somebody may take it over."""
+        lasts = offered_for(claim, view, reuse=self._times.reuse)
+        since = (claim["metadata"].get("annotations") or {}).get(words.RELEASED)
+        if lasts > 0 and since is None:
+            since = timestamp(now)
+            claim = yield Patch(Ref.to(claim), _note({words.RELEASED: since}))
+        if since is None or now >= seconds(since) + lasts:
+            yield Delete(Ref.to(claim))
+        else:
+            yield Again(seconds(since) + lasts)
 
     def _release(self, claim: Json, node: Json | None, *, is_consumed: bool, now: float) -> Steps:
         """Open a machine: to the pods that it was bought for, or to anybody."""
@@ -124,7 +135,7 @@ class Keeper:
         about: dict[str, str | None] = dict.fromkeys(
             (words.HELD_FOR, words.PLAN_SIZE, words.DO_NOT_DISRUPT)
         )
-        if not is_consumed:
+        if not is_consumed and words.RELEASED not in claim["metadata"]["annotations"]:
             about[words.RELEASED] = timestamp(now)
         yield Patch(Ref.to(claim), {"metadata": {"annotations": about}})
         if not is_consumed:
@@ -144,8 +155,9 @@ class Keeper:
         annotations = claim["metadata"].get("annotations") or {}
         since = annotations.get(words.IDLE_SINCE)
         if since is None:
-            yield Patch(Ref.to(claim), _note({words.IDLE_SINCE: timestamp(now)}))
-            since = timestamp(now)
+            # What nobody took over while it was on its way has been idle all along.
+            since = annotations.get(words.RELEASED) or timestamp(now)
+            yield Patch(Ref.to(claim), _note({words.IDLE_SINCE: since}))
         if words.STATIC in annotations and pool is not None:
             yield Wake("node-pools", "", pool_name(claim))  # it may have one too many
             return
@@ -188,6 +200,23 @@ class Keeper:
             marks.append(words.CONSOLIDATING)
         if any(mark in annotations for mark in marks):
             yield Patch(Ref.to(claim), _note(dict.fromkeys(marks)))
+
+
+def _is_consumed(claim: Json, view: View) -> bool:
+    """Say whether the gang that a machine was bought for has all of its machines."""
+    workload = holder_of(claim, view)
+    found = purchase_of(workload) if workload is not None else None
+    if workload is None or found is None:
+        return False
+    return is_holding(workload) and found[0] == "Ready"
+
+
+def _hand_on(claim: Json, node: Json | None) -> Steps:
+    """Let a node know for whom it is kept, if that is somebody else since it registered."""
+    holder = (claim["metadata"].get("annotations") or {}).get(words.HELD_FOR)
+    own = (node["metadata"].get("annotations") or {}) if node is not None else {}
+    if node is not None and own.get(words.HELD_FOR, holder) != holder:
+        yield Patch(Ref.to(node), _note({words.HELD_FOR: holder}))
 
 
 def _is_moving(claim: Json, now: float) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from unisono.engine.model.market import REGION, ZONE, Market, Offer, Pool
+from unisono.engine.model.market import REGION, ZONE, Coming, Market, Offer, Pool
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.snapshot import Snapshot
@@ -28,6 +28,8 @@ def market_of(
     under_way: Mapping[str, int] | None = None,
     spent_micro: int = 0,
     soon_ms: int = 150_000,
+    coming: Iterable[Coming] = (),
+    adrift: Iterable[Coming] = (),
 ) -> Market | None:
     """Return the market of some pools; None without any."""
     if not pools:
@@ -42,6 +44,8 @@ def market_of(
         soon_ms=soon_ms,
         under_way=tuple(sorted((under_way or {}).items())),
         spent_micro=spent_micro,
+        coming=tuple(coming),
+        adrift=tuple(adrift),
     )
 
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import cast
 
 import msgspec
 
 from unisono.control import names
 from unisono.control.actions import Json
+from unisono.control.conditions import find
 from unisono.control.purchases import UNDER_WAY, is_holding, purchase_of
 from unisono.control.view import View
-from unisono.engine.model.market import MICRO, NODES, Market, Pool
+from unisono.engine.model.market import MICRO, NODES, CapacityType, Coming, Lot, Market, Pool
+from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.kinds.decode import decode
 from unisono.kinds.karpenter import NodePool, pool_of
 from unisono.kinds.quantity import Quantity
 from unisono.kube.mapping import Kind
 from unisono.provision import words
-from unisono.provision.claims import pool_name, wanted_of
+from unisono.provision.claims import launched_at, pool_name, wanted_of
 from unisono.provision.cloud import Cloud, cloud_of
+from unisono.provision.handover import is_adrift
 from unisono.provision.machines import MachineType
 from unisono.provision.market import market_of, regions_of
 from unisono.provision.nodes import capacity_of
@@ -40,6 +44,9 @@ class Reader:
         """Say whether a change of an object may change what can be bought."""
         if kind == names.CONFIG_MAP:
             return obj["metadata"]["name"] in _OURS
+        if kind == names.WORKLOAD:  # machines that it waited for may be for others now
+            found = find((obj.get("status") or {}).get("conditions"), names.PURCHASE)
+            return found is not None and found["status"] == "False"
         return kind in (names.NODE_POOL, names.NODE_CLAIM)
 
     def read(self, view: View, *, with_static: bool = False) -> Market | None:
@@ -50,6 +57,7 @@ class Reader:
         cloud = cloud_of(view.get(names.CONFIG_MAP, words.CLOUD, words.SYSTEM))
         types = merged({one.name: one for one in cloud.instance_types})
         used, busy, spent = _use(view, types)
+        soon_ms = round(_soon_ms(cloud) / self._speed)
         pools = []
         for obj in written:
             made, _ = decode(NodePool, obj, ignore_unknown=True)
@@ -65,7 +73,9 @@ class Reader:
             refused=refusals(view),
             under_way=busy,
             spent_micro=spent,
-            soon_ms=round(_soon_ms(cloud) / self._speed),
+            soon_ms=soon_ms,
+            coming=_coming(view),
+            adrift=_adrift(view, soon_ms),
         )
 
 
@@ -113,6 +123,37 @@ def _use(
                 _count(used, lot.pool, types.get(lot.machine))
                 spent += lot.price_micro
     return used, busy, spent
+
+
+def _coming(view: View) -> Iterator[Coming]:
+    """Yield the machines that gangs wait for."""
+    for workload in view.all(names.WORKLOAD):
+        found = purchase_of(workload)
+        if found is not None and found[0] in UNDER_WAY and is_holding(workload):
+            due = Instant(found[1].ready_by * 1000)
+            key = f"{workload['metadata']['namespace']}/{workload['metadata']['name']}"
+            yield Coming(workload=WorkloadKey(key), lots=tuple(found[1].lots()), ready_by=due)
+
+
+def _adrift(view: View, soon_ms: int) -> Iterator[Coming]:
+    """Yield machines on their way that nobody waits for."""
+    for claim in view.all(names.NODE_CLAIM):
+        if is_adrift(claim, view):
+            holder = claim["metadata"]["annotations"][words.HELD_FOR]
+            due = Instant(round(launched_at(claim) * 1000) + soon_ms)
+            yield Coming(workload=WorkloadKey(holder), lots=(_lot(claim),), ready_by=due)
+
+
+def _lot(claim: Json) -> Lot:
+    return Lot(
+        node=NodeName(claim["metadata"]["name"]),
+        pool=pool_name(claim),
+        machine=wanted_of(claim, words.MACHINE_TYPE),
+        zone=wanted_of(claim, words.ZONE),
+        capacity_type=cast(CapacityType, wanted_of(claim, words.CAPACITY_TYPE)),
+        price_micro=_price(claim),
+        pods=(),
+    )
 
 
 def _count(used: dict[str, dict[str, int]], pool: str, machine: MachineType | None) -> None:

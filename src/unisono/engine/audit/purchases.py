@@ -85,6 +85,7 @@ def check_purchases(world: World, market: Market | None, plan: Plan) -> Iterator
     offers: dict[Offered, Offer] = {
         (one.machine, one.zone, one.capacity_type): one for one in market.offers
     }
+    adrift = {lot.node: lot for one in market.adrift for lot in one.lots}
     names: set[NodeName] = set(world.nodes)
     taken: dict[Offered, int] = {}
     added: dict[str, dict[str, int]] = {}
@@ -93,6 +94,9 @@ def check_purchases(world: World, market: Market | None, plan: Plan) -> Iterator
         if not admit.purchase.lots:
             yield _broken(admit, "a purchase of nothing")
         for lot in admit.purchase.lots:
+            if lot.taken_over:  # bought before: limits and stock know it already
+                yield from _check_taken(admit, lot, adrift)
+                continue
             yield from _check_lot(admit, lot, offers, names)
             names.add(lot.node)
             where: Offered = (lot.machine, lot.zone, lot.capacity_type)
@@ -127,6 +131,17 @@ def _check_lot(
         yield _broken(admit, f"there is a node {lot.node} already")
     if not any(pods for _, pods in lot.pods):
         yield _broken(admit, f"{lot.node} is bought for nobody")
+
+
+def _check_taken(admit: Admit, lot: Lot, adrift: dict[NodeName, Lot]) -> Iterator[Violation]:
+    """A machine that is taken over is one that nobody waits for, and only one takes it."""
+    there = adrift.pop(lot.node, None)
+    if there is None:
+        yield _broken(admit, f"{lot.node} is not on its way for nobody")
+    elif (there.pool, there.machine, there.zone) != (lot.pool, lot.machine, lot.zone):
+        yield _broken(admit, f"{lot.node} is a {there.machine} in {there.zone}")
+    if not any(pods for _, pods in lot.pods):
+        yield _broken(admit, f"{lot.node} is taken over for nobody")
 
 
 def _check_seats(admit: Admit, purchase: Purchase) -> Iterator[Violation]:

@@ -76,6 +76,27 @@ class Outage(msgspec.Struct, frozen=True, kw_only=True):
     at: Instant = Instant(0)
 
 
+class Lot(msgspec.Struct, frozen=True, kw_only=True):
+    """One machine to be bought, and who will sit on it."""
+
+    node: NodeName
+    pool: str
+    machine: str
+    zone: str
+    capacity_type: CapacityType
+    price_micro: int
+    pods: tuple[tuple[str, int], ...]  # by pod set
+    taken_over: bool = False  # on its way already, for somebody who gave it up
+
+
+class Coming(msgspec.Struct, frozen=True, kw_only=True):
+    """Machines that were bought for somebody and are not nodes yet."""
+
+    workload: WorkloadKey
+    lots: tuple[Lot, ...]
+    ready_by: Instant  # if they take as long as machines mostly do
+
+
 class Market(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that can be bought."""
 
@@ -88,6 +109,8 @@ class Market(msgspec.Struct, frozen=True, kw_only=True):
     # Purchases under way by pool, for those that may only have so many at a time.
     under_way: tuple[tuple[str, int], ...] = ()
     spent_micro: int = 0  # what machines cost an hour by now
+    coming: tuple[Coming, ...] = ()  # machines that gangs wait for
+    adrift: tuple[Coming, ...] = ()  # machines on their way that nobody waits for any more
 
 
 class Buying(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,18 +122,6 @@ class Buying(msgspec.Struct, frozen=True, kw_only=True):
     packing: Packing | None = None
     restart_ms: int | None = None  # work that an interruption costs
     accepts_block_end: bool = False
-
-
-class Lot(msgspec.Struct, frozen=True, kw_only=True):
-    """One machine to be bought, and who will sit on it."""
-
-    node: NodeName
-    pool: str
-    machine: str
-    zone: str
-    capacity_type: CapacityType
-    price_micro: int
-    pods: tuple[tuple[str, int], ...]  # by pod set
 
 
 class Alternative(msgspec.Struct, frozen=True, kw_only=True):

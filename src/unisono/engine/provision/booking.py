@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 
-from unisono.engine.model.market import NODES, Lot, Market, Offer, Pool, Purchase
+from unisono.engine.model.market import NODES, Coming, Lot, Market, Offer, Pool, Purchase
 from unisono.engine.model.names import ResourceName
 from unisono.engine.model.resources import amounts
 
@@ -12,12 +14,13 @@ from unisono.engine.model.resources import amounts
 def with_purchase(market: Market, purchase: Purchase) -> Market:
     """Return the market once a purchase counts: in limits, in what is spent, in what is under way.
 
-    Stock that is known shrinks, too.
+    Stock that is known shrinks, too. Machines that are taken over counted before.
     """
     machines = {machine.name: machine for machine in market.machines}
     used: dict[str, dict[str, int]] = {pool.name: dict(pool.used) for pool in market.pools}
     taken: dict[tuple[str, str, str], int] = {}
-    for lot in purchase.lots:
+    new = [lot for lot in purchase.lots if not lot.taken_over]
+    for lot in new:
         mine = used.setdefault(lot.pool, {})
         mine[NODES] = mine.get(NODES, 0) + 1
         for name, amount in machines[lot.machine].capacity if lot.machine in machines else ():
@@ -36,13 +39,25 @@ def with_purchase(market: Market, purchase: Purchase) -> Market:
     busy = dict(market.under_way)
     for pool in {lot.pool for lot in purchase.lots}:
         busy[pool] = busy.get(pool, 0) + 1
+    mine_now = Coming(workload=purchase.workload, lots=purchase.lots, ready_by=purchase.ready_by)
     return msgspec.structs.replace(
         market,
         pools=pools,
         offers=offers,
         under_way=tuple(sorted(busy.items())),
-        spent_micro=market.spent_micro + purchase.price_micro,
+        spent_micro=market.spent_micro + sum(lot.price_micro for lot in new),
+        coming=(*market.coming, mine_now),
+        adrift=without_lots(market.adrift, {lot.node for lot in purchase.lots}),
     )
+
+
+def without_lots(adrift: tuple[Coming, ...], names: Collection[str]) -> tuple[Coming, ...]:
+    """Return what is on its way for nobody once these machines are not."""
+    left = (
+        msgspec.structs.replace(one, lots=tuple(lot for lot in one.lots if lot.node not in names))
+        for one in adrift
+    )
+    return tuple(one for one in left if one.lots)
 
 
 def _place(offer: Offer) -> tuple[str, str, str]:
@@ -54,7 +69,11 @@ def after_arrival(market: Market, purchase: Purchase) -> Market:
     busy = dict(market.under_way)
     for pool in {lot.pool for lot in purchase.lots}:
         busy[pool] = max(0, busy.get(pool, 0) - 1)
-    return msgspec.structs.replace(market, under_way=tuple(sorted(busy.items())))
+    return msgspec.structs.replace(
+        market,
+        under_way=tuple(sorted(busy.items())),
+        coming=tuple(one for one in market.coming if one.workload != purchase.workload),
+    )
 
 
 def after_return(market: Market, lot: Lot) -> Market:
@@ -79,4 +98,5 @@ def after_return(market: Market, lot: Lot) -> Market:
             for one in market.offers
         ),
         spent_micro=market.spent_micro - lot.price_micro,
+        adrift=without_lots(market.adrift, {lot.node}),
     )

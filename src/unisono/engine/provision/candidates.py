@@ -176,10 +176,10 @@ class Candidates:
         stock = NO_END if ware.offer.stock is None else ware.offer.stock
         if self.is_wishful:
             return None, NO_END
-        if not self._spot_is_fine(ware, demand):
+        if not spot_is_fine(self.order, ware, demand):
             text = "its machines are spot; say unisono.dev/allow-spot to use them for a gang"
             return Refusal("SpotOptInRequired", text), 0
-        if self._ends_too_soon(ware):
+        if ends_too_soon(self.order, ware):
             return Refusal("BlockEnds", "the block of capacity ends before the gang would"), 0
         busy = dict(self.shelf.market.under_way).get(ware.pool.name, 0)
         if busy >= self.order.policy.most_at_once:
@@ -189,23 +189,6 @@ class Candidates:
             return Refusal("LimitExceeded", self._over(ware, 1)), 0
         left, refusal = self._in_stock(ware, -(-demand.needed // slots))
         return refusal, min(stock, headroom, left)
-
-    def _spot_is_fine(self, ware: Ware, demand: Demand) -> bool:
-        if ware.offer.capacity_type != "spot" or not self.order.is_gang:
-            return True
-        policy = self.order.policy
-        if policy.spot == "never":
-            return False
-        asked = (CAPACITY_TYPE, "spot") in demand.constraint.selector
-        return bool(
-            asked or self.order.wish.spot or policy.spot == "allow" or ware.pool.allows_gang_spot
-        )
-
-    def _ends_too_soon(self, ware: Ware) -> bool:
-        ends = ware.offer.ends_at
-        if ends is None or self.order.wish.accepts_block_end:
-            return False
-        return self.order.ends_at is None or self.order.ends_at > ends - BLOCK_MARGIN_MS
 
     def _in_stock(self, ware: Ware, wanted: int) -> tuple[int, Refusal | None]:
         """Return how many may be asked for; `wanted` is how many this alone would need."""
@@ -234,6 +217,25 @@ class Candidates:
             if each and total > limit:
                 return f"{name} {_plain(total, name)} > {_plain(limit, name)}"
         return "the limits of the pool"
+
+
+def spot_is_fine(order: Order, ware: Ware, demand: Demand) -> bool:
+    """Say whether a ware may be used for a pod set although it may be taken away."""
+    if ware.offer.capacity_type != "spot" or not order.is_gang:
+        return True
+    policy = order.policy
+    if policy.spot == "never":
+        return False
+    asked = (CAPACITY_TYPE, "spot") in demand.constraint.selector
+    return bool(asked or order.wish.spot or policy.spot == "allow" or ware.pool.allows_gang_spot)
+
+
+def ends_too_soon(order: Order, ware: Ware) -> bool:
+    """Say whether a block of capacity would be over before the gang is."""
+    ends = ware.offer.ends_at
+    if ends is None or order.wish.accepts_block_end:
+        return False
+    return order.ends_at is None or order.ends_at > ends - BLOCK_MARGIN_MS
 
 
 def headroom(ware: Ware, planned: dict[str, dict[str, int]]) -> int:

@@ -15,7 +15,7 @@ from unisono.engine.provision.candidates import Candidate, Candidates, headroom
 from unisono.engine.provision.cover import Counts, Kind, cover
 from unisono.engine.provision.fitting import label_in_the_way, slots_in, taint_in_the_way
 from unisono.engine.provision.limited import cover_within
-from unisono.engine.provision.order import Box, Filled, Order, has_gpus
+from unisono.engine.provision.order import Box, Filled, FreeNode, Order, has_gpus
 
 # So many kinds of machines are combined; the rest are dearer and no larger than others.
 MOST_KINDS = 24
@@ -55,9 +55,7 @@ def fill(
     order: Order, candidates: Candidates, demands: tuple[Demand, ...], attempt: Attempt
 ) -> Filled | None:
     """Seat everybody in one way; None if somebody is left over."""
-    free = [
-        Box(room=node.room, node=node) for node in order.free if attempt.zone in ("", node.zone)
-    ]
+    free = [Box(room=node.room, node=node) for node in order.free if _is_in(node, attempt)]
     boxes = sorted(free, key=_name)
     for demand in demands:
         if _is_on_one(demand):
@@ -70,6 +68,12 @@ def fill(
                 return None
             boxes += more
     return Filled([box for box in boxes if box.pods], attempt.zone, attempt.model, 0)
+
+
+def _is_in(node: FreeNode, attempt: Attempt) -> bool:
+    """Say whether a node is where, and a machine on its way sold as, an attempt has it."""
+    is_sold_so = node.lot is None or node.lot.capacity_type in attempt.sold
+    return is_sold_so and attempt.zone in ("", node.zone)
 
 
 def _name(box: Box) -> str:
@@ -101,10 +105,12 @@ def _on_what_is_there(demand: Demand, boxes: list[Box], attempt: Attempt) -> tup
     for box in boxes:
         (open_ if _may_sit(demand, box, attempt) else done).append(box)
 
-    def tightest(box: Box) -> tuple[bool, int, str]:
+    def tightest(box: Box) -> tuple[int, int, str]:
         # Nodes that hold many first: then fewer machines are needed beside them.
         slots = slots_in(box.room, demand)
-        return box.node is not None, slots if box.node is None else -slots, _name(box)
+        if box.node is None:
+            return 0, slots, ""
+        return 1 if box.node.lot is None else 2, -slots, _name(box)
 
     for box in sorted(open_, key=tightest):
         made, seated = box.seat(demand, left)

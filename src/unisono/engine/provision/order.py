@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from unisono.engine.model.market import Alternative, Buying, CapacityType, Packing
+from unisono.engine.model.market import Alternative, Buying, CapacityType, Lot, Packing
 from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.policy import Provisioning
 from unisono.engine.model.resources import is_gpu
@@ -25,6 +25,7 @@ class FreeNode:
     model: str
     room: Room
     takes: frozenset[str]  # the demands whose rules let them go there
+    lot: Lot | None = None  # it is not there yet: a machine on its way that nobody waits for
 
 
 @dataclass(frozen=True, slots=True)

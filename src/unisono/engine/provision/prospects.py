@@ -6,28 +6,35 @@ as nodes here. They are bought when the others have left. Spec provisioning §5.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from unisono.engine.model.explanation import CannotBuy
-from unisono.engine.model.names import Instant
+from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.workload import Workload
 from unisono.engine.place.seek import Seeker
+from unisono.engine.provision.adrift import given_up
 from unisono.engine.provision.purchase import Shop
 from unisono.engine.provision.shelf import Shelf
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.cluster import ClusterState
 
+# Says whether there are machines for an assignment once these others have left.
+CouldBuy = Callable[[Assignment, Collection[WorkloadKey]], bool]
+
 
 def could_buy(
     state: ClusterState, workload: Workload, seeker: Seeker | None, now: Instant
-) -> Callable[[Assignment], bool]:
-    """Return what knows whether there are machines for an assignment, on nodes as they are."""
+) -> CouldBuy | None:
+    """Return what knows whether there are machines for an assignment, on nodes as they are.
 
-    def answer(assignment: Assignment) -> bool:
-        market = state.config.market
-        if market is None or seeker is None or seeker.kept is not None:
-            return False
-        shop = Shop(state.floor, Shelf(market), now, state.version)
+    Machines that are on their way to those who leave count as well. None: nothing is for sale.
+    """
+    market = state.config.market
+    if market is None or seeker is None or seeker.kept is not None:
+        return None
+
+    def answer(assignment: Assignment, gone: Collection[WorkloadKey]) -> bool:
+        shop = Shop(state.floor, Shelf(given_up(market, gone)), now, state.version)
         return not isinstance(shop.buy(workload, seeker.gang(assignment)), CannotBuy)
 
     return answer

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -19,6 +19,7 @@ from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.workload import Workload
 from unisono.engine.place.demand import Demand
 from unisono.engine.place.gang import Gang, Spot
+from unisono.engine.provision.adrift import nodes_adrift
 from unisono.engine.provision.booking import with_purchase
 from unisono.engine.provision.order import Filled, FreeNode, Order, Refused
 from unisono.engine.provision.planner import alternatives_to, choose, ready_by
@@ -63,14 +64,16 @@ class Shop:
             free=tuple(self._free_nodes(gang.key, demands)),
             ends_at=self._end_of(workload),
         )
+        order = replace(order, free=(*order.free, *nodes_adrift(order, self.shelf)))
         answer = choose(order, self.shelf)
         if isinstance(answer, Refused):
             return _cannot(answer, demands)
         named = list(self._named(workload, answer))
+        lots = tuple(lot for lot, _ in named if lot is not None)
         purchase = Purchase(
             workload=workload.key,
-            lots=tuple(lot for lot, _ in named if lot is not None),
-            ready_by=ready_by(self.shelf, self.now),
+            lots=lots,
+            ready_by=self._ready_by(lots),
             alternatives=alternatives_to(order, self.shelf, answer),
         )
         spots = tuple(
@@ -81,6 +84,18 @@ class Shop:
             for demand in demands
         )
         return Bought(purchase, spots)
+
+    def _ready_by(self, lots: tuple[Lot, ...]) -> Instant:
+        """Return when the last machine is there, mostly; those on their way come sooner."""
+        if any(not lot.taken_over for lot in lots):
+            return ready_by(self.shelf, self.now)
+        names = {lot.node for lot in lots}
+        taken = [
+            one.ready_by
+            for one in self.shelf.market.adrift
+            if names & {lot.node for lot in one.lots}
+        ]
+        return max(taken, default=self.now)
 
     def take(self, purchase: Purchase) -> None:
         """Let what was bought count for whoever buys next."""
@@ -113,7 +128,11 @@ class Shop:
         number = 0
         for box in filled.boxes:
             if box.node is not None:
-                yield None, (box.node.name, box.pods)
+                lot = box.node.lot
+                if lot is not None:
+                    pods = tuple(sorted(box.pods.items()))
+                    lot = msgspec.structs.replace(lot, pods=pods, taken_over=True)
+                yield lot, (box.node.name, box.pods)
                 continue
             assert box.ware is not None, "a box is a node or a ware"
             for _ in range(box.count):

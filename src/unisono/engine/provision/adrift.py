@@ -1,0 +1,78 @@
+"""Machines on their way that nobody waits for: the next gang that can use them takes them over.
+
+They were bought for a gang that lost its quota, was deleted, or could not have the rest of its
+machines. They cost money already, so whoever buys looks at them as at free nodes, after those that
+are there. Spec provisioning §5.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import msgspec
+
+from unisono.engine.model.market import Lot, Market
+from unisono.engine.model.names import WorkloadKey
+from unisono.engine.place.demand import Demand
+from unisono.engine.provision.candidates import ends_too_soon, spot_is_fine
+from unisono.engine.provision.fitting import (
+    label_in_the_way,
+    room_of,
+    slots_in,
+    taint_in_the_way,
+    topology_in_the_way,
+)
+from unisono.engine.provision.order import FreeNode, Order
+from unisono.engine.provision.shelf import Shelf, Ware
+
+_Place = tuple[str, str, str, str]
+
+
+def nodes_adrift(order: Order, shelf: Shelf) -> Iterator[FreeNode]:
+    """Yield machines that can be taken over, as free nodes for those whose rules let them."""
+    lots = [lot for one in shelf.market.adrift for lot in one.lots]
+    if not lots:
+        return
+    wares = {_place_of_ware(ware): ware for ware in shelf.wares}
+    for lot in sorted(lots, key=lambda one: one.node):
+        ware = wares.get((lot.pool, lot.machine, lot.zone, lot.capacity_type))
+        if ware is None or ends_too_soon(order, ware):
+            continue  # its pool sells no such machines any more
+        room = room_of(ware, shelf.market.overhead)
+        takes = frozenset(
+            demand.name
+            for demand in order.demands
+            if slots_in(room, demand) and _may_use(order, ware, demand)
+        )
+        if takes:
+            yield FreeNode(lot.node, lot.zone, ware.machine.model, room, takes, lot)
+
+
+def _may_use(order: Order, ware: Ware, demand: Demand) -> bool:
+    return (
+        topology_in_the_way(demand) is None
+        and taint_in_the_way(ware.pool.taints, demand.constraint) is None
+        and label_in_the_way(ware, demand.constraint) is None
+        and spot_is_fine(order, ware, demand)
+    )
+
+
+def _place_of_ware(ware: Ware) -> _Place:
+    return ware.pool.name, ware.machine.name, ware.offer.zone, ware.offer.capacity_type
+
+
+def lots_adrift(market: Market) -> dict[str, Lot]:
+    """Return the machines that can be taken over, by name."""
+    return {lot.node: lot for one in market.adrift for lot in one.lots}
+
+
+def given_up(market: Market, keys: Collection[WorkloadKey]) -> Market:
+    """Return the market once these gangs wait for their machines no more."""
+    gone = tuple(one for one in market.coming if one.workload in keys)
+    if not gone:
+        return market
+    return msgspec.structs.replace(
+        market,
+        coming=tuple(one for one in market.coming if one.workload not in keys),
+        adrift=(*market.adrift, *gone),
+    )

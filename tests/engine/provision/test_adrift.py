@@ -1,0 +1,114 @@
+"""Machines on their way that nobody waits for: taken before anything is bought, and by one only."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tests.support.market_builders import GPU, machine, market, offer
+from tests.support.quota_builders import group, job, pods, queue, snapshot
+from unisono.engine.audit import audit
+from unisono.engine.cycle import plan
+from unisono.engine.model.market import Buying, CapacityType, Coming, Lot, Market, Pool, Purchase
+from unisono.engine.model.names import Instant, NodeName, WorkloadKey
+from unisono.engine.model.plan import Plan
+from unisono.engine.model.resources import amounts
+from unisono.engine.model.snapshot import Snapshot
+from unisono.engine.model.workload import Workload
+from unisono.engine.purchase_words import purchase_sentence
+from unisono.engine.state.filing import carry_out
+from unisono.engine.state.views import restore
+
+NOW = Instant(10_000)
+
+
+def adrift(*names: str, sold: CapacityType = "on-demand", zone: str = "a") -> Coming:
+    """Machines that boot for a gang that gave up."""
+    lots = tuple(
+        Lot(
+            node=NodeName(name),
+            pool="p",
+            machine="large",
+            zone=zone,
+            capacity_type=sold,
+            price_micro=80,
+            pods=(),
+        )
+        for name in names
+    )
+    return Coming(workload=WorkloadKey("default/gone"), lots=lots, ready_by=Instant(40_000))
+
+
+def world(*gangs: Workload, left: Coming, **of_pool: int) -> Snapshot:
+    """A market of one type in two zones, and what is on its way."""
+    offers = [offer("large", 80, zone) for zone in "ab"]
+    offers.append(msgspec.structs.replace(offers[0], capacity_type="spot", price_micro=30))
+    pool = Pool(name="p", limits=amounts(of_pool), used=amounts({"nodes": len(left.lots)}))
+    sells: Market = market([machine("large", 8, 64)], offers, [pool], adrift=(left,))
+    quota = group({"f": {GPU: "64", "cpu": "999999"}})
+    return snapshot(queue("x", groups=(quota,)), waiting=gangs, market=sells)
+
+
+def gang(name: str, size: int, **more: object) -> Workload:
+    """Pods of eight GPUs each."""
+    made = job(name, "x", pod_sets=(pods(size, {GPU: 8, "cpu": 1000}),))
+    return msgspec.structs.replace(made, **more)
+
+
+def decided(seen: Snapshot) -> Plan:
+    """Decide one cycle; the auditor agrees."""
+    made = plan(restore(seen), NOW)
+    assert audit(seen, made) == ()
+    return made
+
+
+def only_purchase(made: Plan) -> Purchase:
+    """Return what the one who was admitted buys."""
+    (admit,) = made.admissions
+    assert admit.purchase is not None
+    return admit.purchase
+
+
+def test_what_is_on_its_way_comes_first_and_only_the_rest_is_bought() -> None:
+    bought = only_purchase(decided(world(gang("j", 3), left=adrift("m1", "m2"))))
+    assert [lot.node for lot in bought.lots if lot.taken_over] == ["m1", "m2"]
+    assert len(bought.lots) == 3
+    assert {lot.zone for lot in bought.lots} == {"a"}
+    assert "2 × large on-demand in a that is on its way already" in purchase_sentence(bought)
+
+
+def test_limits_know_it_already_and_it_comes_sooner() -> None:
+    bought = only_purchase(decided(world(gang("j", 2), left=adrift("m1", "m2"), nodes=2)))
+    assert {lot.node for lot in bought.lots} == {"m1", "m2"}
+    assert bought.ready_by == 40_000
+
+
+def test_only_one_takes_a_machine() -> None:
+    seen = world(gang("j", 2), gang("k", 2), left=adrift("m1", "m2"))
+    state = restore(seen)
+    taken: list[str] = []
+    for _ in range(4):
+        made = plan(state, NOW)
+        for admit in made.admissions:
+            assert admit.purchase is not None
+            taken += [lot.node for lot in admit.purchase.lots if lot.taken_over]
+        if not carry_out(state, made):
+            break
+    assert sorted(taken) == ["m1", "m2"]
+    assert state.config.market is not None
+    assert state.config.market.adrift == ()
+
+
+def test_spot_needs_leave_here_too() -> None:
+    spot = adrift("m1", "m2", sold="spot")
+    assert not any(
+        lot.taken_over for lot in only_purchase(decided(world(gang("j", 2), left=spot))).lots
+    )
+    asked = gang("j", 2, buying=Buying(spot="true"))
+    assert all(lot.taken_over for lot in only_purchase(decided(world(asked, left=spot))).lots)
+
+
+def test_the_auditor_knows_who_waits_for_nothing() -> None:
+    seen = world(gang("j", 2), left=adrift("m1", "m2"))
+    made = decided(seen)
+    without = msgspec.structs.replace(seen, market=market([machine("large", 8, 64)], []))
+    assert any("on its way" in one.message for one in audit(without, made))
