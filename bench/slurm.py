@@ -27,6 +27,8 @@ JOBS: dict[Scale, int] = {"full": 10_000, "quick": 1_000, "tiny": 4}
 CALLS: dict[Scale, int] = {"full": 20, "quick": 7, "tiny": 1}
 LIMITS_MS = {"sbatch": 100, "squeue": 500}
 _SCRIPT = "#!/bin/sh\n#SBATCH -N 1 --gres=gpu:1 -t 10\nsleep 600\n"
+# As the installed `unisono` and `unisono slurm links` start.
+_ENTRY = ("-P", "-c", "from unisono.cli.main import main; raise SystemExit(main())")
 _PATH = "/apis/unisono.dev/v1/namespaces/default/slurmjobs"
 
 
@@ -65,7 +67,7 @@ def _call(words: tuple[str, ...], environment: Mapping[str, str]) -> tuple[float
     """Return the seconds that a program took, and those that it computed."""
     before, began = _children(), perf_counter()
     subprocess.run(
-        [sys.executable, "-m", "unisono", *words],
+        [sys.executable, *_ENTRY, *words],
         stdout=subprocess.DEVNULL,
         env=environment,
         check=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tools.reference.__main__ import FOLDER, PAGES
-from unisono.cli.main import COMMANDS
+from unisono.cli.commands import COMMANDS
 
 
 @pytest.mark.parametrize("name", PAGES)

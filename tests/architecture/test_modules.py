@@ -46,7 +46,7 @@ def _imported_by(path: Path) -> set[str]:
 
 def _commands() -> set[str]:
     """Return the modules in the table of commands, which `cli/main.py` imports by name."""
-    from unisono.cli.main import COMMANDS
+    from unisono.cli.commands import COMMANDS
 
     return {command.module for command in COMMANDS}
 

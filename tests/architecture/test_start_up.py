@@ -58,10 +58,15 @@ def test_nothing_heavy_is_loaded(statement: str) -> None:
 
 
 def test_help_loads_no_command() -> None:
-    from unisono.cli.main import COMMANDS
+    from unisono.cli.commands import COMMANDS
 
     loaded = _loaded_by("from unisono.cli.main import main; main(['--help'])")
     assert loaded & {command.module for command in COMMANDS} == set()
+
+
+def test_programs_that_scripts_call_often_load_next_to_nothing() -> None:
+    loaded = _loaded_by("from unisono.cli.main import main; main(['sbatch', '--version'])")
+    assert loaded & {*HEAVY, "argparse", "orjson", "ssl", "unisono.cli.commands"} == set()
 
 
 def test_the_package_alone_is_one_module() -> None:

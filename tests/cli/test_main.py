@@ -16,7 +16,8 @@ from types import ModuleType
 import pytest
 
 from unisono import __version__
-from unisono.cli.main import COMMANDS, PROGRAMS, Command, main
+from unisono.cli.commands import BY_NAME, COMMANDS, Command
+from unisono.cli.main import main
 from unisono.engine.model.errors import InvalidManifest, UnisonoError
 
 Run = Callable[[argparse.Namespace], int]
@@ -104,7 +105,7 @@ class TestDispatch:
         names = [command.name for command in COMMANDS]
         assert len(set(names)) == len(names)
         for command in COMMANDS:
-            assert command.module in (PROGRAMS, f"unisono.cli.{command.name}")
+            assert command.module in (BY_NAME, f"unisono.cli.{command.name}")
             assert command.help
             assert "\n" not in command.help
             assert len(f"  {command.name}  {command.help}") <= 100

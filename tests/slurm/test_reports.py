@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -273,6 +274,19 @@ def test_links_are_made_and_files_of_others_are_left(
     assert main(["slurm", "links", str(tmp_path)]) == 1
     assert capsys.readouterr().out == f"export PATH={tmp_path}:$PATH\n"
     assert (tmp_path / "sinfo").read_text() == "mine"
-    assert 'unisono squeue "$@"' in (tmp_path / "squeue").read_text()
+    asked = subprocess.run(
+        [tmp_path / "squeue", "--version"],
+        cwd=_full_of_traps(tmp_path),
+        capture_output=True,
+        check=False,
+    )
+    assert (asked.returncode, asked.stdout[:5]) == (0, b"slurm"), asked.stderr
     (tmp_path / "sinfo").unlink()
     assert main(["slurm", "links", str(tmp_path)]) == 0  # its own are made anew
+
+
+def _full_of_traps(folder: Path) -> Path:
+    """Return a folder in which somebody keeps files that are called like modules of ours."""
+    (folder / "traps").mkdir()
+    (folder / "traps" / "json.py").write_text("raise SystemExit(9)")
+    return folder / "traps"

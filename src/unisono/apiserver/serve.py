@@ -1,4 +1,8 @@
-"""The API over HTTPS on a socket, for as long as a block lasts."""
+"""The API over HTTPS on a socket, for as long as a block lasts; and beside it on a file.
+
+Programs of this machine that live for a moment come in through the file (`door`): whoever may open
+it needs no certificate to know whom they talk to, and TLS would take most of their time.
+"""
 
 from __future__ import annotations
 
@@ -48,11 +52,35 @@ def listen(host: str, port: int) -> socket.socket:
     return sock
 
 
+def door(path: Path) -> socket.socket | None:
+    """Return a socket that listens at a file, for its owner alone; None where none can be.
+
+    Its name may be too long, or the disk of a kind without sockets: then everybody uses the other.
+    """
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        path.unlink(missing_ok=True)  # of a process that ended without a word
+        sock.bind(str(path))
+        path.chmod(0o600)
+        sock.listen(_BACKLOG)
+    except OSError:
+        sock.close()
+        return None
+    sock.setblocking(False)  # noqa: FBT003 (the only way to say it)
+    return sock
+
+
 @contextlib.asynccontextmanager
 async def serving(
-    front: Front, sock: socket.socket, certificate: Certificate | None
+    front: Front,
+    sock: socket.socket,
+    certificate: Certificate | None,
+    beside: socket.socket | None = None,
 ) -> AsyncIterator[None]:
-    """Serve on a socket until the block ends; then finish open requests and close."""
+    """Serve on a socket until the block ends; then finish open requests and close.
+
+    `beside` is another one, for this machine (`door`).
+    """
     loop = asyncio.get_running_loop()
     connections: set[Connection] = set()
     handshake = _HANDSHAKE_SECONDS if certificate else None
@@ -63,6 +91,11 @@ async def serving(
         ssl_handshake_timeout=handshake,
         backlog=_BACKLOG,
     )
+    local = None
+    if beside is not None:
+        local = await loop.create_unix_server(
+            lambda: Connection(front, connections), sock=beside, backlog=_BACKLOG
+        )
     sweeping = loop.call_later(_SWEEP_SECONDS, lambda: None)
 
     def sweep() -> None:
@@ -78,6 +111,8 @@ async def serving(
         sweeping.cancel()
         front.api.watches.stop()
         server.close()
+        if local is not None:
+            local.close()
         await _say_goodbye(connections)
 
 

@@ -32,7 +32,7 @@ from unisono.apiserver.bootstrap import bootstrap, install
 from unisono.apiserver.front import Front
 from unisono.apiserver.logs import LogFiles
 from unisono.apiserver.request import User
-from unisono.apiserver.serve import Certificate, PortTaken, listen, serving
+from unisono.apiserver.serve import Certificate, PortTaken, door, listen, serving
 from unisono.apiserver.storage.database import Database, Unusable
 from unisono.apiserver.storage.store import Store
 from unisono.cli.chosen_policy import Chosen
@@ -167,8 +167,12 @@ async def answering(
         # `kubectl` remembers for hours which groups there are: this one is there from the start.
         api.surface.usage = _unmeasured
         certificate = Certificate(made.chain, made.key)
-        async with serving(front, sock, certificate), _tidying(api):
-            yield Answering(api, url, settings)
+        beside = door(instance.door)
+        try:
+            async with serving(front, sock, certificate, beside), _tidying(api):
+                yield Answering(api, url, settings)
+        finally:
+            instance.door.unlink(missing_ok=True)
         await store.landed()
     except (Exposed, BadUsers, CannotCertify) as error:
         raise InstanceError(str(error)) from error

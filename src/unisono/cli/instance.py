@@ -3,6 +3,7 @@
 DIRECTORY/            0700
   state.db            all objects
   kubeconfig          0600; how to reach it, with the token
+  api.sock            0600; the same API for programs of this machine, without TLS
   tls/                its certificate authority and its certificate
   logs/               what pods wrote
   ledger.db           0600; who used which GPUs, for reports
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from unisono.engine.model.errors import InvalidManifest, UnisonoError
+from unisono.slurm.quick import DOOR
 
 
 class InstanceError(UnisonoError):
@@ -51,6 +53,11 @@ class Instance:
     def kubeconfig(self) -> Path:
         """How kubectl reaches it."""
         return self.directory / "kubeconfig"
+
+    @property
+    def door(self) -> Path:
+        """Where programs of this machine reach it."""
+        return self.directory / DOOR
 
     @property
     def ledger(self) -> Path:

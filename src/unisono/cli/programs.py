@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from unisono.slurm.quick import Quick, QuickAccess, QuickTrouble, access_of
-from unisono.slurm.verbs.around import Around, Outcome, Refused, Start
+from unisono.slurm.verbs.around import Answered, Around, Outcome, Refused, Start
 
 
 def call(name: str, arguments: Sequence[str]) -> int:
@@ -31,6 +31,8 @@ def call(name: str, arguments: Sequence[str]) -> int:
 def _call(name: str, arguments: Sequence[str]) -> int:
     try:
         outcome = _program(name)(arguments, around())
+    except Answered as answer:
+        outcome = Outcome(f"{answer}\n")
     except Refused as trouble:
         for line in str(trouble).splitlines():
             print(f"{name}: error: {line}", file=sys.stderr)

@@ -6,12 +6,10 @@ Read from the parsers themselves, so completions and the reference cannot fall b
 from __future__ import annotations
 
 import argparse
-import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
-from unisono.cli.main import COMMANDS, PROGRAMS, Command, CommandModule
+from unisono.cli.commands import BY_NAME, COMMANDS, Command, module_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +48,10 @@ class Entry:
 def surface(commands: Sequence[Command] = COMMANDS) -> Iterator[Entry]:
     """Return every command and verb, in the order of the help."""
     for command in commands:
-        if command.module == PROGRAMS:
+        if command.module == BY_NAME:
             yield Entry((command.name,), command.help, None)
             continue
-        module = cast(CommandModule, importlib.import_module(command.module))
-        parser = module.parser()
+        parser = module_of(command).parser()
         parser.prog = f"unisono {command.name}"
         yield from _entries((command.name,), command.help, parser)
 

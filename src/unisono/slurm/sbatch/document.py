@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import base64
+import binascii
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -253,7 +253,7 @@ def secret_object(made: Json, job: Job, who: Submitter) -> Json:
     """Return the Secret that a job's first pod mounts; it goes with the job."""
     metadata = made["metadata"]
     contents = {"script": job.script, "environment": environment_file(job.options, who)}
-    data = {key: base64.b64encode(text.encode()).decode() for key, text in contents.items()}
+    data = {key: _base64(text) for key, text in contents.items()}
     owner = {"apiVersion": made["apiVersion"], "kind": made["kind"], "name": metadata["name"]}
     return {
         "apiVersion": "v1",
@@ -305,3 +305,7 @@ def _exported(text: str, environment: Mapping[str, str]) -> dict[str, str]:
         elif name in environment:
             found[name] = environment[name]
     return found
+
+
+def _base64(text: str) -> str:
+    return binascii.b2a_base64(text.encode(), newline=False).decode()

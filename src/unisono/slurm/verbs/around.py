@@ -55,6 +55,14 @@ class Around(NamedTuple):
     pause: Callable[[float], float] = lambda seconds: 0.0  # returns the time afterwards
 
 
+class Answered(Exception):
+    """What was asked needs no cluster; the message is all that is printed."""
+
+
+# The Slurm whose options, columns and words these programs have.
+VERSION = "slurm 22.05.8"
+
+
 class Refused(Exception):
     """The answer is no; the message is what the program says."""
 
@@ -72,9 +80,12 @@ def path_of(namespace: str, name: str) -> str:
 def understood(program: str, arguments: Sequence[str], known: Mapping[str, Option]) -> Given:
     """Read arguments; refuse in the words of Slurm's programs."""
     try:
-        return parse(arguments, known)
+        given = parse(arguments, known)
     except BadOption as trouble:
         raise Refused(f'{trouble}\nTry "{program} --help" for more information') from None
+    if "version" in given.options:
+        raise Answered(VERSION)
+    return given
 
 
 def states_wanted(text: str, refusal: str) -> set[str] | None:

@@ -14,7 +14,7 @@ from unisono.slurm.sbatch.document import Job, Place, Submitter, job_object, sec
 from unisono.slurm.sbatch.layout import UNAVAILABLE, BadRequest, NodeSize, layout_of
 from unisono.slurm.sbatch.options import given, of_environment, of_script, together
 from unisono.slurm.site import LAST_ID, MAP, MAPS, PartitionRules, Rules, rules_of, size_of
-from unisono.slurm.verbs.around import Around, Outcome, Refused
+from unisono.slurm.verbs.around import VERSION, Answered, Around, Outcome, Refused
 from unisono.slurm.words import CONF, NAMESPACE
 
 if TYPE_CHECKING:
@@ -75,6 +75,8 @@ def read_wish(arguments: Sequence[str], around: Around) -> Wish | None:
         line = given(arguments)
         if "help" in line.options or "usage" in line.options:
             return None
+        if "version" in line.options:
+            raise Answered(VERSION)
         text, command, rest = _script(line.options, line.words, around)
         inside = of_script(text, lenient="lenient" in line.options)
     except BadOption as trouble:

@@ -41,7 +41,9 @@ class TurnKeeper:
     def __init__(self, scheduler: Scheduler) -> None:
         """Take the one who knows them."""
         self._scheduler = scheduler
-        self._written_at = 0.0
+        self._due = 0.0
+        # Read once for each job: to look at thousands of them for every write takes too long.
+        self._numbers: dict[WorkloadKey, int] = {}
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """Any job of Slurm."""
@@ -49,14 +51,13 @@ class TurnKeeper:
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Write, unless that was only just done."""
+        if now < self._due:
+            yield Again(self._due)
+            return
         state = self._scheduler.state
         stored = view.get(names.CONFIG_MAP, TURNS, NAMESPACE)
         jobs = self._jobs(view)
-        due = self._written_at + max(_LEAST_SECONDS, len(jobs) / _JOBS_A_SECOND)
-        if now < due:
-            yield Again(due)
-            return
-        self._written_at = now
+        self._due = now + max(_LEAST_SECONDS, len(jobs) / _JOBS_A_SECOND)
         text = orjson.dumps(self._report(jobs)).decode()
         if stored is None:
             metadata = {"name": TURNS, "namespace": NAMESPACE}
@@ -71,14 +72,14 @@ class TurnKeeper:
         """Return the jobs of Slurm that wait, with the keys of their Workloads."""
         found: list[tuple[int, WorkloadKey]] = []
         for key, waiting in self._scheduler.state.waiting.items():
-            namespace, _, name = waiting.workload.job_name.partition("/")
             if not key.partition("/")[2].startswith("slurmjob-"):
                 continue
-            job = view.get(words.JOB, name, namespace)
-            if job is not None:
-                found.append((int(job["spec"]["jobId"]), key))
+            number = self._numbers.get(key) or _number(waiting.workload.job_name, view)
+            if number:
+                found.append((number, key))
             if len(found) >= _MOST_JOBS:
                 break
+        self._numbers = {key: number for number, key in found}
         return found
 
     def _report(self, jobs: list[tuple[int, WorkloadKey]]) -> Json:
@@ -168,3 +169,10 @@ class TurnKeeper:
 
         walk(0, 0)
         return made
+
+
+def _number(job_name: str, view: View) -> int:
+    """Return the number of a job; 0 if there is no such job any more."""
+    namespace, _, name = job_name.partition("/")
+    job = view.get(words.JOB, name, namespace)
+    return int(job["spec"]["jobId"]) if job is not None else 0

@@ -1,0 +1,103 @@
+"""The client of short programs: through the door of an instance, or by TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from unisono.apiserver.access.kubeconfig import write_kubeconfig
+from unisono.apiserver.api import Api, Outside
+from unisono.apiserver.bootstrap import bootstrap
+from unisono.apiserver.front import Front
+from unisono.apiserver.logs import LogFiles
+from unisono.apiserver.request import User
+from unisono.apiserver.serve import door, listen, serving
+from unisono.apiserver.storage.database import Database
+from unisono.apiserver.storage.store import Store
+from unisono.cli.instance import Instance
+from unisono.slurm.quick import DOOR, Quick, QuickAccess, QuickTrouble, access_of
+
+NOBODY = "https://127.0.0.1:1"
+SPACE = "/api/v1/namespaces/default"
+
+
+def asked(folder: Path, story: Callable[[], object]) -> None:
+    """Tell a story while an API listens at the door of a folder."""
+
+    async def run() -> None:
+        chance = random.Random(1)
+        store = Store(Database(":memory:"))
+        try:
+            outside = Outside(
+                clock=lambda: 1_767_258_000.0,
+                new_uid=lambda: str(uuid.UUID(int=chance.getrandbits(128), version=4)),
+                chance=chance,
+                logs=LogFiles(folder),
+            )
+            api = Api(store, outside)
+            await bootstrap(api)
+            front = Front(api, lambda *_: User(name="somebody", groups=("system:masters",)))
+            sock, beside = listen("127.0.0.1", 0), door(folder / DOOR)
+            async with asyncio.timeout(20), serving(front, sock, None, beside):
+                await asyncio.to_thread(story)
+        finally:
+            store.close()
+
+    asyncio.run(run())
+
+
+def config(folder: Path, mode: int = 0o700) -> QuickAccess:
+    """Return how to reach the instance of a folder, as its kubeconfig says."""
+    folder.mkdir(exist_ok=True)
+    folder.chmod(mode)
+    instance = Instance(folder)
+    write_kubeconfig(instance.kubeconfig, url=NOBODY, authority_pem=b"-----BEGIN", token="t")
+    found = access_of(str(instance.kubeconfig))
+    assert found is not None
+    return found
+
+
+def test_an_instance_of_this_machine_is_asked_through_its_door(tmp_path: Path) -> None:
+    def story() -> None:
+        api = Quick(config(tmp_path / "i"))
+        assert api.get(SPACE)["metadata"]["name"] == "default"
+        made = api.create(f"{SPACE}/configmaps", {"metadata": {"name": "a"}})
+        assert api.get(f"{SPACE}/configmaps/a") == made
+        api.close()
+
+    (tmp_path / "i").mkdir(mode=0o700)
+    asked(tmp_path / "i", story)
+
+
+def test_a_folder_that_others_can_write_to_is_not_trusted_with_the_token(tmp_path: Path) -> None:
+    def story() -> None:
+        access = config(tmp_path / "i", mode=0o777)
+        assert access.door == ""
+        with pytest.raises(QuickTrouble, match="refused"):
+            Quick(access).get(SPACE)
+
+    (tmp_path / "i").mkdir(mode=0o700)
+    asked(tmp_path / "i", story)
+
+
+def test_a_door_behind_which_nobody_is_leads_to_the_address(tmp_path: Path) -> None:
+    (tmp_path / "i").mkdir(mode=0o700)
+    left = door(tmp_path / "i" / DOOR)
+    assert left is not None
+    left.close()  # the file stays, as after a crash
+    access = config(tmp_path / "i")
+    assert access.door
+    with pytest.raises(QuickTrouble, match=r"127\.0\.0\.1:1: .*refused"):
+        Quick(access).get(SPACE)
+    again = door(tmp_path / "i" / DOOR)
+    assert again is not None
+    again.close()
+
+
+def test_a_name_too_long_for_a_socket_is_no_trouble(tmp_path: Path) -> None:
+    assert door(tmp_path / ("x" * 120) / DOOR) is None
