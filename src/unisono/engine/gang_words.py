@@ -40,7 +40,7 @@ def gang_sentence(fact: GangDoesNotFit) -> str:
     elif fact.refusals:
         refused = ", ".join(f"{count} {_refusal(fact, why)}" for why, count in fact.refusals)
         text += f" ({fact.nodes} node{'s' if fact.nodes != 1 else ''}: {refused})"
-    if fact.nodes and fact.resource and not _shut_by(fact):
+    if fact.resource in dict(fact.refusals):
         best = amount_words(fact.best_node_has, fact.resource).partition(" ")[0]
         where = "GPU" if is_share(fact.resource) else "node"
         wanted = amount_words(fact.wanted_of_node, fact.resource)
@@ -51,14 +51,14 @@ def gang_sentence(fact: GangDoesNotFit) -> str:
 
 
 def gang_remedy(fact: GangDoesNotFit) -> str | None:
-    """Say what to do if no node takes even one pod; else nodes only have to become free."""
+    """Say what to do if no node would ever take a pod; else nodes only have to become free."""
     shut = _shut_by(fact)
     if shut == "selector" and fact.labels:
         label = " and ".join(fact.labels)
         return f"add a node with the label {label}, or change what the pods or their flavor ask for"
     if shut:
         return _SHUT[shut]
-    if fact.resource:
+    if fact.resource and fact.largest_node_has < fact.wanted_of_node:
         part, amount = is_share(fact.resource), amount_words(fact.wanted_of_node, fact.resource)
         return f"add a node with {'a free GPU' if part else amount}, or ask for less in one pod"
     return None
@@ -71,12 +71,13 @@ def gang_outlook(fact: GangDoesNotFit) -> str:
         return told
     lacking = fact.pods - fact.pods_placeable
     room = f"room for {lacking} more pod{'s' if lacking != 1 else ''}"
-    if not fact.level:
-        return f"{room}: nodes that join, or others that end"
-    domain = _domain(fact)
-    ways = [f"{room} in one {domain}: nodes that join, or others that end"]
-    if fact.cluster_holds >= fact.pods:
-        ways.append(f"or prefer one {domain} instead of requiring it: the cluster has room")
+    within = f" in one {_domain(fact)}" if fact.level else ""
+    ways = [f"{room}{within}: nodes that join, or others that end"]
+    if fact.level and fact.cluster_holds >= fact.pods:
+        ways.append(f"or prefer one {_domain(fact)} instead of requiring it: the cluster has room")
+    if fact.resource and fact.best_node_has:
+        most = amount_words(fact.best_node_has, fact.resource)
+        ways.append(f"or ask for no more than {most} in one pod")
     return "; ".join(ways)
 
 

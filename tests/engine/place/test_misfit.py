@@ -15,7 +15,7 @@ from tests.support.place_builders import (
     placer_of,
     refuse,
 )
-from unisono.engine.explain import remedy, sentence
+from unisono.engine.explain import outlook, remedy, sentence
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import ResourceName
 from unisono.engine.model.node import HOSTNAME, Node
@@ -87,6 +87,11 @@ def test_nodes_are_counted_by_the_first_thing_that_speaks_against_them() -> None
     )
 
 
+def test_nodes_that_are_shut_say_nothing_about_what_is_free_on_them() -> None:
+    no = why(demand(1, 8), node("down", 8, ready=False), node("spot", 8, taints=(Taint("spot"),)))
+    assert sentence(no) == "pod set main: 0 of 1 pods fit (2 nodes: 1 not ready, 1 tainted)"
+
+
 def test_rules_between_pods_are_the_last_resort() -> None:
     no = why(demand(2, 1, "required", level=HOSTNAME, host_ports=(PORT,)), node("n"))
     assert (no.pods_placeable, no.refusals) == (1, ())
@@ -102,6 +107,14 @@ def test_what_the_best_node_has_of_what_one_pod_wants() -> None:
         "pod set main: 0 of 1 pods fit (2 nodes: 2 short of nvidia.com/gpu); "
         "the best node has 2 of 8 nvidia.com/gpu"
     )
+    assert no.largest_node_has == 8
+    assert remedy(no) is None, "it has to wait for its neighbours, and nobody has to add a node"
+    assert outlook(no) == (
+        "room for 1 more pod: nodes that join, or others that end; "
+        "or ask for no more than 2 nvidia.com/gpu in one pod"
+    )
+    no = refuse(placer, demand(1, 16))
+    assert remedy(no) == "add a node with 16 nvidia.com/gpu, or ask for less in one pod"
     no = refuse(placer, demand(1, 1, more={ResourceName("fpga"): 1}))
     assert (no.resource, no.best_node_has) == ("fpga", 0)
     assert refuse(placer, demand(5, 1)).resource == "", "some node takes some pods"

@@ -70,7 +70,7 @@ def test_the_best_gpu_is_named_when_no_gpu_holds_the_part() -> None:
     assert (no.resource, no.wanted_of_node, no.best_node_has) == (MILLI, 500, 400)
     assert no.refusals == ((MILLI, 1),)
     assert sentence(no).endswith("; the best GPU has 400 of 500 nvidia.com/gpu-milli")
-    assert "ask for less in one pod" in outlook(no)
+    assert "or ask for no more than 400 nvidia.com/gpu-milli in one pod" in outlook(no)
 
 
 def test_a_gang_takes_as_many_parts_as_there_are() -> None:

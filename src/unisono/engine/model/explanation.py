@@ -98,10 +98,12 @@ class GangDoesNotFit(_Fact, frozen=True, kw_only=True):
     best_domain: str = ""
     cluster_holds: int = 0
     nodes: int = 0
-    # When no node takes even one pod: what a pod asks for, and the most that one node has.
+    # When no node takes even one pod: what a pod asks for, and the most that one node has free,
+    # and would have if it were empty.
     resource: ResourceName = ResourceName("")
     wanted_of_node: int = 0
     best_node_has: int = 0
+    largest_node_has: int = 0
     refusals: tuple[tuple[str, int], ...] = ()  # why nodes take no pod, and how many of them
     labels: tuple[str, ...] = ()  # `key=value` that is asked for and that no node has
     # True if making others leave was allowed and tried, and would not have been enough.

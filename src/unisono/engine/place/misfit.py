@@ -6,7 +6,7 @@ import numpy as np
 
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import PODS, ResourceName
-from unisono.engine.model.resources import is_gpu, is_share
+from unisono.engine.model.resources import WHOLE_GPU, is_gpu, is_share
 from unisono.engine.place.demand import Demand, reaching, without_taints
 from unisono.engine.place.feasible import Capacity, Feasibility
 from unisono.engine.place.slices import whole_slices
@@ -40,12 +40,13 @@ def misfit(
                 if at_node
                 else view.name(level, domain, table)
             )
-    resource, wanted, has = _scarcest(demand, capacity, feasibility)
+    resource, wanted, has, largest = _scarcest(demand, capacity, feasibility)
     refusals = _refusals(key, demand, capacity, feasibility)
     return GangDoesNotFit(
         resource=resource,
         wanted_of_node=wanted,
         best_node_has=has,
+        largest_node_has=largest,
         pod_set=demand.name,
         pods=need,
         pods_placeable=min(need, holds),
@@ -60,21 +61,30 @@ def misfit(
 
 def _scarcest(
     demand: Demand, capacity: Capacity, feasibility: Feasibility
-) -> tuple[ResourceName, int, int]:
-    """Name the resource of which no node has enough for one pod; nothing if some node has."""
+) -> tuple[ResourceName, int, int, int]:
+    """Name the resource of which no node has enough for one pod; nothing if some node has.
+
+    With it: what a pod wants, the most that a node has free, and the most that one has at all.
+    """
     table = feasibility.table
+    nothing = ResourceName(""), 0, 0, 0
     if capacity.total:
-        return ResourceName(""), 0, 0
+        return nothing
     open_ = np.flatnonzero(feasibility.allowed(demand.constraint))
     by_scarcity = sorted(demand.requests, key=lambda p: not (is_gpu(p[0]) or is_share(p[0])))
     for resource, amount in by_scarcity:
         column = table.column(resource)
-        most = int(table.free_of(column)[open_].max(initial=0)) if column is not None else 0
+        most = largest = 0
         if resource in table.devices:
-            most = int(rooms(table.free, table.devices[resource], open_).max(initial=0))
+            devices = table.devices[resource]
+            most = int(rooms(table.free, devices, open_).max(initial=0))
+            largest = WHOLE_GPU if table.allocatable[devices.whole, open_].any() else 0
+        elif column is not None:
+            most = int(table.free_of(column)[open_].max(initial=0))
+            largest = int(table.allocatable[column, open_].max(initial=0))
         if amount > most:
-            return resource, amount, most
-    return ResourceName(""), 0, 0
+            return resource, amount, most, largest
+    return nothing
 
 
 def _unknown(demand: Demand, capacity: Capacity, feasibility: Feasibility) -> tuple[str, ...]:
