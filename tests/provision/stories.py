@@ -337,6 +337,7 @@ def a_lost_node_is_bought_again_and_the_others_are_kept() -> None:
         assert len(after) == 4
         assert before - after == {dead}
         assert zones(world) == {"ap-northeast-2a"}
+        assert all("on-demand" in str(one["spec"]["requirements"]) for one in claims(world))
 
     told(story)
 

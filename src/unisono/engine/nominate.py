@@ -10,6 +10,7 @@ With `minCount`, fewer pods are considered only when the full count finds neithe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -39,7 +40,7 @@ from unisono.engine.quota.assign import (
     resized,
 )
 from unisono.engine.quota.flavors import Menu, menu_for
-from unisono.engine.quota.shape import Shape
+from unisono.engine.quota.shape import Shape, shrunk
 from unisono.engine.quota.tree import Cell, Node
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import QueueBook, Running
@@ -154,7 +155,10 @@ def nominate(
     machines = could_buy(state, workload, seeker, now)
     starts_now = start is None and seeker is not None and kept is None
     loans = loans_for(state, workload, ledger, now) if starts_now else None
-    judge = _Judge(book, waiting.shape, menu, search, seeker, allowed, soon, late, machines, loans)
+    sells = seeker is not None and state.config.market is not None
+    judge = _Judge(
+        book, waiting.shape, menu, search, seeker, allowed, soon, late, machines, loans, sells
+    )
     best = judge.best()
     if late(best.assignment):
         seeker = None
@@ -260,6 +264,7 @@ class _Judge:
     late: Late = never  # whose nodes come later
     could_buy: CouldBuy | None = None  # for whom machines could be bought; None: for nobody
     loans: Loans | None = None  # nodes that gangs keep whose machines are still coming
+    sells: bool = False  # whether machines can be bought at all
 
     def best(self) -> _Outcome:
         """Try the full count, then the largest smaller one that works."""
@@ -267,16 +272,23 @@ class _Judge:
         if full.works or not self.shape.shrinkable:
             return full
         full.assignment.shortages = None  # a smaller count may fit long before the full one does
+        found = self._largest(lambda one: one.works)
+        if found is None and self.sells and not full.affordable:
+            found = self._largest(lambda one: bool(one.affordable))  # there is quota for it
+        return found or full
+
+    def _largest(self, is_enough: Callable[[_Outcome], bool]) -> _Outcome | None:
+        """Return what the largest count can get that is enough; smaller ones are if it is."""
         low, high = 1, self.shape.most_steps
         found: _Outcome | None = None
         while low <= high:
             middle = (low + high) // 2
             smaller = self._settled(shrunk(self.shape, middle))
-            if smaller.works:
+            if is_enough(smaller):
                 found, high = smaller, middle - 1
             else:
                 low = middle + 1
-        return found or full
+        return found
 
     def _settled(self, counts: tuple[int, ...]) -> _Outcome:
         """Try a count; victims are asked only for as many pods as will then find a place."""
@@ -410,14 +422,6 @@ class _Judge:
             allowed=self.allowed,
             banned=banned,
         )
-
-
-def shrunk(shape: Shape, steps: int) -> tuple[int, ...]:
-    """Return the counts after `steps` of all possible pods were taken off, spread evenly."""
-    return tuple(
-        count - (count - least) * steps // shape.shrinkable
-        for count, least in zip(shape.counts, shape.minimums, strict=True)
-    )
 
 
 def admission_of(nominee: Nominee) -> Admission:

@@ -15,7 +15,7 @@ from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.model.selection import Labels
 from unisono.engine.model.workload import Admission
-from unisono.engine.place.demand import Demand
+from unisono.engine.place.demand import narrowed
 from unisono.engine.place.gang import Gang, Spot
 from unisono.engine.repair import flavors_given, refuse_if_broken
 from unisono.engine.state.cluster import ClusterState
@@ -48,14 +48,3 @@ def seat(
     )
     refuse_if_broken(state, workload, seated)
     return seated
-
-
-def narrowed(demand: Demand, labels: Labels) -> Demand:
-    """Return a demand whose nodes need these labels, too."""
-    if not labels:
-        return demand
-    constraint = demand.constraint
-    selector = tuple(sorted({**dict(constraint.selector), **dict(labels)}.items()))
-    return msgspec.structs.replace(
-        demand, constraint=msgspec.structs.replace(constraint, selector=selector)
-    )

@@ -20,6 +20,7 @@ from tests.support.quota_builders import (
     running,
     snapshot,
 )
+from unisono.engine.audit import audit
 from unisono.engine.audit.world import World
 from unisono.engine.model.names import PODS, FlavorName, QueueName, ResourceName
 from unisono.engine.model.node import Topology
@@ -96,10 +97,14 @@ def test_without_a_minimum_nothing_shrinks() -> None:
     breaks("count", *case(of(MAIN), take("main", 3, gpu="f")))
 
 
-def test_a_slice_is_never_partial() -> None:
+def test_a_slice_is_partial_only_if_it_says_so() -> None:
     old = running(job("old", "q", 1))
-    grown = of(pods(4, {"gpu": 1}, min_count=2), replaces=old.workload.key)
-    breaks("count", *case(grown, take("main", 3, gpu="f"), holdings=(old,)))
+    whole = of(pods(4, {"gpu": 1}), replaces=old.workload.key)
+    breaks("count", *case(whole, take("main", 3, gpu="f"), holdings=(old,)))
+    loose = of(pods(4, {"gpu": 1}, min_count=2), replaces=old.workload.key)
+    world, made = case(loose, take("main", 3, gpu="f"), holdings=(old,))
+    assert "count" not in {one.rule for one in audit(world, made)}
+    breaks("count", *case(loose, take("main", 1, gpu="f"), holdings=(old,)))
 
 
 def test_every_covered_resource_gets_a_flavor() -> None:

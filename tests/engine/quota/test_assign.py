@@ -17,10 +17,9 @@ from unisono.engine.model.names import FlavorName, QueueName, ResourceName
 from unisono.engine.model.queue import ClusterQueue, Flavor, FlavorFungibility
 from unisono.engine.model.resources import Account
 from unisono.engine.model.workload import PodSet
-from unisono.engine.nominate import shrunk
 from unisono.engine.quota.assign import Assignment, Simulated, Verdict, assign
 from unisono.engine.quota.flavors import menu_for
-from unisono.engine.quota.shape import Shapes
+from unisono.engine.quota.shape import Shapes, shrunk
 from unisono.engine.quota.tree import Cell, Node, charge, link, set_groups
 
 

@@ -26,6 +26,8 @@ class PodSetOfJob:
     min_count: int | None = None
     # Its pods are made only when the others run: a place is kept, but the gang starts without them.
     comes_later: bool = False
+    # Each of its pods is of use by itself: a job that grows may have some of them before the rest.
+    is_loose: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from unisono.control.controller import Reads, own_key, owner_key
 from unisono.control.done_pods import assignments_left
 from unisono.control.jobs.adapter import End, Injection, JobAdapter, PodSetOfJob, Shrinkable
 from unisono.control.jobs.queues import Queues
-from unisono.control.jobs.scaling import is_growing, scale
+from unisono.control.jobs.scaling import is_growing, scale, without_slice
 from unisono.control.jobs.workload import (
     IN_USE,
     new_words,
@@ -86,11 +86,13 @@ class JobController:
         workload = self._workload(job, view)
         if "deletionTimestamp" in job["metadata"]:
             if workload is not None and not adapter.is_active(job, view):
+                yield from without_slice(workload, view)
                 yield from _let_go(workload)
             return
         end = adapter.end(job)
         if end is not None:
             if workload is not None:
+                yield from without_slice(workload, view)
                 yield from _finish(workload, end, now)
             return
         queue = self._queues.queue_of(job, view)
@@ -132,6 +134,8 @@ class JobController:
         adapter = self._adapter
         conditions = _conditions(workload)
         is_admitted = is_true(conditions, "Admitted") and not is_true(conditions, "Evicted")
+        if adapter.scales and not is_admitted:
+            yield from without_slice(workload, view)
         if is_true(conditions, "Evicted") and (workload.get("status") or {}).get("admission"):
             yield from and_again(self._leave(job, workload, view, now), now)
         elif is_admitted and adapter.is_suspended(job):

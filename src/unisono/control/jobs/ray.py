@@ -65,7 +65,12 @@ class RayClusters:
 def cluster_sets(spec: Json) -> list[PodSetOfJob]:
     """Return the pod sets of a cluster's spec."""
     return [
-        PodSetOfJob(name=group.name, count=group.count, template=group.template)
+        PodSetOfJob(
+            name=group.name,
+            count=group.count,
+            template=group.template,
+            is_loose=group.name != HEAD and group.hosts == 1,
+        )
         for group in groups_of(spec)
         if group.count
     ]

@@ -2,7 +2,8 @@
 
     more pods     a second Workload asks for all of them, as a slice that replaces the first; the
                   engine charges only what is new. Once admitted, what it got becomes the first
-                  one's, and the slice goes. New pods have no place until then.
+                  one's, and the slice goes. New pods have no place until then. Where some of them
+                  are of use without the rest, the slice may get a part, and the next one asks on.
     fewer pods    once the surplus is gone, so is its quota
 
 Every step can be repeated: the counts of the job, of the admission and of the slice say what is
@@ -21,14 +22,13 @@ from unisono.control.jobs.adapter import PodSetOfJob
 from unisono.control.jobs.workload import IN_USE, JOB_UID_LABEL
 from unisono.control.scheduler.record import COMMITTED, placement, placement_of, places
 from unisono.control.shrinking import done, told
+from unisono.control.slices import SLICE
 from unisono.control.slots import is_living, set_of
 from unisono.control.usable import node_name
 from unisono.control.view import View
 from unisono.kinds.kueue.topology_assignment import pods_per_host
 from unisono.kinds.kueue.workload_rules import REPLACES
 from unisono.kinds.quantity import Quantity, format_amount
-
-_SLICE = "-slice"
 
 
 def is_growing(workload: Json, sets: Sequence[PodSetOfJob]) -> bool:
@@ -44,7 +44,7 @@ def scale(job: Json, workload: Json, sets: Sequence[PodSetOfJob], view: View, no
     if granted.keys() != wanted.keys() or placement_of(conditions)[0] != COMMITTED:
         return  # it starts, or is repaired, or is another gang altogether
     metadata = workload["metadata"]
-    slice_ = view.get(names.WORKLOAD, metadata["name"] + _SLICE, metadata["namespace"])
+    slice_ = view.get(names.WORKLOAD, metadata["name"] + SLICE, metadata["namespace"])
     if any(wanted[name] < granted[name] for name in granted):
         fewer = {name: min(wanted[name], granted[name]) for name in granted}
         yield from _shrink(workload, fewer, view, now)
@@ -52,14 +52,39 @@ def scale(job: Json, workload: Json, sets: Sequence[PodSetOfJob], view: View, no
         if slice_ is not None:
             yield from _drop(slice_)
     elif slice_ is None:
-        yield Create(_new_slice(workload, wanted))
+        yield Create(_new_slice(workload, sets))
         more = sum(wanted.values()) - sum(granted.values())
         yield Note(Ref.to(job), "Scaling", f"asks for {more} more pods")
-    elif _counts(slice_) != wanted:
+    elif _counts(slice_) != wanted or _is_void(workload, slice_):
         yield from _drop(slice_)
     elif is_true((slice_.get("status") or {}).get("conditions"), "Admitted"):
         yield from _absorb(workload, slice_, now)
-        yield Note(Ref.to(job), "Scaled", f"has places for {sum(wanted.values())} pods")
+        more = sum(_granted(slice_).values())
+        yield Note(Ref.to(job), "Scaled", f"has places for {more} pods")
+
+
+def without_slice(workload: Json, view: View) -> Steps:
+    """Let go of what a job asked for on top: it does not run any more."""
+    metadata = workload["metadata"]
+    slice_ = view.get(names.WORKLOAD, metadata["name"] + SLICE, metadata["namespace"])
+    if slice_ is not None:
+        yield from _drop(slice_)
+
+
+def _is_void(workload: Json, slice_: Json) -> bool:
+    """Say whether a slice was told to leave, or counts on places that the job has no more."""
+    status = slice_.get("status") or {}
+    if is_true(status.get("conditions"), "Evicted"):
+        return True
+    if not status.get("admission"):
+        return False
+    granted = {one["name"]: one for one in status["admission"]["podSetAssignments"]}
+    for one in workload["status"]["admission"]["podSetAssignments"]:
+        beside = dict(pods_per_host(granted[one["name"]].get("topologyAssignment")))
+        here = pods_per_host(one.get("topologyAssignment"))
+        if any(pods > beside.get(host, 0) for host, pods in here):
+            return True  # it was repaired meanwhile
+    return False
 
 
 def _granted(workload: Json) -> dict[str, int]:
@@ -78,34 +103,42 @@ def _with_counts(workload: Json, counts: Mapping[str, int]) -> list[Json]:
 # ---- more ----------------------------------------------------------------------------------------
 
 
-def _new_slice(workload: Json, wanted: Mapping[str, int]) -> Json:
+def _new_slice(workload: Json, sets: Sequence[PodSetOfJob]) -> Json:
     """Return the Workload that asks for what a job wants now, in the place of what it has."""
     metadata, spec = workload["metadata"], workload["spec"]
+    wanted, granted = {one.name: one.count for one in sets}, _granted(workload)
+    growing = [one for one in sets if one.count > granted[one.name]]
+    # Of several sets that grow none may be left out, so they come together.
+    loose = growing[0].name if len(growing) == 1 and growing[0].is_loose else ""
+    asked = [_whole(one) for one in _with_counts(workload, wanted)]
+    for one in asked:
+        if one["name"] == loose:
+            one["minCount"] = granted[loose] + 1
     labels = {k: v for k, v in (metadata.get("labels") or {}).items() if k != JOB_UID_LABEL}
     return {
         "apiVersion": workload["apiVersion"],
         "kind": workload["kind"],
         "metadata": {
-            "name": metadata["name"] + _SLICE,
+            "name": metadata["name"] + SLICE,
             "namespace": metadata["namespace"],
             "labels": labels,
             "annotations": {REPLACES: f"{metadata['namespace']}/{metadata['name']}"},
             "finalizers": [IN_USE],
             "ownerReferences": metadata.get("ownerReferences") or [],
         },
-        "spec": {**spec, "podSets": [_whole(one) for one in _with_counts(workload, wanted)]},
+        "spec": {**spec, "podSets": asked},
     }
 
 
 def _whole(pod_set: Json) -> Json:
-    """A slice takes all that it asks for, or stays as it is."""
+    """Unless a part is of use, a slice takes all that it asks for, or stays as it is."""
     return {key: value for key, value in pod_set.items() if key != "minCount"}
 
 
 def _absorb(workload: Json, slice_: Json, now: float) -> Steps:
     """Give the first Workload what its slice was granted; then the slice may go."""
-    if _counts(workload) != _counts(slice_):
-        changes = {"spec": {"podSets": _with_counts(workload, _counts(slice_))}}
+    if _counts(workload) != _granted(slice_):
+        changes = {"spec": {"podSets": _with_counts(workload, _granted(slice_))}}
         workload = yield Patch(Ref.to(workload), changes)
     conditions = workload["status"]["conditions"]
     _, about = placement_of(conditions)

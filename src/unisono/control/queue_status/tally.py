@@ -7,6 +7,7 @@ restart finds the same numbers.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -15,6 +16,7 @@ from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.conditions import is_true
 from unisono.control.controller import own_key
+from unisono.control.slices import first_of_slice, holds
 from unisono.control.view import View
 from unisono.kinds.quantity import Quantity
 from unisono.kube.form import Key
@@ -109,9 +111,18 @@ class Tally:
         for kind, key in marked:
             obj = self._view.get(kind, key.name, key.namespace)
             if kind == names.WORKLOAD:
-                self._count(key, part_of(obj) if obj is not None else None)
+                self._count(key, self._part(obj) if obj is not None else None)
             else:
                 self._lead(key, obj["spec"]["clusterQueue"] if obj is not None else "")
+
+    def _part(self, obj: Json) -> Part | None:
+        """Return what a workload adds; a slice of one that runs adds what is new."""
+        part, first = part_of(obj), first_of_slice(obj, self._view)
+        there = part_of(first) if first is not None and holds(first) else None
+        if part is None or there is None:
+            return part
+        left = {use: amount - there.holds.get(use, 0) for use, amount in part.holds.items()}
+        return dataclasses.replace(part, holds=left)
 
     def _count(self, key: Key, part: Part | None) -> None:
         old = self._parts.pop(key, None)

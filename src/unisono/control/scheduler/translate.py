@@ -23,6 +23,7 @@ from unisono.control.scheduler.record import granted_ms, placement_of
 from unisono.control.scheduler.sent import Sent
 from unisono.control.scheduler.sets_read import SetsRead, claims_in, claims_of_sets, without_sets
 from unisono.control.shrinking import told
+from unisono.control.slices import first_of_slice, holds, only_new, slice_of
 from unisono.control.view import View
 from unisono.engine.model.names import (
     CohortName,
@@ -325,6 +326,12 @@ class Translator:
     # ---- workloads ---------------------------------------------------------------------------
 
     def _workload(self, obj: Json) -> Changes:
+        first, slice_ = first_of_slice(obj, self._view), slice_of(obj, self._view)
+        for one in (first, obj, slice_):  # what is decided for a slice ends the first, or is void
+            if one is not None:
+                yield from self._own(one)
+
+    def _own(self, obj: Json) -> Changes:
         metadata = obj["metadata"]
         key = WorkloadKey(f"{metadata['namespace']}/{metadata['name']}")
         is_known = self._sets.is_known(key, metadata)
@@ -353,7 +360,7 @@ class Translator:
             yield changes.WorkloadWaits(made)
             yield from self._stragglers(key)
         else:
-            seated = self._seated(holding, written, obj)
+            seated = self._beside_first(self._seated(holding, written, obj), obj)
             keeps = {} if seated.evicting else told(obj)
             if keeps:
                 seated = msgspec.structs.replace(seated, keeps=first_of(seated.admission, keeps))
@@ -382,6 +389,15 @@ class Translator:
         self._sets.remember(made, metadata)
         return made
 
+    def _beside_first(self, seated: Holding, obj: Json) -> Holding:
+        """Count a slice for what it holds on top of its first."""
+        first = first_of_slice(obj, self._view)
+        written = self.manifests.read(first) if first is not None else None
+        if first is None or written is None or not holds(first):
+            return seated
+        there = holding_of(written, self._asked(written, first["metadata"], is_known=False))
+        return seated if there is None else only_new(seated, self._seated(there, written, first))
+
     def _seated(self, holding: Holding, written: Any, obj: Json) -> Holding:
         """Put a holding on the nodes, and shared GPUs, that its record names."""
         _, about = placement_of((obj.get("status") or {}).get("conditions"))
@@ -408,10 +424,9 @@ class Translator:
         return msgspec.structs.replace(holding, admission=admission)
 
     def _node_of_host(self, host: str) -> NodeName:
-        if self._view.get(names.NODE, host) is not None:
-            return NodeName(host)
-        for node in self._view.by(names.NODE, "hostname", host):
-            return NodeName(node["metadata"]["name"])
+        if self._view.get(names.NODE, host) is None:
+            for node in self._view.by(names.NODE, "hostname", host):
+                return NodeName(node["metadata"]["name"])
         return NodeName(host)
 
     def _door(self, namespace: str, queue: str) -> Changes:

@@ -42,7 +42,7 @@ def _broken(rule: Rule, workload: Workload, message: str) -> Violation:
 
 
 def _check_counts(world: World, workload: Workload, admission: Admission) -> Iterator[Violation]:
-    """All counts come from one step of partial admission; an elastic slice is never partial."""
+    """All counts come from one step of partial admission; an elastic slice is partial if it may."""
     given = {assignment.name: assignment.count for assignment in admission.pod_sets}
     wanted_total = min(workload.min_total or 0, sum(each.count for each in workload.pod_sets))
     if sum(given.values()) < wanted_total:
@@ -50,7 +50,9 @@ def _check_counts(world: World, workload: Workload, admission: Admission) -> Ite
         yield _broken("count", workload, message)
     if given == {pod_set.name: pod_set.count for pod_set in workload.pod_sets}:
         return
-    if workload.replaces in world.holdings:
+    if workload.replaces in world.holdings and not any(
+        each.min_count is not None for each in workload.pod_sets
+    ):
         yield _broken("count", workload, f"an elastic slice got {given}")
     elif not _may_be_given(world, workload, given):
         wanted = {each.name: (each.min_count, each.count) for each in workload.pod_sets}

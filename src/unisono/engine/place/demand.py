@@ -99,3 +99,14 @@ def constraint_for(
 def anonymised(demand: Demand) -> Demand:
     """Return a demand without whose it is, which matters only to rules between pods."""
     return msgspec.structs.replace(demand, namespace="", labels=())
+
+
+def narrowed(demand: Demand, labels: Labels) -> Demand:
+    """Return a demand whose nodes need these labels, too."""
+    if not labels:
+        return demand
+    constraint = demand.constraint
+    selector = tuple(sorted({**dict(constraint.selector), **dict(labels)}.items()))
+    return msgspec.structs.replace(
+        demand, constraint=msgspec.structs.replace(constraint, selector=selector)
+    )

@@ -18,6 +18,8 @@ from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.floor import Floor
 from unisono.engine.state.node_table import NAME_FIELD
 
+_Places = dict[str, tuple[tuple[NodeName, int], ...]]
+
 
 @dataclass(slots=True)
 class Seeker:
@@ -58,31 +60,52 @@ class Seeker:
 
     def _grow(self, gang: Gang) -> tuple[Spot, ...] | GangDoesNotFit:
         """Place only the pods that are new; those that run already do not move."""
+        there = self._there(gang)
+        wanted = self._more(gang, there)
+        answer: tuple[Spot, ...] | GangDoesNotFit = ()
+        if wanted.demands:
+            near = tuple(_on(demand, there.get(demand.name, ())) for demand in wanted.demands)
+            answer = self.floor.place(Gang(key=gang.key, demands=near))
+            if isinstance(answer, GangDoesNotFit):
+                answer = self.floor.place(wanted)
+        return answer if isinstance(answer, GangDoesNotFit) else self._joined(gang, there, answer)
+
+    def more(self, assignment: Assignment) -> Gang:
+        """Return what an assignment has to find nodes for beside the pods that run already."""
+        gang = self.gang(assignment)
+        return self._more(gang, self._there(gang))
+
+    def beside(self, assignment: Assignment, new: tuple[Spot, ...]) -> tuple[Spot, ...]:
+        """Return where all pods of an assignment are, those that run already and the new ones."""
+        gang = self.gang(assignment)
+        return self._joined(gang, self._there(gang), new)
+
+    def _there(self, gang: Gang) -> _Places:
         assert self.kept is not None, "only a slice grows"
         most = {demand.name: demand.most for demand in gang.demands}
-        there = {
+        return {
             assigned.name: first_pods(assigned.nodes, most.get(assigned.name, 0))
             for assigned in self.kept.pod_sets
         }
+
+    def _more(self, gang: Gang, there: _Places) -> Gang:
+        beside = (self._beside(demand, there.get(demand.name, ())) for demand in gang.demands)
+        return Gang(key=gang.key, demands=tuple(demand for demand in beside if demand.most))
+
+    def _joined(self, gang: Gang, there: _Places, new: tuple[Spot, ...]) -> tuple[Spot, ...]:
+        assert self.kept is not None, "only a slice grows"
+        most = {demand.name: demand.most for demand in gang.demands}
         devices = {
             assigned.name: assigned.devices[: most.get(assigned.name, 0)]
             for assigned in self.kept.pod_sets
         }
-        more = tuple(self._beside(demand, there.get(demand.name, ())) for demand in gang.demands)
-        wanted = tuple(demand for demand in more if demand.most)
-        answer: tuple[Spot, ...] | GangDoesNotFit = ()
-        if wanted:
-            near = tuple(_on(demand, there.get(demand.name, ())) for demand in wanted)
-            answer = self.floor.place(Gang(key=gang.key, demands=near))
-            if isinstance(answer, GangDoesNotFit):
-                answer = self.floor.place(Gang(key=gang.key, demands=wanted))
-        if isinstance(answer, GangDoesNotFit):
-            return answer
-        new = {spot.demand: (spot.nodes, spot.devices) for spot in answer}
+        found = {spot.demand: (spot.nodes, spot.devices) for spot in new}
         return tuple(
             Spot(
                 name,
-                *joined_pods((there.get(name, ()), devices.get(name, ())), new.get(name, ((), ()))),
+                *joined_pods(
+                    (there.get(name, ()), devices.get(name, ())), found.get(name, ((), ()))
+                ),
             )
             for name in most
         )

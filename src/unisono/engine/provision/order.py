@@ -38,6 +38,7 @@ class Order:
     wish: Buying = AS_THE_POLICY_SAYS
     free: tuple[FreeNode, ...] = ()
     ends_at: Instant | None = None  # when it would be over at the latest, if it says so
+    beside: int = 0  # pods of the same gang that have their nodes already
 
     @property
     def pods(self) -> int:
@@ -47,7 +48,7 @@ class Order:
     @property
     def is_gang(self) -> bool:
         """Whether pods wait for each other."""
-        return self.pods > 1
+        return self.pods + self.beside > 1
 
     def packing(self, demand: Demand) -> Packing:
         """Say how pods share machines: those of a gang with GPUs talk to each other."""

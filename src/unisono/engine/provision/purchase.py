@@ -63,6 +63,7 @@ class Shop:
             wish=workload.buying,
             free=tuple(self._free_nodes(gang.key, demands)),
             ends_at=self._end_of(workload),
+            beside=_others(workload, demands),
         )
         order = replace(order, free=(*order.free, *nodes_adrift(order, self.shelf)))
         answer = choose(order, self.shelf)
@@ -165,6 +166,12 @@ def _needed(gang: Gang) -> tuple[Demand, ...]:
         for demand in gang.demands
         if whole or demand.needed
     )
+
+
+def _others(workload: Workload, demands: tuple[Demand, ...]) -> int:
+    """Return how many pods a gang has besides those that machines are bought for now."""
+    everybody = sum(pod_set.count for pod_set in workload.pod_sets)
+    return max(0, everybody - sum(demand.needed for demand in demands))
 
 
 def _free(table: NodeTable, row: int) -> dict[str, int]:

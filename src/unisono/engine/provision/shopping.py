@@ -10,6 +10,7 @@ from unisono.engine.ledger import Ledger
 from unisono.engine.model.explanation import Blocker, CannotBuy
 from unisono.engine.model.names import Instant
 from unisono.engine.nominate import Nominee
+from unisono.engine.provision.growing import buy_more
 from unisono.engine.provision.purchase import Bought, Shop
 from unisono.engine.provision.shelf import Shelf
 from unisono.engine.quota.assign import Assignment, Verdict, resized
@@ -36,24 +37,31 @@ class Shopping:
         """
         if nominee.targets and self._preference == "reclaim-then-provision":
             return
-        if nominee.is_patient or nominee.seeker is None or nominee.replaced is not None:
-            return
-        if nominee.purchase is not None:
+        if nominee.is_patient or nominee.seeker is None or nominee.purchase is not None:
             return
         mark = self._ledger.mark()
         for tenant in leaving:
             self._ledger.seat(tenant)
         refusals: list[Blocker] = []
         for assignment in nominee.affordable:
-            answer = self.shop.buy(nominee.waiting.workload, nominee.seeker.gang(assignment))
+            answer = self._buy(nominee, assignment)
             if isinstance(answer, CannotBuy):
                 refusals.append(answer)
-            elif answer.purchase.lots:
-                _take(nominee, assignment, answer)
+            elif answer[1].purchase.lots:
+                _take(nominee, *answer)
                 break
         self._ledger.rollback(mark)
         if nominee.purchase is None:
             _refuse(nominee, refusals, may_preempt=self._preference != "provision-only")
+
+    def _buy(
+        self, nominee: Nominee, assignment: Assignment
+    ) -> tuple[Assignment, Bought] | CannotBuy:
+        assert nominee.seeker is not None, "the caller asked"
+        if nominee.replaced is not None:
+            return buy_more(self.shop, nominee, assignment)
+        answer = self.shop.buy(nominee.waiting.workload, nominee.seeker.gang(assignment))
+        return answer if isinstance(answer, CannotBuy) else (assignment, answer)
 
 
 def _take(nominee: Nominee, assignment: Assignment, bought: Bought) -> None:

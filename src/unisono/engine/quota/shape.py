@@ -41,7 +41,7 @@ class Shape:
     def __init__(self, number: int, key: _ShapeKey) -> None:
         self.number = number
         self.key = key
-        self.pod_sets, reclaimable, replaces, min_total, _ = key
+        self.pod_sets, reclaimable, _, min_total, _ = key
         done = dict(reclaimable)
         self.counts = tuple(
             max(0, pod_set.count - done.get(pod_set.name, 0)) for pod_set in self.pod_sets
@@ -58,9 +58,8 @@ class Shape:
                 total[resource] = total.get(resource, 0) + amount * least
         self.least_in_total: Amounts = tuple(total.items())
         self.shares = tuple(resource for resource in total if is_share(resource))
-        # An elastic slice takes all it asks for or stays as it is (spec quota §15).
-        elastic = replaces is not None
-        self.shrinkable = 0 if elastic else sum(self.counts) - sum(self.minimums)
+        # An elastic slice says with its minimum whether a part would do (spec quota §15).
+        self.shrinkable = sum(self.counts) - sum(self.minimums)
         # How far it may shrink; the gang as a whole may need more than its sets' minimums.
         self.most_steps = self.shrinkable
         if min_total is not None:
@@ -68,6 +67,14 @@ class Shape:
         # Pods that others place may open nodes to it: it has to be near them, or evenly spread.
         self.sociable = any(p.affinity_to or p.spread for p in self.pod_sets)
         self.users = 0
+
+
+def shrunk(shape: Shape, steps: int) -> tuple[int, ...]:
+    """Return the counts after `steps` of all possible pods were taken off, spread evenly."""
+    return tuple(
+        count - (count - least) * steps // shape.shrinkable
+        for count, least in zip(shape.counts, shape.minimums, strict=True)
+    )
 
 
 # So many shapes that nobody uses any more are kept: the next of their kind is soon there.

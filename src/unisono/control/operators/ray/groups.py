@@ -24,6 +24,7 @@ class Group:
     template: Json
     start: Json  # parameters of `ray start`
     is_head: bool = False
+    hosts: int = 1  # pods that make up one replica
 
 
 def groups_of(spec: Json) -> list[Group]:
@@ -58,6 +59,7 @@ def _workers(spec: Json) -> Iterator[Group]:
             most * hosts,
             group.get("template") or {},
             group.get("rayStartParams") or {},
+            hosts=hosts,
         )
 
 
