@@ -35,7 +35,8 @@ DEFAULT = """\
 """
 START = """\
              JOBID PARTITION     NAME     USER ST          START_TIME  NODES SCHEDNODES           NODELIST(REASON)
-                52      main        B    games PD 2026-11-15T18:43:13      4 (null)               (Resources)
+                52      main        B    games PD 2026-11-15T18:43:13      4 gpu[1-4]             (Resources)
+                53      main        C    games PD                 N/A      1 (null)               (Priority)
 """  # noqa: E501 - as it is printed
 
 
@@ -69,9 +70,13 @@ def test_planned_starts() -> None:
         "games",
         reason="Resources",
         nodes=4,
-        status={"expectedStart": "2026-11-15T18:43:13Z"},
+        status={
+            "expectedStart": "2026-11-15T18:43:13Z",
+            "plannedNodes": ["gpu1", "gpu2", "gpu3", "gpu4"],
+        },
     )
-    assert run(["--start"], around(FakeApi([planned]))).text == START
+    later = job(53, "C", "games", reason="Priority")
+    assert run(["--start"], around(FakeApi([planned, later]))).text == START
 
 
 def test_the_long_table_has_states_and_limits() -> None:

@@ -11,8 +11,8 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
+from unisono.slurm.light import Any
 from unisono.slurm.quick import Quick, QuickAccess, QuickTrouble, access_of
 from unisono.slurm.verbs.around import Answered, Around, Outcome, Refused, Start
 

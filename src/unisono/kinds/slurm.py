@@ -98,6 +98,7 @@ class SlurmJobStatus(Schema, frozen=True, kw_only=True):
     restarts: int = 0
     eligible_time: Timestamp | None = None
     expected_start: Timestamp | None = None
+    planned_nodes: tuple[str, ...] = ()
     start_time: Timestamp | None = None
     end_time: Timestamp | None = None
     exit_code: str = ""

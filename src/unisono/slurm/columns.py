@@ -95,7 +95,7 @@ LETTERS: Mapping[str, Known] = {
     "x": Known("EXC_NODES", _option("exclude", "")),
     "X": Known("CORE_SPEC", _option("core-spec", "N/A")),
     "y": Known("NICE", lambda row: str(row.options.get("nice") or 0)),
-    "Y": Known("SCHEDNODES", lambda row: "(null)"),
+    "Y": Known("SCHEDNODES", lambda row: row.planned_nodes or "(null)"),
     "z": Known("S:C:T", lambda row: "*:*:*"),
     "Z": Known("WORK_DIR", lambda row: str(row.spec.get("workDir") or "")),
 }

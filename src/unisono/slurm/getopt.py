@@ -7,9 +7,13 @@ Read from a table of ours instead of argparse: its loading takes longer than eve
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
 
-Takes = Literal["value", "optional", "nothing"]
+from unisono.slurm.light import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    Takes = Literal["value", "optional", "nothing"]
 
 
 class BadOption(Exception):

@@ -116,6 +116,11 @@ class Row:
         return fold(self.status.get("nodes") or ())
 
     @property
+    def planned_nodes(self) -> str:
+        """The nodes on which it is to start, as things stand."""
+        return fold(self.status.get("plannedNodes") or ())
+
+    @property
     def place(self) -> str:
         """Its nodes, or why it has none."""
         if self.state == "PENDING":  # as most do where a list is long

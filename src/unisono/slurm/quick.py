@@ -15,7 +15,8 @@ import os
 import re
 import socket
 import stat
-from typing import Any, NamedTuple
+
+from unisono.slurm.light import Any, NamedTuple
 
 Json = dict[str, Any]
 

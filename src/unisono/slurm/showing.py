@@ -60,7 +60,8 @@ def _job_lines(row: Row) -> list[str]:
         f"Partition={row.partition} AllocNode:Sid={spec.get('submitHost', '')}:0",
         f"ReqNodeList={options.get('nodelist') or '(null)'} "
         f"ExcNodeList={options.get('exclude') or '(null)'}",
-        f"NodeList={row.nodes or '(null)'}",
+        f"NodeList={row.nodes or '(null)'}"
+        + (f" SchedNodeList={row.planned_nodes}" if row.planned_nodes else ""),
         f"BatchHost={status['nodes'][0]}" if status.get("nodes") else "",
         f"NumNodes={row.node_count} NumCPUs={row.cpus} NumTasks={spec.get('tasks', 1)} "
         f"CPUs/Task={spec.get('cpusPerTask', 1)} ReqB:S:C:T=0:0:*:*",

@@ -6,8 +6,8 @@ Loaded by every sbatch, so the parser is loaded only if there is something to pa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
+from unisono.slurm.light import Any, NamedTuple
 from unisono.slurm.sbatch.layout import NodeSize, Site
 from unisono.slurm.words import CONF, NAMESPACE, partition_label
 

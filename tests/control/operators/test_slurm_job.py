@@ -142,6 +142,20 @@ def test_a_limit_that_is_left_open_is_as_long_as_nobody_else_minds() -> None:
     play(story, settings=Settings(policy=Policy(backfill=Backfill())))
 
 
+def test_who_waits_is_told_on_which_nodes_it_is_to_start() -> None:
+    async def story(world: World) -> None:
+        await submit(world, 1, "-N2", "--gres=gpu:8", "-t10", "-J", "first", script="sleep 590")
+        await submit(world, 2, "-N2", "--gres=gpu:8", "-t5", "-J", "next")
+        await world.pass_time(61)  # estimates are made once a minute
+        assert job(world, "next-2")["status"]["plannedNodes"] == ["n1", "n2"]
+        await world.pass_time(600)
+        assert state(world, "next-2")[0] in ("RUNNING", "COMPLETED")
+        assert "plannedNodes" not in job(world, "next-2")["status"]
+
+    for backfill in (None, Backfill(dates=1), Backfill()):
+        play(story, settings=Settings(policy=Policy(backfill=backfill)))
+
+
 def test_without_others_a_limit_that_is_left_open_is_all_that_was_asked_for() -> None:
     async def story(world: World) -> None:
         await submit(world, 1, "-N1", "-t", "60", "--time-min", "2", "-J", "open")

@@ -81,7 +81,11 @@ def test_whoever_waits_would_start_when_enough_others_end() -> None:
     assert starts(state) == {"a": 100, "b": 150, "c": 150, "d": 180}
     found = estimates(state, NOW)[WorkloadKey("ns/b")]
     assert found == Expected(
-        start=Instant(150 * SECOND), position=2, limit_ms=30 * SECOND, limit_from="request"
+        start=Instant(150 * SECOND),
+        position=2,
+        limit_ms=30 * SECOND,
+        limit_from="request",
+        nodes=(NodeName("n"),),
     )
 
 

@@ -83,9 +83,18 @@ class Estimates:
         known = self._known.get(explanation.workload)
         if known is not None and not any(isinstance(fact, Planned) for fact in facts):
             facts = (*facts, known)
+        elif known is not None:
+            facts = tuple(_on_nodes(fact, known) for fact in facts)
         if facts == explanation.blockers:
             return explanation
         return msgspec.structs.replace(explanation, blockers=facts)
+
+
+def _on_nodes(fact: Blocker, known: Expected) -> Blocker:
+    """Return a date with the nodes of the estimate, if both mean the same start."""
+    if not isinstance(fact, Planned) or abs(fact.start - known.start) > PAUSE_MS:
+        return fact
+    return msgspec.structs.replace(fact, nodes=known.nodes)
 
 
 def without_times(facts: tuple[Blocker, ...], *, dates: bool = True) -> tuple[Blocker, ...]:

@@ -16,6 +16,7 @@ from unisono.engine.model.names import (
     FlavorName,
     Instant,
     LocalQueueKey,
+    NodeName,
     QueueName,
     ResourceName,
     WorkloadKey,
@@ -228,6 +229,7 @@ class Planned(_Fact, frozen=True, kw_only=True):
     limit_ms: int = 0  # how long it will run itself
     limit_from: LimitWord = "policy"
     behind: WorkloadKey | None = None  # who has the date before it
+    nodes: tuple[NodeName, ...] = ()  # on which, as things stand; none where nobody looked
 
 
 class Expected(_Fact, frozen=True, kw_only=True):
@@ -237,6 +239,7 @@ class Expected(_Fact, frozen=True, kw_only=True):
     position: int  # how many would be looked at before it, and itself
     limit_ms: int = 0
     limit_from: LimitWord = "policy"
+    nodes: tuple[NodeName, ...] = ()  # on which, as things stand; none where nobody looked
 
 
 class NotBefore(_Fact, frozen=True, kw_only=True):

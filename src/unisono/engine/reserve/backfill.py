@@ -26,11 +26,13 @@ from unisono.engine.order.tallies import Tallies
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.quota.tree import Cell, available
 from unisono.engine.reserve.agenda import Group, Place, limit_of
+from unisono.engine.reserve.calendar import Calendar
 from unisono.engine.reserve.counting import counted
 from unisono.engine.reserve.dates import Dates, dates_for
 from unisono.engine.reserve.express import may_go_express, plan_express
 from unisono.engine.reserve.granting import most_granted, raised
 from unisono.engine.reserve.quick import admit, may_offer, offer
+from unisono.engine.reserve.seating import Seats
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.stops import stops_due
 
@@ -74,11 +76,19 @@ def plan_in_time(state: ClusterState, now: Instant) -> Plan:
     )
 
 
-def try_in_time(state: ClusterState, now: Instant, rules: Backfill) -> list[Wait]:
-    """Look at everybody on the agenda as a pass would, and change nothing; return who waits."""
+def try_in_time(
+    state: ClusterState, now: Instant, rules: Backfill, seats: Seats | None = None
+) -> list[Wait]:
+    """Look at everybody on the agenda as a pass would, and change nothing; return who waits.
+
+    `seats` is told who would sit where.
+    """
     cycle = Cycle(state, now, Ledger(state.floor.tenancy))
     kept = state.agenda.take_kept(now)
-    done = _Pass(state, cycle, now, rules, dates_for(state, cycle, now, kept))
+    dates = dates_for(state, cycle, now, kept)
+    if isinstance(dates, Calendar):
+        dates.seats = seats
+    done = _Pass(state, cycle, now, rules, dates)
     done.go()
     cycle.ledger.rollback()
     return cycle.waits

@@ -29,6 +29,7 @@ from unisono.engine.reserve.counting import counted
 from unisono.engine.reserve.need import Counted
 from unisono.engine.reserve.node_room import NodeRoom
 from unisono.engine.reserve.pieces import End, Pieces
+from unisono.engine.reserve.seating import Seats
 from unisono.engine.reserve.slot_room import SlotRoom, pools_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.floor import tenants_of
@@ -60,6 +61,7 @@ class Calendar:
         self._first: Date | None = None  # the one that comes first
         self._bounds: dict[tuple[QueueBook, int, str], Bounds] = {}
         self._started: list[tuple[Instant, int, Booked]] = []  # before the first date
+        self.seats: Seats | None = None  # set: somebody wants to know who sits where
 
     # --- from one pass to the next ---------------------------------------------------------------
 
@@ -186,6 +188,8 @@ class Calendar:
 
     def note_start(self, end: Instant, booked: Booked) -> None:
         """Book who starts."""
+        if self.seats is not None:
+            self.seats.start(end, booked)
         if self._pieces is None:
             self._started.append((end, -len(self._started), booked))
         else:
@@ -232,7 +236,10 @@ class Calendar:
                 found = self._try(waiting, group.book, start, end)
             if found is not None:
                 bounds.note(limit_ms, start)
-                return self._promise(waiting, start, end, found)
+                date = self._promise(waiting, start, end, found)
+                if self.seats is not None:
+                    self._seat(self.seats, date, known, found)
+                return date
         return None
 
     def _count(
@@ -246,9 +253,18 @@ class Calendar:
         tenant = room.find(known, self._state.floor.in_order(known.levels), low, high)
         return None if tenant is None else Starting(known.cells, (tenant,))
 
+    def _seat(self, seats: Seats, date: Date, known: Counted | None, found: Starting) -> None:
+        """Tell who wants to know it where somebody with a date sits."""
+        if isinstance(self._room, NodeRoom):
+            seats.sit(date, found.tenants)
+        elif known is not None:
+            seats.count(date, known)
+
     def _make_room(self) -> None:
         """Look ahead: who ends when, and what comes free then."""
         state, table = self._state, self._state.floor.table
+        if self.seats is not None:
+            self.seats.begin(still_there(self._cycle))
         over = [(end, 0, NOTHING) for end in state.reserved.ends(self._now)]
         ends: list[End] = sorted(
             [*still_there(self._cycle), *self._started, *over], key=lambda entry: entry[0]

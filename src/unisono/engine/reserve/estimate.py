@@ -15,16 +15,19 @@ import msgspec
 
 from unisono.engine.in_turn import everybody_in_turn
 from unisono.engine.model.explanation import Expected, Planned
-from unisono.engine.model.names import Instant, QueueName, WorkloadKey
+from unisono.engine.model.names import Instant, NodeName, QueueName, WorkloadKey
 from unisono.engine.model.policy import Backfill
 from unisono.engine.order.lines import Waiting
 from unisono.engine.reserve.agenda import Agenda
 from unisono.engine.reserve.backfill import try_in_time
+from unisono.engine.reserve.seating import Seats
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import QueueBook
 
 # So many in turn get an estimate: a few hundred calendars' worth of work, whatever the queue.
 MOST = 200
+# Of a gang on more nodes than this none is named: explanations are kept with the workload.
+MOST_NAMED = 128
 # Nobody plans further ahead; also what depends on a limit that nobody gave (a year) ends here.
 HORIZON_MS = 60 * 24 * 3600 * 1000
 
@@ -52,7 +55,9 @@ def estimates(
             state.agenda.starts(running)
         for book, waiting in first:
             state.agenda.join(waiting, book)
-        waits = try_in_time(state, now, rules)
+        seats = Seats(state.floor)
+        waits = try_in_time(state, now, rules, seats)
+        nodes = seats.found()
     finally:
         state.agenda = kept
         for running, end in ends:
@@ -61,7 +66,7 @@ def estimates(
     for wait in waits:
         if wait.explanation.blockers and isinstance(wait.explanation.blockers[0], Planned):
             dated[wait.explanation.workload] = wait.explanation.blockers[0]
-    return dict(_in_order(state, now, first, dated))
+    return dict(_in_order(state, now, first, dated, nodes))
 
 
 def _in_order(
@@ -69,6 +74,7 @@ def _in_order(
     now: Instant,
     first: list[tuple[QueueBook, Waiting]],
     dated: dict[WorkloadKey, Planned],
+    nodes: dict[WorkloadKey, tuple[NodeName, ...]],
 ) -> Iterator[tuple[WorkloadKey, Expected]]:
     """Yield estimates; in a queue where nobody overtakes, nobody starts before who is ahead."""
     ahead: dict[QueueName, Instant | None] = {}
@@ -84,6 +90,8 @@ def _in_order(
             ahead[name] = start
         if start is None or not now < start <= now + HORIZON_MS:
             continue
+        is_its_date = date is not None and date.start == start
+        named = nodes.get(key, ()) if is_its_date else ()
         yield (
             key,
             Expected(
@@ -91,6 +99,7 @@ def _in_order(
                 position=position,
                 limit_ms=waiting.workload.longest_ms or 0,
                 limit_from=waiting.workload.longest_from,
+                nodes=named if len(named) <= MOST_NAMED else (),
             ),
         )
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+
+from unisono.slurm.light import NamedTuple
 
 # Slurm's MaxArraySize is 1001 unless the administrator says more; we have no reason for so few.
 MOST_TASKS = 4_000_001

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from unisono.slurm.light import Any
 from unisono.slurm.quick import Quick
 from unisono.slurm.sbatch.arrays import Array, read_array
 from unisono.slurm.sbatch.layout import BadRequest

@@ -6,9 +6,9 @@ import binascii
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unisono.slurm.gres import GPU, resource_of
+from unisono.slurm.light import TYPE_CHECKING, Any, NamedTuple
 from unisono.slurm.sbatch.layout import BadRequest, Layout
 from unisono.slurm.words import (
     API_VERSION,

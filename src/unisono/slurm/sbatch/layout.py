@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from unisono.slurm.gres import gres_of
+from unisono.slurm.light import NamedTuple
 
 UNAVAILABLE = "Requested node configuration is not available"
 _SIZE = re.compile(r"(\d+)(?:\.\d+)?([KkMmGgTt]?)[Bb]?")

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from unisono.slurm.getopt import BadOption, Option, parse, table
+from unisono.slurm.light import NamedTuple
 
 _VALUED = """
 array:a account:A bb bbf begin:b batch comment cpu-freq cpus-per-task:c dependency:d deadline

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from unisono.slurm.host_list import BadHostList, expand
+from unisono.slurm.light import Any
 from unisono.slurm.sbatch.layout import BadRequest
 from unisono.slurm.words import GPU_TYPE, feature_label
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
 
 from unisono.slurm.getopt import BadOption, Given, Option, parse
+from unisono.slurm.light import Any, NamedTuple
 from unisono.slurm.quick import Quick
 from unisono.slurm.states import read_states
 

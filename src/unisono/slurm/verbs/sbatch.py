@@ -6,9 +6,9 @@ It is called from scripts, thousands of times: what few jobs ask for is loaded w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unisono.slurm.getopt import BadOption
+from unisono.slurm.light import TYPE_CHECKING, Any, NamedTuple
 from unisono.slurm.quick import Quick, QuickTrouble
 from unisono.slurm.sbatch.document import Job, Place, Submitter, job_object, secret_object
 from unisono.slurm.sbatch.layout import UNAVAILABLE, BadRequest, NodeSize, layout_of

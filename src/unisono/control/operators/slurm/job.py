@@ -130,7 +130,8 @@ class SlurmJobOperator:
             return
         started = _started(batch) or now
         changes = {"state": "RUNNING", "reason": "None", "message": "", "nodes": hosts}
-        yield from _write(job, {**changes, "startTime": timestamp(started), "expectedStart": None})
+        begun = {"startTime": timestamp(started), "expectedStart": None, "plannedNodes": None}
+        yield from _write(job, {**changes, **begun})
         yield from _in_time(job, list(current.values()), started, now)
 
 
@@ -178,7 +179,7 @@ def _wait(job: Json, workload: Json | None, pods: Sequence[Json], now: float) ->
         yield from _sweep(pods)
         return
     yield from _sweep(pods)
-    word, message, start = reason_of(workload)
+    word, message, start, nodes = reason_of(workload)
     if word == "DeadLine":
         yield from _write(job, {"state": "DEADLINE", "reason": "DeadLine"} | _over(now))
         return
@@ -192,7 +193,7 @@ def _wait(job: Json, workload: Json | None, pods: Sequence[Json], now: float) ->
     if expected and before and abs(seconds(before) - start) < 60:
         expected = before
     changes = {"state": "PENDING", "reason": word, "message": message, "expectedStart": expected}
-    yield from _write(job, changes)
+    yield from _write(job, {**changes, "plannedNodes": list(nodes)})
 
 
 def _cancel(job: Json, pods: Sequence[Json], stop: str, now: float) -> Steps:
@@ -258,7 +259,7 @@ def _end(job: Json, batch: Json, pods: Sequence[Json], now: float) -> Steps:
 
 
 def _over(now: float) -> Json:
-    return {"endTime": timestamp(now), "expectedStart": None}
+    return {"endTime": timestamp(now), "expectedStart": None, "plannedNodes": None}
 
 
 def _state(job: Json) -> str:

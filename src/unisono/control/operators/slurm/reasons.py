@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from unisono.control import names
 from unisono.control.actions import Json
@@ -46,20 +47,30 @@ _TIMES = ("Planned", "Expected")
 _SHORT = ("ClaimedThisCycle", "GangDoesNotFit", "QuotaExhausted")
 
 
-def reason_of(workload: Json | None) -> tuple[str, str, float]:
-    """Return the word, the sentence, and when the job is to start (0 if nobody says)."""
+class Why(NamedTuple):
+    """Why a job waits: the word, the sentence, when it is to start (0: nobody says), and where."""
+
+    word: str
+    message: str = ""
+    start: float = 0.0
+    nodes: tuple[str, ...] = ()
+
+
+def reason_of(workload: Json | None) -> Why:
+    """Return why a job waits, given its Workload."""
     if workload is None:
-        return "None", "", 0.0
+        return Why("None")
     conditions = (workload.get("status") or {}).get("conditions") or []
     quota = find(conditions, "QuotaReserved")
     message = str(quota.get("message", "")) if quota is not None else ""
     facts = _facts(find(conditions, names.EXPLANATION))
     timed = next((one for one in facts if one.get("fact") in _TIMES), {})
     start = float(timed.get("start") or 0) / 1000
+    nodes = tuple(map(str, timed.get("nodes") or ()))
     first = next((one for one in facts if one.get("fact") not in _TIMES), None)
     if first is None:
-        return ("Priority" if facts else "None"), message, start
-    return _word(first, int(timed.get("position") or 1)), message, start
+        return Why("Priority" if facts else "None", message, start, nodes)
+    return Why(_word(first, int(timed.get("position") or 1)), message, start, nodes)
 
 
 def _word(fact: Json, position: int) -> str:

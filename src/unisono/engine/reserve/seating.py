@@ -1,0 +1,96 @@
+"""Seats: on which nodes those would sit who have dates, for people who ask (spec time §6).
+
+Where dates have nodes of their own (`node_room`) these are taken down. Where pods are only counted
+(`slot_room`) any nodes will do, so time is gone through once, date by date, and everybody takes
+nodes that are free by then. Nothing is kept because of it: it is what people see, not a promise.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from unisono.engine.ledger import Booked
+from unisono.engine.model.names import Instant, NodeName, WorkloadKey
+from unisono.engine.model.plan import Date
+from unisono.engine.place.packing import pack
+from unisono.engine.reserve.counting import given_back
+from unisono.engine.reserve.need import Counted
+from unisono.engine.reserve.outlook import without
+from unisono.engine.reserve.pieces import End
+from unisono.engine.state.floor import Floor
+from unisono.engine.state.tenancy import Tenant
+
+
+@dataclass(slots=True)
+class _Sitting:
+    """Somebody who sits, until somebody else may."""
+
+    charges: tuple[()]
+    tenants: tuple[Tenant, ...]
+
+
+@dataclass(slots=True)
+class Seats:
+    """Takes down who sits where, and finds seats for those who were only counted."""
+
+    floor: Floor
+    _ends: list[tuple[Instant, int, Booked]] = field(default_factory=list)
+    _starting: list[Booked] = field(default_factory=list)
+    _seated: dict[WorkloadKey, tuple[Tenant, ...]] = field(default_factory=dict)
+    _counted: list[tuple[Date, Counted]] = field(default_factory=list)
+
+    def begin(self, ends: Sequence[End]) -> None:
+        """Hear who is there, and until when."""
+        self._ends.extend(ends)
+
+    def start(self, end: Instant, booked: Booked) -> None:
+        """Hear who starts now, and until when it stays."""
+        self._starting.append(booked)
+        self._ends.append((end, 0, booked))
+
+    def sit(self, date: Date, tenants: tuple[Tenant, ...]) -> None:
+        """Hear on which nodes somebody has a date."""
+        self._seated[date.workload] = tenants
+
+    def count(self, date: Date, known: Counted) -> None:
+        """Hear that somebody has a date on any nodes."""
+        self._counted.append((date, known))
+
+    def found(self) -> dict[WorkloadKey, tuple[NodeName, ...]]:
+        """Return the nodes of everybody for whom there are any to name."""
+        names = self.floor.table.names
+        made = {
+            key: tuple(name for tenant in tenants for name in names(tenant.rows))
+            for key, tenants in self._seated.items()
+        }
+        made.update((key, tuple(names(tenant.rows))) for key, tenant in self._in_time())
+        return made
+
+    def _in_time(self) -> Iterator[tuple[WorkloadKey, Tenant]]:
+        """Yield seats for those who were counted, whoever starts first first."""
+        table = self.floor.table
+        free = table.free
+        for booked in self._starting:
+            free = without(free, booked.tenants, table)
+        ends = [(end, number, booked) for number, (end, _, booked) in enumerate(self._ends)]
+        heapq.heapify(ends)
+        for date, known in sorted(self._counted, key=lambda pair: _turn(pair[0])):
+            gone = []
+            while ends and ends[0][0] <= date.start:
+                gone.append(heapq.heappop(ends)[2])
+            free = given_back(free, table, gone)
+            order = self.floor.in_order(known.levels)
+            room = known.capacities(free)[order]
+            if int(room.sum()) < known.pods:
+                continue  # somebody before it sits otherwise than was counted
+            positions, counts = pack(room, known.pods)
+            tenant = Tenant((), known.requests, rows=order[positions], counts=counts)
+            free = without(free, (tenant,), table)
+            heapq.heappush(ends, (date.end, len(ends) + len(self._ends), _Sitting((), (tenant,))))
+            yield date.workload, tenant
+
+
+def _turn(date: Date) -> tuple[Instant, WorkloadKey]:
+    return date.start, date.workload

@@ -1,0 +1,47 @@
+"""`NamedTuple` and `Any` without `typing`, for programs that live for a moment.
+
+`sbatch` has a tenth of a second in all; `typing`, with what it makes of a dozen named tuples, would
+take a tenth of that. To those who check types these are the real ones.
+"""
+
+from __future__ import annotations
+
+from operator import itemgetter
+
+__all__ = ["TYPE_CHECKING", "Any", "NamedTuple"]
+
+TYPE_CHECKING = False  # as in `typing`: true for those who check types
+if TYPE_CHECKING:
+    from typing import Any, NamedTuple
+else:
+    Any = object
+
+    class NamedTuple(tuple):
+        """A tuple whose places have the names, and perhaps the defaults, of a class's fields."""
+
+        def __init_subclass__(cls) -> None:
+            cls._fields = cls.__match_args__ = tuple(cls.__annotations__)
+            own = vars(cls)
+            cls._defaults = {name: own[name] for name in cls._fields if name in own}
+            for place, name in enumerate(cls._fields):
+                setattr(cls, name, property(itemgetter(place)))
+
+        def __new__(cls, *values, **named):
+            """Take values by their places or names."""
+            for name in cls._fields[len(values) :]:
+                if name in named:
+                    values = (*values, named.pop(name))
+                elif name in cls._defaults:
+                    values = (*values, cls._defaults[name])
+                else:
+                    raise TypeError(f"{cls.__name__} needs {name}")
+            if named or len(values) > len(cls._fields):
+                raise TypeError(f"{cls.__name__} has no place for {[*named] or values[-1]}")
+            return tuple.__new__(cls, values)
+
+        def __repr__(self) -> str:
+            pairs = zip(self._fields, self, strict=True)
+            return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in pairs)})"
+
+        def _replace(self, **named):
+            return type(self)(**{**dict(zip(self._fields, self, strict=True)), **named})

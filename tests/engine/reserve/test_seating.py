@@ -1,0 +1,82 @@
+"""On which nodes those would start who wait: as people see it in `squeue --start`."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tests.engine.reserve.test_estimate import NOW, SECOND, limited
+from tests.support.quota_builders import job, pods, queue, running
+from tests.support.quota_builders import snapshot as world
+from unisono.engine.model.names import Instant, NodeName
+from unisono.engine.model.node import Node
+from unisono.engine.model.policy import Policy
+from unisono.engine.model.resources import amounts
+from unisono.engine.model.workload import Holding
+from unisono.engine.rehearsal import rehearse
+from unisono.engine.reserve.estimate import MOST_NAMED, estimates
+from unisono.engine.state.views import restore
+
+
+def held(node: str, seconds: int) -> Holding:
+    """Return somebody who has a whole node for so long."""
+    holding = running(job(f"on-{node}", "q", pod_sets=(pods(1, {"gpu": 4}),)))
+    placed = tuple(
+        msgspec.structs.replace(one, nodes=((NodeName(node), 1),))
+        for one in holding.admission.pod_sets
+    )
+    return msgspec.structs.replace(
+        holding,
+        workload=limited(holding.workload, seconds),
+        admission=msgspec.structs.replace(holding.admission, pod_sets=placed),
+    )
+
+
+def seats(
+    held_for: dict[str, int], *jobs: tuple[str, int, int, int]
+) -> dict[str, tuple[int, tuple[str, ...]]]:
+    """Return when and where jobs (name, pods, GPUs of each, seconds) would start."""
+    waiting = tuple(
+        msgspec.structs.replace(
+            limited(job(name, "q", pod_sets=(pods(count, {"gpu": gpus}),)), seconds),
+            created_at=Instant(place),
+        )
+        for place, (name, count, gpus, seconds) in enumerate(jobs)
+    )
+    nodes = tuple(Node(name=NodeName(one), allocatable=amounts({"gpu": 4})) for one in held_for)
+    state = restore(
+        world(
+            queue("q", str(4 * len(held_for))),
+            policy=Policy(),
+            nodes=nodes,
+            holdings=tuple(held(node, seconds) for node, seconds in held_for.items()),
+            waiting=waiting,
+        )
+    )
+    rehearse(state, NOW)
+    return {
+        key.removeprefix("ns/"): (fact.start // SECOND, fact.nodes)
+        for key, fact in estimates(state, NOW).items()
+    }
+
+
+def test_where_pods_are_alike_everybody_takes_nodes_that_are_free_by_then() -> None:
+    found = seats({"n1": 100, "n2": 200, "n3": 50}, ("a", 2, 4, 60), ("b", 1, 4, 30))
+    assert found == {"a": (100, ("n1", "n3")), "b": (50, ("n3",))}
+
+
+def test_nobody_sits_where_somebody_else_has_a_date() -> None:
+    found = seats({"n1": 100, "n2": 100}, ("a", 1, 4, 60), ("b", 1, 4, 60), ("c", 2, 4, 10))
+    assert found == {"a": (100, ("n1",)), "b": (100, ("n2",)), "c": (160, ("n1", "n2"))}
+
+
+def test_where_dates_have_nodes_of_their_own_these_are_named() -> None:
+    found = seats({"n1": 100, "n2": 200}, ("a", 1, 3, 60), ("b", 2, 1, 30))
+    assert found["a"] == (100, ("n1",))
+    start, nodes = found["b"]
+    assert (start, set(nodes)) == (160, {"n1"})
+
+
+def test_of_very_many_nodes_none_is_named() -> None:
+    many = {f"n{place:04}": 100 for place in range(MOST_NAMED + 1)}
+    assert seats(many, ("a", MOST_NAMED + 1, 4, 60)) == {"a": (100, ())}
+    assert len(seats(many, ("a", MOST_NAMED, 4, 60))["a"][1]) == MOST_NAMED
