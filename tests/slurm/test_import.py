@@ -12,6 +12,8 @@ import yaml
 from unisono.cli.main import main
 from unisono.slurm.conf import hosts_of, read_conf
 from unisono.slurm.imports.dump import read_dump, read_qos
+from unisono.slurm.imports.report import Report
+from unisono.slurm.imports.turns import scheduling_policy
 
 DATA = Path(__file__).parent / "data"
 Json = dict[str, Any]
@@ -71,6 +73,20 @@ def test_accounts_weights_and_limits_are_kept(made: Json) -> None:
     normal = next(one for one in spec["qos"] if one["name"] == "normal")
     assert normal["denyOnLimit"] is True
     assert normal["limits"] == {"tresPerUser": {"gres/gpu": "4"}}
+
+
+def test_the_default_account_of_a_user_in_several_is_marked() -> None:
+    dump = read_dump(
+        "Cluster - 'c'\nParent - 'root'\nAccount - 'a'\nAccount - 'b'\nParent - 'a'\n"
+        "User - 'ann':DefaultAccount='b'\nUser - 'bob':DefaultAccount='a'\n"
+        "Parent - 'b'\nUser - 'ann':DefaultAccount='b'\n"
+    )
+    made: Json = scheduling_policy(read_conf(""), dump, {}, Report())
+    users = {one["name"]: one.get("users") for one in made["spec"]["accounts"]}
+    assert users == {
+        "a": [{"name": "ann"}, {"name": "bob"}],
+        "b": [{"name": "ann", "default": True}],
+    }
 
 
 def test_partitions_are_queues_that_share_their_nodes(made: Json) -> None:

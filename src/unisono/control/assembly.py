@@ -274,7 +274,10 @@ def _assembled(
         "volcano": (VolcanoJobOperator(queues), VolcanoGroups(), VolcanoQueues()),
         "ray": (RayClusterOperator(queues), RayJobOperator(queues)),
         "kubeflow": tuple(KubeflowOperator(sort, queues) for sort in kubeflow.SORTS),
-        "slurm": (SlurmJobOperator(queues), TurnKeeper(scheduler)),
+        "slurm": (
+            SlurmJobOperator(queues, scheduler.state.turns.whose),
+            TurnKeeper(scheduler),
+        ),
     }
     groups = [kind for kind in GROUPS if runs_volcano or kind != volcano.POD_GROUP]
     tally, manifests = Tally(view), Manifests(view)

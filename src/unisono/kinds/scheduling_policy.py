@@ -68,6 +68,9 @@ class User(Schema, frozen=True, kw_only=True):
     """A user within an account."""
 
     name: str
+    is_default: Annotated[
+        bool, Meta(description="Of several accounts of a user, the one of what names none.")
+    ] = field(default=False, name="default")
     shares: Annotated[int | str, Meta(description="A number, or parent.")] = 1
     priority: Count = 0
     qos: tuple[str, ...] = ()

@@ -99,6 +99,8 @@ class SlurmJobStatus(Schema, frozen=True, kw_only=True):
     eligible_time: Timestamp | None = None
     expected_start: Timestamp | None = None
     planned_nodes: tuple[str, ...] = ()
+    account: str = ""
+    qos: str = ""
     start_time: Timestamp | None = None
     end_time: Timestamp | None = None
     exit_code: str = ""

@@ -104,6 +104,7 @@ def _associations(account: Account) -> list[engine.Association]:
             engine.Association(
                 account=account.name,
                 user=user.name,
+                is_default=user.is_default,
                 shares=_shares(user),
                 priority=user.priority,
                 qos=user.qos,

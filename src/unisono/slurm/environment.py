@@ -39,6 +39,7 @@ def seats_of(job: Json, nodes: Mapping[str, Sequence[str]]) -> list[Seat]:
 def environment(job: Json, seats: Sequence[Seat], cluster: str = "unisono") -> dict[str, str]:
     """Return the variables of a job that runs on these nodes."""
     spec, options = job["spec"], job["spec"].get("options") or {}
+    status = job.get("status") or {}
     identity = str(spec["jobId"])
     hosts = fold(seat.node for seat in seats)
     tasks = str(spec.get("tasks", 1))
@@ -58,8 +59,8 @@ def environment(job: Json, seats: Sequence[Seat], cluster: str = "unisono") -> d
         "SLURM_JOB_USER": spec.get("user", ""),
         "SLURM_JOB_UID": str(spec.get("userId", 0)),
         "SLURM_JOB_GID": str(spec.get("groupId", 0)),
-        "SLURM_JOB_ACCOUNT": options.get("account", ""),
-        "SLURM_JOB_QOS": options.get("qos", ""),
+        "SLURM_JOB_ACCOUNT": options.get("account") or status.get("account", ""),
+        "SLURM_JOB_QOS": options.get("qos") or status.get("qos") or "normal",
         "SLURM_CLUSTER_NAME": cluster,
         "SLURM_WORKING_CLUSTER": cluster,
         "SLURM_SUBMIT_DIR": spec.get("workDir", ""),
@@ -87,7 +88,7 @@ def environment(job: Json, seats: Sequence[Seat], cluster: str = "unisono") -> d
     if seats and seats[0].gpus:
         devices = ",".join(map(str, range(seats[0].gpus)))
         made |= {"SLURM_GPUS_ON_NODE": str(seats[0].gpus), "SLURM_JOB_GPUS": devices}
-    restarts = (job.get("status") or {}).get("restarts") or 0
+    restarts = status.get("restarts") or 0
     if restarts:
         made["SLURM_RESTART_COUNT"] = str(restarts)
     return made | _array(job)

@@ -91,12 +91,12 @@ class Row:
     @property
     def account(self) -> str:
         """Who pays."""
-        return str(self.options.get("account") or "(null)")
+        return str(self.options.get("account") or self.status.get("account") or "(null)")
 
     @property
     def qos(self) -> str:
         """Its QOS."""
-        return str(self.options.get("qos") or "normal")
+        return str(self.options.get("qos") or self.status.get("qos") or "normal")
 
     # ---- how it is ----------------------------------------------------------------------------
 

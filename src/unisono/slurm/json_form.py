@@ -21,7 +21,7 @@ def job_form(row: Row) -> Json:
     """Return one job; times in seconds, memory in MiB, as Slurm has them."""
     code, _, signal = str(row.status.get("exitCode") or "0:0").partition(":")
     return {
-        "account": row.options.get("account", ""),
+        "account": row.account.replace("(null)", ""),
         "array_job_id": row.array_id if row.spec.get("task") or row.array else 0,
         "array_task_id": (row.spec.get("task") or {}).get("index"),
         "array_task_string": row.pending,

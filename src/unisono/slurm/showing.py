@@ -40,13 +40,13 @@ def _job_lines(row: Row) -> list[str]:
     requeue = "0" if "no-requeue" in options else "1"
     memory = "MinMemoryCPU" if "mem-per-cpu" in options else "MinMemoryNode"
     asked = options.get("mem-per-cpu") or options.get("mem") or "0"
-    account = options.get("account") or "(null)"
     sharing = "NO" if "exclusive" in options else "OK"
     return [
         f"JobId={row.identity}{array} JobName={row.name}",
         f"UserId={row.user}({spec.get('userId', 0)}) GroupId={spec.get('groupId', 0)}"
         f"({spec.get('groupId', 0)}) MCS_label=N/A",
-        f"Priority={row.priority} Nice={options.get('nice') or 0} Account={account} QOS={row.qos}",
+        f"Priority={row.priority} Nice={options.get('nice') or 0} "
+        f"Account={row.account} QOS={row.qos}",
         f"JobState={row.state} Reason={reason} Dependency={options.get('dependency') or '(null)'}",
         f"Requeue={requeue} Restarts={restarts} BatchFlag=1 Reboot=0 "
         f"ExitCode={status.get('exitCode') or '0:0'}",

@@ -84,6 +84,26 @@ def test_the_highest_priority_starts_first_over_all_queues() -> None:
     assert settle(state) == ["high-1", "high-2", "normal", "low"]
 
 
+def test_who_names_no_account_is_in_that_of_its_user() -> None:
+    """The only one that the user is in, or of several the one marked as default."""
+    seats = (
+        *TREE,
+        Association(account="nlp", user="mail"),
+        Association(account="nlp", user="games", is_default=True),
+    )
+    state = cluster(turns(associations=seats))
+    submit(state, *(job(user, gpu=1, user=user, account="") for user in ("man", "mail", "games")))
+    submit(state, job("named", gpu=1, user="games", account="vision"))
+    whose = {name: state.turns.whose(WorkloadKey(f"ns/{name}")) for name in ("man", "mail")}
+    assert whose == {"man": ("vision", "normal"), "mail": ("", "normal")}
+    assert state.turns.whose(WorkloadKey("ns/games")) == ("nlp", "normal")
+    assert state.turns.whose(WorkloadKey("ns/named")) == ("vision", "normal")
+    settle(state)
+    assert state.turns.whose(WorkloadKey("ns/man")) == ("vision", "normal")
+    pass_time(state, HOUR)
+    assert usage(state, "account/vision") > 0
+
+
 def test_a_higher_tier_goes_before_any_priority() -> None:
     state = cluster(turns(operators=("mail",)))
     submit(

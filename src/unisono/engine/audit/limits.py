@@ -90,6 +90,11 @@ def _account(rules: Turns, workload: Workload, known: set[str]) -> str:
             return name if name in known else ""
     if namespace in known:
         return namespace
+    places = [one for one in rules.associations if one.user == workload.turn.user]
+    marked = [one for one in places if one.is_default]
+    if workload.turn.user and (marked or len(places) == 1):
+        home = (marked or places)[0].account
+        return home if home in known else ""
     return rules.default_account if rules.default_account in known else ""
 
 

@@ -84,6 +84,7 @@ class Association(msgspec.Struct, frozen=True, kw_only=True):
     qos: tuple[str, ...] = ()  # which it may use; empty: as its parent, at the top all
     default_qos: str = ""
     limits: Limits = NO_LIMITS
+    is_default: bool = False  # of a user in several accounts: the one of what names none
 
 
 class Qos(msgspec.Struct, frozen=True, kw_only=True):

@@ -227,6 +227,18 @@ class TurnDesk:
         """Return what a ranking of everybody depends on besides who is there."""
         return self.now, self.accounts.version, self.spending.version, self.edition
 
+    def whose(self, key: WorkloadKey) -> tuple[str, str] | None:
+        """Return the account and the QOS of somebody who waits or runs; empty where it has none."""
+        standing = self.standings.get(key)
+        if standing is None and key in self.served:
+            standing = self.served[key].standing
+        if standing is None:
+            return None
+        member = standing.member
+        named = member.association != NONE
+        account = self.accounts.specs[member.association].account if named else ""
+        return account, member.qos.name if member.qos is not None else ""
+
     def factors(self, key: WorkloadKey) -> Factors | None:
         """Take the priority of a waiting workload apart."""
         standing = self.standings.get(key)

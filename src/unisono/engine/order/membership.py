@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from unisono.engine.model.explanation import Blocker, Held, NotEntitled
 from unisono.engine.model.names import namespace_of
-from unisono.engine.model.turns import NOBODY, Partition, Qos, Turns
+from unisono.engine.model.turns import NOBODY, Association, Partition, Qos, Turns
 from unisono.engine.model.workload import Workload
 from unisono.engine.order.accounts import Accounts
 
@@ -32,6 +32,7 @@ class Directory:
         self.qos = {one.name: one for one in rules.qos}
         self.partitions = {one.name: one for one in rules.partitions}
         self._account_of = dict(rules.accounts_of)
+        self._home_of = _homes(rules)
         self._default = next((one for one in rules.partitions if one.is_default), None)
 
     def look_up(self, workload: Workload) -> tuple[Member, Blocker | None]:
@@ -56,12 +57,13 @@ class Directory:
         return member, self._refusal(workload, member)
 
     def _account(self, workload: Workload) -> str | None:
-        """Return the account that it names, or that its local queue or namespace stands for."""
+        """Return the account that it names, or that its queue, namespace or user stands for."""
         namespace = namespace_of(workload.queue)
         named = workload.turn.account or (
             self._account_of.get(workload.queue)
             or self._account_of.get(namespace)
             or (namespace if self._accounts.find(namespace) is not None else "")
+            or self._home_of.get(workload.turn.user)
             or self._rules.default_account
         )
         return named if self._accounts.find(named) is not None else None
@@ -139,3 +141,17 @@ def _shut(partition: Partition | None) -> NotEntitled | None:
     code = "PartitionDown" if partition.state == "DOWN" else "PartitionInactive"
     problem = f"partition {partition.name} is {partition.state.lower()}"
     return NotEntitled(code=code, problem=problem)
+
+
+def _homes(rules: Turns) -> dict[str, str]:
+    """Return the account of every user: the only one, or of several the one marked as default."""
+    places: dict[str, list[Association]] = {}
+    for one in rules.associations:
+        if one.user:
+            places.setdefault(one.user, []).append(one)
+    homes: dict[str, str] = {}
+    for user, found in places.items():
+        marked = [one for one in found if one.is_default]
+        if marked or len(found) == 1:
+            homes[user] = (marked or found)[0].account
+    return homes

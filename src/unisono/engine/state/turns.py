@@ -109,6 +109,10 @@ class TurnBook:
             self.desk.resize(self._totals())
         return self.desk.settle_places()
 
+    def whose(self, key: WorkloadKey) -> tuple[str, str] | None:
+        """Return the account and the QOS of somebody who waits or runs; None without turns."""
+        return self.desk.whose(key) if self.desk is not None else None
+
     def factors(self, key: WorkloadKey) -> Factors | None:
         """Take a waiting workload's priority apart."""
         return self.desk.factors(key) if self.desk is not None else None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from unisono.slurm.conf import Conf, Record, minutes_of
-from unisono.slurm.imports.dump import ROOT, Dump
+from unisono.slurm.imports.dump import ROOT, Dump, Member
 from unisono.slurm.imports.limits import KEYS, limits_of
 from unisono.slurm.imports.report import Report
 from unisono.slurm.words import partition_label
@@ -158,6 +159,7 @@ def _flags(conf: Conf, report: Report) -> Json:
 def _accounts(dump: Dump, report: Report) -> list[Json]:
     made: list[Json] = []
     allowed: dict[str, Sequence[str]] = {}  # of accounts; parents come first
+    seats = Counter(user.name for block in dump.accounts.values() for user in block.users)
     for block in dump.accounts.values():
         above = allowed.get(block.parent, ())
         own = allowed[block.name] = _allowed(block.keys.get("qos", ""), above)
@@ -170,6 +172,7 @@ def _accounts(dump: Dump, report: Report) -> list[Json]:
         users = [
             {
                 "name": user.name,
+                **_home(user, block.name, seats),
                 **_association(user.keys, f"user {user.name}", own, report),
             }
             for user in block.users
@@ -179,6 +182,12 @@ def _accounts(dump: Dump, report: Report) -> list[Json]:
         made.append(account)
         report.mapped(f"account {block.name}", f"{len(users)} users below {block.parent}")
     return made
+
+
+def _home(user: Member, account: str, seats: Counter[str]) -> Json:
+    """Mark the default account of somebody who is in several; the only one needs no mark."""
+    is_default = user.keys.get("defaultaccount") == account and seats[user.name] > 1
+    return {"default": True} if is_default else {}
 
 
 def _association(keys: Mapping[str, str], whose: str, above: Sequence[str], report: Report) -> Json:

@@ -203,7 +203,7 @@ FIELDS: Mapping[str, Field] = {
     "JobIDRaw": Field(12, lambda one: str(one.row.identity) + (".batch" if one.is_step else "")),
     "JobName": Field(10, lambda one: "batch" if one.is_step else one.row.name),
     "Partition": Field(10, _job(lambda row: row.partition)),
-    "Account": Field(10, lambda one: str(one.row.options.get("account") or "")),
+    "Account": Field(10, lambda one: one.row.account.replace("(null)", "")),
     "AllocCPUS": Field(10, lambda one: str(one.row.cpus if one.row.time("startTime") else 0)),
     "State": Field(10, _state),
     "ExitCode": Field(8, _code),

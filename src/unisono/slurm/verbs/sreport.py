@@ -95,7 +95,7 @@ def _by_account(
     """Return account, user and minutes; an account without a user is the sum of its users."""
     used: dict[tuple[str, str], int] = {}
     for row in rows:
-        account = str(row.options.get("account") or "root")
+        account = row.account.replace("(null)", "root")
         minutes = _minutes(row, start, end, what)
         for user in ("", row.user):
             used[account, user] = used.get((account, user), 0) + minutes

@@ -9,7 +9,7 @@ An array has no pods: it opens its tasks (`tasks`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from unisono.control import names
@@ -31,6 +31,7 @@ from unisono.control.operators.slurm.pods import (
 from unisono.control.operators.slurm.reasons import reason_of
 from unisono.control.scheduler.record import with_eviction
 from unisono.control.view import View
+from unisono.engine.model.names import WorkloadKey
 from unisono.kinds.kueue.topology_assignment import pods_per_host
 from unisono.kinds.slurm import ENDED
 from unisono.kube.form import Key
@@ -43,6 +44,9 @@ _SIGNALLED = 128  # shells report a signal as an exit code above it
 _LAST_SIGNAL = 64
 _OUT_OF_MEMORY = "OOMKilled"
 
+# The account and the QOS of a Workload, as the scheduler has them.
+Whose = Callable[[WorkloadKey], tuple[str, str] | None]
+
 
 class SlurmJobOperator:
     """Runs Slurm's jobs."""
@@ -51,9 +55,10 @@ class SlurmJobOperator:
     watches: Sequence[Kind] = (words.JOB, names.POD, names.WORKLOAD)
     follows: Kind = words.JOB
 
-    def __init__(self, queues: Queues) -> None:
-        """Take what knows which gates hold pods back."""
+    def __init__(self, queues: Queues, whose: Whose = lambda key: None) -> None:
+        """Take what knows which gates hold pods back, and who pays for what names nobody."""
         self._queues = queues
+        self._whose = whose
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A job, its array, one of its pods, or its Workload."""
@@ -88,13 +93,24 @@ class SlurmJobOperator:
             yield from _requeue(job, workload, stop, now)
             return
         if workload is None or not _is_let_go(job, workload):
-            yield from _wait(job, workload or _own_workload(job, view), pods, now)
+            mine = workload or _own_workload(job, view)
+            yield from _wait(job, mine, pods, now, self._payer(job, mine))
             return
         yield from self._run(job, workload, pods, view, now)
 
     def _workload(self, job: Json, view: View) -> Json | None:
         name = (job["metadata"].get("annotations") or {}).get(words.ADMITTED, "")
         return view.get(names.WORKLOAD, name, job["metadata"]["namespace"]) if name else None
+
+    def _payer(self, job: Json, workload: Json | None) -> Json:
+        """Return the account and the QOS that a job has without having named them."""
+        if workload is None:
+            return {}
+        metadata = workload["metadata"]
+        found = self._whose(WorkloadKey(f"{metadata['namespace']}/{metadata['name']}"))
+        options = job["spec"].get("options") or {}
+        pairs = zip(("account", "qos"), found or (), strict=False)
+        return {key: value for key, value in pairs if value and not options.get(key)}
 
     # ---- with pods ----------------------------------------------------------------------------
 
@@ -131,7 +147,7 @@ class SlurmJobOperator:
         started = _started(batch) or now
         changes = {"state": "RUNNING", "reason": "None", "message": "", "nodes": hosts}
         begun = {"startTime": timestamp(started), "expectedStart": None, "plannedNodes": None}
-        yield from _write(job, {**changes, **begun})
+        yield from _write(job, {**changes, **begun, **self._payer(job, workload)})
         yield from _in_time(job, list(current.values()), started, now)
 
 
@@ -167,7 +183,7 @@ def _is_let_go(job: Json, workload: Json) -> bool:
     return bool(status.get("admission")) and not is_true(conditions, "Finished")
 
 
-def _wait(job: Json, workload: Json | None, pods: Sequence[Json], now: float) -> Steps:
+def _wait(job: Json, workload: Json | None, pods: Sequence[Json], now: float, payer: Json) -> Steps:
     """Say why it waits; pods of a run that was broken off go."""
     if _state(job) in ("RUNNING", "CONFIGURING", "COMPLETING"):
         if "no-requeue" in (job["spec"].get("options") or {}):
@@ -187,13 +203,15 @@ def _wait(job: Json, workload: Json | None, pods: Sequence[Json], now: float) ->
     if word == "DependencyNeverSatisfied" and invalid:
         yield from _write(job, {"state": "CANCELLED", "reason": word} | _over(now))
         return
+    if word == "None" and not job.get("status"):
+        return  # nobody has looked at it yet; in a moment it is written with the reason
     expected = timestamp(start) if start else None
     # A date that moves a little every minute is no news.
     before = (job.get("status") or {}).get("expectedStart") or ""
     if expected and before and abs(seconds(before) - start) < 60:
         expected = before
     changes = {"state": "PENDING", "reason": word, "message": message, "expectedStart": expected}
-    yield from _write(job, {**changes, "plannedNodes": list(nodes)})
+    yield from _write(job, {**changes, "plannedNodes": list(nodes), **payer})
 
 
 def _cancel(job: Json, pods: Sequence[Json], stop: str, now: float) -> Steps:
