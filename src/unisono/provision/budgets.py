@@ -44,7 +44,11 @@ def allowed(pool: Json, reason: Reason, view: View, now: float) -> int:
         if node is None:
             continue
         taints = node["spec"].get("taints") or ()
-        is_going = any(taint["key"] == words.DISRUPTED for taint in taints)
+        # One that waits for the end of a gang is not going yet.
+        is_going = any(
+            taint["key"] == words.DISRUPTED and taint.get("value") != words.WHEN_EMPTY
+            for taint in taints
+        )
         if is_going or "deletionTimestamp" in claim["metadata"]:
             going += 1
             ready += is_going and "deletionTimestamp" not in claim["metadata"]

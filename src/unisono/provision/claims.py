@@ -16,9 +16,9 @@ from unisono.control.conditions import find, is_true, seconds
 from unisono.engine.model.market import MICRO, Lot
 from unisono.kinds.quantity import Quantity, format_amount
 from unisono.provision import words
+from unisono.provision.drift import marks_of
 
 State = Literal["launching", "launched", "ready", "refused", "gone"]
-_HASHES = ("karpenter.sh/nodepool-hash", "karpenter.sh/nodepool-hash-version")
 
 
 def plan_id(workload: Json, planned_at: int) -> str:
@@ -47,7 +47,6 @@ def bare_claim(lot: Lot, pool: Json, requests: Mapping[str, str]) -> Json:
     """Return the NodeClaim of a machine that is for nobody in particular."""
     template = pool["spec"].get("template") or {}
     spec, about = template.get("spec") or {}, template.get("metadata") or {}
-    own = pool["metadata"].get("annotations") or {}
     reference = spec.get("nodeClassRef") or {}
     wanted = {
         words.MACHINE_TYPE: lot.machine,
@@ -66,7 +65,7 @@ def bare_claim(lot: Lot, pool: Json, requests: Mapping[str, str]) -> Json:
             "labels": labels,
             "annotations": {
                 **(about.get("annotations") or {}),
-                **{key: own[key] for key in _HASHES if key in own},
+                **marks_of(pool),
                 words.PRICE: f"{lot.price_micro / MICRO:.6f}".rstrip("0").rstrip("."),
             },
             "ownerReferences": [

@@ -5,8 +5,9 @@
     idle      nobody is: it may be used by whoever fits, and goes after a while
     going     tainted, looked at once more, and given back
 
-A node with a pod of a running gang never goes, whatever the pool says: one that is too old takes
-no new gang, and goes when the last one has ended. Spec provisioning §5.8.
+A node with a pod of a running gang never goes, whatever the pool says: one that is too old, or not
+what its pool says any more, takes no new gang, and goes when the last one has ended. Spec
+provisioning §5.8.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from unisono.kinds.provisioning_policy import BuyingTimes
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.provision import words
-from unisono.provision.budgets import allowed
+from unisono.provision.budgets import Reason, allowed, most
 from unisono.provision.claims import node_name, pool_name, state_of
+from unisono.provision.drift import drift_of, with_drift
 from unisono.provision.handover import holder_of, is_coming_for, offered_for
 from unisono.provision.idle import NEVER, ends_at, expires_at, is_empty, stays_for
 
@@ -56,7 +58,13 @@ class Keeper:
     """Keeps one machine in order."""
 
     name = "machines"
-    watches: Sequence[Kind] = (names.NODE_CLAIM, names.NODE, names.POD, names.WORKLOAD)
+    watches: Sequence[Kind] = (
+        names.NODE_CLAIM,
+        names.NODE,
+        names.POD,
+        names.WORKLOAD,
+        names.NODE_POOL,
+    )
     idle_without: Kind = names.NODE_CLAIM
 
     def __init__(self, times: BuyingTimes, *, gives_back: bool) -> None:
@@ -65,9 +73,12 @@ class Keeper:
         self._gives_back = gives_back
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
-        """A claim; that of a node; that of the node that a pod is on; those of a purchase."""
+        """A claim; that of a node, or of the node that a pod is on; those of a pool or purchase."""
         if kind == names.NODE_CLAIM:
             yield own_key(obj)
+        elif kind == names.NODE_POOL:
+            for claim in view.by(names.NODE_CLAIM, BY_POOL, obj["metadata"]["name"]):
+                yield own_key(claim)
         elif kind == names.NODE:
             for claim in view.by(names.NODE_CLAIM, BY_NODE, obj["metadata"]["name"]):
                 yield own_key(claim)
@@ -147,9 +158,15 @@ class Keeper:
     def _idle(self, claim: Json, node: Json, view: View, now: float) -> Steps:
         pool = view.get(names.NODE_POOL, pool_name(claim))
         is_old = now >= expires_at(claim)
-        is_going = _has_taint(node, words.DISRUPTED)
+        drift = drift_of(claim, node, pool)
+        marked = with_drift(claim, drift, now)
+        if marked is not None:
+            claim = yield Patch(Ref.to(claim), {"status": {"conditions": marked}}, "status")
         if not is_empty(node, view):
-            yield from self._in_use(claim, node, now, is_old=is_old, is_going=is_going)
+            why = "NodeExpired" if is_old else ""
+            if drift and pool is not None and not why and most(pool, "Drifted", 1, now) > 0:
+                why = "NodeDrifted"
+            yield from self._in_use(claim, node, now, why)
             yield from _hard_stop(claim, now)
             return
         annotations = claim["metadata"].get("annotations") or {}
@@ -158,19 +175,21 @@ class Keeper:
             # What nobody took over while it was on its way has been idle all along.
             since = annotations.get(words.RELEASED) or timestamp(now)
             yield Patch(Ref.to(claim), _note({words.IDLE_SINCE: since}))
-        if words.STATIC in annotations and pool is not None:
+        if words.STATIC in annotations and pool is not None and not drift and not is_old:
             yield Wake("node-pools", "", pool_name(claim))  # it may have one too many
             return
         due = seconds(since) + stays_for(claim, pool, reuse=self._times.reuse)
+        is_going = _is_going(node)
         is_left = is_going and words.CONSOLIDATING in annotations
-        if is_old or pool is None or is_left:
+        if is_old or drift or pool is None or is_left:
             due = min(due, now)
         if now < due:
             if due < NEVER:
                 yield Again(due)
             return
         if not is_going:
-            if pool is not None and allowed(pool, "Empty", view, now) < 1:
+            reason: Reason = "Drifted" if drift else "Empty"
+            if pool is not None and not is_old and allowed(pool, reason, view, now) < 1:
                 yield Again(now + 10)
                 return
             yield Patch(Ref.to(node), _tainted(node, now))
@@ -179,19 +198,17 @@ class Keeper:
         if now < _tainted_at(node) + _SECOND_LOOK:
             yield Again(_tainted_at(node) + _SECOND_LOOK)
             return
-        yield Note(Ref.to(claim), "NodeReclaimed", f"{node['metadata']['name']} is not needed")
+        told = "is replaced: its pool was changed" if drift else "is not needed"
+        yield Note(Ref.to(claim), "NodeReclaimed", f"{node['metadata']['name']} {told}")
         yield Delete(Ref.to(claim))
 
-    def _in_use(
-        self, claim: Json, node: Json, now: float, *, is_old: bool, is_going: bool
-    ) -> Steps:
-        """Somebody is there: it stays; one that is too old takes nobody new."""
-        if is_old and not is_going:
-            yield Patch(Ref.to(node), _tainted(node, now))
-            yield Note(
-                Ref.to(claim), "NodeExpired", "goes when the gang on it has ended", "Warning"
-            )
-        elif is_going and not is_old and not _is_moving(claim, now):
+    def _in_use(self, claim: Json, node: Json, now: float, why: str) -> Steps:
+        """Somebody is there: it stays; one that has to go for a reason takes nobody new."""
+        is_closed = _has_taint(node, words.DISRUPTED)
+        if why and not is_closed:
+            yield Patch(Ref.to(node), _tainted(node, now, words.WHEN_EMPTY))
+            yield Note(Ref.to(claim), why, "goes when the gang on it has ended", "Warning")
+        elif is_closed and not why and not _is_moving(claim, now):
             taints = [one for one in node["spec"]["taints"] if one["key"] != words.DISRUPTED]
             yield Patch(Ref.to(node), {"spec": {"taints": taints or None}})
         annotations = claim["metadata"].get("annotations") or {}
@@ -253,10 +270,21 @@ def _has_taint(node: Json, key: str) -> bool:
     return any(taint["key"] == key for taint in node["spec"].get("taints") or ())
 
 
-def _tainted(node: Json, now: float) -> Json:
+def _is_going(node: Json) -> bool:
+    """Say whether a node is about to go, and not only when the gang on it has ended."""
+    return any(
+        taint["key"] == words.DISRUPTED and taint.get("value") != words.WHEN_EMPTY
+        for taint in node["spec"].get("taints") or ()
+    )
+
+
+def _tainted(node: Json, now: float, value: str = "") -> Json:
     """Close a node that is about to go; when that was is for whoever looks again."""
     taint = {"key": words.DISRUPTED, "effect": "NoSchedule", "timeAdded": timestamp(now)}
-    return {"spec": {"taints": [*(node["spec"].get("taints") or ()), taint]}}
+    if value:
+        taint["value"] = value
+    others = [one for one in node["spec"].get("taints") or () if one["key"] != words.DISRUPTED]
+    return {"spec": {"taints": [*others, taint]}}
 
 
 def _tainted_at(node: Json) -> float:

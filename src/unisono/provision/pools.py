@@ -25,6 +25,7 @@ from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.provision import words
 from unisono.provision.claims import bare_claim, node_name, pool_name
+from unisono.provision.drift import HASH, OURS, VERSION, hash_of
 from unisono.provision.idle import is_empty
 from unisono.provision.reader import Reader
 
@@ -56,6 +57,10 @@ class Pools:
         if "deletionTimestamp" in pool["metadata"]:
             yield from self._close(pool, living, view)
             return
+        marks = {HASH: hash_of(pool), VERSION: OURS}
+        own = pool["metadata"].get("annotations") or {}
+        if any(own.get(key) != value for key, value in marks.items()):
+            pool = yield Patch(Ref.to(pool), {"metadata": {"annotations": marks}})
         problem = _problem(pool)
         if pool["spec"].get("replicas") is not None and not problem:
             yield from self._keep_number(pool, living, view)

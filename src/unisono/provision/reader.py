@@ -21,6 +21,7 @@ from unisono.kube.mapping import Kind
 from unisono.provision import words
 from unisono.provision.claims import launched_at, pool_name, wanted_of
 from unisono.provision.cloud import Cloud, cloud_of
+from unisono.provision.drift import drift_of
 from unisono.provision.handover import is_adrift
 from unisono.provision.machines import MachineType
 from unisono.provision.market import market_of, regions_of
@@ -138,7 +139,8 @@ def _coming(view: View) -> Iterator[Coming]:
 def _adrift(view: View, soon_ms: int) -> Iterator[Coming]:
     """Yield machines on their way that nobody waits for."""
     for claim in view.all(names.NODE_CLAIM):
-        if is_adrift(claim, view):
+        pool = view.get(names.NODE_POOL, pool_name(claim))
+        if is_adrift(claim, view) and not drift_of(claim, None, pool):
             holder = claim["metadata"]["annotations"][words.HELD_FOR]
             due = Instant(round(launched_at(claim) * 1000) + soon_ms)
             yield Coming(workload=WorkloadKey(holder), lots=(_lot(claim),), ready_by=due)

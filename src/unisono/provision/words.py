@@ -15,6 +15,7 @@ CAPACITY_TYPE = "karpenter.sh/capacity-type"
 REGISTERED = "karpenter.sh/registered"
 INITIALIZED = "karpenter.sh/initialized"
 DISRUPTED = "karpenter.sh/disrupted"  # a taint: the node is about to go
+WHEN_EMPTY = "when-empty"  # the value of that taint: it goes when the gang on it has ended
 UNREGISTERED = "karpenter.sh/unregistered"
 TERMINATION = "karpenter.sh/termination"  # a finalizer: the machine has to be given back first
 
