@@ -1,9 +1,9 @@
 """Faults between every two calls to a provider; what must hold then, and in the end.
 
 A gang of three is bought in a zone that refuses one machine of three, then in the next zone; it
-runs, ends, and its machines go. At every step of that story something breaks: our process dies
-before or after a write, the provider takes a machine away, refuses one that it had promised, or
-never brings one up. Whatever happens:
+runs, ends, and its machines go (`fault_stages`, for every provider). At every step of that story
+something breaks: our process dies before or after a write, the provider takes a machine away,
+refuses one that it had promised, or never brings one up. Whatever happens:
 
     no partial start    pods have nodes only when every machine of the gang is ready
     nothing twice       never more machines than the gang needs, in all zones together
@@ -22,19 +22,9 @@ from typing import Any
 import pytest
 
 from tests.control.test_crash_sweep import Crash, Mortal
-from tests.support.control_objects import job, queue
+from tests.provision.fault_stages import SIZE, OnKarpenter, OnRequests, Stage, bound_now
 from tests.support.control_world import World
-from tests.support.machine_world import (
-    ALL_INDEXES,
-    ALL_KINDS,
-    assembled,
-    bound,
-    claims,
-    cloud,
-    condition,
-    nodes,
-    pool,
-)
+from tests.support.machine_world import ALL_INDEXES, ALL_KINDS, claims, condition
 from unisono.control import names
 from unisono.control.conditions import seconds
 from unisono.kube.transport import Transport
@@ -42,14 +32,13 @@ from unisono.provision import words
 
 Json = dict[str, Any]
 Break = Callable[[World, Json], Any]
-SIZE = 3
 CONSOLIDATE = 60.0
 # Budgets are looked at every ten seconds, and a node is looked at once more before it goes.
 SLACK = 40.0
 STEP = 5.0
 
 
-def check(world: World) -> None:
+def check(world: World, stage: Stage) -> None:
     """Check what must hold at every instant."""
     there = claims(world)
     living = [one for one in there if "deletionTimestamp" not in one["metadata"]]
@@ -61,24 +50,13 @@ def check(world: World) -> None:
         and words.RELEASED not in one["metadata"]["annotations"]
     ]
     assert len(wanted) <= SIZE, [one["metadata"]["name"] for one in wanted]
-    on = _running(world)
+    on = bound_now(world)
     if on:
         assert len(on) + _done(world) == SIZE or _is_between(world), "a gang starts whole"
-        ready = {one["metadata"]["name"] for one in there if _is(one, "Initialized")}
-        assert set(on.values()) <= ready or _is_between(world), (on, ready)
+        usable = stage.usable(world)
+        assert set(on.values()) <= usable or _is_between(world), (on, usable)
     for claim in living:
         _check_money(world, claim, set(on.values()))
-
-
-def _running(world: World) -> dict[str, str]:
-    """Return the nodes of pods that are not over and not on their way out."""
-    alive = {
-        pod["metadata"]["name"]
-        for pod in world.every(names.POD)
-        if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
-        and "deletionTimestamp" not in pod["metadata"]
-    }
-    return {pod: node for pod, node in bound(world).items() if pod in alive}
 
 
 def _done(world: World) -> int:
@@ -100,7 +78,7 @@ def _check_money(world: World, claim: Json, used: set[str]) -> None:
     annotations = claim["metadata"]["annotations"]
     if not _is(claim, "Launched") or words.HELD_FOR in annotations:
         return
-    if claim["metadata"]["name"] in used:
+    if (claim.get("status") or {}).get("nodeName") in used:
         return
     since = annotations.get(words.IDLE_SINCE) or annotations.get(words.RELEASED)
     if since is not None:
@@ -112,26 +90,20 @@ def _is(obj: Json, kind: str) -> bool:
     return bool(condition(obj, kind)["status"] == "True")
 
 
-async def story(world: World) -> None:
-    """Tell it, and look at it every few seconds."""
-    zones = ("ap-northeast-2a", "ap-northeast-2b")
-    disruption = {"consolidateAfter": "60s", "budgets": [{"nodes": "100%"}]}
-    await world.create(*queue(gpus=24), pool(zones=zones, disruption=disruption))
-    await world.create(cloud(atomic=False, stock={"g6e.48xlarge:ap-northeast-2a": 2}))
-    await world.create(job("train", pods=SIZE, gpus=8, seconds=120))
-
-
-async def go_on(world: World, broken: list[int], break_it: Break | None = None) -> None:
+async def go_on(
+    world: World, stage: Stage, broken: list[int], break_it: Break | None = None
+) -> None:
     """Let time pass until the job is done and a while longer; start again after a crash."""
     left = 5000.0
     while left > 0:
+        await stage.act(world)
         try:
             await world.pass_time(STEP)
         except Crash:
-            check(world)
+            check(world, stage)
             world.restart()
             continue
-        check(world)
+        check(world, stage)
         left -= STEP
         if break_it is not None and broken and broken[0] == 0:
             found = [one for one in claims(world) if "deletionTimestamp" not in one["metadata"]]
@@ -141,22 +113,27 @@ async def go_on(world: World, broken: list[int], break_it: Break | None = None) 
         elif broken:
             broken[0] -= 1
         done = condition(world.get(names.JOB, "train"), "Complete")["status"] == "True"
-        if done and not claims(world):
+        if done and not stage.left(world):
             break
 
 
-def finish(world: World) -> None:
+def finish(world: World, stage: Stage) -> None:
     """Check what must hold in the end."""
     assert condition(world.get(names.JOB, "train"), "Complete")["status"] == "True"
-    assert claims(world) == []
-    assert nodes(world) == []
+    assert stage.left(world) == []
 
 
-def tell(wrap: Callable[[Transport], Transport], at: int, break_it: Break | None = None) -> None:
+def tell(
+    wrap: Callable[[Transport], Transport],
+    at: int,
+    break_it: Break | None = None,
+    stage: Stage | None = None,
+) -> None:
     """Tell the story with one fault."""
+    chosen = stage or Stage()
     with TemporaryDirectory() as folder:
         world = World(
-            assemble=lambda view, settings: assembled(view, settings, Path(folder)),
+            assemble=lambda view, settings: chosen.assembled(view, settings, Path(folder)),
             kinds=ALL_KINDS,
             indexes=ALL_INDEXES,
             wrap=wrap,
@@ -164,39 +141,51 @@ def tell(wrap: Callable[[Transport], Transport], at: int, break_it: Break | None
 
         async def run() -> None:
             async with world.running():
-                await story(world)
-                await go_on(world, [at] if break_it is not None else [], break_it)
-                finish(world)
+                await chosen.begin(world)
+                await go_on(world, chosen, [at] if break_it is not None else [], break_it)
+                finish(world, chosen)
 
         asyncio.run(run())
 
 
-def _count_writes() -> int:
+STAGES: dict[str, type[Stage]] = {
+    "simulated": Stage,
+    "karpenter": OnKarpenter,
+    "requests": OnRequests,
+}
+ON_EVERY_STAGE = pytest.mark.parametrize("stage", STAGES.values(), ids=STAGES)
+
+
+def count_writes(stage: type[Stage] = Stage) -> int:
+    """Return how many writes of ours the story takes without a fault."""
     counted: list[Mortal] = []
 
     def wrap(inner: Transport) -> Transport:
         counted.append(Mortal(inner, -1, after=False))
         return counted[0]
 
-    tell(wrap, 0)
+    tell(wrap, 0, stage=stage())
     return counted[0].writes
 
 
-def _die(at: int, *, after: bool) -> None:
-    tell(lambda inner: Mortal(inner, at, after=after), 0)
+def die(at: int, *, after: bool, stage: type[Stage] = Stage) -> None:
+    """Tell the story with a death at one of our writes."""
+    tell(lambda inner: Mortal(inner, at, after=after), 0, stage=stage())
 
 
-def test_a_process_that_dies_here_and_there() -> None:
-    writes = _count_writes()
-    for at in range(7, writes, max(1, writes // 5)):
-        _die(at, after=at % 2 == 0)
+@ON_EVERY_STAGE
+def test_a_process_that_dies_here_and_there(stage: type[Stage]) -> None:
+    writes = count_writes(stage)
+    for at in range(7, writes, max(1, writes // 3)):
+        die(at, after=at % 2 == 0, stage=stage)
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_before_and_after_every_single_write() -> None:
-    for at in range(1, _count_writes() + 1):
+@ON_EVERY_STAGE
+def test_a_process_that_dies_before_and_after_every_single_write(stage: type[Stage]) -> None:
+    for at in range(1, count_writes(stage) + 1):
         for after in (False, True):
-            _die(at, after=after)
+            die(at, after=after, stage=stage)
 
 
 async def _take_away(world: World, claim: Json) -> None:

@@ -1,4 +1,4 @@
-"""Plays Karpenter on a real API server, as its documentation says that it behaves.
+"""Plays Karpenter on an API server, as its documentation says that it behaves.
 
     NodeClaim ──launch──▶ Launched ──boot──▶ a Node of another name: not ready, tainted
               karpenter.sh/unregistered, with the taints of the claim and without its GPUs
@@ -6,15 +6,17 @@
        ──▶ Initialized
 
 A claim that cannot be had is deleted without another word. A claim that is deleted drains its node,
-then the node goes, then the claim's finalizer. Pods behind a gate do not exist for it. It looks at
-everything again and again and keeps nothing but the time at which each step is due.
+then the node goes, then the claim's finalizer. Pods behind a gate do not exist for it. A node that
+nobody is on, and that nothing protects from disruption, goes after a while. It looks at everything
+again and again and keeps nothing but the time at which each step is due.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,19 +42,30 @@ _EPHEMERAL = (words.UNREGISTERED, "node.kubernetes.io/not-ready")
 class Karpenter:
     """What it does with claims, and what it has seen."""
 
-    plane: ControlPlane
+    clock: Callable[[], float] = time.time
     out_of_stock: set[str] = field(default_factory=set)  # zones
     # How long the device plugin of a machine takes, in order of registration; the last one stays.
     plugin_s: tuple[float, ...] = (0.0,)
+    stock: dict[str, int] = field(default_factory=dict)  # how many a zone has; else without end
+    boot_s: float = 0.0
+    empty_s: float | None = None  # how long an empty node stays; None: for ever
     refused: list[str] = field(default_factory=list)  # zones of claims that could not be had
     registered: list[str] = field(default_factory=list)  # claims
     initialized: list[str] = field(default_factory=list)
     _due: dict[str, float] = field(default_factory=dict)
+    _empty: dict[str, float] = field(default_factory=dict)
+    _launched: Counter[str] = field(default_factory=Counter)
 
     async def look(self, client: Client) -> None:
         """Take every claim one step further."""
         nodes = {one["metadata"]["name"]: one for one in (await client.list(names.NODE)).items}
-        for claim in (await client.list(names.NODE_CLAIM)).items:
+        claims = (await client.list(names.NODE_CLAIM)).items
+        self._launched = Counter(
+            wanted_of(one, words.ZONE)
+            for one in claims
+            if is_true((one.get("status") or {}).get("conditions"), "Launched")
+        )
+        for claim in claims:
             try:
                 await self._step(client, claim, nodes.get(node_name(claim)))
             except (Conflict, NotFound):
@@ -66,7 +79,7 @@ class Karpenter:
         elif words.TERMINATION not in (metadata.get("finalizers") or ()):
             kept = {"finalizers": [*(metadata.get("finalizers") or ()), words.TERMINATION]}
             await client.patch(names.NODE_CLAIM, name, "", {"metadata": kept})
-        elif wanted_of(claim, words.ZONE) in self.out_of_stock and not conditions:
+        elif not conditions and not self._is_in_stock(claim):
             self.refused.append(wanted_of(claim, words.ZONE))
             await client.delete(names.NODE_CLAIM, name)
         elif not is_true(conditions, "Launched"):
@@ -77,6 +90,13 @@ class Karpenter:
             await self._register(client, claim, node)
         elif not is_true(conditions, "Initialized"):
             await self._initialize(client, claim, node)
+        elif self.empty_s is not None:
+            await self._reclaim(client, claim, node)
+
+    def _is_in_stock(self, claim: Json) -> bool:
+        zone = wanted_of(claim, words.ZONE)
+        left = self.stock.get(zone, 1 << 30) - self._launched[zone]
+        return zone not in self.out_of_stock and left > 0
 
     # ---- on its way ------------------------------------------------------------------------------
 
@@ -91,10 +111,14 @@ class Karpenter:
         allocatable = dict(machine.allocatable)
         machine_id = f"unisono:///{labels[words.ZONE]}/i-{name}"
         more = {"providerID": machine_id, "capacity": allocatable, "allocatable": allocatable}
+        self._launched[labels[words.ZONE]] += 1
+        self._due[name] = self.clock() + self.boot_s
         await self._say(client, claim, "Launched", **more)
 
     async def _join(self, client: Client, claim: Json) -> None:
         """The kubelet of the new machine comes to the cluster, under a name of its own."""
+        if self.clock() < self._due[claim["metadata"]["name"]]:
+            return
         spec, status = claim["spec"], claim["status"]
         name = f"ip-10-0-{len(self.registered)}-{claim['metadata']['name'][-5:]}.internal"
         taints = [
@@ -110,7 +134,7 @@ class Karpenter:
         }
         await client.create(node)
         few = {key: text for key, text in status["allocatable"].items() if key != GPU}
-        await _node_status(client, name, few, "False")
+        await self._node_status(client, name, few, "False")
         await self._say(client, claim, "Launched", nodeName=name)
 
     async def _register(self, client: Client, claim: Json, node: Json) -> None:
@@ -123,21 +147,21 @@ class Karpenter:
             "finalizers": [words.TERMINATION],
         }
         await client.patch(names.NODE, name, "", {"metadata": metadata, "spec": {"taints": kept}})
-        await _node_status(client, name, node["status"]["allocatable"], "True")
+        await self._node_status(client, name, node["status"]["allocatable"], "True")
         place = min(len(self.registered), len(self.plugin_s) - 1)
-        self._due[claim["metadata"]["name"]] = time.monotonic() + self.plugin_s[place]
+        self._due[claim["metadata"]["name"]] = self.clock() + self.plugin_s[place]
         self.registered.append(claim["metadata"]["name"])
         await self._say(client, claim, "Registered")
 
     async def _initialize(self, client: Client, claim: Json, node: Json) -> None:
         """GPUs are counted first, then whoever put the startup taints takes them away."""
         name, own = node["metadata"]["name"], claim["metadata"]["name"]
-        if time.monotonic() < self._due[own]:
+        if self.clock() < self._due[own]:
             return
         startup = {one["key"] for one in claim["spec"].get("startupTaints") or ()}
         taints = node["spec"].get("taints") or []
         if node["status"]["allocatable"] != claim["status"]["allocatable"]:
-            await _node_status(client, name, claim["status"]["allocatable"], "True")
+            await self._node_status(client, name, claim["status"]["allocatable"], "True")
         elif any(one["key"] in startup for one in taints):
             kept = [one for one in taints if one["key"] not in startup]
             await client.patch(names.NODE, name, "", {"spec": {"taints": kept or None}})
@@ -154,7 +178,7 @@ class Karpenter:
             "True",
             condition,
             "",
-            now=time.time(),
+            now=self.clock(),
         )
         changes = {"status": {"conditions": conditions, **more}}
         name = claim["metadata"]["name"]
@@ -181,25 +205,39 @@ class Karpenter:
         if not pods:
             await client.patch(names.NODE, name, "", {"metadata": {"finalizers": None}})
 
+    async def _reclaim(self, client: Client, claim: Json, node: Json) -> None:
+        """Give an empty node back, unless something protects it."""
+        name, own = node["metadata"]["name"], claim["metadata"]["name"]
+        held = words.DO_NOT_DISRUPT in (node["metadata"].get("annotations") or {})
+        pods = (await client.list(names.POD)).items
+        is_used = any(
+            pod["spec"].get("nodeName") == name
+            and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+            for pod in pods
+        )
+        if held or is_used:
+            self._empty.pop(own, None)
+        elif self.clock() >= self._empty.setdefault(own, self.clock()) + (self.empty_s or 0.0):
+            await client.delete(names.NODE_CLAIM, own)
 
-async def _node_status(client: Client, name: str, allocatable: Json, ready: str) -> None:
-    now = timestamp(time.time())
-    condition = {
-        "type": "Ready",
-        "status": ready,
-        "reason": "Kubelet",
-        "message": "",
-        "lastTransitionTime": now,
-        "lastHeartbeatTime": now,
-    }
-    changes = {"allocatable": allocatable, "capacity": allocatable, "conditions": [condition]}
-    await client.patch(names.NODE, name, "", {"status": changes}, subresource="status")
+    async def _node_status(self, client: Client, name: str, allocatable: Json, ready: str) -> None:
+        now = timestamp(self.clock())
+        condition = {
+            "type": "Ready",
+            "status": ready,
+            "reason": "Kubelet",
+            "message": "",
+            "lastTransitionTime": now,
+            "lastHeartbeatTime": now,
+        }
+        changes = {"allocatable": allocatable, "capacity": allocatable, "conditions": [condition]}
+        await client.patch(names.NODE, name, "", {"status": changes}, subresource="status")
 
 
 @contextmanager
 def at_work(plane: ControlPlane) -> Iterator[Karpenter]:
     """Have it look at claims until the block ends."""
-    found = Karpenter(plane)
+    found = Karpenter()
     stop = threading.Event()
 
     def keep_looking() -> None:

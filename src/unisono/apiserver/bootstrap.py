@@ -27,7 +27,7 @@ _AT_ONCE = 128  # writes; more would hold more manifests than they save waits
 
 
 class BootstrapFailed(Exception):
-    """The server refused one of its own objects, which is a bug."""
+    """The server refused an object that it begins with: brought along, or its own by a bug."""
 
 
 async def bootstrap(api: Api, nodes: Iterable[dict[str, Any]] = ()) -> None:

@@ -28,7 +28,7 @@ from unisono.apiserver.access.kubeconfig import read_token, write_kubeconfig
 from unisono.apiserver.access.reviews import RoleReviews
 from unisono.apiserver.access.stored import authorizer_for
 from unisono.apiserver.api import Api, Outside
-from unisono.apiserver.bootstrap import bootstrap, install
+from unisono.apiserver.bootstrap import BootstrapFailed, bootstrap, install
 from unisono.apiserver.front import Front
 from unisono.apiserver.logs import LogFiles
 from unisono.apiserver.request import User
@@ -39,6 +39,7 @@ from unisono.cli.chosen_policy import Chosen
 from unisono.cli.clock import seconds_now
 from unisono.cli.ids import chance, new_uid
 from unisono.cli.instance import Instance, InstanceError
+from unisono.engine.model.errors import InvalidManifest
 from unisono.kinds.settings import Settings
 from unisono.kinds.submission import settings_from
 
@@ -84,6 +85,18 @@ class Running:
     api: Api
     url: str
     at_work: AtWork
+
+
+async def _put(
+    api: Api, nodes: Iterable[dict[str, Any]], objects: Iterable[dict[str, Any]]
+) -> None:
+    """Create what a cluster begins with; what somebody brought along may be wrong."""
+    try:
+        await bootstrap(api, nodes)
+        for obj in objects:
+            await install(api, path_of(api, obj), obj, replaces=True)
+    except BootstrapFailed as refusal:
+        raise InvalidManifest("", str(refusal)) from refusal
 
 
 @contextlib.asynccontextmanager
@@ -152,9 +165,11 @@ async def answering(
             reviews=reviews,
         )
         api = Api(store, outside)
-        await bootstrap(api, nodes)
-        for obj in choices.objects:
-            await install(api, path_of(api, obj), obj, replaces=True)
+        try:
+            await _put(api, nodes, choices.objects)
+        except InvalidManifest:
+            await making  # its programs end before we do
+            raise
         settings = await _settings(api, choices.policy)
         sock = _socket(instance, choices)
         taken = sock.getsockname()[1]

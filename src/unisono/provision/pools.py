@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from unisono.control import names
 from unisono.control.actions import Create, Delete, Json, Note, Patch, Ref, Steps
@@ -20,6 +21,7 @@ from unisono.engine.model.names import NodeName
 from unisono.engine.provision.shelf import Shelf
 from unisono.kinds.decode import decode
 from unisono.kinds.karpenter import NodePool, problem_of
+from unisono.kinds.nearest import nearest
 from unisono.kinds.quantity import Quantity, format_amount
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -27,6 +29,7 @@ from unisono.provision import words
 from unisono.provision.claims import bare_claim, node_name, pool_name
 from unisono.provision.drift import HASH, OURS, VERSION, hash_of
 from unisono.provision.idle import is_empty
+from unisono.provision.machines import machine_types
 from unisono.provision.reader import Reader
 
 
@@ -64,6 +67,8 @@ class Pools:
         problem = _problem(pool)
         if pool["spec"].get("replicas") is not None and not problem:
             yield from self._keep_number(pool, living, view)
+        if not problem and _is_new(pool):
+            yield from self._warn_if_useless(pool, view)
         status = _status(pool, living, problem, now)
         if status != {name: (pool.get("status") or {}).get(name) for name in status}:
             yield Patch(Ref.to(pool), {"status": status}, "status")
@@ -97,6 +102,15 @@ class Pools:
             if node is None or is_empty(node, view):
                 yield Delete(Ref.to(claim))
                 too_many -= 1
+
+    def _warn_if_useless(self, pool: Json, view: View) -> Steps:
+        """Tell whoever wrote a pool if it cannot buy anything: a slip of the pen shows here."""
+        market = self._reader.read(view, with_static=True)
+        refusal = Shelf(market).refused.get(pool["metadata"]["name"]) if market else None
+        if refusal is not None:
+            hint = _nearest_type(pool)
+            text = f"it cannot buy anything: {refusal.detail}{hint}"
+            yield Note(Ref.to(pool), "NoOffers", text, "Warning")
 
     def _cheapest(self, pool: Json, view: View) -> Lot | None:
         market = self._reader.read(view, with_static=True)
@@ -145,6 +159,25 @@ def _suffix(pool: Json, number: int) -> str:
     return hashlib.sha256(f"{pool['metadata']['uid']}|{number}".encode()).hexdigest()[:8]
 
 
+def _is_new(pool: Json) -> bool:
+    """Say whether a pool was written since it was looked at last."""
+    ready = find((pool.get("status") or {}).get("conditions"), "Ready")
+    seen = ready.get("observedGeneration") if ready is not None else None
+    return bool(seen != pool["metadata"].get("generation"))
+
+
+def _nearest_type(pool: Json) -> str:
+    """Return which machine type was probably meant."""
+    template = (pool["spec"].get("template") or {}).get("spec") or {}
+    for one in template.get("requirements") or ():
+        if one["key"] == words.MACHINE_TYPE and one["operator"] == "In":
+            for name in one.get("values") or ():
+                near = nearest(name, sorted(machine_types()))
+                if name not in machine_types() and near:
+                    return f'; did you mean "{near}" instead of "{name}"?'
+    return ""
+
+
 def _problem(pool: Json) -> str:
     made, problems = decode(NodePool, pool, ignore_unknown=True)
     if made is None:
@@ -158,6 +191,7 @@ def _status(pool: Json, living: list[Json], problem: str, now: float) -> Json:
         for name, text in ((claim.get("status") or {}).get("capacity") or {}).items():
             totals[name] = totals.get(name, 0) + Quantity.from_raw(text).amount(name)
     conditions = list((pool.get("status") or {}).get("conditions") or ())
+    generation = pool["metadata"].get("generation")
     healthy = "ValidationFailed" if problem else "ValidationSucceeded"
     facts = {
         "ValidationSucceeded": (not problem, healthy, problem),
@@ -166,10 +200,11 @@ def _status(pool: Json, living: list[Json], problem: str, now: float) -> Json:
     }
     for kind, (holds, reason, message) in facts.items():
         old = find(conditions, kind)
-        status = "True" if holds else "False"
-        if old is None or (old["status"], old["message"]) != (status, message):
+        status: Literal["True", "False"] = "True" if holds else "False"
+        seen = (status, message, generation)
+        if old is None or (old["status"], old["message"], old.get("observedGeneration")) != seen:
             conditions = with_condition(
-                conditions, kind, "True" if holds else "False", reason, message, now=now
+                conditions, kind, status, reason, message, now=now, generation=generation
             )
     resources = {name: format_amount(amount, name) for name, amount in sorted(totals.items())}
     resources["nodes"] = str(len(living))
