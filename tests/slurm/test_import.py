@@ -108,7 +108,7 @@ def test_spellings_that_slurm_refuses_are_taken_with_a_warning_each(made: Json) 
     large = next(one for one in partitions if one["name"] == "large-gpu")
     assert large["limits"] == {"tresPerJob": {"cpu": "32", "gres/gpu": "4"}}
     dropped = {one["what"] for one in made["dropped"]}
-    assert {"prologflags", "prologepilogtimeout"} <= dropped
+    assert {"PrologFlags", "PrologEpilogTimeout"} <= dropped
 
 
 def test_a_decision_can_be_made_with_what_is_printed(

@@ -124,6 +124,14 @@ def test_sacct_as_measured() -> None:
     )
     assert sacct.run(["-n", "-S", "now"], api).text == ""
     assert sacct.run(["-n"], around(FakeApi([ended]))).text == ""  # somebody else's
+    wanted = [
+        "-X",
+        "-n",
+        "-P",
+        "-o",
+        "ReqMem,MaxRSS,TimelimitRaw,Planned,AllocNodes,DerivedExitCode",
+    ]
+    assert sacct.run(wanted, api).text == "1G||UNLIMITED|00:00:00|1|0:15\n"
     with pytest.raises(Refused, match="Invalid field"):
         sacct.run(["-o", "nonsense"], api)
     found = sreport.run(["-nP", "user", "top", "start=2026-11-15T00:00:00Z"], api).text
@@ -162,6 +170,17 @@ def test_sinfo_as_measured() -> None:
         "Prolog error         root      2026-11-15T18:06:48 gpu1\n"
     )
     assert sinfo.run(["-h", "-t", "idle", "-o", "%D"], api).text == "3\n"
+    assert sinfo.run(["-s"], api).text == (
+        "PARTITION AVAIL  TIMELIMIT   NODES(A/I/O/T) NODELIST\n"
+        "main*        up 7-00:00:00          0/3/1/4 gpu[1-4]\n"
+    )
+    when, heads, _, first = sinfo.run(["-N", "-l"], api).text.splitlines()[:4]
+    assert when == "Sun Nov 15 18:00:00 2026"
+    assert heads == (
+        "NODELIST   NODES PARTITION       STATE CPUS    S:C:T MEMORY TMP_DISK WEIGHT AVAIL_FE "
+        "REASON              "
+    )
+    assert first[:43] == "gpu2           1     main*        idle 32  "
     assert sinfo.run(["-h", "-o", "%P %F"], api).text == "main* 0/3/1/4\n"
 
 
@@ -177,8 +196,55 @@ def test_scontrol_shows_records_and_host_lists() -> None:
     assert "Reason=Prolog error [root@2026-11-15T18:06:48]" in node
     assert scontrol.run(["show", "hostnames", "n[1-2]"], api).text == "n1\nn2\n"
     assert scontrol.run(["show", "hostlist", "n1,n2"], api).text == "n[1-2]\n"
-    with pytest.raises(Refused, match="Invalid job id"):
-        scontrol.run(["show", "job", "99"], api)
+    missing = "slurm_load_jobs error: Invalid job id specified\n"
+    assert scontrol.run(["show", "job", "99"], api) == ("", missing, 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "printed"),  # as a real 22.05 does
+    [
+        (["show", "jobid", "19"], "JobId=19 JobName=rq"),
+        (["show", "job=19"], "JobId=19 JobName=rq"),
+        (["show", "j", "19"], "JobId=19 JobName=rq"),
+        (["show", "nodes", "gpu2"], "NodeName=gpu2 Arch"),
+        (["show", "partition"], "PartitionName=main"),
+        (["show", "licenses"], "No licenses configured in Slurm."),
+        (["show", "step"], "No job steps in the system"),
+        (["show", "config"], "Configuration data as of 2026-11-15T18:00:00"),
+    ],
+)
+def test_scontrol_shows_by_many_names(words: list[str], printed: str) -> None:
+    api = around(FakeApi([job(19, "rq", "games")], _cluster()))
+    assert scontrol.run(words, api).text.splitlines()[0].startswith(printed)
+
+
+def test_hosts_are_those_of_the_job_that_asks() -> None:
+    inside = around(FakeApi(), environment={"SLURM_JOB_NODELIST": "g-[1-2]"})
+    assert scontrol.run(["show", "hostnames"], inside).text == "g-1\ng-2\n"
+    with pytest.raises(Refused, match="host list is empty"):
+        scontrol.run(["show", "hostnames"], around(FakeApi()))
+
+
+def test_scontrol_refuses_in_slurms_words_and_says_what_to_do_instead() -> None:
+    api = around(FakeApi([], _cluster()))
+    assert scontrol.run(["foo"], api) == ("", "invalid keyword: foo\n", 1)
+    assert scontrol.run(["show", "foo"], api) == ("", "invalid entity:foo for keyword:show \n", 1)
+    text, trouble, code = scontrol.run(["suspend", "5"], api)
+    assert (text, code) == ("", 1)
+    assert "use requeuehold" in trouble
+
+
+def test_the_script_of_a_job_can_be_had_again() -> None:
+    one = job(19, "rq", "games", spec={"script": "rq-19"})
+    secret = {"data": {"script": "IyEvYmluL3NoCmRhdGUK"}}
+    path = "/api/v1/namespaces/default/secrets/rq-19"
+    saved: dict[str, str] = {}
+    api = around(FakeApi([one], {path: secret}), save=saved.__setitem__)
+    assert scontrol.run(["write", "batch_script", "19", "-"], api).text == "#!/bin/sh\ndate\n"
+    assert scontrol.run(["write", "batch_script", "19"], api).text == (
+        "batch script for job 19 written to slurm-19.sh\n"
+    )
+    assert saved == {"slurm-19.sh": "#!/bin/sh\ndate\n"}
 
 
 def test_scontrol_and_scancel_write_what_is_asked() -> None:

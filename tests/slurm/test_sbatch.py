@@ -59,7 +59,7 @@ def test_what_cannot_be_is_refused_in_slurms_words() -> None:
         _shape(gres="gpu:9")
     with pytest.raises(BadRequest, match="mutually exclusive"):
         _shape(mem="1G", mem_per_cpu="1G")
-    with pytest.raises(BadRequest, match="Invalid node count"):
+    with pytest.raises(BadRequest, match='"x" is not a valid node count'):
         _shape(nodes="x")
 
 
@@ -92,7 +92,7 @@ def _submitted(script: str, *arguments: str, conf: str = "", **objects: Any) -> 
 
 def _node(name: str) -> Json:
     amounts = {"cpu": "64", "memory": "512Gi", "nvidia.com/gpu": "8"}
-    labels = {"partition.unisono.dev/main": "true"}
+    labels = {"partition.unisono.dev/main": "true", "feature.unisono.dev/nvlink": "true"}
     return {"metadata": {"name": name, "labels": labels}, "status": {"allocatable": amounts}}
 
 
@@ -111,6 +111,7 @@ def test_a_job_is_stored_as_a_gang_of_one_pod_per_node() -> None:
         "memory": "2048Mi",
         "nvidia.com/gpu": "8",
     }
+    assert (made["spec"]["command"], made["spec"]["cluster"]) == ("/home/ann/job.sh", "hpc")
     assert pod["nodeSelector"] == {"partition.unisono.dev/main": "true"}
     assert "podAntiAffinity" in pod["affinity"]
     terms = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
@@ -118,23 +119,29 @@ def test_a_job_is_stored_as_a_gang_of_one_pod_per_node() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "message", "code"),  # as a real 22.05 ends
     [
-        (["-p", "nope"], "Invalid partition name specified"),
-        (["-p", "off"], "Required partition not available"),
-        (["--gres=gpu:9"], "Requested node configuration is not available"),
-        (["-a", "0-200"], "Invalid job array specification"),
-        (["-t", "abc"], "Invalid --time specification"),
-        (["-d", "afterok:99"], "Job dependency problem"),
-        (["-d", "aftercorr:1"], "Job dependency problem"),
-        (["--unheard"], "unrecognized option"),
+        (["-p", "nope"], "invalid partition specified: nope\n.*Invalid partition name", 1),
+        (["-p", "off"], "Required partition not available", 1),
+        (["--gres=gpu:9"], "Requested node configuration is not available", 1),
+        (["-a", "0-200"], "Invalid job array specification", 1),
+        (["-t", "abc"], "Invalid --time specification", 255),
+        (["--mem", "abc"], "Invalid --mem specification", 255),
+        (["-b", "yesterdayish"], "Invalid --begin specification", 255),
+        (["-N", "x"], '"x" is not a valid node count', 255),
+        (["-w", "nonode"], "submission failed: Invalid node name specified", 1),
+        (["-C", "nofeat"], "submission failed: Invalid feature specification", 1),
+        (["-d", "afterok:99"], "Job dependency problem", 1),
+        (["-d", "aftercorr:1"], "Job dependency problem", 1),
+        (["--unheard"], "unrecognized option", 255),
     ],
 )
-def test_refusals(arguments: list[str], message: str) -> None:
+def test_refusals(arguments: list[str], message: str, code: int) -> None:
     stored = {"metadata": {"resourceVersion": "1"}, "data": {"slurm.conf": CONF}}
     api = FakeApi(objects={MAP: stored, "/api/v1/nodes": {"items": [_node("gpu1")]}})
-    with pytest.raises(Refused, match=message):
+    with pytest.raises(Refused, match=message) as refused:
         run([*arguments, "job.sh"], around(api, {"job.sh": "#!/bin/sh\n"}))
+    assert refused.value.code == code
     assert [one for one in api.written if one[0] == "POST"] == []
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.slurm.fake_api import FakeApi, around, job
+from tests.slurm.fake_api import NOW, FakeApi, around, job
 from unisono.slurm.verbs.around import Refused
 from unisono.slurm.verbs.squeue import run
 
@@ -93,7 +93,70 @@ def test_formats_of_ones_own() -> None:
         run(["-h", "-O", "JobID:5,State:.9,Name:3", "-j", "5"], api).text == "5      RUNNINGpg \n"
     )
     with pytest.raises(Refused, match="Invalid job format"):
-        run(["-o", "%H"], api)
+        run(["-O", "nonsense"], api)
+
+
+# Of the same job on a real 22.05; of ours the number of cores and the cluster differ.
+EVERY_LETTER = (
+    "%A|%a|%B|%d|%D|%E|%f|%F|%h|%H|%i|%I|%j|%J|%k|%K|%l|%M|%n|%N|%O|%P|%r|%R|%s|%t|%T|%u|%v|%w|%W|"
+    "%x|%X|%y|%Y|%z"
+)
+MEASURED = """\
+JOBID|ACCOUNT|EXEC_HOST|MIN_TMP_DISK|NODES|DEPENDENCY|FEATURES|ARRAY_JOB_ID|OVER_SUBSCRIBE|\
+SOCKETS_PER_NODE|JOBID|CORES_PER_SOCKET|NAME|THREADS_PER_CORE|COMMENT|ARRAY_TASK_ID|TIME_LIMIT|TIME|\
+REQ_NODES|NODELIST|CONTIGUOUS|PARTITION|REASON|NODELIST(REASON)||ST|STATE|USER|RESERVATION|WCKEY|\
+LICENSES|EXC_NODES|CORE_SPEC|NICE|SCHEDNODES|S:C:T
+2|(null)|n/a|0|4|(null)|(null)|2|NO|*|2|*|two|*|(null)|N/A|5:00|0:00|||0|main|Resources|(Resources)||PD|\
+PENDING|root|(null)|(null)|(null)||N/A|0|g-[1-4]|*:*:*
+1|(null)|g-1|0|2|(null)|(null)|1|OK|*|1|*|one|*|(null)|N/A|5:00|0:05||g-[1-2]|0|main|None|g-[1-2]||R|\
+RUNNING|root|(null)|(null)|(null)||N/A|0|(null)|*:*:*
+"""
+
+
+def _two() -> list[Json]:
+    planned = {"plannedNodes": [f"g-{n}" for n in range(1, 5)]}
+    started = {"startTime": "2026-11-15T17:59:55Z"}
+    return [
+        job(2, "two", "root", reason="Resources", nodes=4, status=planned),
+        job(1, "one", "root", "RUNNING", nodes=2, on=["g-1", "g-2"], status=started),
+    ]
+
+
+def test_every_letter_as_measured() -> None:
+    two, one = _two()
+    two["spec"]["options"] |= {"time": "5", "exclusive": ""}
+    one["spec"]["options"] |= {"time": "5"}
+    api = around(FakeApi([two, one]))
+    assert run(["-o", EVERY_LETTER], api).text == MEASURED
+
+
+def test_steps_as_measured() -> None:
+    assert run(["-s"], around(FakeApi(_two()))).text == (
+        "         STEPID     NAME PARTITION     USER      TIME NODELIST\n"
+        "        1.batch    batch      main     root      0:05 g-1\n"
+    )
+
+
+def test_a_long_table_says_when_it_was_made() -> None:
+    printed = run(["-l"], around(FakeApi(_two()))).text
+    assert printed.splitlines()[0] == "Sun Nov 15 18:00:00 2026"
+
+
+def test_it_can_go_on_for_ever() -> None:
+    said: list[str] = []
+
+    def pause(seconds: float) -> float:
+        assert seconds == 5
+        if len(said) == 2:
+            raise KeyboardInterrupt
+        return NOW + 5
+
+    with pytest.raises(KeyboardInterrupt):
+        run(["-h", "-i5"], around(FakeApi(_two()), say=said.append, pause=pause))
+    assert [one.splitlines()[0] for one in said] == [
+        "Sun Nov 15 18:00:00 2026",
+        "Sun Nov 15 18:00:05 2026",
+    ]
 
 
 def test_tasks_of_an_array_one_by_one() -> None:
@@ -119,8 +182,8 @@ def test_states_and_unknown_jobs() -> None:
     api = around(FakeApi(_jobs()))
     assert "old" in run(["-h", "-t", "all"], api).text
     assert run(["-h", "-t", "CD", "-o", "%i"], api).text == "6\n"
-    with pytest.raises(Refused, match="Invalid job id specified"):
-        run(["-j", "77"], api)
+    unknown = run(["-j", "77"], api)
+    assert unknown == ("", "slurm_load_jobs error: Invalid job id specified\n", 1)
     with pytest.raises(Refused, match="unrecognized option"):
         run(["--nonsense"], api)
 

@@ -112,6 +112,8 @@ def around() -> Around:
         read=_read,
         rehearse=_rehearse,
         pause=_pause,
+        save=_save,
+        say=_say,
     )
 
 
@@ -129,6 +131,16 @@ def _read(path: str) -> str:
         return sys.stdin.read()
     with open(path, encoding="utf-8") as file:
         return file.read()
+
+
+def _save(path: str, text: str) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o700)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _say(text: str) -> None:
+    print(text, end="", flush=True)
 
 
 def _rehearse(api: Quick, job: dict[str, Any], now: float) -> Start:

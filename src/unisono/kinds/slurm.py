@@ -79,6 +79,7 @@ class SlurmJobSpec(Schema, frozen=True, kw_only=True):
     arguments: tuple[str, ...] = ()
     work_dir: str = ""
     submit_host: str = ""
+    cluster: str = ""
     script: str = ""
     options: Mapping[str, str] = {}
     tasks: Annotated[int, Meta(ge=1)] = 1

@@ -30,6 +30,7 @@ class Value:
     text: str
     file: str
     line: int
+    name: str = ""  # of a setting, as it is written
 
     @property
     def place(self) -> str:
@@ -144,11 +145,11 @@ def _read_setting(key: str, text: str, line: Value, made: Conf) -> None:
         legal, why = SEED_SPELLINGS[lower]
         message = f"is no key of Slurm, which refuses it; write {legal}={text}{why}"
         made.warnings.append(Remark(line.place, key, message))
-        lower = legal.lower()
+        key, lower = legal, legal.lower()
     elif lower not in KNOWN:
         made.unknown.append(Remark(line.place, key, "is no key of slurm.conf"))
         return
-    made.settings[lower] = Value(text, line.file, line.line)
+    made.settings[lower] = Value(text, line.file, line.line, key)
 
 
 def _read_record(

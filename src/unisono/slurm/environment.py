@@ -7,14 +7,22 @@ is added where it starts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from unisono.slurm.gres import GPU
 from unisono.slurm.host_list import fold
 from unisono.slurm.sbatch.arrays import read_array
+from unisono.slurm.sbatch.layout import BadRequest, mib_of
 
 Json = Mapping[str, Any]
+# In MiB, however it was asked for.
+_MEMORY = {
+    "SLURM_MEM_PER_NODE": "mem",
+    "SLURM_MEM_PER_CPU": "mem-per-cpu",
+    "SLURM_MEM_PER_GPU": "mem-per-gpu",
+}
 
 
 class Seat(NamedTuple):
@@ -36,11 +44,12 @@ def seats_of(job: Json, nodes: Mapping[str, Sequence[str]]) -> list[Seat]:
     return found
 
 
-def environment(job: Json, seats: Sequence[Seat], cluster: str = "unisono") -> dict[str, str]:
+def environment(job: Json, seats: Sequence[Seat]) -> dict[str, str]:
     """Return the variables of a job that runs on these nodes."""
     spec, options = job["spec"], job["spec"].get("options") or {}
     status = job.get("status") or {}
     identity = str(spec["jobId"])
+    cluster = str(spec.get("cluster") or "unisono")
     hosts = fold(seat.node for seat in seats)
     tasks = str(spec.get("tasks", 1))
     made = {
@@ -70,6 +79,8 @@ def environment(job: Json, seats: Sequence[Seat], cluster: str = "unisono") -> d
         "SLURM_GTIDS": "0",
         "SLURM_PRIO_PROCESS": "0",
         "SLURM_EXPORT_ENV": "ALL",
+        "SLURM_NODE_ALIASES": "(null)",
+        "SLURM_TOPOLOGY_ADDR_PATTERN": "node",
         "SLURM_CPUS_ON_NODE": str(seats[0].cpus if seats else 1),
     }
     for variable, name in (
@@ -78,9 +89,6 @@ def environment(job: Json, seats: Sequence[Seat], cluster: str = "unisono") -> d
         ("SLURM_GPUS", "gpus"),
         ("SLURM_GPUS_PER_NODE", "gpus-per-node"),
         ("SLURM_GPUS_PER_TASK", "gpus-per-task"),
-        ("SLURM_MEM_PER_NODE", "mem"),
-        ("SLURM_MEM_PER_CPU", "mem-per-cpu"),
-        ("SLURM_MEM_PER_GPU", "mem-per-gpu"),
         ("SLURM_DISTRIBUTION", "distribution"),
     ):
         if name in options:
@@ -88,6 +96,11 @@ def environment(job: Json, seats: Sequence[Seat], cluster: str = "unisono") -> d
     if seats and seats[0].gpus:
         devices = ",".join(map(str, range(seats[0].gpus)))
         made |= {"SLURM_GPUS_ON_NODE": str(seats[0].gpus), "SLURM_JOB_GPUS": devices}
+        made["GPU_DEVICE_ORDINAL"] = devices
+    for variable, name in _MEMORY.items():
+        if name in options:
+            with suppress(BadRequest):
+                made[variable] = str(mib_of(options[name]))
     restarts = status.get("restarts") or 0
     if restarts:
         made["SLURM_RESTART_COUNT"] = str(restarts)

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 _FIELD = re.compile(r"%(\.?)(#|\d*)([A-Za-z])")
 
+_LEAST = 9  # of a column that is as wide as its widest value
+
 # What a column shows of a row.
 Shows = Callable[[Any], str]
 
@@ -73,7 +75,7 @@ def table(
 ) -> str:
     """Return a table; every line is as wide as its columns, as those of Slurm are."""
     widths = [
-        max([len(one.heading), *(len(one.shows(row)) for row in rows)])
+        max([_LEAST, len(one.heading), *(len(one.shows(row)) for row in rows)])
         if one.width < 0
         else one.width
         for one in columns

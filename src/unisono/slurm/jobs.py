@@ -82,6 +82,23 @@ class Row:
         return str(self.spec.get("user") or "")
 
     @property
+    def group(self) -> str:
+        """The group of its user, by name where this machine knows it."""
+        import grp
+
+        number = int(self.spec.get("groupId") or 0)
+        try:
+            return grp.getgrgid(number).gr_name
+        except KeyError:
+            return str(number)
+
+    @property
+    def command(self) -> str:
+        """The file that was submitted; `(null)` if it was none."""
+        said = str(self.spec.get("command") or "")
+        return said if "/" in said else "(null)"
+
+    @property
     def partition(self) -> str:
         """Where it waits or runs."""
         labels = self.job["metadata"].get("labels") or {}

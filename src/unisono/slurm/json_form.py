@@ -17,6 +17,14 @@ def jobs_json(rows: Sequence[Row]) -> str:
     return json.dumps({**_META, "errors": [], "jobs": [job_form(row) for row in rows]}) + "\n"
 
 
+def jobs_yaml(rows: Sequence[Row]) -> str:
+    """Return the same in YAML."""
+    import yaml
+
+    text: str = yaml.safe_dump(json.loads(jobs_json(rows)), sort_keys=False)
+    return text
+
+
 def job_form(row: Row) -> Json:
     """Return one job; times in seconds, memory in MiB, as Slurm has them."""
     code, _, signal = str(row.status.get("exitCode") or "0:0").partition(":")

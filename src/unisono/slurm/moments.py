@@ -103,3 +103,8 @@ def read(text: str) -> float:
 def shown(at: float) -> str:
     """Return a time as Slurm's programs print it: of this machine's zone, without saying so."""
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(at))
+
+
+def dated(at: float) -> str:
+    """Return a time as it stands above long tables: `Mon Nov 16 16:01:29 2026`."""
+    return time.strftime("%a %b %d %H:%M:%S %Y", time.localtime(at))

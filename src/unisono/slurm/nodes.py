@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from unisono.slurm.formats import size_text
 from unisono.slurm.gres import GPU
 from unisono.slurm.moments import read
 from unisono.slurm.site import cores_of, mib_of_quantity
@@ -84,7 +85,7 @@ class NodeRow:
     def tres(self) -> str:
         """What it has."""
         gpus = f",gres/gpu={self.gpus}" if self.gpus else ""
-        return f"cpu={self.cpus},mem={self.memory_mib}M,billing={self.cpus}{gpus}"
+        return f"cpu={self.cpus},mem={size_text(self.memory_mib)},billing={self.cpus}{gpus}"
 
     @property
     def tres_used(self) -> str:
@@ -92,7 +93,7 @@ class NodeRow:
         if not self._used:
             return ""
         gpus = f",gres/gpu={self.gpus_used}" if self.gpus_used else ""
-        return f"cpu={self.cpus_used},mem={self.memory_used}M{gpus}"
+        return f"cpu={self.cpus_used},mem={size_text(self.memory_used)}{gpus}"
 
     # ---- state --------------------------------------------------------------------------------
 

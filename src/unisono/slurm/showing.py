@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from unisono.slurm.conf import minutes_of
 from unisono.slurm.files import output_files
-from unisono.slurm.formats import clock
+from unisono.slurm.formats import clock, size_text
 from unisono.slurm.jobs import Row
 from unisono.slurm.json_form import tres
 from unisono.slurm.moments import shown
 from unisono.slurm.nodes import NodeRow
+from unisono.slurm.sbatch.layout import BadRequest, mib_of
 from unisono.slurm.states import is_over
 
 Json = Mapping[str, Any]
@@ -39,11 +41,12 @@ def _job_lines(row: Row) -> list[str]:
     limit = row.limit_seconds
     requeue = "0" if "no-requeue" in options else "1"
     memory = "MinMemoryCPU" if "mem-per-cpu" in options else "MinMemoryNode"
-    asked = options.get("mem-per-cpu") or options.get("mem") or "0"
+    asked = _memory(options.get("mem-per-cpu") or options.get("mem") or "0")
+    tasks = int(options.get("ntasks-per-node") or 1) * int(spec.get("cpusPerTask", 1))
     sharing = "NO" if "exclusive" in options else "OK"
     return [
         f"JobId={row.identity}{array} JobName={row.name}",
-        f"UserId={row.user}({spec.get('userId', 0)}) GroupId={spec.get('groupId', 0)}"
+        f"UserId={row.user}({spec.get('userId', 0)}) GroupId={row.group}"
         f"({spec.get('groupId', 0)}) MCS_label=N/A",
         f"Priority={row.priority} Nice={options.get('nice') or 0} "
         f"Account={row.account} QOS={row.qos}",
@@ -67,11 +70,11 @@ def _job_lines(row: Row) -> list[str]:
         f"CPUs/Task={spec.get('cpusPerTask', 1)} ReqB:S:C:T=0:0:*:*",
         f"TRES={tres(row)}",
         f"Socks/Node=* NtasksPerN:B:S:C={options.get('ntasks-per-node') or 0}:0:*:* CoreSpec=*",
-        f"MinCPUsNode={options.get('mincpus') or 1} {memory}={asked} MinTmpDiskNode=0",
+        f"MinCPUsNode={options.get('mincpus') or tasks} {memory}={asked} MinTmpDiskNode=0",
         f"Features={options.get('constraint') or '(null)'} DelayBoot=00:00:00",
         f"OverSubscribe={sharing} Contiguous={int('contiguous' in options)} "
         f"Licenses={options.get('licenses') or '(null)'} Network=(null)",
-        f"Command={spec.get('command', '')}",
+        f"Command={row.command}",
         f"WorkDir={where}",
         f"StdErr={_path(error or output, where, row)}",
         f"StdIn={_path(given, where, row)}",
@@ -84,6 +87,13 @@ def _job_lines(row: Row) -> list[str]:
         if status.get("message") and not is_over(row.state)
         else "",
     ]
+
+
+def _memory(text: str) -> str:
+    try:
+        return size_text(mib_of(text))
+    except BadRequest:
+        return text
 
 
 def _path(name: str, where: str, row: Row) -> str:
@@ -121,6 +131,11 @@ def node_text(node: NodeRow, *, one_line: bool = False) -> str:
     return (" ".join(lines) if one_line else "\n   ".join(lines)) + ("\n" if one_line else "\n\n")
 
 
+def _longest(text: str | None) -> str:
+    minutes = minutes_of(text or "")
+    return clock(minutes * 60) if minutes else "UNLIMITED"
+
+
 def partition_text(
     name: str, nodes: Sequence[NodeRow], said: Mapping[str, str], *, one_line: bool = False
 ) -> str:
@@ -133,14 +148,22 @@ def partition_text(
         f"AllowQos={said.get('allowqos') or 'ALL'}",
         f"AllocNodes=ALL Default={said.get('default', 'NO').upper()} "
         f"QoS={said.get('qos') or 'N/A'}",
-        f"DefaultTime={said.get('defaulttime') or 'NONE'} DisableRootJobs=NO Hidden=NO",
+        f"DefaultTime={said.get('defaulttime') or 'NONE'} DisableRootJobs=NO "
+        "ExclusiveUser=NO GraceTime=0 Hidden=NO",
         f"MaxNodes={said.get('maxnodes') or 'UNLIMITED'} "
-        f"MaxTime={said.get('maxtime') or 'UNLIMITED'}"
-        f" MinNodes={said.get('minnodes') or 0}",
+        f"MaxTime={_longest(said.get('maxtime'))} MinNodes={said.get('minnodes') or 0} "
+        "LLN=NO MaxCPUsPerNode=UNLIMITED",
         f"Nodes={fold(node.name for node in nodes)}",
         f"PriorityJobFactor={said.get('priorityjobfactor') or 1} "
         f"PriorityTier={said.get('prioritytier') or 1} RootOnly=NO ReqResv=NO OverSubscribe=NO",
+        "OverTimeLimit=NONE PreemptMode=OFF",
         f"State={said.get('state') or 'UP'} TotalCPUs={sum(node.cpus for node in nodes)} "
         f"TotalNodes={len(nodes)} SelectTypeParameters=NONE",
+        "JobDefaults=(null)",
+        f"DefMemPerNode={said.get('defmempernode') or 'UNLIMITED'} "
+        f"MaxMemPerNode={said.get('maxmempernode') or 'UNLIMITED'}",
+        f"TRES=cpu={sum(node.cpus for node in nodes)},"
+        f"mem={size_text(sum(node.memory_mib for node in nodes))},node={len(nodes)},"
+        f"billing={sum(node.cpus for node in nodes)}",
     ]
     return (" ".join(lines) if one_line else "\n   ".join(lines)) + ("\n" if one_line else "\n\n")

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from unisono.runner.process import errands
 from unisono.runner.process.remote_shell import address_of
+from unisono.slurm.environment import repeated
 from unisono.slurm.getopt import BadOption, Option, parse, table
 from unisono.slurm.host_list import expand, fold
 
@@ -253,7 +254,13 @@ class _Step:
             name: value
             for name, value in os.environ.items()
             if name
-            not in ("SLURMD_NODENAME", "HOSTNAME", "CUDA_VISIBLE_DEVICES", "UNISONO_POD_UID")
+            not in (
+                "SLURMD_NODENAME",
+                "SLURM_TOPOLOGY_ADDR",
+                "HOSTNAME",
+                "CUDA_VISIBLE_DEVICES",
+                "UNISONO_POD_UID",
+            )
         }
         return kept | {
             "SLURM_STEP_ID": str(self._number),
@@ -261,7 +268,8 @@ class _Step:
             "SLURM_STEP_NODELIST": fold(used),
             "SLURM_STEP_NUM_NODES": str(len(nodes)),
             "SLURM_STEP_NUM_TASKS": str(len(self._tasks)),
-            "SLURM_STEP_TASKS_PER_NODE": ",".join(map(str, counts)),
+            "SLURM_STEP_TASKS_PER_NODE": repeated(counts),
+            "SLURM_STEP_GPUS": os.environ.get("SLURM_JOB_GPUS", ""),
             "SLURM_NTASKS": str(len(self._tasks)),
             "SLURM_NPROCS": str(len(self._tasks)),
             "SLURM_PROCID": str(task.rank),

@@ -83,7 +83,7 @@ def _weights(conf: Conf, report: Report) -> Json:
     for key, field in _WEIGHTS.items():
         if key in conf.settings:
             made[field] = int(conf.text(key) or 0)
-            report.mapped(key, f"weights.{field}", conf.settings[key].place)
+            report.mapped(conf.settings[key].name, f"weights.{field}", conf.settings[key].place)
     if "priorityweighttres" in conf.settings:
         tres: dict[str, float] = {}
         for name, value in conf.parameters("PriorityWeightTRES").items():
@@ -106,7 +106,7 @@ def _priority(conf: Conf, report: Report) -> Json:
         if key in conf.settings:
             minutes = minutes_of(conf.text(key)) or 0
             made[field] = f"{minutes}m"
-            report.mapped(key, f"{field}: {minutes}m", conf.settings[key].place)
+            report.mapped(conf.settings[key].name, f"{field}: {minutes}m", conf.settings[key].place)
     if "prioritycalcperiod" in conf.settings:
         made["calcPeriod"] = f"{minutes_of(conf.text('prioritycalcperiod')) or 5}m"
         report.approximated("PriorityCalcPeriod", "calcPeriod: counts with compat: slurm alone")
@@ -180,7 +180,10 @@ def _accounts(dump: Dump, report: Report) -> list[Json]:
         if users:
             account["users"] = users
         made.append(account)
-        report.mapped(f"account {block.name}", f"{len(users)} users below {block.parent}")
+        report.mapped(
+            f"account {block.name}",
+            f"{len(users)} user{'s' * (len(users) != 1)} below {block.parent}",
+        )
     return made
 
 

@@ -156,8 +156,10 @@ def _rest(conf: Conf, report: Report) -> None:
     """Say something about every other setting that changes what happens to jobs."""
     for key, value in conf.settings.items():
         if key in _AT_SUBMISSION:
-            report.mapped(key, f"read by sbatch from ConfigMap {NAMESPACE}/{CONF}", value.place)
+            report.mapped(
+                value.name, f"read by sbatch from ConfigMap {NAMESPACE}/{CONF}", value.place
+            )
         elif key in _DROPPED:
-            report.dropped(key, _DROPPED[key], value.place)
+            report.dropped(value.name, _DROPPED[key], value.place)
         elif key not in _USED:
-            report.dropped(key, "concerns Slurm's own daemons", value.place)
+            report.dropped(value.name, "concerns Slurm's own daemons", value.place)

@@ -46,6 +46,7 @@ class Submitter(NamedTuple):
     directory: str
     environment: Mapping[str, str]
     now: float
+    cluster: str = "unisono"
 
 
 class Place(NamedTuple):
@@ -87,6 +88,7 @@ def job_object(job: Job, who: Submitter, where: Place) -> tuple[Json, list[str]]
         "arguments": list(job.arguments),
         "workDir": options.get("chdir") or who.directory,
         "submitHost": who.host,
+        "cluster": who.cluster,
         "script": f"{object_name(name)}-{job.identity}",
         "options": options,
         "tasks": job.layout.tasks,

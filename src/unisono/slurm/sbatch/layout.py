@@ -108,14 +108,14 @@ def nodes_asked(options: Mapping[str, str]) -> tuple[int, int]:
         return 0, 0
     numbers = [_COUNT.fullmatch(part.split(":")[0].strip()) for part in re.split(r"[-,]", text)]
     if not all(numbers):
-        raise BadRequest("Invalid node count specification")
+        raise BadRequest(f'"{text}" is not a valid node count')
     found = [
         int(one[1]) * {"": 1, "k": 1024, "m": 1024 * 1024}[one[2].lower()]
         for one in numbers
         if one is not None
     ]
     if min(found) < 1 or max(found) < found[0]:
-        raise BadRequest("Invalid node count specification")
+        raise BadRequest(f'"{text}" is not a valid node count')
     return min(found), max(found)
 
 

@@ -44,6 +44,20 @@ def affinity(options: Mapping[str, str], gpu_type: str) -> tuple[Json, list[str]
     return made, warnings
 
 
+def refuse_unknown(options: Mapping[str, str], nodes: list[Json]) -> None:
+    """Refuse nodes and features that a cluster with a slurm.conf does not have."""
+    names = {node["metadata"]["name"] for node in nodes}
+    try:
+        if options.get("nodelist") and not set(expand(options["nodelist"])) <= names:
+            raise BadRequest("Invalid node name specified")
+    except BadHostList:
+        raise BadRequest("Invalid node name specified") from None
+    there = {label for node in nodes for label in node["metadata"].get("labels") or ()}
+    choices = _alternatives(options.get("constraint", ""), [])
+    if choices and not any({feature_label(one) for one in choice} <= there for choice in choices):
+        raise BadRequest("Invalid feature specification")
+
+
 def _named(options: Mapping[str, str]) -> list[Json]:
     found: list[Json] = []
     try:

@@ -53,6 +53,8 @@ class Around(NamedTuple):
     read: Callable[[str], str]  # a file; "-" is stdin
     rehearse: Callable[[Quick, dict[str, Any], float], Start] = _nobody
     pause: Callable[[float], float] = lambda seconds: 0.0  # returns the time afterwards
+    save: Callable[[str, str], None] = lambda path, text: None
+    say: Callable[[str], None] = lambda text: None  # at once, where there is more to come
 
 
 class Answered(Exception):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
-from unisono.slurm.formats import clock
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.jobs import Row, rows_of
-from unisono.slurm.json_form import jobs_json, tres
+from unisono.slurm.json_form import jobs_json
 from unisono.slurm.loading import decoded
-from unisono.slurm.moments import BadMoment, moment, shown
+from unisono.slurm.moments import BadMoment, moment
 from unisono.slurm.verbs.around import (
     COMMON,
     JOBS,
@@ -21,6 +19,7 @@ from unisono.slurm.verbs.around import (
     states_wanted,
     understood,
 )
+from unisono.slurm.verbs.sacct_fields import FIELDS, LONG, Entry, Field
 
 DEFAULT = "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode"
 
@@ -53,20 +52,6 @@ _OPTIONS = options_table(
 )
 
 
-class Entry(NamedTuple):
-    """A job, or its batch step."""
-
-    row: Row
-    is_step: bool = False
-
-
-class Field(NamedTuple):
-    """A column: how wide, and what it shows."""
-
-    width: int
-    shows: Callable[[Entry], str]
-
-
 def run(arguments: Sequence[str], around: Around) -> Outcome:
     """Print records."""
     given = understood("sacct", arguments, _OPTIONS)
@@ -80,7 +65,7 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
     rows = rows_of(decoded(api.call("GET", JOBS)), around.now)
     chosen = sorted(
         (row for row in rows if _is_wanted(row, options, states, around)),
-        key=lambda row: (row.array_id, row.identity),
+        key=lambda row: (row.array_id, (row.spec.get("task") or {}).get("index", -1), row.identity),
     )
     if "json" in options:
         return Outcome(jobs_json(chosen))
@@ -134,7 +119,8 @@ def _listed(options: Mapping[str, str], key: str) -> list[str]:
 
 
 def _fields(options: Mapping[str, str]) -> list[tuple[str, int, Field]]:
-    text = options.get("format") or ("JobID,State,ExitCode" if "brief" in options else DEFAULT)
+    usual = "JobID,State,ExitCode" if "brief" in options else DEFAULT
+    text = options.get("format") or (LONG if "long" in options else usual)
     known = {name.lower(): name for name in FIELDS}
     found: list[tuple[str, int, Field]] = []
     for part in filter(None, text.split(",")):
@@ -176,61 +162,3 @@ def _put(text: str, width: int, name: str) -> str:
     size = abs(width)
     cut = text if len(text) <= size else text[: size - 1] + "+"
     return cut.ljust(size) if width < 0 or name == "JobID" else cut.rjust(size)
-
-
-def _state(one: Entry) -> str:
-    message = str(one.row.status.get("message") or "")
-    if one.row.state == "CANCELLED" and message.startswith("by ") and not one.is_step:
-        return f"CANCELLED {message}"
-    return one.row.state
-
-
-def _code(one: Entry) -> str:
-    return str(one.row.status.get("exitCode") or "0:0")
-
-
-def _job(shows: Callable[[Row], str]) -> Callable[[Entry], str]:
-    """Show something of the job, and nothing for its step."""
-    return lambda one: "" if one.is_step else shows(one.row)
-
-
-def _time(key: str) -> Callable[[Entry], str]:
-    return lambda one: shown(one.row.time(key)) if one.row.time(key) else "Unknown"
-
-
-FIELDS: Mapping[str, Field] = {
-    "JobID": Field(12, lambda one: one.row.label + (".batch" if one.is_step else "")),
-    "JobIDRaw": Field(12, lambda one: str(one.row.identity) + (".batch" if one.is_step else "")),
-    "JobName": Field(10, lambda one: "batch" if one.is_step else one.row.name),
-    "Partition": Field(10, _job(lambda row: row.partition)),
-    "Account": Field(10, lambda one: one.row.account.replace("(null)", "")),
-    "AllocCPUS": Field(10, lambda one: str(one.row.cpus if one.row.time("startTime") else 0)),
-    "State": Field(10, _state),
-    "ExitCode": Field(8, _code),
-    "User": Field(9, _job(lambda row: row.user)),
-    "UID": Field(6, _job(lambda row: str(row.spec.get("userId", 0)))),
-    "QOS": Field(10, _job(lambda row: row.qos)),
-    "Submit": Field(19, lambda one: shown(one.row.submitted)),
-    "Eligible": Field(19, lambda one: shown(one.row.submitted)),
-    "Start": Field(19, _time("startTime")),
-    "End": Field(19, _time("endTime")),
-    "Elapsed": Field(10, lambda one: clock(one.row.elapsed)),
-    "ElapsedRaw": Field(10, lambda one: str(int(one.row.elapsed))),
-    "Timelimit": Field(
-        10, _job(lambda row: clock(row.limit_seconds) if row.limit_seconds else "UNLIMITED")
-    ),
-    "NNodes": Field(8, lambda one: "1" if one.is_step else str(one.row.node_count)),
-    "NodeList": Field(15, lambda one: one.row.nodes or "None assigned"),
-    "NCPUS": Field(10, lambda one: str(one.row.cpus)),
-    "NTasks": Field(8, lambda one: "1" if one.is_step else ""),
-    "ReqCPUS": Field(8, lambda one: str(one.row.cpus)),
-    "ReqTRES": Field(10, _job(tres)),
-    "AllocTRES": Field(10, lambda one: tres(one.row) if one.row.time("startTime") else ""),
-    "Priority": Field(10, _job(lambda row: str(row.priority))),
-    "Reason": Field(22, _job(lambda row: row.reason)),
-    "WorkDir": Field(20, _job(lambda row: str(row.spec.get("workDir") or ""))),
-    "Comment": Field(14, _job(lambda row: str(row.options.get("comment") or ""))),
-    "Restarts": Field(8, _job(lambda row: str(row.status.get("restarts") or 0))),
-    "CPUTimeRAW": Field(10, lambda one: str(int(one.row.elapsed) * one.row.cpus)),
-    "CPUTime": Field(10, lambda one: clock(one.row.elapsed * one.row.cpus)),
-}

@@ -11,7 +11,7 @@ from unisono.slurm.getopt import BadOption
 from unisono.slurm.light import TYPE_CHECKING, Any, NamedTuple
 from unisono.slurm.quick import Quick, QuickTrouble
 from unisono.slurm.sbatch.document import Job, Place, Submitter, job_object, secret_object
-from unisono.slurm.sbatch.layout import UNAVAILABLE, BadRequest, NodeSize, layout_of
+from unisono.slurm.sbatch.layout import UNAVAILABLE, BadRequest, NodeSize, Site, layout_of
 from unisono.slurm.sbatch.options import given, of_environment, of_script, together
 from unisono.slurm.site import LAST_ID, MAP, MAPS, PartitionRules, Rules, rules_of, size_of
 from unisono.slurm.verbs.around import VERSION, Answered, Around, Outcome, Refused
@@ -24,6 +24,7 @@ Json = dict[str, Any]
 
 # Others submit at the same time; each needs its own number.
 _TRIES = 50
+_USED_WRONGLY = 255  # what Slurm's sbatch ends with if an option is none
 _FAILED = "Batch job submission failed: "
 _NOT_A_SCRIPT = (
     "This does not look like a batch script.  The first\n"
@@ -80,7 +81,8 @@ def read_wish(arguments: Sequence[str], around: Around) -> Wish | None:
         text, command, rest = _script(line.options, line.words, around)
         inside = of_script(text, lenient="lenient" in line.options)
     except BadOption as trouble:
-        raise Refused(f'{trouble}\nTry "sbatch --help" for more information') from None
+        said = f'{trouble}\nTry "sbatch --help" for more information'
+        raise Refused(said, _USED_WRONGLY) from None
     options = together(inside.options, of_environment(around.environment), line.options)
     return Wish(options, text, command, rest, [*line.warnings, *inside.warnings])
 
@@ -99,7 +101,9 @@ def _script(
     except OSError:
         raise Refused(f"Unable to open file {path}") from None
     check_script(text)
-    return text, "sbatch" if path == "-" else path, list(rest)
+    if path == "-":
+        return text, "sbatch", list(rest)
+    return text, path if path.startswith("/") else f"{around.directory}/{path}", list(rest)
 
 
 def check_script(text: str) -> None:
@@ -131,8 +135,7 @@ def submit(api: Quick, wish: Wish, around: Around) -> tuple[Json, str, list[str]
         job = job._replace(identity=identity)
         made, _ = job_object(job, who, _place_of(made))
     except BadRequest as trouble:
-        before = _FAILED if str(trouble) in _AT_SUBMISSION else ""
-        raise Refused(f"{before}{trouble}") from None
+        raise refusal(str(trouble), wish.options) from None
     namespace = made["metadata"]["namespace"]
     try:
         created = api.create(f"/apis/unisono.dev/v1/namespaces/{namespace}/slurmjobs", made)
@@ -142,10 +145,23 @@ def submit(api: Quick, wish: Wish, around: Around) -> tuple[Json, str, list[str]
     return created, rules.cluster, warnings
 
 
+def refusal(said: str, options: Mapping[str, str]) -> Refused:
+    """Return a no in Slurm's words, with its exit code: some it says before it asks anybody."""
+    if said in _AT_SUBMISSION:
+        name = options.get("partition", "")
+        first = f"invalid partition specified: {name}\n" if said == _NO_PARTITION and name else ""
+        return Refused(f"{first}{_FAILED}{said}")
+    is_usage = said.startswith("Invalid --") or said.endswith("is not a valid node count")
+    return Refused(said, _USED_WRONGLY if is_usage else 1)
+
+
+_NO_PARTITION = "Invalid partition name specified"
 _AT_SUBMISSION = frozenset(
     {
         UNAVAILABLE,
-        "Invalid partition name specified",
+        _NO_PARTITION,
+        "Invalid feature specification",
+        "Invalid node name specified",
         "Required partition not available (inactive or drain)",
         "Requested time limit is invalid (missing or exceeds some limit)",
         "Job dependency problem",
@@ -166,7 +182,7 @@ def prepare(
     array = _array(options, rules)
     job = Job(
         identity=identity,
-        options={**_timed(options, partition), **({} if rules.requeues else {"no-requeue": ""})},
+        options=_settled(options, partition, site, rules),
         script=wish.script,
         command=wish.command,
         arguments=wish.arguments,
@@ -182,6 +198,7 @@ def prepare(
         directory=around.directory,
         environment=around.environment,
         now=around.now,
+        cluster=rules.cluster,
     )
     made, warnings = job_object(job, who, where)
     return made, job, who, warnings
@@ -232,10 +249,35 @@ def _size(
         or options.get("mem") == "0"
         or any(name in options for name in ("gres", "gpus-per-node", "mem"))
     )
-    if not needs:
+    chooses = rules.partitions and any(name in options for name in ("nodelist", "constraint"))
+    if not needs and not chooses:
         return NodeSize()
     nodes = api.get("/api/v1/nodes")["items"]
+    if chooses:
+        from unisono.slurm.sbatch.selection import refuse_unknown
+
+        refuse_unknown(options, nodes)
+    if not needs:
+        return NodeSize()
     return size_of(nodes, partition.name if partition is not None else "")
+
+
+def _settled(
+    options: Mapping[str, str], partition: PartitionRules | None, site: Site, rules: Rules
+) -> dict[str, str]:
+    """Return the options with what the administrator set where the job says nothing."""
+    made = _timed(options, partition)
+    if not rules.requeues:
+        made["no-requeue"] = ""
+    if not made.keys() & {"mem", "mem-per-cpu", "mem-per-gpu"}:
+        has_gpus = bool(made.keys() & {"gres", "gpus", "gpus-per-node", "gpus-per-task"})
+        if site.mem_per_cpu_mib:
+            made["mem-per-cpu"] = str(site.mem_per_cpu_mib)
+        elif site.mem_per_gpu_mib and has_gpus:
+            made["mem-per-gpu"] = str(site.mem_per_gpu_mib)
+        elif site.mem_per_node_mib:
+            made["mem"] = str(site.mem_per_node_mib)
+    return made
 
 
 def _timed(options: Mapping[str, str], partition: PartitionRules | None) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""`scontrol`: look at jobs, nodes and partitions; hold, release, requeue and change jobs."""
+"""`scontrol`: hold, release, requeue and change jobs and nodes; `scontrol_show` shows them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,21 @@ from unisono.slurm.changes import job_changes, node_changes
 from unisono.slurm.finding import called, find
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
-from unisono.slurm.host_list import BadHostList, expand, fold
-from unisono.slurm.jobs import Row, rows_of
-from unisono.slurm.loading import decoded, priorities
-from unisono.slurm.nodes import NodeRow, node_rows
+from unisono.slurm.host_list import expand
+from unisono.slurm.loading import decoded
 from unisono.slurm.quick import Quick
 from unisono.slurm.sbatch.layout import BadRequest
-from unisono.slurm.site import MAP
 from unisono.slurm.states import is_over
-from unisono.slurm.verbs.around import COMMON, JOBS, Around, Outcome, Refused, path_of, understood
+from unisono.slurm.verbs.around import (
+    COMMON,
+    VERSION,
+    Answered,
+    Around,
+    Outcome,
+    Refused,
+    path_of,
+    understood,
+)
 
 Json = dict[str, Any]
 
@@ -30,6 +36,16 @@ _OPTIONS = options_table(
     Option("help", "h", "nothing"),
     *COMMON,
 )
+# What Slurm can do and this cannot, and what to do instead.
+_ELSEWHERE = {
+    "suspend": "pods cannot be stopped and go on; use requeuehold, and release later",
+    "resume": "nothing is ever suspended; use release",
+    "top": "use update JobId=… Priority=… (operators), or Nice=…",
+    "create": "reservations stand in the Policy, and partitions in slurm.conf",
+    "delete": "reservations stand in the Policy; jobs are cancelled by scancel",
+    "reboot": "machines belong to whoever runs the cluster; use update NodeName=… State=DRAIN",
+    "shutdown": "use unisono down",
+}
 _INVALID = "Invalid job id specified"
 
 
@@ -41,7 +57,17 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
     verb, *rest = given.words
     match verb.lower():
         case "show":
-            return _show(rest, given.options, around)
+            from unisono.slurm.verbs.scontrol_show import show
+
+            return show(rest, given.options, around)
+        case "write":
+            from unisono.slurm.verbs.scontrol_write import write
+
+            return write(rest, given.options, around)
+        case "version":
+            raise Answered(VERSION)
+        case "reconfigure":
+            return Outcome()  # what the administrator sets is read with every job
         case "hold" | "uhold" | "release" | "requeue" | "requeuehold":
             return _told(verb.lower(), rest, given.options, around)
         case "update":
@@ -49,82 +75,10 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
         case "ping":
             around.connect(given.options).get("/version")
             return Outcome(f"Slurmctld(primary) at {around.host} is UP\n")
+        case _ if verb.lower() in _ELSEWHERE:
+            return Outcome("", f"{verb} is not possible here: {_ELSEWHERE[verb.lower()]}\n", 1)
         case _:
-            raise Refused(f"invalid keyword: {verb}")
-
-
-# ---- show --------------------------------------------------------------------------------------
-
-
-def _show(words: Sequence[str], options: Mapping[str, str], around: Around) -> Outcome:
-    what = words[0].lower().rstrip("s") if words else ""
-    rest = words[1:]
-    try:
-        if what == "hostname":
-            return Outcome("".join(f"{name}\n" for name in expand(rest[0] if rest else "")))
-        if what in ("hostlist", "hostlistsorted"):
-            names = expand(rest[0] if rest else "")
-            return Outcome(fold(sorted(names) if what.endswith("sorted") else names) + "\n")
-    except BadHostList as trouble:
-        raise Refused(str(trouble)) from None
-    api = around.connect(options)
-    one_line = "oneliner" in options
-    from unisono.slurm import showing
-
-    if what == "job":
-        text = [showing.job_text(row, one_line=one_line) for row in _rows(api, rest, around)]
-        return Outcome("".join(text) or "No jobs in the system\n")
-    if what == "node":
-        nodes = _nodes(api)
-        wanted = set(expand(rest[0])) if rest else None
-        chosen = [node for node in nodes if wanted is None or node.name in wanted]
-        if wanted and not chosen:
-            return Outcome("", f"Node {rest[0]} not found\n", 1)
-        return Outcome("".join(showing.node_text(node, one_line=one_line) for node in chosen))
-    if what == "partition":
-        said = _partitions(api, _nodes(api))
-        if rest and rest[0] not in said:
-            return Outcome("", f"Partition {rest[0]} not found\n", 1)
-        return Outcome(
-            "".join(
-                showing.partition_text(name, nodes, keys, one_line=one_line)
-                for name, (nodes, keys) in said.items()
-                if not rest or name == rest[0]
-            )
-        )
-    raise Refused(f"invalid entity: {words[0] if words else ''} for keyword:show")
-
-
-def _rows(api: Quick, rest: Sequence[str], around: Around) -> list[Row]:
-    if not rest:
-        jobs = decoded(api.call("GET", JOBS))
-        return rows_of(jobs, around.now, priorities=priorities(api))
-    one = called(rest[0])
-    found = find(api, one) if one is not None else None
-    if found is None or not (found.jobs or found.waiting):
-        raise Refused(_INVALID)
-    jobs = found.jobs if found.jobs else [found.array] if found.array else []
-    known = priorities(api)
-    if one is not None and one.tasks is None:
-        tasks = decoded(
-            api.call("GET", f"{JOBS}?labelSelector=unisono.dev%2Fslurm-array%3D{one.identity}")
-        )
-        jobs = [*tasks, *jobs]
-    rows = rows_of(jobs, around.now, priorities=known)
-    return rows or [Row(job, around.now) for job in jobs]
-
-
-def _nodes(api: Quick) -> list[NodeRow]:
-    nodes = decoded(api.call("GET", "/api/v1/nodes"))
-    return node_rows(nodes, decoded(api.call("GET", "/api/v1/pods")))
-
-
-def _partitions(
-    api: Quick, nodes: Sequence[NodeRow]
-) -> dict[str, tuple[list[NodeRow], dict[str, str]]]:
-    from unisono.slurm.partitions import partitions_of
-
-    return partitions_of(api.find(MAP), nodes)
+            return Outcome("", f"invalid keyword: {verb}\n", 1)
 
 
 # ---- hold, release, requeue, update ------------------------------------------------------------

@@ -9,7 +9,7 @@ from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.jobs import Row
 from unisono.slurm.loading import decoded, turns
-from unisono.slurm.moments import shown
+from unisono.slurm.moments import dated
 from unisono.slurm.quick import Quick, QuickTrouble
 from unisono.slurm.states import STARTED
 from unisono.slurm.verbs.around import COMMON, JOBS, Around, Outcome, understood
@@ -53,13 +53,16 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
         statistics |= {"schedule_queue_length": told.get("queue", 0)}
         statistics |= {f"schedule_cycle_{name}": value for name, value in cycles.items()}
         return Outcome(json.dumps({"errors": [], "statistics": statistics}) + "\n")
-    at = f"{shown(around.now)} ({int(around.now)})"
-    since = f"{shown(told['at'] / 1000)} ({told['at'] // 1000})" if told.get("at") else "Unknown"
+    at = f"{dated(around.now)} ({int(around.now)})"
+    since = f"{dated(told['at'] / 1000)} ({told['at'] // 1000})" if told.get("at") else "Unknown"
     lines = [
         _LINE,
         f"sdiag output at {at}",
         f"Data since      {since}",
         _LINE,
+        "Server thread count:  1",
+        "Agent queue size:     0",
+        "",
         *(f"Jobs {name + ':':<11}{count}" for name, count in counts.items()),
         "",
         "Main schedule statistics (microseconds):",

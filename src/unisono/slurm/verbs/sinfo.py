@@ -11,7 +11,7 @@ from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.host_list import expand, fold
 from unisono.slurm.loading import decoded
-from unisono.slurm.moments import shown
+from unisono.slurm.moments import dated, shown
 from unisono.slurm.nodes import NodeRow, node_rows
 from unisono.slurm.partitions import partitions_of
 from unisono.slurm.site import MAP
@@ -19,9 +19,9 @@ from unisono.slurm.verbs.around import COMMON, Around, Outcome, Refused, underst
 
 DEFAULT = "%#P %.5a %.10l %.6D %.6t %N"
 LONG = "%#P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N"
-SUMMARY = "%#P %.5a %.10l %.16F  %N"
+SUMMARY = "%#P %.5a %.10l %.16F %N"
 NODES = "%#N %.6D %#P %6t"
-NODES_LONG = "%#N %.6D %#P %.11T %.4c %.8z %.6m %.8d %.6w %.8f %20E"
+NODES_LONG = "%#N %.6D %.#P %.11T %4c %.8z %.6m %.8d %.6w %.8f %20E"
 REASONS = "%20E %9u %19H %N"
 
 _OPTIONS = options_table(
@@ -94,7 +94,9 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
     except BadFormat as trouble:
         raise Refused(str(trouble).replace("job", "node")) from None
     lines = _lines(partitions, options, by, reasons="list-reasons" in options)
-    return Outcome(table(columns, lines, heads="noheader" not in options, after=after))
+    heads = "noheader" not in options
+    date = f"{dated(around.now)}\n" if "long" in options and heads else ""
+    return Outcome(date + table(columns, lines, heads=heads, after=after))
 
 
 def _form(options: Mapping[str, str], environment: Mapping[str, str]) -> tuple[str, str]:

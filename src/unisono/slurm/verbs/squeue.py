@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unisono.slurm.columns import LETTERS, NAMES
-from unisono.slurm.formats import BadFormat, read_format, read_long_format, table
+from unisono.slurm.formats import BadFormat, Known, read_format, read_long_format, table
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.host_list import expand
 from unisono.slurm.jobs import Row, rows_of
+from unisono.slurm.moments import dated
 from unisono.slurm.states import read_states
 from unisono.slurm.verbs.around import COMMON, JOBS, Around, Outcome, Refused, understood
 
@@ -18,6 +19,7 @@ Json = dict[str, Any]
 
 DEFAULT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 LONG = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
+STEPS = "%.15i %.8j %.9P %.8u %.9M %N"
 START = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R"
 
 _OPTIONS = options_table(
@@ -45,6 +47,13 @@ _OPTIONS = options_table(
     Option("start", "", "nothing"),
     Option("user", "u"),
     Option("nodelist", "w"),
+    Option("steps", "s", "optional"),
+    Option("iterate", "i"),
+    Option("priority", "P", "nothing"),
+    Option("yaml", "", "nothing"),
+    Option("federation", "", "nothing"),
+    Option("local", "", "nothing"),
+    Option("sibling", "", "nothing"),
     Option("help", "", "nothing"),
     Option("usage", "", "nothing"),
     Option("verbose", "v", "nothing"),
@@ -59,6 +68,8 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
     options = given.options
     if "help" in options or "usage" in options:
         return Outcome("Usage: squeue [OPTIONS]; unisono's documentation lists them\n")
+    if options.get("iterate"):
+        return _again_and_again(arguments, options["iterate"], around)
     api = around.connect(options)
     from unisono.slurm.loading import decoded, priorities, slim_jobs
 
@@ -79,6 +90,12 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
         from unisono.slurm.json_form import jobs_json
 
         return Outcome(jobs_json(chosen))
+    if "yaml" in options:
+        from unisono.slurm.json_form import jobs_yaml
+
+        return Outcome(jobs_yaml(chosen))
+    if "steps" in options:
+        return Outcome(_steps(chosen, options, heads="noheader" not in options))
     try:
         columns, after = _columns(options, around.environment)
     except BadFormat as trouble:
@@ -86,9 +103,31 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
     wanted = _numbers(options.get("jobs", ""))
     if wanted and not any(row.identity in wanted or row.array_id in wanted for row in rows):
         if len(wanted) == 1:
-            raise Refused("Invalid job id specified")
-    text = table(columns, chosen, heads="noheader" not in options, after=after)
-    return Outcome(text)
+            return Outcome("", "slurm_load_jobs error: Invalid job id specified\n", 1)
+    heads = "noheader" not in options
+    text = table(columns, chosen, heads=heads, after=after)
+    return Outcome((f"{dated(around.now)}\n" if "long" in options and heads else "") + text)
+
+
+def _again_and_again(arguments: Sequence[str], every: str, around: Around) -> Outcome:
+    """List jobs every so many seconds, until somebody has seen enough."""
+    if not every.isdecimal() or not int(every):
+        raise Refused(f"invalid iterate value {every}")
+    rest = [*arguments, "--iterate="]
+    while True:
+        outcome = run(rest, around)
+        around.say(f"{dated(around.now)}\n{outcome.text}\n")
+        around = around._replace(now=around.pause(float(every)))
+
+
+def _steps(rows: Sequence[Row], options: Mapping[str, str], *, heads: bool) -> str:
+    """List the batch steps of jobs that run."""
+    columns, after = read_format(STEPS, _STEP_LETTERS)
+    wanted = {one.partition(".")[0] for one in _listed(options.get("steps", ""))}
+    running = [
+        row for row in rows if row.state == "RUNNING" and (not wanted or row.label in wanted)
+    ]
+    return table(columns, running, heads=heads, after=after)
 
 
 # Options that leave jobs out, besides their states.
@@ -180,6 +219,12 @@ def _sorted(rows: list[Row], options: Mapping[str, str]) -> list[Row]:
     return rows
 
 
+_STEP_LETTERS: Mapping[str, Known] = {
+    **LETTERS,
+    "i": Known("STEPID", lambda row: f"{row.label}.batch"),
+    "j": Known("NAME", lambda row: "batch"),
+    "N": Known("NODELIST", lambda row: (row.status.get("nodes") or ["n/a"])[0]),
+}
 _ORDER = {"PENDING": 0, "RUNNING": 1, "SUSPENDED": 2, "CONFIGURING": 1, "COMPLETING": 3}
 
 

@@ -134,7 +134,9 @@ class SlurmJobOperator:
             return  # their end brings us back
         nodes = _nodes(workload)
         seats = seats_of(job, nodes)
-        wanted = pods_of(job, seats, injections(workload, view, self._queues, names.SCHEDULER))
+        paid = {**(job.get("status") or {}), **self._payer(job, workload)}
+        known = {**job, "status": paid}  # pods are made before that is written
+        wanted = pods_of(known, seats, injections(workload, view, self._queues, names.SCHEDULER))
         missing = [pod for pod in wanted if pod["metadata"]["name"] not in current]
         if missing:
             if view.get(names.SERVICE, subdomain(job), job["metadata"]["namespace"]) is None:

@@ -167,6 +167,7 @@ def _container(
         *(written.get("env") or ()),
         *({"name": name, "value": _literal(value)} for name, value in variables.items()),
         {"name": "SLURMD_NODENAME", "valueFrom": node},
+        {"name": "SLURM_TOPOLOGY_ADDR", "valueFrom": node},
     ]
     return made
 
