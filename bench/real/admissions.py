@@ -39,7 +39,9 @@ SHARES: dict[Scale, float] = {"full": 1.0, "quick": 0.1, "tiny": 0.01}
 _KUEUE = "kueue.x-k8s.io/v1beta2"
 WORKLOAD = Kind(_KUEUE, "Workload")
 _NAMESPACE = "default"
-_PROBES = 300
+_PROBES = 800
+_ASSIGNED = {"name": "main", "count": 1, "flavors": {"cpu": "any"}, "resourceUsage": {"cpu": "1"}}
+_ADMISSION = {"clusterQueue": "probe", "podSetAssignments": [_ASSIGNED]}
 _AT_ONCE = 32
 _QUIET_S = 0.01
 
@@ -60,8 +62,11 @@ class Run:
 
 
 def measure(scale: Scale) -> Iterator[Finding]:
-    """Drive the load, and compare with what the API server can take."""
-    with ground() as place:
+    """Drive the load, and compare with what the API server can take.
+
+    There are etcd and the API server, as in Kueue's own test, and no controllers of Kubernetes.
+    """
+    with ground(controllers=()) as place:
         bound = uvloop.run(_bound(place))
         replica = place.start("--rate", "2000")
         replica.until_told("leading")
@@ -88,7 +93,8 @@ def measure(scale: Scale) -> Iterator[Finding]:
         "of what the API server can take", count, "workloads", [100 * rate.median / bound], "%"
     )
     yield share
-    yield target("of the API server's limit", share, 50, scale=scale, better="above")
+    # 2.5 times Kueue's best where the server takes 107.
+    yield target("of the API server's limit", share, 89, scale=scale, better="above")
     for one in CLASSES:
         waited = run.waited[one.name]
         yield figures(f"time to admission, {one.name}", len(waited), "workloads", waited, "s")
@@ -109,25 +115,49 @@ def measure(scale: Scale) -> Iterator[Finding]:
 
 
 async def _bound(place: Ground) -> float:
-    """Return how many workloads a second the server could store: one create, two statuses each."""
+    """Return how many workloads a second the server could store if nobody had to decide.
+
+    Each is created, admitted and finished, for long enough that the server's garbage counts, while
+    somebody watches.
+    """
     async with client_of(place.plane) as client:
         await client.create(_local_queue("probe"))
-        names = [f"probe-{number}" for number in range(_PROBES)]
-        began = time.perf_counter()
+        version = (await client.list(WORKLOAD)).resource_version
+        admitted = _admitted()
+
+        async def one(number: int) -> None:
+            name = f"probe-{number}"
+            await client.create(_workload(name, "probe", 1, 0))
+            for conditions in (admitted, _finished(admitted)):
+                status = {"admission": _ADMISSION, "conditions": conditions}
+                await client.patch(
+                    WORKLOAD, name, _NAMESPACE, {"status": status}, subresource="status"
+                )
+
+        async with asyncio.TaskGroup() as tasks:
+            follow = tasks.create_task(_look_on(client, version))
+            began = time.perf_counter()
+            await in_lots(_PROBES, _AT_ONCE, one)
+            taken = time.perf_counter() - began
+            follow.cancel()
         await in_lots(
-            _PROBES, _AT_ONCE, lambda n: client.create(_workload(names[n], "probe", 1, 0))
+            _PROBES, _AT_ONCE, lambda n: client.delete(WORKLOAD, f"probe-{n}", _NAMESPACE)
         )
-        creates = _PROBES / (time.perf_counter() - began)
-        finished = {"status": {"conditions": _finished([])}}
-        began = time.perf_counter()
-        await in_lots(
-            _PROBES,
-            _AT_ONCE,
-            lambda n: client.patch(WORKLOAD, names[n], _NAMESPACE, finished, subresource="status"),
-        )
-        statuses = _PROBES / (time.perf_counter() - began)
-        await in_lots(_PROBES, _AT_ONCE, lambda n: client.delete(WORKLOAD, names[n], _NAMESPACE))
-    return 1 / (1 / creates + 2 / statuses)
+    return _PROBES / taken
+
+
+async def _look_on(client: Client, version: str) -> None:
+    async with client.watch(WORKLOAD, _NAMESPACE, resource_version=version) as events:
+        async for _ in events:
+            pass
+
+
+def _admitted() -> list[Json]:
+    """Return what any scheduler writes when it admits."""
+    conditions: list[Json] = []
+    for kind in ("QuotaReserved", "Admitted"):
+        conditions = with_condition(conditions, kind, "True", kind, "by probe", now=time.time())
+    return conditions
 
 
 def _finished(conditions: list[Json]) -> list[Json]:

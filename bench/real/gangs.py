@@ -25,6 +25,7 @@ from bench.real.ground import (
     writes_of,
 )
 from tests.real.cluster import kubelets
+from tests.real.control_plane import CONTROLLERS
 from tests.real.stage import WORKLOAD, gang, phase_of, queues
 from unisono.kube.client import Client
 
@@ -39,7 +40,7 @@ def measure(scale: Scale) -> Iterator[Finding]:
     """Submit gangs at once, with room for all of them."""
     count = GANGS[scale]
     with (
-        ground(controllers=("job-controller",), has_scheduler=True) as place,
+        ground(controllers=(*CONTROLLERS, "job-controller"), has_scheduler=True) as place,
         kubelets(place.plane, f"{count * PODS}x{{gpu=8,cpu=32,memory=256Gi}}", speed=1),
     ):
         replica = place.start("--rate", "2000")

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import tempfile
+import time
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -27,6 +28,10 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _WRITES = re.compile(r'unisono_api_writes_total\{method="(\w+)",resource="([^"]+)"\} (\d+)')
 # More than any API server here takes.
 _RATE = 5000.0
+# An API server that nobody asks anything uses a tenth of a core.
+_QUIET = 0.2
+_LOOK_S = 3.0
+_MOST_LOOKS = 40
 
 
 @dataclass
@@ -57,17 +62,33 @@ class Ground:
 
 
 @contextmanager
-def ground(*, controllers: Sequence[str] = (), has_scheduler: bool = False) -> Iterator[Ground]:
-    """Run a control plane with our installation."""
+def ground(
+    *, controllers: Sequence[str] = CONTROLLERS, has_scheduler: bool = False
+) -> Iterator[Ground]:
+    """Run a control plane with our installation, and the memory that such servers take."""
     with (
         tempfile.TemporaryDirectory() as place,
         running(
-            Path(place), controllers=(*CONTROLLERS, *controllers), has_scheduler=has_scheduler
+            Path(place),
+            controllers=controllers,
+            has_scheduler=has_scheduler,
+            memory={},
         ) as plane,
     ):
         installed = unisono(plane, "install")
         assert installed.returncode == 0, installed.stderr
-        yield Ground(plane, Path(place))
+        made = Ground(plane, Path(place))
+        _settle(made)
+        yield made
+
+
+def _settle(place: Ground) -> None:
+    """Wait until the server has told itself of new kinds: it builds their documents."""
+    for _ in range(_MOST_LOOKS):
+        before = place.cpu_s("kube-apiserver")
+        time.sleep(_LOOK_S)
+        if place.cpu_s("kube-apiserver") - before < _QUIET * _LOOK_S:
+            return
 
 
 @asynccontextmanager

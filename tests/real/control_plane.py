@@ -19,7 +19,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -46,8 +46,9 @@ _WITHOUT_MUTATING_POLICIES = (
     "--disable-admission-plugins=ServiceAccount,MutatingAdmissionPolicy",
 )
 
-# A third of what these servers work is collecting garbage; there is memory enough not to.
-_THRIFT = {"GOGC": "400", "GOMEMLIMIT": "700MiB"}
+# A third of what these servers work is collecting garbage; there is memory enough not to. The limit
+# is for clusters of tests: one that holds more collects garbage all the time, and does little else.
+THRIFT = {"GOGC": "400", "GOMEMLIMIT": "700MiB"}
 
 # Ready after 5 to 8 seconds on two busy cores; the rest is for machines that swap.
 _SECONDS_TO_READY = 90
@@ -85,10 +86,12 @@ def running(
     has_scheduler: bool = False,
     has_mutating_policies: bool = True,
     begins_with: Path | None = None,
+    memory: Mapping[str, str] = THRIFT,
 ) -> Iterator[ControlPlane]:
     """Start a control plane in an empty directory and stop it at the end.
 
     `begins_with` is the directory of an etcd that has been stopped: everything in it is there.
+    `memory` is what Go's garbage collector is told; nothing is what every cluster has.
     """
     programs = binaries.find()
     if begins_with is not None:
@@ -112,7 +115,7 @@ def running(
         and os.access(programs / "kube-controller-manager", os.X_OK),
     )
     _write_kubeconfig(plane)
-    with Servers(plane, directory, programs) as servers:
+    with Servers(plane, directory, programs, memory) as servers:
         servers.start("etcd", *_etcd_flags(plane, directory, peer_port))
         flags = _api_flags(plane, directory, secure_port)
         older = () if has_mutating_policies else _WITHOUT_MUTATING_POLICIES
@@ -178,11 +181,14 @@ def _api_flags(plane: ControlPlane, directory: Path, secure_port: int) -> list[s
 class Servers:
     """The processes of one control plane; they end with the block, or with this process."""
 
-    def __init__(self, plane: ControlPlane, directory: Path, programs: Path) -> None:
+    def __init__(
+        self, plane: ControlPlane, directory: Path, programs: Path, memory: Mapping[str, str]
+    ) -> None:
         """Prepare; nothing runs yet."""
         self._plane = plane
         self._directory = directory
         self._programs = programs
+        self._memory = memory
         self._flags: dict[str, tuple[str, ...]] = {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._lines: dict[str, Line] = {}
@@ -209,7 +215,7 @@ class Servers:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self._directory,
-                env={**os.environ, **_THRIFT},
+                env={**os.environ, **self._memory},
             )
         self._until_ready(name)
 

@@ -36,3 +36,10 @@ def test_whoever_is_put_off_comes_back_and_is_told_once_it_is_quiet() -> None:
     assert sentences.has_put_off(key)
     assert list(sentences.put_off(key, again.at, 1000.0)) == []  # type: ignore[union-attr]  # an Again
     assert not sentences.has_put_off(key)
+
+
+def test_whoever_was_admitted_late_keeps_it_busy_after_that_is_forgotten() -> None:
+    sentences = Sentences()
+    told(sentences, 50, 1000.0, 1000.0)
+    told(sentences, 200, 1005.0, 1005.0)  # a long step admits still, and began at 1000
+    assert told(sentences, 200, 1006.0, 1000.0) == BUSY_PER_SECOND

@@ -12,6 +12,7 @@ from unisono.control import names
 from unisono.control.actions import Action, Patch, Together
 from unisono.control.conditions import find, is_true
 from unisono.control.hearing import Task
+from unisono.control.scheduler.explainer import Explainer
 from unisono.kube.trouble import Conflict, Status
 
 PREEMPTS = {"withinClusterQueue": "LowerPriority"}
@@ -42,6 +43,32 @@ async def _give_quota(world: World, gpus: int) -> None:
     quota = [{"name": "f", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": str(gpus)}]}]
     groups = [{"coveredResources": ["nvidia.com/gpu"], "flavors": quota}]
     await world.client.patch(names.CLUSTER_QUEUE, "cq", "", {"spec": {"resourceGroups": groups}})
+
+
+def test_while_admissions_are_stored_the_cluster_counts_as_busy() -> None:
+    """A step that began long ago admits still; sentences about others would slow it down."""
+
+    async def story() -> None:
+        async with simulated_world().running() as world:
+            await _waiting(world, "a", "b")
+            explainer = world.driver.controllers["explainer"]
+            assert isinstance(explainer, Explainer)
+            meanwhile: list[float] = []
+            act = world.driver._act
+
+            async def noting(action: Action, task: Task) -> Any:
+                if task.controller == "scheduler" and isinstance(action, Together):
+                    meanwhile.append(explainer._last_admitted(later))
+                return await act(action, task)
+
+            world.driver._act = noting  # type: ignore[method-assign]
+            later = world.clock.now() + 3600
+            await _give_quota(world, 8)
+            await world.settle()
+            assert set(meanwhile) == {later}
+            assert explainer._last_admitted(later) < later
+
+    asyncio.run(story())
 
 
 def _phases(world: World) -> list[str]:

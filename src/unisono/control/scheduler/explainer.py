@@ -70,13 +70,17 @@ class Explainer:
                 return
         changes = record.waiting(workload, explanation, now=now)
         if changes is not None and self._sentences is not None:
-            yield from self._sentences.put_off(key, now, self._scheduler.admitted_at)
+            yield from self._sentences.put_off(key, now, self._last_admitted(now))
             if self._sentences.has_put_off(key):
                 return
         if changes is not None:
             yield Patch(Ref.to(workload), changes, "status")
             self._told[full] = now, explanation
             self._tidy()
+
+    def _last_admitted(self, now: float) -> float:
+        """Return when somebody was admitted last: a busy API takes seconds to store one plan."""
+        return now if self._scheduler.sent.is_writing else self._scheduler.admitted_at
 
     def _tidy(self) -> None:
         """Forget those who do not wait any more; nobody says when they stop."""

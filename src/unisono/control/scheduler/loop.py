@@ -123,6 +123,7 @@ class Scheduler:
         self._needs_nodes = needs_nodes
         settings = self._living(settings)
         self._translator = Translator(view, settings, places_strays=places_strays)
+        self.sent = self._translator.sent
         policies = (names.POLICY,) if view.has(names.POLICY) else ()
         self._market = market
         self._market_moved = market is not None
@@ -146,7 +147,7 @@ class Scheduler:
         self._menders = (Repairs(self.state, epoch), Seating(self.state, epoch))
         self._has_taken_over = False
         self.cycles = 0
-        self.admitted_at = 0.0  # when somebody was admitted last
+        self.admitted_at = 0.0  # when the last step began that admitted somebody
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """Remember what changed; one look will do for all of it."""
@@ -355,6 +356,7 @@ class Scheduler:
                     hosts,
                     now=now,
                     epoch=self._epoch,
+                    minds_readiness=self.state.policy.pods_ready is not None,
                 )
                 yield Patch(Ref.to(workload), changes, "status")
         stops = {stop.workload: stop for stop in made.stops}

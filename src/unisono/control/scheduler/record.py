@@ -5,7 +5,7 @@ Writing this status *is* the decision: quota and nodes count from here, also aft
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from unisono.control import gpu_seats, names, purchases
@@ -50,8 +50,12 @@ def admitted(
     *,
     now: float,
     epoch: int,
+    minds_readiness: bool = False,
 ) -> Json:
-    """Return the status patch that admits a workload; `hosts` tells a node's host name."""
+    """Return the status patch that admits a workload; `hosts` tells a node's host name.
+
+    `minds_readiness` says that somebody counts how long its pods are not ready.
+    """
     generation = workload["metadata"].get("generation")
     status = workload.get("status") or {}
     queue = written_queue(admit.admission.queue)
@@ -90,10 +94,10 @@ def admitted(
             now=now,
             generation=generation,
         )
-        # Whoever looks after the pods says when they are ready; until then it needs no write.
-        conditions = with_condition(
-            conditions, "PodsReady", "False", "WaitForStart", "Not all pods are ready", now=now
-        )
+        if minds_readiness or _has_ready_pods_one_day(workload, conditions):
+            conditions = with_condition(
+                conditions, "PodsReady", "False", "WaitForStart", "Not all pods are ready", now=now
+            )
     if any(one.nodes for one in admit.admission.pod_sets):
         conditions = placement(
             conditions,
@@ -120,6 +124,15 @@ def admitted(
             "conditions": conditions,
         }
     }
+
+
+def _has_ready_pods_one_day(workload: Json, conditions: Sequence[Json]) -> bool:
+    """Say whether anybody will tell when the pods are ready: then it is said now that they are not.
+
+    Nobody knows the pods of a Workload without a job, and a condition makes this write, and all
+    that follow, an eighth more work for the API server.
+    """
+    return bool(workload["metadata"].get("ownerReferences")) or bool(find(conditions, "PodsReady"))
 
 
 def granted_ms(workload: Json) -> int | None:

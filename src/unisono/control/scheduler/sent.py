@@ -33,6 +33,7 @@ class Sent:
         """Begin with nobody."""
         self._sent: dict[Key, _Sent] = {}
         self._written: list[_Sent] = []
+        self.is_writing = False
 
     def note(self, pod: Json, node: str) -> None:
         """Hear that a pod is about to be bound."""
@@ -43,12 +44,15 @@ class Sent:
     def writing(self, now: float) -> Iterator[None]:
         """Doubt those who are noted in this block if it ends before all are known to be bound."""
         self._written = []
+        self.is_writing = True
         try:
             yield
         except BaseException:
             for one in self._written:
                 one.until = now + _DOUBT_SECONDS
             raise
+        finally:
+            self.is_writing = False
 
     def node_of(self, pod: Json) -> str:
         """Return the node that a pod has, or was sent to."""

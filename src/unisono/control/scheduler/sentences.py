@@ -27,11 +27,14 @@ class Sentences:
         """Begin with a full bucket."""
         self._left = MOST_AT_ONCE
         self._filled_at = 0.0
+        self._admitted_at = float("-inf")
         self._put_off: set[Key] = set()
 
     def put_off(self, key: Key, now: float, admitted_at: float) -> Steps:
         """Say when to come back if there is no room for a sentence now; else nothing."""
-        rate = BUSY_PER_SECOND if now < admitted_at + BUSY_SECONDS else QUIET_PER_SECOND
+        self._admitted_at = max(self._admitted_at, admitted_at)
+        is_busy = now < self._admitted_at + BUSY_SECONDS
+        rate = BUSY_PER_SECOND if is_busy else QUIET_PER_SECOND
         passed = max(0.0, now - self._filled_at)
         self._left = min(MOST_AT_ONCE, self._left + rate * passed)
         self._filled_at = now
