@@ -19,7 +19,7 @@ SEEDED := $(wildcard tests/engine tests/kinds tests/scenarios tests/properties)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
-.PHONY: help setup fmt lint type test test-slow golden controlplane test-real test-all faults scenarios docs docs-site bench bench-real deploy reference screenshots demo changelog lock check clean
+.PHONY: help setup fmt lint type test test-slow golden controlplane test-real real-cluster test-all faults scenarios docs docs-site bench bench-real deploy reference screenshots demo changelog lock check clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -55,6 +55,9 @@ controlplane: $(READY)  ## build a real Kubernetes control plane for test-real (
 
 test-real: $(READY)  ## the tests that need a real Kubernetes, Slurm, Prometheus or browser
 	@$(BIN)/python -m tests.real $(ARGS)
+
+real-cluster: $(READY)  ## a real control plane with simulated nodes, to try things on by hand
+	@$(BIN)/python -m tests.real.by_hand $(ARGS)
 
 test-all: lint type  ## every test, slow ones and thousands of runs with faults too, and the real ones
 	PYTHONHASHSEED=1 $(BIN)/python -m pytest -q -n 2 -m "not real"

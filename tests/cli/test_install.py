@@ -13,7 +13,7 @@ from unisono.cli.errors import AnswerIsNo
 from unisono.cli.installing import Found, Item, _definition
 from unisono.cli.main import main
 from unisono.cli.manifests import ALL_ADMISSION, Wanted, admission, definitions, flows, objects
-from unisono.control.rights import MACHINES, REQUESTS, WEB, rights
+from unisono.control.rights import MACHINES, READ, REQUESTS, WEB, rights
 from unisono.control.upstream import Upstream
 
 Json = dict[str, Any]
@@ -48,6 +48,23 @@ def test_the_lease_waits_behind_nobody() -> None:
     assert rule["subjects"][0]["serviceAccount"] == {"name": "unisono", "namespace": "home"}
     assert lease["spec"]["priorityLevelConfiguration"] == {"name": "leader-election"}
     assert lease["spec"]["matchingPrecedence"] < rest["spec"]["matchingPrecedence"]
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [
+        "policies",
+        "topologies",
+        "workloadpriorityclasses",
+        "hypernodes",
+        "priorityclasses",
+        "namespaces",
+        "persistentvolumes",
+    ],
+)
+def test_what_only_people_write_may_only_be_read(resource: str) -> None:
+    needed = [one for one in rights() if one.resource.partition("/")[0] == resource]
+    assert [(one.resource, one.verbs) for one in needed] == [(resource, READ)]
 
 
 def test_the_role_has_exactly_the_rights_that_are_needed() -> None:

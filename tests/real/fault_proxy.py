@@ -103,7 +103,7 @@ class Proxy:
             self.port = runner.addresses[0][1]
             ready.set()
             await self._stop.wait()
-            self._cut()
+            _abort(runner)
             await runner.cleanup()
 
     @asynccontextmanager
@@ -176,6 +176,14 @@ class Proxy:
             self._loop.run_until_complete(_end_the_rest())
         finally:
             self._loop.close()
+
+
+def _abort(runner: web.AppRunner) -> None:
+    """Cut every connection: whoever was stopped or killed meanwhile never says goodbye."""
+    assert runner.server is not None
+    for one in runner.server.connections:
+        if one.transport is not None:
+            one.transport.abort()
 
 
 async def _end_the_rest() -> None:

@@ -118,3 +118,18 @@ def test_what_fails_is_written_down_whoever_ran_it(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stdout
     names = sorted(failures.read_text().splitlines())
     assert names == ["test_some.py::test_cannot_be_prepared", "test_some.py::test_fails"]
+
+
+@pytest.mark.slow
+def test_lanes_begin_in_our_order_however_many_tests_they_have(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text("def test_long(): pass\n")
+    (tmp_path / "test_b.py").write_text("def test_1(): pass\n\n\ndef test_2(): pass\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "tests.real.lanes", "-n", "1", "-v", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
+    )
+    passed = [line for line in done.stdout.splitlines() if "PASSED" in line]
+    assert [one.split("::")[1].strip() for one in passed] == ["test_long", "test_1", "test_2"]

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.test_seeds import EXAMPLES, MANIFESTS
+from tests.real.by_hand import NODES
 from tests.real.cluster import kubectl, kubelets, put, there, until
 from tests.real.control_plane import ControlPlane
 from tests.real.stage import MOST_PARTIAL_S, WORKLOAD, Stage, staged
@@ -25,15 +26,6 @@ pytestmark = [pytest.mark.real, pytest.mark.slow]
 Json = dict[str, Any]
 _RAY_CLUSTER = Kind("ray.io/v1", "RayCluster")
 _VOLCANO_JOB = Kind("batch.volcano.sh/v1alpha1", "Job")
-# The machines of the documents, by the labels that their flavors and selectors ask for.
-_NODES = ",".join(
-    (
-        "4xg6e.48xlarge@ap-northeast-2a",
-        "8x{gpu=8,name=plain,nodeType=nvidia}",
-        "4x{gpu=8,name=efa,nodeType=nvidia-efa}",
-        "2x{gpu=8,name=a100,nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB}",
-    )
-)
 # Gangs by namespace and the beginning of their pods' names: how many pods are to have nodes.
 _GANGS = {
     ("ml-training", "training-job-"): 4,
@@ -55,7 +47,7 @@ _MORE = (
 @pytest.fixture(scope="module")
 def stage(deployed: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     with (
-        kubelets(deployed, _NODES, speed=0.5),
+        kubelets(deployed, NODES, speed=0.5),
         staged(deployed, "seeds", tmp_path_factory.mktemp("seeds")) as made,
     ):
         made.auditor.most_gpus = 1000  # queues of the documents; their quotas are looked at below

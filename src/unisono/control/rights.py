@@ -47,7 +47,15 @@ _LOOKED_AT = frozenset(
         names.RUNTIME_CLASS,
         names.VOLUME,
         names.STORAGE_CLASS,
+        names.POLICY,
+        names.TOPOLOGY,
+        names.WORKLOAD_PRIORITY_CLASS,
+        names.HYPER_NODE,
     }
+)
+# Of these only the finalizer is ours.
+_WITHOUT_STATUS = frozenset(
+    {names.FLAVOR, names.TRAINING_RUNTIME, names.CLUSTER_TRAINING_RUNTIME},
 )
 _BUILT_IN_STATUS = frozenset({names.POD, names.JOB})
 
@@ -101,7 +109,8 @@ def rights() -> Iterator[Right]:
         verbs = MAKE if kind in _MADE else READ if kind in _LOOKED_AT else CHANGE
         yield Right(group, plural, verbs)
         if "." in group and verbs != READ and group != "scheduling.k8s.io":
-            yield Right(group, f"{plural}/status", ("patch",))
+            if kind not in _WITHOUT_STATUS:
+                yield Right(group, f"{plural}/status", ("patch",))
             yield Right(group, f"{plural}/finalizers", ("update",))
         elif kind in _BUILT_IN_STATUS:
             yield Right(group, f"{plural}/status", ("patch",))
