@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import msgspec
+
 from unisono.engine.awaiting import waiting_for
 from unisono.engine.ledger import Charges, Ledger
 from unisono.engine.model.explanation import (
@@ -48,8 +50,7 @@ class _Claims:
     coming: list[Charges] = field(default_factory=list)  # room kept for those who wait for them
 
 
-@dataclass(slots=True, frozen=True)
-class Starting:
+class Starting(msgspec.Struct, frozen=True, eq=False, gc=False):
     """What an admission of this cycle books."""
 
     charges: Charges

@@ -10,13 +10,16 @@ import pytest
 from tests.support.place_builders import GPU, RACK, node, table_of
 from unisono.engine.model.names import PODS, NodeName, ResourceName
 from unisono.engine.model.node import HOSTNAME
-from unisono.engine.model.resources import amounts
+from unisono.engine.model.resources import Amounts, amounts
 from unisono.engine.model.selection import Taint
 from unisono.engine.state.journal import JOURNAL_KEPT, Journal
 from unisono.engine.state.node_table import (
     ABSENT,
+    BOOKED_TOGETHER,
     JOINED_SHARE,
+    Integers,
     NodeTable,
+    Rows,
     natural,
 )
 
@@ -233,6 +236,30 @@ def test_who_came_and_went_again_has_changed_nothing() -> None:
     table.give_back(rows, counts, ONE)
     assert _rows(table.usage, before) == [1, 2]
     assert table.usage.moves_since(before, table.columns_of(ONE)) is None
+
+
+def test_bookings_that_are_written_down_together_are_those_that_were_made() -> None:
+    dice, table = random.Random(7), table_of(*(node(f"n{i}", 8) for i in range(6)))
+    kinds = [ONE, amounts({GPU: 2}), amounts({"cpu": 3, GPU: 1})]
+    plain = {(i, kind): 0 for i in range(6) for kind in kinds}
+    booked: list[tuple[Rows, Integers, Amounts]] = []
+    for _ in range(5 * BOOKED_TOGETHER):
+        if booked and dice.random() < 0.5:
+            rows, counts, kind = booked.pop(dice.randrange(len(booked)))
+            table.give_back(rows, counts, kind)
+            sign = -1
+        else:
+            rows = np.array(dice.sample(range(6), dice.randint(1, 3)))
+            counts, kind = np.array([dice.randint(1, 2) for _ in rows]), dice.choice(kinds)
+            table.take(rows, counts, kind, fits=True)
+            booked.append((rows, counts, kind))
+            sign = 1
+        for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
+            plain[row, kind] += sign * count
+        if dice.random() < 0.02:  # somebody looks now and then
+            for row in range(6):
+                taken = sum(dict(kind).get(GPU, 0) * plain[row, kind] for kind in kinds)
+                assert free(table, f"n{row}") == 8 - taken
 
 
 def test_a_journal_forgets_what_is_long_ago() -> None:

@@ -41,7 +41,7 @@ class Outlook:
             or table.allocatable is not now.allocatable
         ):
             table = self._table = copy.copy(now)
-            table.usage = Journal()
+            table.free, table.usage = free, Journal()
             feasibility = self._feasibility = Feasibility(table)
         else:
             changed = np.flatnonzero((table.free != free).any(axis=0))

@@ -27,7 +27,6 @@ class PodRoom:
 
     __slots__ = (
         "_caps",
-        "_is_even",
         "_is_exact",
         "_ones",
         "_position_of",
@@ -37,6 +36,7 @@ class PodRoom:
         "_total",
         "allowed",
         "columns",
+        "is_even",
         "requests",
     )
 
@@ -53,7 +53,7 @@ class PodRoom:
             self._position_of = np.full(count, -1, np.intp)
             self._position_of[rows] = np.arange(rows.shape[0])
         # No node ever takes more than one: then the first ones that are free are as good as any.
-        self._is_even = int(self._fitting(table.allocatable).max(initial=0)) <= 1
+        self.is_even = int(self._fitting(table.allocatable).max(initial=0)) <= 1
         self._is_exact = False
         self._seen = -1
         self._total = 0
@@ -97,7 +97,7 @@ class PodRoom:
 
     def pick(self, caps: Integers, pods: int) -> Chosen | None:
         """Fill holes of these sizes, which are those of nodes in their order."""
-        if self._is_even:  # no hole is smaller than another
+        if self.is_even:  # no hole is smaller than another
             places = caps.nonzero()[0][:pods]
             if places.shape[0] < pods:
                 return None

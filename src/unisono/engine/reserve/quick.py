@@ -59,7 +59,10 @@ def _write(
     floor: Floor, chosen: Chosen, waiting: Waiting, book: QueueBook, known: Counted
 ) -> tuple[Admission, tuple[Tenant, ...]]:
     rows, counts = chosen
-    nodes = tuple(zip(floor.table.names(rows), counts.tolist(), strict=True))
+    if known.room.is_even:
+        nodes = tuple(floor.table.singles(rows))
+    else:
+        nodes = tuple(zip(floor.table.names(rows), counts.tolist(), strict=True))
     assigned = PodSetAssignment(
         name=known.pod_set, count=known.named, flavors=known.flavors, nodes=nodes
     )

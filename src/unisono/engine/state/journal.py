@@ -7,8 +7,8 @@ pods of one request came and went, it is also how many: room for that request ch
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,7 +27,7 @@ MOVES_FOLLOWED = 16
 _Trace = tuple[int, int, Columns]  # rows, counts and columns: who came and went again has the same
 
 
-class Move(NamedTuple):
+class Move(msgspec.Struct, frozen=True, gc=False):
     """Pods of one request that left rows, or came to rows that had room for them."""
 
     columns: Columns

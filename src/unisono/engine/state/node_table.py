@@ -30,6 +30,8 @@ Codes = NDArray[np.int32]
 DEFAULT_PODS = 110
 # Requests whose columns are remembered; looking them up again costs a microsecond.
 REQUESTS_KEPT = 1024
+# So many bookings are written into the columns together, if nobody looks at nodes before.
+BOOKED_TOGETHER = 128
 # Above this share of new nodes sorting all names is cheaper than finding each its place.
 JOINED_SHARE = 64
 NAME_FIELD = "metadata.name"  # node affinity may match it like a label
@@ -47,13 +49,15 @@ class NodeTable:
         self.row_of: dict[NodeName, int] = {}
         self.resources: dict[ResourceName, int] = {}
         self.allocatable: Integers = np.zeros((0, 0), np.int64)
-        self.free: Integers = np.zeros((0, 0), np.int64)
+        self._free: Integers = np.zeros((0, 0), np.int64)
+        self._booked: list[tuple[Rows, Move]] = []  # what is not written into it yet
         self.usable = np.zeros(0, np.bool_)  # there, and ready
         self.layout = 0  # grows when rows, labels of rows or their order change
         self.usage = Journal()  # what is free on a row, or what it is
         self.traits = Journal()  # labels, taints, readiness of a row
         self._unused: list[int] = []
         self._names = np.zeros(0, np.object_)
+        self._singles = np.zeros(0, np.object_)  # (name, 1): most pods are alone on their node
         self._order: Rows = np.zeros(0, np.intp)  # rows in natural order of names ...
         self._joined: list[int] = []  # ... but for these, which nobody has asked for yet
         self._labels: dict[str, tuple[Codes, dict[str, int]]] = {}
@@ -76,6 +80,7 @@ class NodeTable:
             row = self._unused.pop() if self._unused else self._new_row()
             self.row_of[node.name] = row
             self._names[row] = node.name
+            self._singles[row] = (node.name, 1)
             self._joined.append(row)
         old = self.nodes[row]
         if old == node:
@@ -124,6 +129,11 @@ class NodeTable:
         found: list[NodeName] = self._names[rows].tolist()
         return found
 
+    def singles(self, rows: Rows) -> list[tuple[NodeName, int]]:
+        """Return the names of rows that hold nodes, each with a pod there."""
+        found: list[tuple[NodeName, int]] = self._singles[rows].tolist()
+        return found
+
     def held_rows(self, key: str) -> list[int]:
         """Return the rows that are held for somebody else than `key`."""
         if not self._held:
@@ -154,46 +164,61 @@ class NodeTable:
 
         `pods` is the sum of counts, for who knows it; `fits` says that there is room for them.
         """
-        count = rows.shape[0]
-        if not count:
+        if not rows.shape[0]:
             return
-        columns, free = self.columns_of(requests), self.free
-        pods = pods or int(counts.sum())
-        if count == 1:  # for one number NumPy is the long way round
-            row = rows.item()
-            for column, amount in columns:
-                free[column, row] -= pods * amount
-        else:
-            for column, amount in columns:
-                here = free[column]
-                here[rows] -= counts if amount == 1 else counts * amount
-        if self._shares(requests):
-            self.usage.note(rows)
-        elif fits or all(int(free[column][rows].min()) >= 0 for column, _ in columns):
-            self.usage.note(rows, Move(columns, counts, -pods))
+        columns = self.columns_of(requests)
+        move = Move(columns, counts, -(pods or int(counts.sum())))
+        self._book(rows, move)
+        if self.devices and share_in(requests) is not None:
+            self.usage.note(rows)  # which parts of devices they take, their number does not tell
+        elif fits or all(int(self.free_of(column)[rows].min()) >= 0 for column, _ in columns):
+            self.usage.note(rows, move)
         else:
             self.usage.note(rows)
 
     def give_back(self, rows: Rows, counts: Integers, requests: Amounts, *, pods: int = 0) -> None:
         """Undo `take`."""
-        count = rows.shape[0]
-        if not count:
+        if not rows.shape[0]:
             return
-        columns, free = self.columns_of(requests), self.free
-        pods = pods or int(counts.sum())
-        if count == 1:
-            row = rows.item()
-            for column, amount in columns:
-                free[column, row] += pods * amount
+        move = Move(self.columns_of(requests), counts, pods or int(counts.sum()))
+        self._book(rows, move)
+        if self.devices and share_in(requests) is not None:
+            self.usage.note(rows)
         else:
-            for column, amount in columns:
-                here = free[column]
-                here[rows] += counts if amount == 1 else counts * amount
-        self.usage.note(rows, None if self._shares(requests) else Move(columns, counts, pods))
+            self.usage.note(rows, move)
 
-    def _shares(self, requests: Amounts) -> bool:
-        """Say whether pods also take parts of devices: which ones, their number does not tell."""
-        return bool(self.devices) and share_in(requests) is not None
+    def _book(self, rows: Rows, move: Move) -> None:
+        """Write a booking down, for whoever looks at nodes next."""
+        self._booked.append((rows, move))
+        if len(self._booked) >= BOOKED_TOGETHER:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Write all bookings into the columns; in which order does not matter."""
+        booked, self._booked = self._booked, []
+        alike: dict[tuple[Columns, bool], list[tuple[Rows, Move]]] = {}
+        for entry in booked:
+            alike.setdefault((entry[1].columns, entry[1].pods < 0), []).append(entry)
+        for (columns, comes), entries in alike.items():
+            if len(entries) == 1:
+                ((rows, move),) = entries
+                self._write(columns, rows, move.counts, -1 if comes else 1)
+                continue
+            rows = np.concatenate([rows for rows, _ in entries])
+            counts = np.concatenate([move.counts for _, move in entries])
+            write = np.subtract if comes else np.add
+            for column, amount in columns:
+                write.at(self._free[column], rows, counts if amount == 1 else counts * amount)
+
+    def _write(self, columns: Columns, rows: Rows, counts: Integers, sign: int) -> None:
+        """Write one booking into the columns."""
+        if rows.shape[0] == 1:  # for one number NumPy is the long way round
+            row, pods = rows.item(), sign * counts.item()
+            for column, amount in columns:
+                self._free[column, row] += pods * amount
+            return
+        for column, amount in columns:
+            self._free[column][rows] += counts if sign * amount == 1 else counts * (sign * amount)
 
     def columns_of(self, requests: Amounts) -> Columns:
         """Return what one pod takes of which column; columns are added for what is new."""
@@ -222,6 +247,17 @@ class NodeTable:
         return known
 
     # --- reading ---------------------------------------------------------------------------------
+
+    @property
+    def free(self) -> Integers:
+        """What is free of each resource, by row."""
+        if self._booked:
+            self._catch_up()
+        return self._free
+
+    @free.setter
+    def free(self, amounts: Integers) -> None:
+        self._free, self._booked = amounts, []
 
     def column(self, resource: ResourceName) -> int | None:
         """Return the column of a resource; None if no node has it."""
@@ -295,6 +331,7 @@ class NodeTable:
             self.free = _wider(self.free, room)
             self.usable = np.concatenate([self.usable, np.zeros(room - row, np.bool_)])
             self._names = np.concatenate([self._names, np.zeros(room - row, np.object_)])
+            self._singles = np.concatenate([self._singles, np.zeros(room - row, np.object_)])
         for key, (codes, meaning) in self._labels.items():
             self._labels[key] = (np.append(codes, np.int32(ABSENT)), meaning)
         if self._taints is not None:

@@ -8,9 +8,9 @@ counted again when the node returns.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from unisono.engine.model.names import NodeName, ResourceName
@@ -37,19 +37,18 @@ class Shared(NamedTuple):
     devices: list[int]
 
 
-@dataclass(slots=True, eq=False)
-class Tenant:
+class Tenant(msgspec.Struct, eq=False):
     """Pods of one template, and the nodes they are on."""
 
     nodes: tuple[tuple[NodeName, int], ...]
     requests: Amounts
     namespace: str = ""
-    labels: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str] = {}
     host_ports: tuple[HostPort, ...] = ()
     anti_affinity: tuple[PodRule, ...] = ()
     devices: tuple[int, ...] = ()  # of pods that share GPUs, in the order of nodes
-    rows: Rows = field(default_factory=lambda: _NOWHERE)
-    counts: Integers = field(default_factory=lambda: _NOBODY)
+    rows: Rows = _NOWHERE
+    counts: Integers = _NOBODY
     shared: Shared | None = None  # the parts of devices that its pods have now
     pods: int = 0  # on those rows
     layout: int = -1  # of the node table, for which the rows are right
