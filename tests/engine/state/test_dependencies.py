@@ -127,6 +127,18 @@ def test_after_counts_from_the_start() -> None:
         assert running(each, 6) == ["first", "soon", "then"]
 
 
+def test_the_first_who_waits_for_others_finds_everybody_who_was_there_before() -> None:
+    first, second = named("first"), named("second", at=1)
+    state = cluster(first, second)
+    assert running(state, 1) == ["first", "second"]
+    for late in (named("then", on("after", "first", 5)), named("last", on("afterany", "second"))):
+        state.apply(WorkloadWaits(late))
+    assert running(state, 5) == ["first", "second"]
+    end(state, second, succeeded=None)
+    assert running(state, 5) == ["first", "last"]
+    assert running(state, 6) == ["first", "last", "then"]
+
+
 def test_one_of_a_name_runs_at_a_time() -> None:
     single = Dependency(kind="singleton")
     jobs = [named(f"nightly-2026010{day}", single, at=day) for day in (1, 2, 3)]

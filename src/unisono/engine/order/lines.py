@@ -107,6 +107,8 @@ class Lines:
     _lines: dict[tuple[Kind, LocalQueueKey | None], Line] = field(default_factory=dict)
     # (-priority, time, uid, member's sequence, entry's number, line): the number ends every tie.
     _heap: list[tuple[int, Instant, str, int, int, Line]] = field(default_factory=list)
+    # Lines with perhaps another first member; they are offered when somebody asks for the head.
+    _stirred: dict[Line, None] = field(default_factory=dict)
     _sequence: int = 0
 
     def push(self, waiting: Waiting) -> bool:
@@ -125,7 +127,7 @@ class Lines:
             # Who stands in front of all that were refused may fare better (a rule may compare
             # times), so the kind is looked at once more.
             self.wake(kind)
-        self._offer(line)
+        self._stirred[line] = None
         return True
 
     def drop(self, waiting: Waiting) -> None:
@@ -136,11 +138,12 @@ class Lines:
         self.unstick(waiting.workload.key)
         if line.size == 0:
             line.offered = 0  # what stands for it on the heap is void
+            self._stirred.pop(line, None)
             del self._lines[line.kind, line.local_queue if self.usage_of else None]
             if not self._keys(line.kind):
                 self.parked.pop(line.kind, None)
         elif line.kind not in self.parked:
-            self._offer(line)
+            self._stirred[line] = None
 
     def head(self, sticky: Waiting | None) -> Waiting | None:
         """Return who is examined next; `sticky` is the entry of `self.sticky` if it still waits."""
@@ -148,6 +151,11 @@ class Lines:
             return sticky
         if self.usage_of is not None:
             return self._fairest(self.usage_of)
+        if self._stirred:
+            for line in self._stirred:
+                if line.kind not in self.parked:
+                    self._offer(line)
+            self._stirred.clear()
         while self._heap:
             _, _, _, sequence, _, line = self._heap[0]
             first = line.first()
@@ -193,7 +201,7 @@ class Lines:
         if self.parked.pop(kind, None) is None:
             return False
         for key in self._keys(kind):
-            self._offer(self._lines[key])
+            self._stirred[self._lines[key]] = None
         return True
 
     def in_order(self) -> list[Waiting]:

@@ -35,7 +35,7 @@ from unisono.engine.state.dependencies import DependencyBook
 from unisono.engine.state.doors import Door
 from unisono.engine.state.floor import Floor
 from unisono.engine.state.forest import Forest, recharge
-from unisono.engine.state.gates import own_blocker, reminders
+from unisono.engine.state.gates import is_plain, own_blocker, reminders
 from unisono.engine.state.lenders import Lenders
 from unisono.engine.state.queue_book import QueueBook, Running
 from unisono.engine.state.recent import RecentUsage
@@ -75,7 +75,7 @@ class ClusterState:
         self.rota = Rota(self.books, self.head_of)
         self.turns = turns.TurnBook(self.config, now)
         self.arrays = ArrayBook()
-        self.dependencies = DependencyBook()
+        self.dependencies = DependencyBook(self.waiting, self.running)
         self.lenders = Lenders()
 
     @property
@@ -133,6 +133,10 @@ class ClusterState:
         if self.turns.desk is not None:
             refusal = self.turns.enter(workload, was_held=was_held)
         self.dependencies.enter(workload)
+        if refusal is None and is_plain(workload):
+            if door.book is not None:
+                self._line_up(waiting, door.book)
+            return
         blocker = self._blocker(workload, refusal)
         if blocker is not None:
             self.held[workload.key] = blocker
@@ -196,7 +200,8 @@ class ClusterState:
         if waiting.workload.array:
             self.arrays.leave(waiting.workload)
         self.shapes.give_back(waiting.shape)
-        self._tidy(door)
+        if not door.waiting:
+            self._tidy(door)
 
     def _leave_line(self, waiting: Waiting, book: QueueBook) -> None:
         self.agenda.leave(waiting, book)
@@ -282,7 +287,8 @@ class ClusterState:
 
     def note_terms(self, running: Running) -> None:
         """Keep track of what may end a holding."""
-        self.note_readiness(running)
+        if self.terms.not_ready or not running.holding.ready:
+            self.note_readiness(running)
         self.terms.note(running, self.now)
 
     def note_readiness(self, running: Running) -> None:
@@ -325,11 +331,12 @@ class ClusterState:
         self.rota.freed(book.tree, running.charges)
         if self.turns.desk is not None:
             turns.unbar(self, self.turns.stop(key))
-        if self.terms.no_longer_unready(key):
+        if self.terms.not_ready and self.terms.no_longer_unready(key):
             self._look_everywhere()
         if book.spec.terminating:
             self.drop_if_unused(book)
-        self._tidy(door)
+        if not door.running:
+            self._tidy(door)
 
     def _tidy(self, door: Door) -> None:
         """Forget a local queue that does not exist and that nobody refers to any more."""

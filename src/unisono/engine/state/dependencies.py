@@ -2,15 +2,21 @@
 
 Whether a dependency is satisfied is always worked out from who is there and from results that are
 remembered, so that a state that is restored from a snapshot says the same.
+
+Nobody is written down before the first one comes who waits for others: most clusters have none.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from unisono.engine.model.dependency import Dependency, Result
 from unisono.engine.model.explanation import Blocker, DependencyNeverSatisfied, DependencyPending
 from unisono.engine.model.names import Instant, WorkloadKey, namespace_of
 from unisono.engine.model.workload import Holding, Workload
+from unisono.engine.order.lines import Waiting
 from unisono.engine.reserve.history import pattern_of
+from unisono.engine.state.queue_book import Running
 
 # Results that are remembered, the newest; who waits for an older one waits for a job of that name
 # to come. A day of a busy cluster.
@@ -22,7 +28,11 @@ _Verdict = DependencyPending | DependencyNeverSatisfied | None
 class DependencyBook:
     """Jobs that are there or over, and those who wait for them."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, waiting: Mapping[WorkloadKey, Waiting], running: Mapping[WorkloadKey, Running]
+    ) -> None:
+        self._waiting, self._running = waiting, running  # everybody, as the state has them
+        self.is_asked = False  # somebody waits for others, or did
         self._there: dict[str, dict[WorkloadKey, Workload]] = {}  # by the name of their job
         # By what singletons share; None until somebody asks to be one.
         self._alike: dict[str, dict[WorkloadKey, Workload]] | None = None
@@ -36,6 +46,11 @@ class DependencyBook:
 
     def enter(self, workload: Workload) -> None:
         """Take in a workload that waits."""
+        if not self.is_asked:
+            if workload.depends:
+                self._begin()
+            else:
+                return
         self._started.pop(workload.key, None)
         if not workload.depends:
             self._note(workload)
@@ -48,6 +63,8 @@ class DependencyBook:
 
     def start(self, holding: Holding) -> None:
         """Take in a workload that runs."""
+        if not self.is_asked:
+            return
         self._note(holding.workload)
         self._started.setdefault(holding.workload.key, holding.running_since)
         if self._waiting_for:
@@ -65,6 +82,8 @@ class DependencyBook:
 
     def forget(self, workload: Workload, now: Instant) -> None:
         """Let a workload be gone; to those who wait, one that left no result was cancelled."""
+        if not self.is_asked:
+            return
         key, job = workload.key, workload.job_name
         started = self._started.pop(key, None)
         _remove(self._there, job, key)
@@ -94,6 +113,15 @@ class DependencyBook:
     def results(self) -> tuple[Result, ...]:
         """Return all results, the newest last."""
         return tuple(self._results.values())
+
+    def _begin(self) -> None:
+        """Write everybody down, now that somebody waits for others."""
+        self.is_asked = True
+        for waiting in self._waiting.values():
+            self._note(waiting.workload)
+        for key, running in self._running.items():
+            self._note(running.holding.workload)
+            self._started[key] = running.since
 
     def _note(self, workload: Workload) -> None:
         key, there = workload.key, self._there.get(workload.job_name)

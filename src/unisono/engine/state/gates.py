@@ -17,6 +17,24 @@ from unisono.engine.model.names import Instant
 from unisono.engine.model.workload import Workload
 
 
+def is_plain(workload: Workload) -> bool:
+    """Say whether nothing about a workload itself can keep it out of a line; most are like that."""
+    return (
+        workload.active
+        and workload.requeue_at is None
+        and workload.may_preempt_at is None
+        and workload.begin_at is None
+        and workload.deadline is None
+        and not workload.on_hold
+        and not workload.checks
+        and not workload.depends
+        and not workload.array
+        and not workload.misconfigured
+        and not workload.gated_by
+        and not workload.turn.hold
+    )
+
+
 def own_blocker(workload: Workload, now: Instant) -> Blocker | None:
     """Return the first thing that has to change about the workload before it may stand in line."""
     if not workload.active:

@@ -21,12 +21,13 @@ from unisono.engine.state.wakes import Wakes
 class Running:
     """A workload that holds quota, with its charges resolved to cells of the quota tree."""
 
-    __slots__ = ("book", "charges", "end", "holding", "tenants")
+    __slots__ = ("book", "charges", "end", "holding", "since", "tenants")
 
     def __init__(self, holding: Holding, book: QueueBook, charges: Charges) -> None:
         self.holding = holding
         self.book = book
         self.charges = charges
+        self.since = holding.running_since  # as it was when it started
         self.tenants: tuple[Tenant, ...] = ()  # its pods on nodes, if it was placed
         self.end = (Instant(0), 0)  # its entry among those who end, while there is an agenda
 
