@@ -15,6 +15,7 @@ import pytest
 from tests.support.place_builders import GPU, demand, node, table_of
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import Amounts, amounts, share_of
+from unisono.engine.place import picture
 from unisono.engine.place.crowd import Crowd
 from unisono.engine.place.demand import Demand
 from unisono.engine.place.feasible import Feasibility
@@ -217,6 +218,26 @@ def test_every_choice_is_that_of_plain_loops(seed: int, scoring: Scoring) -> Non
             cluster.take(*found, requests)
         if cluster.tenants and cluster.dice.random() < 0.25:
             cluster.give_back()
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3])  # with enough nodes to come and go on
+def test_states_that_are_numbered_anew_change_no_choice(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picture, "STATES_KEPT", 1)
+    numbered = set()
+    cluster = some_cluster(seed)
+    seating = Seating(Feasibility(cluster.tenancy.table), cluster.mix)
+    for _ in range(80):
+        requests = cluster.dice.choice(cluster.shapes)
+        found = seating.seat(wish(requests))
+        assert found == choose(cluster.plain, requests, cluster.mix, "spare")
+        numbered |= {each.numbering for each in seating._pictures.values()}
+        if found is not None:
+            cluster.take(*found, requests)
+        if cluster.tenants and cluster.dice.random() < 0.4:
+            cluster.give_back()
+    assert len(numbered) > 1
 
 
 @pytest.mark.parametrize("seed", range(4))

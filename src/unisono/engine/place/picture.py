@@ -1,7 +1,9 @@
 """What nodes with shared GPUs look like now: kept by row, and renewed for rows that changed.
 
-Free CPU and room on every device: rankings of all shapes of pods read the same picture. Spec
-placement §8.15.
+Free CPU and room on every device: rankings of all shapes of pods read the same picture. Nodes on
+which the very same is free are in the same *state*: pods of one shape rank them alike, so that
+whoever ranks looks at every state once, and a node that is again as it was has its rank already.
+Spec placement §8.15.
 """
 
 from __future__ import annotations
@@ -13,6 +15,9 @@ from unisono.engine.place.fragments import Fragments, LargePlaces, Mask
 from unisono.engine.place.shared_mix import SharedMix
 from unisono.engine.state.devices import DeviceColumns, rooms
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
+
+# So many states are told apart, or twice as many as there are nodes; then they are numbered anew.
+STATES_KEPT = 2048
 
 
 class Picture:
@@ -30,12 +35,17 @@ class Picture:
             0, np.int64
         )  # the version at which a row was last looked at
         self.most_cpu = 1
+        self._numbers: dict[tuple[bytes, bool], int] = {}  # of states
+        self.numbering = 0  # grows when states are numbered anew
         self._begin()
 
     def _begin(self) -> None:
         count = len(self._table)
         self._rows = count
         self._version = -1
+        self._numbers.clear()
+        self.numbering += 1
+        self.state: Rows = np.zeros(count, np.intp)
         self._seen = np.zeros(count, np.int64)
         self.has_gpus: Mask = np.zeros(count, np.bool_)
         self.cpu: Integers = np.zeros(count, np.int64)
@@ -53,6 +63,8 @@ class Picture:
         version = table.usage.version
         if self._version == version:
             return
+        if len(self._numbers) > max(STATES_KEPT, 2 * self._rows):
+            self._begin()
         changed = None if self._version < 0 else table.usage.since(self._version)
         rows = np.arange(self._rows) if changed is None else changed
         self._version = version
@@ -70,6 +82,16 @@ class Picture:
                 self.most_cpu = max(1, int(table.allocatable[cpu].max(initial=0)))
         self.has_gpus[rows] = table.allocatable[columns.whole][rows] > 0
         self.room[rows] = rooms(table.free, columns, rows)
+        free, numbers = np.ascontiguousarray(table.free[:, rows].T), self._numbers
+        for row, has, has_gpus in zip(
+            rows.tolist(), free, self.has_gpus[rows].tolist(), strict=True
+        ):
+            self.state[row] = numbers.setdefault((has.tobytes(), has_gpus), len(numbers))
+
+    @property
+    def states(self) -> int:
+        """Return how many states there have been; they are numbered from 0."""
+        return len(self._numbers)
 
     def changed_since(self, version: int) -> Rows:
         """Return the rows that were looked at after a version."""

@@ -34,6 +34,7 @@ from unisono.engine.state.node_table import Integers, Rows
 
 Scoring = Literal["leftover", "fgd", "spare", "binpack", "spread"]
 
+_UNKNOWN = np.iinfo(np.int64).min  # the rank of a state that nobody has looked at yet
 NEVER = (1 << 62) - 1  # the rank of a node that cannot take the pod
 _HAS_GPUS = 1 << 61  # added to ranks for pods without GPUs on nodes with some
 FULL_NODE_MILLI = 8 * WHOLE_GPU  # best fit measures GPUs in nodes of eight
@@ -46,8 +47,20 @@ class _Ranking:
 
     ranks: Integers
     device: Rows
-    stamp: tuple[int, int, int]  # of everything that a ranking depends on besides usage
-    version: int  # of usage
+    stamp: tuple[int, int, int, int]  # of everything that a ranking depends on besides usage
+    picture: Picture  # which numbers the states
+    version: int = -1  # of usage
+    # The same by state of a node (see `Picture`), if the pod may go there at all.
+    of_state: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    device_of_state: Rows = field(default_factory=lambda: np.zeros(0, np.intp))
+
+    def hear_of(self, states: int) -> None:
+        """Make room for so many states."""
+        more = states - self.of_state.shape[0]
+        if more > 0:
+            more += states  # they come one by one
+            self.of_state = np.concatenate([self.of_state, np.full(more, _UNKNOWN, np.int64)])
+            self.device_of_state = np.concatenate([self.device_of_state, np.zeros(more, np.intp)])
 
 
 @dataclass(slots=True)
@@ -87,21 +100,33 @@ class Seating:
         table = self.feasibility.table
         picture = self._picture(demand)
         key = (demand.constraint, demand.requests)
-        stamp = (self.mix.edition, table.traits.version, len(table))
+        stamp = (self.mix.edition, table.traits.version, len(table), picture.numbering)
         known, version = self._rankings.get(key), table.usage.version
-        if known is None or known.stamp != stamp:
+        if known is None or known.stamp != stamp or known.picture is not picture:
             if len(self._rankings) >= RANKINGS_KEPT:
                 self._rankings.clear()
             every = np.arange(len(table))
-            ranked = self._rank(demand, picture, every)
-            known = self._rankings[key] = _Ranking(*ranked, stamp, version)
+            known = _Ranking(np.zeros(len(table), np.int64), np.zeros_like(every), stamp, picture)
+            self._rankings[key] = known
+            self._renew(known, demand, picture, every)
         elif known.version != version:
             changed = picture.changed_since(known.version)
             if changed.shape[0]:
-                ranked = self._rank(demand, picture, changed)
-                known.ranks[changed], known.device[changed] = ranked
+                self._renew(known, demand, picture, changed)
         known.version = version
         return known
+
+    def _renew(self, known: _Ranking, demand: Demand, picture: Picture, rows: Rows) -> None:
+        """Look up the ranks of rows by their states; states that are new are ranked first."""
+        allowed, state = self.feasibility.allowed(demand.constraint)[rows], picture.state[rows]
+        known.hear_of(picture.states)
+        new = rows[allowed & (known.of_state[state] == _UNKNOWN)]
+        if new.shape[0]:
+            states, first = np.unique(picture.state[new], return_index=True)
+            ranked = self._rank(demand, picture, new[first])
+            known.of_state[states], known.device_of_state[states] = ranked
+        known.ranks[rows] = np.where(allowed, known.of_state[state], NEVER)
+        known.device[rows] = known.device_of_state[state]
 
     def _rank(self, demand: Demand, picture: Picture, rows: Rows) -> tuple[Integers, Rows]:
         """Rank rows, each by its best device."""
