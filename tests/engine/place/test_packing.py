@@ -38,6 +38,18 @@ def test_pack(caps: list[int], need: int, expected: dict[int, int]) -> None:
     assert shown(pack(np.array(caps), need)) == expected
 
 
+def test_the_short_way_to_one_sibling_is_the_long_way() -> None:
+    dice = np.random.default_rng(5)
+    for _ in range(300):
+        caps = dice.integers(0, 9, size=int(dice.integers(1, 12))).astype("i2")
+        need = int(dice.integers(1, max(2, int(caps.sum()) + 1)))
+        if need > int(caps.sum()):
+            continue
+        long_way = pack(caps, need, np.zeros_like)  # a score that tells nobody apart
+        for short, long in zip(pack(caps, need), long_way, strict=True):
+            assert (short.tolist(), short.dtype) == (long.tolist(), long.dtype)
+
+
 @pytest.mark.parametrize(
     ("caps", "need", "expected"),
     [

@@ -25,6 +25,11 @@ def pack(caps: Integers, need: int, score: Score | None = None, offset: int = 0)
     >>> pack(np.array([3, 8, 5]), 10)
     (array([1, 0]), array([8, 2]))
     """
+    most = int(np.maximum.reduce(caps, initial=0))
+    if score is None and need <= most:
+        # One holds all: the first of those with the least room that do.
+        tightest = np.where(caps >= need, caps, most + 1).argmin()
+        return np.array([tightest], np.intp), np.array([need], caps.dtype)
     falling = -caps
     if score is None:
         order = falling.argsort(kind="stable")

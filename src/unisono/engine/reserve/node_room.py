@@ -35,6 +35,7 @@ class _Kind:
     """Pods of one kind that were asked for."""
 
     allowed: Mask
+    is_for_all: bool  # they may go to any node
     columns: Columns
     line: int  # how many of them fit on all nodes together
 
@@ -152,7 +153,9 @@ class NodeRoom:
             free = self._free[self._rows(0, len(self._pieces.cuts))]
             fits = capacities(free.transpose(1, 0, 2)[:, :, :count], columns)
             line = self._pieces.add_line(fits @ known.allowed.astype(np.int64))
-            found = self._kinds[name] = _Kind(known.allowed, columns, line)
+            found = self._kinds[name] = _Kind(
+                known.allowed, bool(known.allowed.all()), columns, line
+            )
             self._lines = np.array([kind.line for kind in self._kinds.values()], np.intp)
             self._look_up = _table_of([*self._kinds.values()], self._free)
         return found
@@ -164,17 +167,18 @@ class NodeRoom:
 
         As few as possible: who sits alone on nodes leaves no holes in time for others.
         """
-        allowed = known.allowed
-        caps = capacities(self._least(low, high)[:, : allowed.shape[0]], self._kind(known).columns)
-        caps *= allowed
-        if int(caps.sum()) < known.pods:
+        kind = self._kind(known)
+        caps = capacities(self._least(low, high)[:, : known.allowed.shape[0]], kind.columns)
+        if not kind.is_for_all:
+            caps *= known.allowed
+        if int(np.add.reduce(caps)) < known.pods:
             return None
         positions, counts = pack(caps[order], known.pods)
         return Tenant((), known.requests, rows=order[positions], counts=counts)
 
     def _least(self, low: int, high: int) -> Integers:
         pieces = self._free[self._rows(low, high)]
-        least: Integers = pieces.min(axis=0)
+        least: Integers = np.minimum.reduce(pieces)
         for _, devices in self._table.devices.values():
             # Shared now and whole later, or the other way round: nobody may count on either.
             for column in devices:
@@ -256,7 +260,7 @@ class NodeRoom:
         if self._look_up is not None:  # (pieces, nodes, kinds)
             lost = self._look_up.take(before[0], axis=0)
             lost -= self._look_up.take(after[0], axis=0)
-            self._pieces.lower(self._lines, low, high, lost.sum(axis=1).T)
+            self._pieces.lower(self._lines, low, high, np.add.reduce(lost, axis=1).T)
         else:
             for kind in self._kinds.values():
                 fewer = capacities(before, kind.columns) - capacities(after, kind.columns)
