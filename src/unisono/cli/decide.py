@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def decide(world: World, now: Instant, *, until_stable: bool, decides: Decides = plan) -> Decision:
     """Rehearse one cycle, or all until nothing changes, on what the manifests describe."""
-    state = restore(with_market(world.snapshot, world.pools))
+    state = restore(with_market(world.snapshot, world.pools, world.overlays))
     calm_collector()
     if until_stable:
         plans = rehearse(state, now, decides=decides)

@@ -98,7 +98,7 @@ def _offline(arguments: argparse.Namespace) -> int:
         raise InvalidManifest("", "\n".join(problem.line() for problem in world.problems))
     for warning in world.warnings:
         print(f"unisono: warning: {warning.line()}", file=sys.stderr)
-    snapshot = with_market(world.snapshot, world.pools)
+    snapshot = with_market(world.snapshot, world.pools, world.overlays)
     _print_rehearsed(snapshot, arguments, now, arguments.everywhere or not arguments.namespace)
     return 0
 

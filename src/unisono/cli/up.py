@@ -216,7 +216,7 @@ def pools_of_file(path: Path) -> tuple[dict[str, Any], ...]:
         raise InvalidManifest("--pools", f"cannot read {path}: {error.strerror}") from error
     for problem in read.problems:
         raise InvalidManifest("--pools", problem.line())
-    known = ("NodePool", "EC2NodeClass", "ConfigMap")
+    known = ("NodePool", "NodeOverlay", "EC2NodeClass", "ConfigMap")
     others = [document.kind for document in read.documents if document.kind not in known]
     if others:
         raise InvalidManifest("--pools", f"{path} holds a {others[0]}; only pools belong there")

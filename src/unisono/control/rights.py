@@ -89,6 +89,7 @@ WEB: Sequence[Right] = (
 # With machines that are bought: pools are read, claims are made and given up.
 MACHINES: Sequence[Right] = (
     Right("karpenter.sh", "nodepools", READ),
+    Right("karpenter.sh", "nodeoverlays", READ),
     Right("karpenter.sh", "nodeclaims", MAKE),
 )
 # Where an autoscaler is asked for nodes.

@@ -11,45 +11,21 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from unisono.engine.model.market import CAPACITY_TYPE, NODES, Pool
+from unisono.engine.model.market import NODES, Pool
 from unisono.engine.model.resources import Amounts, amounts
-from unisono.engine.model.selection import Operator, Requirement, Taint
+from unisono.engine.model.selection import Taint
 from unisono.kinds.core import cluster
 from unisono.kinds.core.selection import labels_of
 from unisono.kinds.decode import Schema
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes
+from unisono.kinds.overlays import NodeOverlay, check_overlay
+from unisono.kinds.pool_requirements import PoolRequirement, problem_with, requirement_of
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.registry import Kind
 
 GANG_SPOT = "unisono.dev/gang-spot"
 INTERRUPTIONS = "unisono.dev/interruptions-per-node-hour"
-_CAPACITY_TYPES = ("spot", "on-demand", "reserved")
-_PLAIN: Mapping[str, Operator] = {
-    "In": "In",
-    "NotIn": "NotIn",
-    "Exists": "Exists",
-    "DoesNotExist": "DoesNotExist",
-    "Gt": "Gt",
-    "Lt": "Lt",
-}
-# Old names of labels that Kubernetes has newer ones for.
-_RENAMED = {
-    "beta.kubernetes.io/arch": "kubernetes.io/arch",
-    "beta.kubernetes.io/os": "kubernetes.io/os",
-    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
-    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
-}
-
-
-class PoolRequirement(Schema, frozen=True, kw_only=True):
-    """What machines of a pool have to be."""
-
-    key: str
-    operator: str
-    values: tuple[str, ...] = ()
-    min_values: int | None = None
 
 
 class PoolNodeSpec(Schema, frozen=True, kw_only=True):
@@ -111,7 +87,7 @@ def pool_of(pool: NodePool, used: Mapping[str, int] | None = None) -> Pool:
         weight=pool.spec.weight or 0,
         labels=labels_of(pool.spec.template.metadata.labels),
         taints=tuple(Taint(one.key, one.value, one.effect) for one in spec.taints),
-        requirements=tuple(_requirement(one) for one in spec.requirements),
+        requirements=tuple(requirement_of(one) for one in spec.requirements),
         limits=_limits(pool.spec.limits),
         used=amounts(dict(used or {})),
         refused=refused,
@@ -122,28 +98,8 @@ def pool_of(pool: NodePool, used: Mapping[str, int] | None = None) -> Pool:
 
 def problem_of(pool: NodePool) -> str:
     """Say what keeps a pool from being used; nothing if it can be."""
-    for one in pool.spec.template.spec.requirements:
-        if one.operator not in (*_PLAIN, "Gte", "Lte"):
-            return f"requirement {one.key} has the unknown operator {one.operator}"
-        if one.operator in ("Gt", "Lt", "Gte", "Lte"):
-            if len(one.values) != 1 or not one.values[0].isdecimal():
-                return f"requirement {one.key} {one.operator} needs one whole number"
-        if one.operator == "In" and not one.values:
-            return f"requirement {one.key} In has no values"
-        is_type = one.key == CAPACITY_TYPE and one.operator == "In"
-        if is_type and not set(one.values) & set(_CAPACITY_TYPES):
-            return f"no capacity type of {', '.join(one.values)} exists"
-    return ""
-
-
-def _requirement(one: PoolRequirement) -> Requirement:
-    key = _RENAMED.get(one.key, one.key)
-    number = int(one.values[0]) if one.values and one.values[0].isdecimal() else 0
-    if one.operator == "Gte":
-        return Requirement(key, "Gt", (str(number - 1),))
-    if one.operator == "Lte":
-        return Requirement(key, "Lt", (str(number + 1),))
-    return Requirement(key, _PLAIN.get(one.operator, "In"), one.values)
+    found = (problem_with(one) for one in pool.spec.template.spec.requirements)
+    return next((problem for problem in found if problem), "")
 
 
 def _limits(written: Mapping[str, Quantity]) -> Amounts:
@@ -189,5 +145,6 @@ def _kind(
 KINDS: tuple[Kind, ...] = (
     _kind("karpenter.sh", "v1", "NodePool", NodePool, _check),
     _kind("karpenter.sh", "v1", "NodeClaim", Opaque),
+    _kind("karpenter.sh", "v1alpha1", "NodeOverlay", NodeOverlay, check_overlay),
     _kind("karpenter.k8s.aws", "v1", "EC2NodeClass", Opaque),
 )

@@ -25,6 +25,7 @@ WARNING_CODES = {
     "NodeSelectorAlias": "A ResourceFlavor says nodeSelector for nodeLabels.",
     "NotAKubernetesObject": "A document has neither apiVersion nor kind.",
     "NotManaged": "A job is in no queue, or its namespace is not managed.",
+    "OverlayNotReady": "A NodeOverlay says something that cannot be.",
     "PoolNotReady": "A NodePool asks for something that cannot be.",
     "PooledGroup": "A resource group gives one quota for all of its flavors.",
     "PooledQuotaNotShared": "Queues of one cohort count the same flavors on different accounts.",

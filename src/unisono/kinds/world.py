@@ -33,6 +33,7 @@ from unisono.kinds.kueue.queue_rules import cohort_of, local_queue_of, queue_of
 from unisono.kinds.meta import NAMESPACE_LABEL
 from unisono.kinds.notes import Finding
 from unisono.kinds.objects import Entry, Objects, read_objects
+from unisono.kinds.overlays import Overlay, overlay_of, problem_of_overlay
 from unisono.kinds.policy import Configuration, Policy
 from unisono.kinds.population import Surroundings, populate
 from unisono.kinds.registry import Registry
@@ -62,6 +63,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[Finding, ...] = ()
     unmanaged: tuple[WorkloadKey, ...] = ()  # jobs that run without us
     pools: tuple[Pool, ...] = ()  # from which machines may be bought
+    overlays: tuple[Overlay, ...] = ()  # by which their prices differ
 
 
 def read_world(
@@ -86,6 +88,11 @@ def read_world(
         warnings=_in_order(files, read, objects, "warnings"),
         unmanaged=unmanaged,
         pools=tuple(pool_of(entry.manifest) for entry in objects.entries("NodePool")),
+        overlays=tuple(
+            overlay_of(entry.manifest)
+            for entry in objects.entries("NodeOverlay")
+            if not problem_of_overlay(entry.manifest)
+        ),
     )
 
 

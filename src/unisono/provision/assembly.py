@@ -13,6 +13,7 @@ from unisono.provision.autoscaler import SimulatedAutoscaler
 from unisono.provision.buyer import Buyer
 from unisono.provision.consolidation import CanReplace, Consolidator
 from unisono.provision.keeper import BY_NODE, BY_POOL, Keeper, node_of_claim, pool_of_claim
+from unisono.provision.overlays import Overlays
 from unisono.provision.pools import Pools
 from unisono.provision.reader import Reader
 from unisono.provision.request_checks import RequestChecks
@@ -20,7 +21,7 @@ from unisono.provision.requesting import BY_OWNER, Requests, owner_of
 from unisono.provision.simulated import SimulatedCloud
 
 # Of those who buy machines themselves, and of those who ask an autoscaler for them.
-MACHINE_KINDS: Sequence[Kind] = (names.NODE_POOL, names.NODE_CLAIM)
+MACHINE_KINDS: Sequence[Kind] = (names.NODE_POOL, names.NODE_CLAIM, names.NODE_OVERLAY)
 REQUEST_KINDS: Sequence[Kind] = (names.PROVISIONING_REQUEST, names.REQUEST_CONFIG)
 KINDS: Sequence[Kind] = (*MACHINE_KINDS, *REQUEST_KINDS)
 INDEXES: Mapping[Kind, Mapping[str, Index]] = {
@@ -38,6 +39,7 @@ def simulated(
         Keeper(settings.buying, gives_back=True),
         Consolidator(can_replace, settings),
         Pools(reader),
+        Overlays(),
         SimulatedCloud(speed),
         *requests(settings),
         SimulatedAutoscaler(),

@@ -11,8 +11,10 @@ from unisono.engine.model.node import Node
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.provision.outages import Refused, outage_of
+from unisono.kinds.overlays import Overlay
 from unisono.provision.machines import MachineType, home_region, machine_types, region_of
 from unisono.provision.offers import machines, offers
+from unisono.provision.overlays import with_devices, with_prices
 
 # What agents take of every node, as long as nobody says otherwise.
 OVERHEAD = amounts({"cpu": 200, "memory": 300 * 2**20, "pods": 5})
@@ -23,6 +25,7 @@ def market_of(
     regions: Sequence[str],
     *,
     types: Mapping[str, MachineType] | None = None,
+    overlays: Sequence[Overlay] = (),
     refused: Iterable[Refused] = (),
     more_offers: Iterable[Offer] = (),
     under_way: Mapping[str, int] | None = None,
@@ -37,7 +40,7 @@ def market_of(
     known = machine_types() if types is None else types
     return Market(
         machines=machines(known.values()),
-        offers=(*offers(known.values(), regions), *more_offers),
+        offers=(*with_prices(offers(known.values(), regions), known, overlays), *more_offers),
         pools=tuple(sorted(pools, key=lambda pool: pool.name)),
         outages=tuple(outage_of(one) for one in refused),
         overhead=OVERHEAD,
@@ -65,9 +68,13 @@ def regions_of(pools: Iterable[Pool], nodes: Iterable[Node]) -> list[str]:
     return sorted(found) or [home_region()]
 
 
-def with_market(snapshot: Snapshot, pools: Sequence[Pool]) -> Snapshot:
-    """Return a picture in which these pools sell machines."""
+def with_market(
+    snapshot: Snapshot, pools: Sequence[Pool], overlays: Sequence[Overlay] = ()
+) -> Snapshot:
+    """Return a picture in which these pools sell machines, at prices that overlays may change."""
     if not pools:
         return snapshot
-    market = market_of(pools, regions_of(pools, snapshot.nodes))
+    types = with_devices(machine_types(), overlays)
+    regions = regions_of(pools, snapshot.nodes)
+    market = market_of(pools, regions, types=types, overlays=overlays)
     return msgspec.structs.replace(snapshot, market=market)

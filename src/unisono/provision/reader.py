@@ -27,6 +27,7 @@ from unisono.provision.machines import MachineType
 from unisono.provision.market import market_of, regions_of
 from unisono.provision.nodes import capacity_of
 from unisono.provision.offers import merged
+from unisono.provision.overlays import overlays_in, with_devices
 from unisono.provision.stock import refusals
 
 _OURS = (words.STOCK, words.CLOUD)
@@ -35,7 +36,12 @@ _OURS = (words.STOCK, words.CLOUD)
 class Reader:
     """Reads the market. It keeps nothing that it could not read again."""
 
-    kinds: Sequence[Kind] = (names.NODE_POOL, names.NODE_CLAIM, names.CONFIG_MAP)
+    kinds: Sequence[Kind] = (
+        names.NODE_POOL,
+        names.NODE_CLAIM,
+        names.NODE_OVERLAY,
+        names.CONFIG_MAP,
+    )
 
     def __init__(self, speed: float = 1.0) -> None:
         """Machines come so many times faster than a cloud says."""
@@ -48,7 +54,7 @@ class Reader:
         if kind == names.WORKLOAD:  # machines that it waited for may be for others now
             found = find((obj.get("status") or {}).get("conditions"), names.PURCHASE)
             return found is not None and found["status"] == "False"
-        return kind in (names.NODE_POOL, names.NODE_CLAIM)
+        return kind in (names.NODE_POOL, names.NODE_CLAIM, names.NODE_OVERLAY)
 
     def read(self, view: View, *, with_static: bool = False) -> Market | None:
         """Return what can be bought now; None without pools."""
@@ -56,7 +62,9 @@ class Reader:
         if not written:
             return None
         cloud = cloud_of(view.get(names.CONFIG_MAP, words.CLOUD, words.SYSTEM))
-        types = merged({one.name: one for one in cloud.instance_types})
+        overlays = overlays_in(view)
+        known = merged({one.name: one for one in cloud.instance_types})
+        types = with_devices(known, overlays)
         used, busy, spent = _use(view, types)
         soon_ms = round(_soon_ms(cloud) / self._speed)
         pools = []
@@ -71,6 +79,7 @@ class Reader:
             pools,
             _regions(pools, cloud, view),
             types=types,
+            overlays=overlays,
             refused=refusals(view),
             under_way=busy,
             spent_micro=spent,

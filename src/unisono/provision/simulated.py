@@ -19,6 +19,7 @@ from unisono.control.actions import Again, Create, Delete, Json, Note, Patch, Re
 from unisono.control.conditions import find, is_true, seconds, timestamp, with_condition
 from unisono.control.controller import own_key
 from unisono.control.view import View
+from unisono.kinds.overlays import Overlay
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.provision import words
@@ -26,6 +27,7 @@ from unisono.provision.claims import created_at, launched_at, node_name, state_o
 from unisono.provision.cloud import Cloud, cloud_of
 from unisono.provision.machines import MachineType, machine_types
 from unisono.provision.nodes import bought_node, capacity_of
+from unisono.provision.overlays import overlays_in, with_devices
 
 _NOTICE = 120.0  # before a spot machine is taken away
 
@@ -88,7 +90,7 @@ class SimulatedCloud:
         name = claim["metadata"]["name"]
         if cloud.fails("launch", name):
             return
-        machine = _type_of(claim, cloud)
+        machine = _type_of(claim, cloud, overlays_in(view))
         if machine is None:
             yield from _refuse(claim, "Unsupported", "there is no such machine type", now)
             return
@@ -128,7 +130,7 @@ class SimulatedCloud:
         if now < due:
             yield Again(due)
             return
-        machine = _type_of(claim, cloud)
+        machine = _type_of(claim, cloud, overlays_in(view))
         if machine is None or cloud.fails("register", name):
             return
         if view.get(names.NODE, name) is None:
@@ -247,10 +249,11 @@ def _refuse(claim: Json, reason: str, text: str, now: float) -> Steps:
     yield Note(Ref.to(claim), reason, text, "Warning")
 
 
-def _type_of(claim: Json, cloud: Cloud) -> MachineType | None:
+def _type_of(claim: Json, cloud: Cloud, overlays: Sequence[Overlay]) -> MachineType | None:
     name = wanted_of(claim, words.MACHINE_TYPE)
     own = {one.name: one for one in cloud.instance_types}
-    return own.get(name) or machine_types().get(name)
+    machine = own.get(name) or machine_types().get(name)
+    return None if machine is None else with_devices({name: machine}, overlays)[name]
 
 
 def _batch(claim: Json, view: View, *, is_atomic: bool) -> list[Json] | None:

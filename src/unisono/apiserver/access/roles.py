@@ -61,7 +61,7 @@ _SHARED: Mapping[str, tuple[str, ...]] = {
     "scheduling.volcano.sh": ("queues",),
     "topology.volcano.sh": ("hypernodes",),
     "scheduling.k8s.io": ("priorityclasses",),
-    "karpenter.sh": ("nodepools", "nodeclaims"),
+    "karpenter.sh": ("nodepools", "nodeclaims", "nodeoverlays"),
     "metrics.k8s.io": ("nodes",),
 }
 

@@ -47,6 +47,7 @@ def terms_of(path: Path) -> Terms:
     from unisono.provision.idle import stays_for
     from unisono.provision.market import market_of, regions_of
     from unisono.provision.offers import merged
+    from unisono.provision.overlays import usable_overlays, with_devices
     from unisono.provision.words import CLOUD
     from unisono.sim.renting import Terms
 
@@ -61,8 +62,9 @@ def terms_of(path: Path) -> Terms:
             raise InvalidManifest("--pools", problems[0].message)
         pools.append(pool_of(made))
     regions = [cloud.region] if cloud.region else regions_of(pools, ())
-    types = merged({one.name: one for one in cloud.instance_types})
-    market = market_of(pools, regions, types=types)
+    overlays = usable_overlays(one for one in documents if one["kind"] == "NodeOverlay")
+    types = with_devices(merged({one.name: one for one in cloud.instance_types}), overlays)
+    market = market_of(pools, regions, types=types, overlays=overlays)
     if market is None:
         raise InvalidManifest("--pools", f"{path} has no NodePool")
     return Terms(

@@ -1,0 +1,62 @@
+"""What machines have to be, as NodePools and NodeOverlays say it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from unisono.engine.model.market import CAPACITY_TYPE
+from unisono.engine.model.selection import Operator, Requirement
+from unisono.kinds.decode import Schema
+
+_CAPACITY_TYPES = ("spot", "on-demand", "reserved")
+_PLAIN: Mapping[str, Operator] = {
+    "In": "In",
+    "NotIn": "NotIn",
+    "Exists": "Exists",
+    "DoesNotExist": "DoesNotExist",
+    "Gt": "Gt",
+    "Lt": "Lt",
+}
+# Old names of labels that Kubernetes has newer ones for.
+_RENAMED = {
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+
+
+class PoolRequirement(Schema, frozen=True, kw_only=True):
+    """What machines of a pool have to be."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+    min_values: int | None = None
+
+
+def problem_with(one: PoolRequirement) -> str:
+    """Say why a requirement makes no sense; nothing if it does."""
+    if one.operator not in (*_PLAIN, "Gte", "Lte"):
+        return f"requirement {one.key} has the unknown operator {one.operator}"
+    if one.operator in ("Gt", "Lt", "Gte", "Lte"):
+        if len(one.values) != 1 or not one.values[0].isdecimal():
+            return f"requirement {one.key} {one.operator} needs one whole number"
+    if one.operator == "In" and not one.values:
+        return f"requirement {one.key} In has no values"
+    is_type = one.key == CAPACITY_TYPE and one.operator == "In"
+    if is_type and not set(one.values) & set(_CAPACITY_TYPES):
+        return f"no capacity type of {', '.join(one.values)} exists"
+    return ""
+
+
+def requirement_of(one: PoolRequirement) -> Requirement:
+    """Return a requirement in the words of the engine."""
+    key = _RENAMED.get(one.key, one.key)
+    number = int(one.values[0]) if one.values and one.values[0].isdecimal() else 0
+    if one.operator == "Gte":
+        return Requirement(key, "Gt", (str(number - 1),))
+    if one.operator == "Lte":
+        return Requirement(key, "Lt", (str(number + 1),))
+    return Requirement(key, _PLAIN.get(one.operator, "In"), one.values)
