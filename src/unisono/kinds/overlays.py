@@ -21,7 +21,7 @@ from unisono.engine.model.selection import Requirement, meets
 from unisono.kinds.decode import Schema
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes
-from unisono.kinds.pool_requirements import PoolRequirement, problem_with, requirement_of
+from unisono.kinds.pool_requirements import MachineRequirement, problem_with, requirement_of
 from unisono.kinds.quantity import Quantity
 
 _PLACES = (ZONE, REGION, CAPACITY_TYPE)
@@ -31,7 +31,7 @@ _PLAIN = ("cpu", "memory", "ephemeral-storage", "pods")
 class NodeOverlaySpec(Schema, frozen=True, kw_only=True):
     """What is different, and of what."""
 
-    requirements: tuple[PoolRequirement, ...] = ()
+    requirements: tuple[MachineRequirement, ...] = ()
     price: str | None = None
     price_adjustment: str | None = None
     capacity: Mapping[str, Quantity] = {}

@@ -27,16 +27,21 @@ _RENAMED = {
 }
 
 
-class PoolRequirement(Schema, frozen=True, kw_only=True):
-    """What machines of a pool have to be."""
+class MachineRequirement(Schema, frozen=True, kw_only=True):
+    """What machines have to be."""
 
     key: str
     operator: str
     values: tuple[str, ...] = ()
+
+
+class PoolRequirement(MachineRequirement, frozen=True, kw_only=True):
+    """What machines of a pool have to be."""
+
     min_values: int | None = None
 
 
-def problem_with(one: PoolRequirement) -> str:
+def problem_with(one: MachineRequirement) -> str:
     """Say why a requirement makes no sense; nothing if it does."""
     if one.operator not in (*_PLAIN, "Gte", "Lte"):
         return f"requirement {one.key} has the unknown operator {one.operator}"
@@ -51,7 +56,7 @@ def problem_with(one: PoolRequirement) -> str:
     return ""
 
 
-def requirement_of(one: PoolRequirement) -> Requirement:
+def requirement_of(one: MachineRequirement) -> Requirement:
     """Return a requirement in the words of the engine."""
     key = _RENAMED.get(one.key, one.key)
     number = int(one.values[0]) if one.values and one.values[0].isdecimal() else 0
