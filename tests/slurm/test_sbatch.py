@@ -128,6 +128,8 @@ def test_a_job_is_stored_as_a_gang_of_one_pod_per_node() -> None:
         (["-t", "abc"], "Invalid --time specification", 255),
         (["--mem", "abc"], "Invalid --mem specification", 255),
         (["-b", "yesterdayish"], "Invalid --begin specification", 255),
+        (["--mail-type=FOO"], "Invalid --mail-type specification", 255),
+        (["--gres=foo:1"], r"^Invalid generic resource \(gres\) specification", 1),
         (["-N", "x"], '"x" is not a valid node count', 255),
         (["-w", "nonode"], "submission failed: Invalid node name specified", 1),
         (["-C", "nofeat"], "submission failed: Invalid feature specification", 1),

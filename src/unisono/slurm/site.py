@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from unisono.slurm.light import Any, NamedTuple
+from unisono.slurm.light import TYPE_CHECKING, Any, NamedTuple
 from unisono.slurm.sbatch.layout import NodeSize, Site
 from unisono.slurm.words import CONF, NAMESPACE, partition_label
+
+if TYPE_CHECKING:
+    from unisono.slurm.conf import Conf
 
 Json = Mapping[str, Any]
 
@@ -37,6 +40,7 @@ class Rules(NamedTuple):
     max_array: int = 4_000_001
     requeues: bool = True
     enforces_limits: bool = False
+    gres: frozenset[str] = frozenset()  # generic resources that there are; empty: nobody says
 
     def partition(self, name: str) -> PartitionRules | None:
         """Return a partition; the default one for an empty name."""
@@ -82,7 +86,15 @@ def rules_of(stored: Json | None) -> Rules:
         max_array=_number(conf.text("MaxArraySize")) or 1001,
         requeues=conf.text("JobRequeue", "1") != "0",
         enforces_limits=conf.text("EnforcePartLimits", "NO").upper() not in ("NO", ""),
+        gres=_gres(conf),
     )
+
+
+def _gres(conf: Conf) -> frozenset[str]:
+    """Return the generic resources that are declared, or that nodes have."""
+    declared = conf.text("GresTypes").split(",")
+    of_nodes = [one for node in conf.nodes for one in node.text("gres").split(",")]
+    return frozenset(one.partition(":")[0].strip().lower() for one in (*declared, *of_nodes)) - {""}
 
 
 def _number(text: str) -> int:

@@ -175,6 +175,7 @@ def prepare(
 ) -> tuple[Json, Job, Submitter, list[str]]:
     """Return a job's object, and what it was made of; nothing is stored."""
     options = wish.options
+    _check(options, rules)
     partition = _partition(options, rules)
     where = _place(api, options, partition, rules)
     size = _size(api, options, partition, rules)
@@ -211,6 +212,36 @@ def _place_of(made: Json) -> Place:
     selector = spec["groups"][0]["template"]["spec"].get("nodeSelector")
     queue = labels.get("kueue.x-k8s.io/queue-name", "")
     return Place(made["metadata"]["namespace"], partition, queue, bool(selector))
+
+
+# When Slurm writes a mail; none is sent here, but a word that is none is refused all the same.
+_MAILS = frozenset(
+    [
+        "NONE",
+        "BEGIN",
+        "END",
+        "FAIL",
+        "REQUEUE",
+        "ALL",
+        "STAGE_OUT",
+        "TIME_LIMIT",
+        "TIME_LIMIT_90",
+        "TIME_LIMIT_80",
+        "TIME_LIMIT_50",
+        "ARRAY_TASKS",
+        "INVALID_DEPEND",
+    ]
+)
+
+
+def _check(options: Mapping[str, str], rules: Rules) -> None:
+    """Refuse words that nobody knows."""
+    if not set(filter(None, options.get("mail-type", "").upper().split(","))) <= _MAILS:
+        raise BadRequest("Invalid --mail-type specification")
+    if rules.gres and options.get("gres"):
+        asked = {one.partition(":")[0].strip().lower() for one in options["gres"].split(",")}
+        if not asked - {"none", "craynetwork"} <= rules.gres:
+            raise BadRequest("Invalid generic resource (gres) specification")
 
 
 def _partition(options: Mapping[str, str], rules: Rules) -> PartitionRules | None:
