@@ -9,14 +9,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from unisono.engine.model.market import Machine, Market, Offer, Pool
+from unisono.engine.model.market import ZONE, Machine, Market, Offer, Pool
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import amounts
 from unisono.sim.loop import simulate
 from unisono.sim.measures import measure
 from unisono.sim.outcome import Outcome
-from unisono.sim.renting import Terms
+from unisono.sim.renting import REUSE_S, Terms
 from unisono.sim.setup import POLICIES, Rules
 from unisono.sim.trace import Trace, make_trace
 
@@ -105,22 +105,64 @@ def test_every_second_of_work_was_paid_for() -> None:
     assert measures.cost == pytest.approx(seconds / 100)
 
 
-def test_a_gang_that_loses_its_quota_on_the_way_gives_back_what_is_not_there_yet() -> None:
-    trace = dataclasses.replace(
-        jobs((0.0, 2, 600.0), (50.0, 2, 600.0)), priority=np.array([0, 10], np.int64)
-    )
-    rules = msgspec.structs.replace(
-        POLICIES["best-effort"],
-        preemption=msgspec.structs.replace(
-            POLICIES["best-effort"].preemption, within_queue="LowerPriority"
-        ),
-    )
-    outcome = _under_quota(trace, rules, gpus=16)
-    assert outcome.start[1] < outcome.start[0]
+def _preempting() -> Rules:
+    chosen = POLICIES["best-effort"]
+    rules = msgspec.structs.replace(chosen.preemption, within_queue="LowerPriority")
+    return msgspec.structs.replace(chosen, preemption=rules)
+
+
+def _urgent(*rows: tuple[float, int, float]) -> Trace:
+    """Make a trace in which later jobs are more important."""
+    priority = np.arange(len(rows), dtype=np.int64) * 10
+    return dataclasses.replace(jobs(*rows), priority=priority)
+
+
+def test_a_gang_that_loses_its_quota_on_the_way_hands_its_machines_over() -> None:
+    outcome = _under_quota(_urgent((0.0, 2, 600.0), (50.0, 2, 600.0)), _preempting(), gpus=16)
+    assert outcome.start.tolist() == [READY + 600, READY], "as soon as the machines are there"
     assert outcome.preemptions.tolist() == [1, 0]
     assert outcome.bill is not None
-    first = float(outcome.bill.end.min())
-    assert first == 50.0, "machines of the first are given back at once"
+    assert outcome.bill.start.tolist() == [LAUNCH, LAUNCH], "nothing is bought again"
+    assert outcome.bill.end.tolist() == [READY + 1200 + IDLE] * 2
+
+
+def test_what_nobody_takes_over_goes_after_a_minute() -> None:
+    outcome = _under_quota(_urgent((0.0, 3, 600.0), (50.0, 2, 600.0)), _preempting(), gpus=24)
+    assert outcome.start[1] == READY
+    assert outcome.bill is not None
+    assert float(outcome.bill.end.min()) == 50.0 + REUSE_S, "one of three was left over"
+
+
+def test_what_was_not_launched_yet_costs_nothing() -> None:
+    outcome = _under_quota(_urgent((0.0, 2, 600.0), (1.0, 2, 600.0)), _preempting(), gpus=16)
+    assert outcome.start[1] == READY + 1
+    assert outcome.bill is not None
+    assert float(outcome.bill.start.min()) == LAUNCH + 1
+
+
+def _lent(runs: float, ready: float = READY) -> Outcome:
+    """Replay a gang that keeps a node of its own until a second machine is there, and a job."""
+    labels = ((ZONE, "a"), ("nvidia.com/gpu.product", "H100"))
+    node = Node(name=NodeName("mine"), labels=labels, allocatable=HAS)
+    sold = terms(limit=1)
+    market = msgspec.structs.replace(sold.market, soon_ms=int(READY * 1000))
+    chosen = dataclasses.replace(sold, market=market, ready_s=lambda name: ready)
+    trace = jobs((0.0, 2, 600.0), (5.0, 1, runs))
+    rules = POLICIES["best-effort"]
+    return simulate(trace, (node,), rules, terms=chosen, checked=True, spans=True)
+
+
+@pytest.mark.parametrize(("runs", "starts"), [(60.0, 5.0), (100.0, READY + 600)])
+def test_a_short_job_uses_a_node_that_a_gang_keeps_meanwhile(runs: float, starts: float) -> None:
+    assert _lent(runs).start.tolist() == [READY, starts]
+
+
+def test_who_is_still_there_when_the_machines_come_leaves_and_starts_over() -> None:
+    outcome = _lent(60.0, ready=50.0)
+    assert outcome.start.tolist() == [50.0, 5.0]
+    assert outcome.end.tolist() == [650.0, 710.0]
+    assert outcome.preemptions.tolist() == [0, 0], "it is nobody's preemption"
+    assert outcome.lost.tolist() == [0.0, 45.0]
 
 
 def _under_quota(trace: Trace, rules: Rules, gpus: int) -> Outcome:

@@ -197,6 +197,7 @@ class _Run:
                     self._complete(row, now)
                     done += 1
             for admit in rental.advance(now, instant) if rental is not None else ():
+                self._send_away(admit, now)
                 self._start(admit, now)
             while arrived < count and submits[arrived] == now:
                 state.apply(WorkloadWaits(self._make(arrived)))
@@ -247,6 +248,7 @@ class _Run:
                 self._rental.buy(admit, now)
                 return
             self._rental.moved_in(admit.workload, admit.admission)
+            self._rental.lend(admit.workload, admit.lent_by)
         self.decisions += 1
         attempt = self._attempts.get(row, 0) + 1
         if attempt == 1:
@@ -298,15 +300,26 @@ class _Run:
                 self.preemptions[row] += 1  # it had not started, so it loses nothing
                 leave(self.state, eviction.workload, instant, stops.get(eviction.workload))
                 continue
-            stayed = self._stop(row, now)
-            worked = max(0.0, stayed - self._overhead.get(row, 0.0))
-            kept = self.restarts.kept(worked)
-            self.lost[row] += stayed - kept
-            self._run_s[row] -= kept
-            self._overhead[row] = self.restarts.restore_s if kept else self._overhead.get(row, 0.0)
+            self._interrupt(row, now)
             self.preemptions[row] += 1
             self.reclaims[row] += eviction.reason.startswith("InCohort")
             leave(self.state, eviction.workload, instant, stops.get(eviction.workload))
+
+    def _interrupt(self, row: int, now: float) -> None:
+        """Stop a job that is not done, with what it keeps of its work."""
+        stayed = self._stop(row, now)
+        worked = max(0.0, stayed - self._overhead.get(row, 0.0))
+        kept = self.restarts.kept(worked)
+        self.lost[row] += stayed - kept
+        self._run_s[row] -= kept
+        self._overhead[row] = self.restarts.restore_s if kept else self._overhead.get(row, 0.0)
+
+    def _send_away(self, admit: Admit, now: float) -> None:
+        """Let short jobs leave that are still on nodes of a gang that starts."""
+        assert self._rental is not None, "only who waited for machines lends"
+        for guest in self._rental.guests_of(admit):
+            self._interrupt(row_of(guest), now)
+            self.state.apply(WorkloadWaits(self.state.running[guest].holding.workload))
 
     def why_never(self) -> str:
         """Say how many jobs never started, and why the first of them did not."""

@@ -2,9 +2,12 @@
 
     decided ──launch──▶ it costs money ──ready──▶ a node; its gang starts when the last one is there
     nobody on it ──idle──▶ given back
+    its gang lost its quota ──▶ on its way for nobody: taken over by another gang, or given back
 
-The engine decides what to buy, as it does live; here time passes and money is counted. A gang that
-loses its quota on the way gives back what is not there yet. Spec provisioning §5.11.
+The engine decides what to buy, who takes a machine over, and which short jobs use nodes that a gang
+keeps until its machines are there, as it does live; here time passes and money is counted. What is
+not launched yet when a gang loses its quota is given up at once. Spec provisioning §5.8, §5.11 and
+§5.16.
 """
 
 from __future__ import annotations
@@ -16,12 +19,12 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from unisono.engine.model.market import Lot, Market, Purchase
+from unisono.engine.model.market import Coming, Lot, Market, Purchase
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.node import HOSTNAME, Node
 from unisono.engine.model.plan import Admit
 from unisono.engine.model.workload import Admission
-from unisono.engine.provision.booking import after_arrival, after_return
+from unisono.engine.provision.booking import after_arrival, after_return, without_lots
 from unisono.engine.provision.shelf import Shelf, Ware
 from unisono.engine.state.changes import MarketSet, NodeGone, NodeSet, WorkloadHolds
 from unisono.engine.state.cluster import ClusterState
@@ -50,6 +53,11 @@ class _Machine:
     ready: float
     pods: int = 0
     idle_since: float | None = None
+    adrift_since: float | None = None  # since when it has been on its way for nobody
+
+
+# How long a machine that nobody waits for any more is offered to others (the policy's default).
+REUSE_S = 60.0
 
 
 @dataclass(slots=True)
@@ -62,6 +70,7 @@ class Rental:
     _machines: dict[NodeName, _Machine] = field(default_factory=dict)
     _coming: dict[WorkloadKey, tuple[Admit, Purchase]] = field(default_factory=dict)
     _homes: dict[WorkloadKey, Admission] = field(default_factory=dict)
+    _guests: dict[WorkloadKey, list[WorkloadKey]] = field(default_factory=dict)  # by lender
     _due: list[tuple[float, int, WorkloadKey | None, NodeName | None]] = field(default_factory=list)
     _items: list[Item] = field(default_factory=list)
     _wares: dict[tuple[str, str, str, str], Ware] = field(init=False)
@@ -83,8 +92,16 @@ class Rental:
         purchase = admit.purchase
         assert purchase is not None, "the caller asked"
         for lot in purchase.lots:
+            if lot.taken_over:
+                self._machines[lot.node].adrift_since = None
+                continue
             launched = now + self.terms.launch_s(lot.node)
             self._machines[lot.node] = _Machine(lot, launched, now + self.terms.ready_s(lot.node))
+        # As long as it waits it lends the nodes that it keeps.
+        holding = self.state.running[admit.workload].holding
+        self.state.apply(
+            WorkloadHolds(msgspec.structs.replace(holding, ready_by=purchase.ready_by))
+        )
         last = max(self._machines[lot.node].ready for lot in purchase.lots)
         self._coming[admit.workload] = (admit, purchase)
         self._remind(last, key=admit.workload)
@@ -99,11 +116,47 @@ class Rental:
                 if found is not None and self._last(found[1]) == when:
                     starting.append(self._arrive(key, instant))
             elif name is not None:
-                machine = self._machines.get(name)
-                if machine is not None and machine.idle_since is not None and not machine.pods:
-                    if machine.idle_since + self._stays(machine) <= now:
-                        self._give_back(name, now)
+                self._look_at(name, now)
         return starting
+
+    def _look_at(self, name: NodeName, now: float) -> None:
+        """Let a machine that nobody needs become a node, or go."""
+        machine = self._machines.get(name)
+        if machine is None:
+            return
+        if machine.adrift_since is not None:
+            due = machine.adrift_since + REUSE_S
+            if machine.ready <= now and now < due:
+                self._settle(name, machine)
+                self._remind(due, name=name)
+            elif due <= now:
+                self._give_back(name, now)
+        elif machine.idle_since is not None and not machine.pods:
+            if machine.idle_since + self._stays(machine) <= now:
+                self._give_back(name, now)
+
+    def _settle(self, name: NodeName, machine: _Machine) -> None:
+        """Let a machine that is ready be a node that anybody may use."""
+        market = self._market
+        left = without_lots(market.adrift, {name})
+        self.state.apply(MarketSet(msgspec.structs.replace(market, adrift=left)))
+        machine.idle_since, machine.adrift_since = machine.adrift_since, None
+        self._join(machine)
+
+    def lend(self, guest: WorkloadKey, lenders: tuple[WorkloadKey, ...]) -> None:
+        """Note who uses nodes of gangs whose machines are still coming."""
+        for lender in lenders:
+            self._guests.setdefault(lender, []).append(guest)
+
+    def guests_of(self, admit: Admit) -> list[WorkloadKey]:
+        """Return who is still on the nodes of a gang that starts now."""
+        own = {name for name, _ in _places(admit.admission)}
+        guests = self._guests.pop(admit.workload, [])
+        return [
+            one
+            for one in guests
+            if one in self._homes and own & {name for name, _ in _places(self._homes[one])}
+        ]
 
     def moved_in(self, key: WorkloadKey, admission: Admission) -> None:
         """Note who is on which machine."""
@@ -132,9 +185,23 @@ class Rental:
             if machine.ready <= now:
                 self._join(machine)
                 self._rest(lot.node, machine, now)
+            elif machine.launched <= now:
+                self._let_drift(key, machine, now)
             else:
                 self._give_back(lot.node, now)
+        self._guests.pop(key, None)  # they stay where they are
         return True
+
+    def _let_drift(self, key: WorkloadKey, machine: _Machine, now: float) -> None:
+        """Offer a machine that is on its way to others; it goes if nobody wants it."""
+        machine.adrift_since = now
+        market = self._market
+        lot = msgspec.structs.replace(machine.lot, pods=(), taken_over=False)
+        due = Instant(int(machine.ready * 1000))
+        offered = (*market.adrift, Coming(workload=key, lots=(lot,), ready_by=due))
+        self.state.apply(MarketSet(msgspec.structs.replace(market, adrift=offered)))
+        for when in (machine.ready, now + REUSE_S):
+            self._remind(when, name=lot.node)
 
     def items(self, end: float) -> list[Item]:
         """Return what was paid for until the end."""
@@ -160,7 +227,9 @@ class Rental:
         for lot in purchase.lots:
             self._join(self._machines[lot.node])
         holding = self.state.running[key].holding
-        started = msgspec.structs.replace(holding, admitted=True, admitted_at=instant)
+        started = msgspec.structs.replace(
+            holding, admitted=True, admitted_at=instant, ready_by=None
+        )
         self.state.apply(WorkloadHolds(started))
         return msgspec.structs.replace(admit, purchase=None)
 
@@ -184,7 +253,7 @@ class Rental:
         machine = self._machines.pop(name)
         if machine.launched < now:
             self._items.append(self._item(machine, now))
-        if machine.ready <= now:
+        if machine.ready <= now and machine.adrift_since is None:
             self.state.apply(NodeGone(name))
         self.state.apply(MarketSet(after_return(self._market, machine.lot)))
 
