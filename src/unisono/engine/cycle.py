@@ -38,7 +38,7 @@ Decides = Callable[[ClusterState, Instant], Plan]
 
 def plan(state: ClusterState, now: Instant) -> Plan:
     """Decide one cycle."""
-    if state.policy.backfill is not None:
+    if state.config.policy.backfill is not None:
         return plan_in_time(state, now)
     state.refresh()
     cycle = Cycle(state, now, Ledger(state.floor.tenancy))

@@ -45,7 +45,7 @@ SURE = 10
 def plan_in_time(state: ClusterState, now: Instant) -> Plan:
     """Decide one pass."""
     state.refresh()
-    rules = state.policy.backfill
+    rules = state.config.policy.backfill
     assert rules is not None, "without backfill the cycle decides"
     stops = stops_due(state, now)
     if not state.agenda.groups:  # nobody waits

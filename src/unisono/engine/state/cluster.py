@@ -260,13 +260,15 @@ class ClusterState:
         for cell, amount in charges:
             charge(cell, amount)
         self.floor.seat(running, fits=fits)
-        self.lenders.note(running)
+        if self.lenders.all or holding.ready_by is not None:
+            self.lenders.note(running)
         self.agenda.starts(running)
         if self.turns.desk is not None:
             self.turns.start(holding)
         if holding.workload.array:
             self.arrays.start(holding.workload)
-        self.dependencies.start(holding)
+        if self.dependencies.is_asked:
+            self.dependencies.start(holding)
         self.note_terms(running)
         if book.blocker is not None:
             self.stopped[book] = None
@@ -320,7 +322,8 @@ class ClusterState:
         del book.running[key]
         del door.running[key]
         self.agenda.ended(running)
-        self.lenders.forget(key)
+        if self.lenders.all:
+            self.lenders.forget(key)
         self.terms.forget(key)
         if running.holding.workload.array:
             self.arrays.stop(running.holding.workload)

@@ -168,7 +168,9 @@ class NodeTable:
             return
         columns = self.columns_of(requests)
         move = Move(columns, counts, -(pods or int(counts.sum())))
-        self._book(rows, move)
+        self._booked.append((rows, move))
+        if len(self._booked) >= BOOKED_TOGETHER:
+            self._catch_up()
         if self.devices and share_in(requests) is not None:
             self.usage.note(rows)  # which parts of devices they take, their number does not tell
         elif fits or all(int(self.free_of(column)[rows].min()) >= 0 for column, _ in columns):
@@ -181,17 +183,13 @@ class NodeTable:
         if not rows.shape[0]:
             return
         move = Move(self.columns_of(requests), counts, pods or int(counts.sum()))
-        self._book(rows, move)
+        self._booked.append((rows, move))
+        if len(self._booked) >= BOOKED_TOGETHER:
+            self._catch_up()
         if self.devices and share_in(requests) is not None:
             self.usage.note(rows)
         else:
             self.usage.note(rows, move)
-
-    def _book(self, rows: Rows, move: Move) -> None:
-        """Write a booking down, for whoever looks at nodes next."""
-        self._booked.append((rows, move))
-        if len(self._booked) >= BOOKED_TOGETHER:
-            self._catch_up()
 
     def _catch_up(self) -> None:
         """Write all bookings into the columns; in which order does not matter."""
