@@ -299,7 +299,10 @@ def test_who_was_short_of_quota_is_told_when_only_a_date_is_in_its_way(
     assert here.starts.keys() == {"A", "short"}
     here.submit("more", 1, 300)
     here.decide()
-    assert isinstance(here.why("more"), QuotaExhausted)
+    for name in ("more", "long"):  # however it was before those that are short took the rest
+        why = here.why(name)
+        assert isinstance(why, QuotaExhausted)
+        assert (why.wanted, why.available) == (1, 0)
     here.go_to(20)  # seven GPUs are free again
     for name, limit in (("long", 200), ("more", 300)):
         assert here.why(name) == WouldDelay(

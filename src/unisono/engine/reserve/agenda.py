@@ -194,10 +194,14 @@ class Agenda:
         self.verdicts[waiting.workload.key] = self._passes, blockers
         self._entries[waiting.workload.key][1].tell(blockers, self._passes)
 
+    def group_of(self, waiting: Waiting) -> Group | None:
+        """Return the group of a workload that stands in line."""
+        entry = self._entries.get(waiting.workload.key)
+        return entry[1] if entry is not None else None
+
     def why(self, waiting: Waiting) -> tuple[Blocker, ...]:
         """Return why a workload waits, as far as a pass has looked at it or its equals."""
-        entry = self._entries.get(waiting.workload.key)
-        group = entry[1] if entry is not None else None
+        group = self.group_of(waiting)
         known = self._own(waiting.workload.key, group)
         if known is None:
             known = group.blockers if group is not None else ()
@@ -220,8 +224,7 @@ class Agenda:
 
         Who would delay somebody is not looked at one by one. Who has the date delays nobody.
         """
-        entry = self._entries.get(waiting.workload.key)
-        return self._own(waiting.workload.key, entry[1] if entry is not None else None)
+        return self._own(waiting.workload.key, self.group_of(waiting))
 
     def _own(self, key: WorkloadKey, group: Group | None) -> tuple[Blocker, ...] | None:
         known = self.verdicts.get(key)

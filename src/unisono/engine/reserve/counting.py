@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from unisono.engine.ledger import Booked
+from unisono.engine.model.explanation import Blocker, WouldDelay
 from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import Amounts
 from unisono.engine.nominate import menu_of
@@ -46,6 +47,20 @@ def counted(state: ClusterState, group: Group, waiting: Waiting) -> Counted | No
         group.book.counts[waiting.shape.number] = known
     group.stamp, group.counted = stamp, known.counted
     return known.counted
+
+
+def why_in_line(state: ClusterState, waiting: Waiting) -> tuple[Blocker, ...]:
+    """Return why a workload waits, as far as a pass has looked at it or its equals.
+
+    Who would delay a date is not looked at again when others, who are short enough, have taken the
+    quota meanwhile; then that is what it waits for.
+    """
+    said, group = state.agenda.why(waiting), state.agenda.group_of(waiting)
+    if len(said) == 1 and isinstance(said[0], WouldDelay) and group is not None:
+        known = counted(state, group, waiting)
+        if known is not None and not known.has_quota():
+            return known.shortages(group.book.spec.name)
+    return said
 
 
 def stamp_of(state: ClusterState) -> tuple[int, int, int]:

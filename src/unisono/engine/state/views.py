@@ -13,6 +13,7 @@ from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Outcome, Plan, Wait
 from unisono.engine.model.snapshot import Namespace, Snapshot
 from unisono.engine.order.lines import Waiting, kind_of
+from unisono.engine.reserve.counting import why_in_line
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import file_verdict
@@ -277,7 +278,7 @@ def _filed(state: ClusterState, waiting: Waiting) -> tuple[Blocker, ...] | None:
     if door.book.blocker is not None:
         return (door.book.blocker,)
     if state.agenda.is_on:
-        return state.agenda.why(waiting) or None
+        return why_in_line(state, waiting) or None
     if (aside := door.book.lines.aside(waiting)) is not None:
         return aside
     if door.book.head_wait is not None and door.book.head_wait[0] == key:
