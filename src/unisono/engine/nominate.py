@@ -100,7 +100,7 @@ class Nominee:
     @property
     def uid(self) -> str:
         """Its identity, which ends every tie."""
-        return self.waiting.workload.uid
+        return self.waiting.workload.tie
 
     @property
     def key(self) -> WorkloadKey:

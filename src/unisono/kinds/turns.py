@@ -29,11 +29,12 @@ from unisono.kinds.scheduling_policy import (
 PREFIX = "unisono.dev/"
 # SchedMD's slurm-bridge has annotations for the same things; manifests written for it work here.
 BRIDGE_PREFIX = "slurmjob.slinky.slurm.net/"
-WORDS = ("account", "user", "qos", "partition", "nice", "priority", "hold")
+WORDS = ("account", "user", "qos", "partition", "nice", "priority", "hold", "number", "task")
 HOLD = PREFIX + "hold"
 _BRIDGE_WORDS = {"user": "user-id"}
 _WHOLE = re.compile(r"[+-]?[0-9]{1,10}")
 _MOST_NICE = 2_147_483_645
+_MOST_NUMBER = 2**32 - 1
 _MIB_A_GIB = 1024
 
 
@@ -209,6 +210,8 @@ def turn_of(metadata: ObjectMeta, notes: Notes) -> engine.Turn:
         partition=said.get("partition", ("", ""))[1],
         nice=_whole(said, "nice", -_MOST_NICE, _MOST_NICE, notes) or 0,
         priority=priority,
+        number=_whole(said, "number", 0, _MOST_NUMBER, notes) or 0,
+        task=_whole(said, "task", 0, _MOST_NUMBER, notes) or 0,
         hold="admin" if hold == "admin" else "user" if hold in ("user", "true") else "",
     )
 

@@ -156,6 +156,17 @@ def test_who_waits_is_told_on_which_nodes_it_is_to_start() -> None:
         play(story, settings=Settings(policy=Policy(backfill=backfill)))
 
 
+def test_the_engine_knows_jobs_and_tasks_by_their_numbers() -> None:
+    async def story(world: World) -> None:
+        await submit(world, 1, "-N1", "--gres=gpu:8", "-a", "5-7", "-t1", "-J", "many")
+        await submit(world, 20, "-N1", "--gres=gpu:8", "-t1", "-J", "one")
+        waiting = world.assembly.scheduler.state.waiting.values()
+        turns = sorted((one.workload.turn.number, one.workload.turn.task) for one in waiting)
+        assert turns == [(1, 6), (1, 7), (20, 0)]  # the first task runs
+
+    play(story, nodes=1)
+
+
 def test_without_others_a_limit_that_is_left_open_is_all_that_was_asked_for() -> None:
     async def story(world: World) -> None:
         await submit(world, 1, "-N1", "-t", "60", "--time-min", "2", "-J", "open")

@@ -153,6 +153,15 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.job or self.key
 
     @property
+    def tie(self) -> str:
+        """What decides among equals of one instant: its job's number if it has one, else its uid.
+
+        Objects are created in whole seconds, and scripts submit several in one.
+        """
+        turn = self.turn
+        return f"{turn.number:010}.{turn.task:010}.{self.uid}" if turn.number else self.uid
+
+    @property
     def position_time(self) -> Instant:
         """The instant that decides its place among equals."""
         return self.created_at if self.queued_at is None else self.queued_at

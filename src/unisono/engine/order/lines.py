@@ -72,7 +72,7 @@ class Line:
     def push(self, waiting: Waiting, sequence: int) -> None:
         """Let a workload join; `sequence` keeps comparisons away from the object itself."""
         workload = waiting.workload
-        entry = (workload.position_time, workload.uid, sequence, waiting)
+        entry = (workload.position_time, workload.tie, sequence, waiting)
         heapq.heappush(self._members, entry)
         waiting.line = self
         self.size += 1
@@ -212,7 +212,7 @@ class Lines:
             workload = waiting.workload
             usage = usage_of(workload.queue) if usage_of else 0
             late = workload.key != self.sticky
-            return late, usage, -workload.priority, workload.position_time, workload.uid
+            return late, usage, -workload.priority, workload.position_time, workload.tie
 
         return sorted((w for line in self._lines.values() for w in line), key=place)
 

@@ -150,7 +150,7 @@ class Agenda:
         if group is None:
             group = self.groups[key] = Group(book)
         self._number += 1
-        place = (-workload.priority, workload.position_time, workload.uid, self._number)
+        place = (-workload.priority, workload.position_time, workload.tie, self._number)
         self._entries[workload.key] = place, group
         limit = limit_of(workload, self.rules)
         members = group.members

@@ -370,7 +370,7 @@ def _left(cell: Cell, known: dict[Cell, int]) -> int:
 
 def _turn(waiting: Waiting) -> tuple[int, Instant, str]:
     workload = waiting.workload
-    return -workload.priority, workload.position_time, workload.uid
+    return -workload.priority, workload.position_time, workload.tie
 
 
 def _place(entry: tuple[Place, Waiting, Group]) -> Place:

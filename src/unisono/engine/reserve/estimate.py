@@ -121,4 +121,4 @@ def _first(state: ClusterState, most: int) -> Iterator[tuple[QueueBook, Waiting]
 
 def _turn(waiting: Waiting) -> tuple[int, Instant, str, WorkloadKey]:
     workload = waiting.workload
-    return -workload.priority, workload.position_time, workload.uid, workload.key
+    return -workload.priority, workload.position_time, workload.tie, workload.key

@@ -129,6 +129,7 @@ def _annotations(job: Job, options: Mapping[str, str], who: Submitter) -> dict[s
     for name in ("account", "qos", "priority", "nice"):
         if name in options:
             made[f"unisono.dev/{name}"] = options[name] or "100"  # --nice alone is 100
+    made["unisono.dev/number"] = str(job.identity)
     if "partition" in options:
         made["unisono.dev/partition"] = options["partition"].partition(",")[0]
     if "hold" in options:

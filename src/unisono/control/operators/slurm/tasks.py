@@ -92,7 +92,7 @@ def _task(array: Json, whole: Array, place: int, number: int) -> Json:
         apart(group["template"], spec["jobId"], nodes)
     owner = {**owner_reference(array, blocks=False), "controller": False}
     labels = {**(metadata.get("labels") or {}), words.JOB_ID: str(spec["jobId"])}
-    annotations = dict(metadata.get("annotations") or {})
+    annotations = {**(metadata.get("annotations") or {}), "unisono.dev/task": str(number)}
     if DEPENDS_ON in annotations:
         annotations[DEPENDS_ON] = for_task(annotations[DEPENDS_ON], number)
     return {
