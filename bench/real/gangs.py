@@ -79,7 +79,7 @@ async def _drive(place: Ground, count: int) -> float:
 
         began = time.perf_counter()
         await in_lots(count, _AT_ONCE, submit)
-        while await _committed(client) < count:
+        while await committed(client) < count:
             place.check()
             await pause()
         taken = time.perf_counter() - began
@@ -87,7 +87,8 @@ async def _drive(place: Ground, count: int) -> float:
         return taken
 
 
-async def _committed(client: Client) -> int:
+async def committed(client: Client) -> int:
+    """Return how many gangs are whole."""
     found = (await client.list(WORKLOAD)).items
     return Counter(map(phase_of, found))["Committed"]
 

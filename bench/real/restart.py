@@ -9,7 +9,7 @@ from typing import Any
 import uvloop
 
 from bench.harness import Finding, Note, Scale, figures, target
-from bench.real.gangs import pause, wide
+from bench.real.gangs import committed, pause, wide
 from bench.real.ground import (
     Ground,
     client_of,
@@ -35,6 +35,7 @@ _STRAYS = 2  # pods of others on every node
 _WAITING = 9  # workloads that wait, for every node
 _AT_ONCE = 32
 _REST_S = 5.0
+_LOOK_S = 0.1
 
 Json = dict[str, Any]
 
@@ -93,28 +94,31 @@ async def _fill(place: Ground, nodes: int) -> str:
         await in_lots(nodes, _AT_ONCE, join)
         for obj in queues("default"):
             await client.apply(wide(obj))
-        await in_lots(nodes, _AT_ONCE, lambda n: client.create(_workload(f"runs-{n}", _PODS)))
-        while len(admitted := await _admitted(client)) < nodes:
-            place.check()
-            await pause()
-        waiting = _WAITING * nodes
-        await in_lots(waiting, _AT_ONCE, lambda n: client.create(_workload(f"waits-{n}", _PODS)))
 
-        async def populate(number: int) -> None:
-            for pod in _pods_of(admitted[number]):
+        async def run(number: int) -> None:
+            # Its pods come at once: a gang that waits for them for long gives its nodes back.
+            await client.create(_workload(f"runs-{number}", _PODS))
+            for pod in _pods_of(await _admitted(place, client, f"runs-{number}")):
                 await client.create(pod)
 
-        await in_lots(len(admitted), _AT_ONCE, populate)
-        await pause(_REST_S)
-        pods = _PODS * len(admitted) + _STRAYS * nodes
-        return f"{nodes:,} nodes, {pods:,} pods, {waiting + len(admitted):,} workloads"
+        await in_lots(nodes, _AT_ONCE, run)
+        waiting = _WAITING * nodes
+        await in_lots(waiting, _AT_ONCE, lambda n: client.create(_workload(f"waits-{n}", _PODS)))
+        while await committed(client) < nodes:
+            place.check()
+            await pause()
+        pods = (_PODS + _STRAYS) * nodes
+        return f"{nodes:,} nodes, {pods:,} pods, {waiting + nodes:,} workloads"
 
 
-async def _admitted(client: Client) -> list[Json]:
-    found = (await client.list(WORKLOAD)).items
-    return [
-        one for one in found if is_true((one.get("status") or {}).get("conditions"), "Admitted")
-    ]
+async def _admitted(place: Ground, client: Client, name: str) -> Json:
+    """Return a workload once it is admitted."""
+    while True:
+        found = await client.get(WORKLOAD, name, "default")
+        if is_true((found.get("status") or {}).get("conditions"), "Admitted"):
+            return found
+        place.check()
+        await pause(_LOOK_S)
 
 
 async def _one_more(place: Ground) -> None:
@@ -125,12 +129,7 @@ async def _one_more(place: Ground) -> None:
 
 async def _until_admitted(place: Ground) -> None:
     async with client_of(place.plane) as client:
-        while True:
-            late = await client.get(WORKLOAD, "late", "default")
-            if is_true((late.get("status") or {}).get("conditions"), "Admitted"):
-                return
-            place.check()
-            await pause(0.1)
+        await _admitted(place, client, "late")
 
 
 def _workload(name: str, pods: int, *, gpus: int = 1) -> Json:

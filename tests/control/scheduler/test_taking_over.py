@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -11,12 +11,14 @@ from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from unisono.control import names
-from unisono.control.actions import Ref
+from unisono.control.actions import Ref, Together
 from unisono.control.assembly import Assembly, embedded
 from unisono.control.conditions import find
 from unisono.control.scheduler import record
+from unisono.control.scheduler.taking_over import MOST_AT_ONCE, taken_over
 from unisono.control.view import View
 from unisono.kinds.settings import Settings
+from unisono.kube.mapping import Kind
 from unisono.kube.trouble import Conflict
 
 Json = dict[str, Any]
@@ -77,3 +79,26 @@ def test_a_gang_that_runs_is_left_alone() -> None:
             assert record.stamped(workload, 2) is None
 
     asyncio.run(story())
+
+
+def test_gangs_are_taken_over_together() -> None:
+    """One after the other, a thousand of them kept everybody else waiting for ten seconds."""
+    conditions = record.placement([], "Committing", gen=1, epoch=1, deadline=0, now=0)
+    gangs = [
+        {
+            "apiVersion": names.WORKLOAD.api_version,
+            "kind": names.WORKLOAD.kind,
+            "metadata": {"name": f"w{number}", "namespace": "default", "resourceVersion": "1"},
+            "status": {"conditions": conditions},
+        }
+        for number in range(MOST_AT_ONCE + 1)
+    ]
+
+    class Seen:
+        def all(self, kind: Kind) -> list[Json]:
+            return gangs
+
+    batches = list(taken_over(cast(View, Seen()), 2))
+    sizes = [len(one.actions) for one in batches if isinstance(one, Together)]
+    assert sizes == [MOST_AT_ONCE, 1]
+    assert list(taken_over(cast(View, Seen()), 1)) == []

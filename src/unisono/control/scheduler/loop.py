@@ -35,6 +35,7 @@ from unisono.control.scheduler.news import News
 from unisono.control.scheduler.operator_policy import OperatorPolicy
 from unisono.control.scheduler.repairs import Repairs
 from unisono.control.scheduler.seating import Seating
+from unisono.control.scheduler.taking_over import taken_over
 from unisono.control.scheduler.translate import STRAY, Translator
 from unisono.control.scheduler.unexamined import Unexamined
 from unisono.control.scheduler.usage_ledger import NAME as LEDGER_NAME
@@ -255,10 +256,7 @@ class Scheduler:
             if complaint is not None:
                 yield complaint
             yield Wake("usage-ledger", self._ledger.namespace, self._ledger.name)
-        for workload in list(view.all(names.WORKLOAD)):
-            changes = record.stamped(workload, self._epoch)
-            if changes is not None:
-                yield Patch(Ref.to(workload), changes, "status")
+        yield from taken_over(view, self._epoch)
         self._has_taken_over = True
 
     def _hear_policy(self, view: View) -> None:
