@@ -1,6 +1,7 @@
 """Where a purchase is told with faults: who brings the machines, and what must hold meanwhile.
 
     simulated   the cloud of an embedded cluster, in the same process: it dies with us
+    handover    the same, and another gang takes the machines while they boot
     karpenter   claims are fulfilled by somebody else, who lives on when we die
     requests    an autoscaler of others is asked for nodes
 
@@ -17,7 +18,7 @@ from typing import Any
 
 from tests.provision.request_stories import asking, checked_queue, requests
 from tests.real.karpenter import Karpenter
-from tests.support.control_objects import job, node, queue
+from tests.support.control_objects import job, node, priority, queue
 from tests.support.control_world import World
 from tests.support.machine_world import assembled, bound, claims, cloud, condition, nodes, pool
 from unisono.control import names
@@ -63,6 +64,39 @@ class Stage:
         """Return the nodes that may have pods."""
         there = [one for one in claims(world) if condition(one, "Initialized")["status"] == "True"]
         return {str(one["status"]["nodeName"]) for one in there}
+
+
+@dataclass
+class HandedOver(Stage):
+    """A gang of higher priority comes while machines boot, and takes quota and machines.
+
+    There may be no more machines than one gang needs: without those of the first it has none.
+    """
+
+    begun_at: float = 0.0
+    has_come: bool = False
+
+    @override
+    async def begin(self, world: World) -> None:
+        self.begun_at = world.clock.time
+        disruption = {"consolidateAfter": "60s", "budgets": [{"nodes": "100%"}]}
+        rules = {"withinClusterQueue": "LowerPriority"}
+        limits = {"nodes": str(SIZE)}
+        await world.create(*queue(gpus=24, preemption=rules), priority("high", 10))
+        await world.create(pool(zones=ZONES[:1], disruption=disruption, limits=limits))
+        await world.create(job("train", pods=SIZE, gpus=8, seconds=120))
+
+    @override
+    async def act(self, world: World) -> None:
+        assert len(claims(world)) <= SIZE, "limits hold at every moment"
+        if not self.has_come and world.clock.time >= self.begun_at + 30:
+            self.has_come = True
+            await world.create(job("urgent", pods=SIZE, gpus=8, seconds=60, priority_class="high"))
+
+    @override
+    def left(self, world: World) -> list[str]:
+        over = condition(world.get(names.JOB, "urgent"), "Complete")["status"] == "True"
+        return [*super().left(world), *(() if over else ("urgent",))]
 
 
 @dataclass

@@ -22,7 +22,14 @@ from typing import Any
 import pytest
 
 from tests.control.test_crash_sweep import Crash, Mortal
-from tests.provision.fault_stages import SIZE, OnKarpenter, OnRequests, Stage, bound_now
+from tests.provision.fault_stages import (
+    SIZE,
+    HandedOver,
+    OnKarpenter,
+    OnRequests,
+    Stage,
+    bound_now,
+)
 from tests.support.control_world import World
 from tests.support.machine_world import ALL_INDEXES, ALL_KINDS, claims, condition
 from unisono.control import names
@@ -51,21 +58,22 @@ def check(world: World, stage: Stage) -> None:
     ]
     assert len(wanted) <= SIZE, [one["metadata"]["name"] for one in wanted]
     on = bound_now(world)
+    for name in ("train", "urgent"):
+        own = [pod for pod in on if pod.startswith(name)]
+        if own:
+            whole = len(own) + _done(world, name) == SIZE
+            assert whole or _is_between(world), "a gang starts whole"
     if on:
-        assert len(on) + _done(world) == SIZE or _is_between(world), "a gang starts whole"
         usable = stage.usable(world)
         assert set(on.values()) <= usable or _is_between(world), (on, usable)
     for claim in living:
         _check_money(world, claim, set(on.values()))
 
 
-def _done(world: World) -> int:
+def _done(world: World, job: str) -> int:
     """Count pods that have done their part; they end one by one."""
-    return sum((pod.get("status") or {}).get("phase") == "Succeeded" for pod in _pods(world))
-
-
-def _pods(world: World) -> list[Json]:
-    return world.every(names.POD)
+    own = [one for one in world.every(names.POD) if one["metadata"]["name"].startswith(job)]
+    return sum((pod.get("status") or {}).get("phase") == "Succeeded" for pod in own)
 
 
 def _is_between(world: World) -> bool:
@@ -150,6 +158,7 @@ def tell(
 
 STAGES: dict[str, type[Stage]] = {
     "simulated": Stage,
+    "handover": HandedOver,
     "karpenter": OnKarpenter,
     "requests": OnRequests,
 }

@@ -25,6 +25,7 @@ from typing import Any
 import msgspec
 
 from unisono.control.actions import Json
+from unisono.kinds.nearest import nearest
 from unisono.kinds.scalar import duration_ms
 from unisono.kinds.yaml_values import Unreadable, yaml_documents
 from unisono.provision.machines import MachineType, home_region
@@ -95,11 +96,25 @@ class Cloud(msgspec.Struct, frozen=True, rename="camel"):
 
 def cloud_of(config_map: Json | None) -> Cloud:
     """Read the cloud of an embedded cluster; what cannot be read counts as not said."""
+    return read_cloud(config_map)[0]
+
+
+def read_cloud(config_map: Json | None) -> tuple[Cloud, str]:
+    """Read the cloud of an embedded cluster, and say what of it cannot be read."""
     text = ((config_map or {}).get("data") or {}).get("cloud.yaml")
     if not text:
-        return Cloud()
+        return Cloud(), ""
     try:
-        raw: Any = next(yaml_documents(text), None)
-        return msgspec.convert(raw or {}, Cloud, strict=False)
-    except (ValueError, Unreadable, msgspec.ValidationError):
-        return Cloud()
+        raw: Any = next(yaml_documents(text), None) or {}
+        cloud = msgspec.convert(raw, Cloud, strict=False)
+        for step in ("api", "boot", "plugin", "startup"):
+            duration_ms(getattr(cloud.latency, step))
+    except (ValueError, Unreadable, msgspec.ValidationError) as error:
+        return Cloud(), f"cloud.yaml cannot be read, and counts as empty: {error}"
+    known = {field.encode_name for field in msgspec.structs.fields(Cloud)}
+    others = sorted(set(raw) - known)
+    if others:
+        near = nearest(others[0], sorted(known))
+        hint = f'; did you mean "{near}"?' if near else ""
+        return cloud, f'cloud.yaml: nobody reads "{others[0]}"{hint}'
+    return cloud, ""

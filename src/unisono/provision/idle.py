@@ -20,7 +20,7 @@ def is_empty(node: Json, view: View) -> bool:
         is_over = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
         if not is_over and not _is_agent(pod):
             return False
-    return not any(_is_on(workload, node) for workload in view.all(names.WORKLOAD))
+    return not any(is_on(workload, node) for workload in view.all(names.WORKLOAD))
 
 
 def only_user_of(node: Json, workload: Json, view: View) -> bool:
@@ -37,7 +37,7 @@ def only_user_of(node: Json, workload: Json, view: View) -> bool:
         if about.get(words.DO_NOT_DISRUPT) == "true":
             return False
     return not any(
-        _is_on(other, node)
+        is_on(other, node)
         for other in view.all(names.WORKLOAD)
         if (other["metadata"]["namespace"], other["metadata"]["name"])
         != (own["namespace"], own["name"])
@@ -49,7 +49,8 @@ def _is_agent(pod: Json) -> bool:
     return any(owner["kind"] in ("DaemonSet", "Node") for owner in owners)
 
 
-def _is_on(workload: Json, node: Json) -> bool:
+def is_on(workload: Json, node: Json) -> bool:
+    """Say whether a workload has, or is to have, pods on a node."""
     status = workload.get("status") or {}
     if not status.get("admission") or is_true(status.get("conditions"), "Finished"):
         return False

@@ -27,31 +27,40 @@ from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.provision import words
 from unisono.provision.claims import bare_claim, node_name, pool_name
+from unisono.provision.cloud import read_cloud
 from unisono.provision.drift import HASH, OURS, VERSION, hash_of
 from unisono.provision.idle import is_empty
 from unisono.provision.machines import machine_types
 from unisono.provision.reader import Reader
+
+_CLOUD = Key(words.SYSTEM, words.CLOUD)  # where somebody says what the simulated cloud is like
 
 
 class Pools:
     """Keeps pools in order."""
 
     name = "node-pools"
-    watches: Sequence[Kind] = (names.NODE_POOL, names.NODE_CLAIM)
+    watches: Sequence[Kind] = (names.NODE_POOL, names.NODE_CLAIM, names.CONFIG_MAP)
 
     def __init__(self, reader: Reader) -> None:
         """Take who knows what can be bought, for static pools."""
         self._reader = reader
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
-        """A pool, or that of a claim."""
+        """A pool, or that of a claim; or what the cloud is like from which they buy."""
         if kind == names.NODE_POOL:
             yield own_key(obj)
+        elif kind == names.CONFIG_MAP:
+            if own_key(obj) == _CLOUD:
+                yield _CLOUD
         elif pool_name(obj):
             yield Key("", pool_name(obj))
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Write the status of one pool; keep its number if it is static."""
+        if key == _CLOUD:
+            yield from _complain(view)
+            return
         pool = view.get(names.NODE_POOL, key.name)
         if pool is None:
             return
@@ -157,6 +166,14 @@ def _number(claim: Json) -> int:
 
 def _suffix(pool: Json, number: int) -> str:
     return hashlib.sha256(f"{pool['metadata']['uid']}|{number}".encode()).hexdigest()[:8]
+
+
+def _complain(view: View) -> Steps:
+    """Tell whoever wrote what the cloud is like that some of it says nothing."""
+    written = view.get(names.CONFIG_MAP, words.CLOUD, words.SYSTEM)
+    problem = read_cloud(written)[1]
+    if written is not None and problem:
+        yield Note(Ref.to(written), "CloudNotUnderstood", problem, "Warning")
 
 
 def _is_new(pool: Json) -> bool:

@@ -25,6 +25,7 @@ from unisono.kube.mapping import Kind
 from unisono.provision import words
 from unisono.provision.claims import created_at, launched_at, node_name, state_of, wanted_of
 from unisono.provision.cloud import Cloud, cloud_of
+from unisono.provision.idle import is_on
 from unisono.provision.machines import MachineType, machine_types
 from unisono.provision.nodes import bought_node, capacity_of
 from unisono.provision.overlays import overlays_in, with_devices
@@ -149,7 +150,7 @@ class SimulatedCloud:
             yield Delete(Ref.to(claim))  # somebody deleted it: the machine is of no use without
             return
         if state_of(claim) == "ready":
-            yield from self._interrupt(claim, cloud, now)
+            yield from self._interrupt(claim, node, cloud, view, now)
             return
         name = claim["metadata"]["name"]
         registered = find(claim["status"]["conditions"], "Registered")
@@ -188,8 +189,8 @@ class SimulatedCloud:
 
     # ---- going -------------------------------------------------------------------------------
 
-    def _interrupt(self, claim: Json, cloud: Cloud, now: float) -> Steps:
-        """Take a spot machine away, some day, after a notice."""
+    def _interrupt(self, claim: Json, node: Json, cloud: Cloud, view: View, now: float) -> Steps:
+        """Take a spot machine away, some day, after a notice to everybody whose pods are there."""
         rate = cloud.interruptions_per_hour
         if rate <= 0 or wanted_of(claim, words.CAPACITY_TYPE) != "spot":
             return
@@ -202,6 +203,10 @@ class SimulatedCloud:
         elif now < end:
             text = f"the machine is taken away at {timestamp(end)}"
             yield Note(Ref.to(claim), "SpotInterrupted", text, "Warning")
+            for workload in view.all(names.WORKLOAD):
+                if is_on(workload, node):
+                    about = f"node {node['metadata']['name']}: {text}"
+                    yield Note(Ref.to(workload), "SpotInterrupted", about, "Warning")
             yield Again(end)
         else:
             yield Delete(Ref.to(claim))
