@@ -185,7 +185,7 @@ def die(at: int, *, after: bool, stage: type[Stage] = Stage) -> None:
 @ON_EVERY_STAGE
 def test_a_process_that_dies_here_and_there(stage: type[Stage]) -> None:
     writes = count_writes(stage)
-    for at in range(7, writes, max(1, writes // 3)):
+    for at in range(7, writes, max(1, writes // 2)):
         die(at, after=at % 2 == 0, stage=stage)
 
 
