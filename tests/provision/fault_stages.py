@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.provision.request_stories import asking, checked_queue, requests
+from tests.provision.request_stories import asking, checked_queue, requests, say
 from tests.real.karpenter import Karpenter
 from tests.support.control_objects import job, node, priority, queue
 from tests.support.control_world import World
@@ -151,7 +151,7 @@ class OnRequests(Stage):
         for name, request in living.items():
             if not self.failed:
                 self.failed.add(name)
-                await _say(world, request, "Failed", "there are two of three")
+                await say(world, request, "Failed", "there are two of three")
             elif name not in self.failed:
                 await self._bring(world, name, request)
         is_over = condition(world.get(names.JOB, "train"), "Complete")["status"] == "True"
@@ -169,7 +169,7 @@ class OnRequests(Stage):
             await world.create(node(made))
             await world.client.patch(names.NODE, made, "", {"spec": {"taints": None}})
         elif condition(request, "Provisioned")["status"] != "True":
-            await _say(world, request, "Provisioned", "the nodes are there")
+            await say(world, request, "Provisioned", "the nodes are there")
 
     @override
     def usable(self, world: World) -> set[str]:
@@ -198,25 +198,6 @@ async def _bind(world: World) -> None:
             await world.client.submit(
                 names.POD, metadata["name"], metadata["namespace"], "binding", binding
             )
-
-
-async def _say(world: World, request: Json, kind: str, message: str) -> None:
-    written = [
-        {
-            "type": one,
-            "status": "True",
-            "reason": one,
-            "message": message,
-            "lastTransitionTime": "2026-01-01T00:00:00Z",
-        }
-        for one in dict.fromkeys(("Accepted", kind))
-    ]
-    await world.set_status(
-        names.PROVISIONING_REQUEST,
-        request["metadata"]["name"],
-        {"conditions": written},
-        request["metadata"]["namespace"],
-    )
 
 
 def bound_now(world: World) -> dict[str, str]:

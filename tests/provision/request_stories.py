@@ -147,7 +147,7 @@ def asking(view: View, settings: Settings) -> Assembly:
     )
 
 
-async def answer(world: World, request: Json, kind: str, message: str, **more: Any) -> None:
+async def say(world: World, request: Json, kind: str, message: str, **more: Any) -> None:
     """Say something of a request, as the cluster autoscaler would."""
     written = [
         {
@@ -165,6 +165,11 @@ async def answer(world: World, request: Json, kind: str, message: str, **more: A
         {"conditions": written, **more},
         request["metadata"]["namespace"],
     )
+
+
+async def answer(world: World, request: Json, kind: str, message: str, **more: Any) -> None:
+    """Say it, and wait until everybody has taken it in."""
+    await say(world, request, kind, message, **more)
     await world.settle()
 
 
