@@ -126,3 +126,20 @@ def test_one_that_cannot_be_used_says_why_and_changes_nothing() -> None:
         assert claims(world)[0]["metadata"]["annotations"][PRICE] != "1"
 
     told(story)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"price": "nan"},
+        {"price": "inf"},
+        {"price": "-1"},
+        {"price": "1e400"},
+        {"price": "much"},
+        {"priceAdjustment": "5%%"},
+        {"priceAdjustment": "%"},
+        {"priceAdjustment": "-inf%"},
+    ],
+)
+def test_what_is_no_price_changes_nothing(spec: Json) -> None:
+    assert price(overlay("a", "p5.48xlarge", **spec)) == 55.04

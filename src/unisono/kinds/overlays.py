@@ -11,6 +11,7 @@ Spec provisioning §1.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +26,9 @@ from unisono.kinds.pool_requirements import MachineRequirement, problem_with, re
 from unisono.kinds.quantity import Quantity
 
 _PLACES = (ZONE, REGION, CAPACITY_TYPE)
+# Few enough digits for amounts in millionths.
+_PRICE = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
+_CHANGE = re.compile(r"[+-]?(\d{1,9}(\.\d{1,9})?|\.\d{1,9})%?", re.ASCII)
 _PLAIN = ("cpu", "memory", "ephemeral-storage", "pods")
 
 
@@ -105,11 +109,10 @@ def problem_of_overlay(made: NodeOverlay) -> str:
             return f"what a machine has does not depend on {one.key}"
     if spec.price is not None and spec.price_adjustment is not None:
         return "price and priceAdjustment exclude each other"
-    for text in (spec.price, (spec.price_adjustment or "").rstrip("%")):
-        try:
-            float(text or 0)
-        except ValueError:
-            return f'"{text}" is not a price'
+    if spec.price is not None and not _PRICE.fullmatch(spec.price):
+        return f'price: "{spec.price}" is no price; say for example "38.5"'
+    if spec.price_adjustment is not None and not _CHANGE.fullmatch(spec.price_adjustment):
+        return f'priceAdjustment: "{spec.price_adjustment}" is none; say "-15%" or "+0.1"'
     for name in spec.capacity:
         if name in _PLAIN:
             return f"{name} cannot be added"

@@ -43,20 +43,23 @@ def allowed(pool: Json, reason: Reason, view: View, now: float) -> int:
         node = view.get(names.NODE, node_name(claim)) if node_name(claim) else None
         if node is None:
             continue
-        taints = node["spec"].get("taints") or ()
-        # One that waits for the end of a gang is not going yet.
-        is_going = any(
-            taint["key"] == words.DISRUPTED and taint.get("value") != words.WHEN_EMPTY
-            for taint in taints
-        )
-        if is_going or "deletionTimestamp" in claim["metadata"]:
+        is_leaving = is_going(node)
+        if is_leaving or "deletionTimestamp" in claim["metadata"]:
             going += 1
-            ready += is_going and "deletionTimestamp" not in claim["metadata"]
+            ready += is_leaving and "deletionTimestamp" not in claim["metadata"]
         elif is_ready(node):
             ready += 1
         else:
             unready += 1
     return most(pool, reason, ready, now) - going - unready
+
+
+def is_going(node: Json) -> bool:
+    """Say whether a node is about to go, and not only when the gang on it has ended."""
+    return any(
+        taint["key"] == words.DISRUPTED and taint.get("value") != words.WHEN_EMPTY
+        for taint in node["spec"].get("taints") or ()
+    )
 
 
 def most(pool: Json, reason: Reason, nodes: int, now: float) -> int:

@@ -26,7 +26,7 @@ from unisono.kinds.provisioning_policy import BuyingTimes
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.provision import words
-from unisono.provision.budgets import Reason, allowed, most
+from unisono.provision.budgets import Reason, allowed, is_going, most
 from unisono.provision.claims import node_name, pool_name, state_of
 from unisono.provision.drift import drift_of, with_drift
 from unisono.provision.handover import holder_of, is_coming_for, offered_for
@@ -179,15 +179,15 @@ class Keeper:
             yield Wake("node-pools", "", pool_name(claim))  # it may have one too many
             return
         due = seconds(since) + stays_for(claim, pool, reuse=self._times.reuse)
-        is_going = _is_going(node)
-        is_left = is_going and words.CONSOLIDATING in annotations
+        is_leaving = is_going(node)
+        is_left = is_leaving and words.CONSOLIDATING in annotations
         if is_old or drift or pool is None or is_left:
             due = min(due, now)
         if now < due:
             if due < NEVER:
                 yield Again(due)
             return
-        if not is_going:
+        if not is_leaving:
             reason: Reason = "Drifted" if drift else "Empty"
             if pool is not None and not is_old and allowed(pool, reason, view, now) < 1:
                 yield Again(now + 10)
@@ -268,14 +268,6 @@ def _unprotected() -> Json:
 
 def _has_taint(node: Json, key: str) -> bool:
     return any(taint["key"] == key for taint in node["spec"].get("taints") or ())
-
-
-def _is_going(node: Json) -> bool:
-    """Say whether a node is about to go, and not only when the gang on it has ended."""
-    return any(
-        taint["key"] == words.DISRUPTED and taint.get("value") != words.WHEN_EMPTY
-        for taint in node["spec"].get("taints") or ()
-    )
 
 
 def _tainted(node: Json, now: float, value: str = "") -> Json:
