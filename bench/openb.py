@@ -30,10 +30,11 @@ from unisono.engine.place.seating import Seating
 from unisono.engine.place.shared_mix import SharedMix
 from unisono.engine.state.devices import rooms
 from unisono.engine.state.node_table import NodeTable
-from unisono.engine.state.tenancy import Tenancy, Tenant
+from unisono.engine.state.tenancy import Tenancy
+from unisono.engine.state.tenant import Tenant
 from unisono.sim.clusters import GPU, MODEL, capacity_of, read_cluster
 from unisono.sim.fragments import fragmentation, typical_pods
-from unisono.sim.setup import workload_maker
+from unisono.sim.jobs import Jobs
 from unisono.sim.trace import Trace
 from unisono.sim.traces.openb import read_openb_fill
 
@@ -141,7 +142,7 @@ class Filler:
     def __init__(
         self, nodes: Sequence[Node], trace: Trace, scoring: Filling, dice: random.Random
     ) -> None:
-        make = workload_maker(trace, tuple(nodes))
+        make = Jobs(trace, tuple(nodes)).make
         sets = [make(row).pod_sets[0] for row in range(len(trace))]
         self.demands = [
             Demand(

@@ -64,7 +64,7 @@ from unisono.engine.place.demand import Constraint, Demand
 from unisono.engine.place.feasible import Feasibility
 from unisono.engine.place.gang import Gang
 from unisono.engine.state.node_table import NodeTable
-from unisono.engine.state.tenancy import Tenant
+from unisono.engine.state.tenant import Tenant
 
 replace = msgspec.structs.replace
 TIMES = 20 if IS_LONG else 1

@@ -14,7 +14,8 @@ from unisono.engine.place.crowd import Crowd
 from unisono.engine.place.feasible import Capacity, Feasibility
 from unisono.engine.place.gang import Placer
 from unisono.engine.state.node_table import NodeTable
-from unisono.engine.state.tenancy import Tenancy, Tenant
+from unisono.engine.state.tenancy import Tenancy
+from unisono.engine.state.tenant import Tenant
 
 T = TypeVar("T")
 Path = tuple[str | None, ...]  # label values from the widest level down

@@ -19,7 +19,7 @@ from unisono.engine.place.gang import Spot
 from unisono.engine.place.seek import Seeker
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.floor import OVERDUE_MS, Floor, Leaving
-from unisono.engine.state.tenancy import Tenant
+from unisono.engine.state.tenant import Tenant
 
 
 @dataclass(slots=True)

@@ -36,7 +36,7 @@ from unisono.engine.reserve.granting import most_granted
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.floor import Leaving, tenants_of
 from unisono.engine.state.queue_book import QueueBook, TreeBook
-from unisono.engine.state.tenancy import Tenant
+from unisono.engine.state.tenant import Tenant
 from unisono.engine.writing import counts_of
 
 NO_RULES = PreemptionRules()

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from unisono.engine.quota.tree import Cell, charge
-from unisono.engine.state.tenancy import Tenancy, Tenant
+from unisono.engine.state.tenancy import Tenancy
+from unisono.engine.state.tenant import Tenant
 
 Charges = tuple[tuple[Cell, int], ...]
 

@@ -28,10 +28,11 @@ from unisono.engine.state.filing import carry_out
 from unisono.engine.state.views import explanation
 from unisono.sim.bill import Bill, bill_of, standing
 from unisono.sim.clusters import capacity_of, node_sizes
+from unisono.sim.jobs import Jobs, row_of
 from unisono.sim.outcome import Capacity, Depth, Effort, Outcome, Spans, Stretches, make_outcome
 from unisono.sim.renting import Rental, Terms
 from unisono.sim.sampling import FragmentSampler
-from unisono.sim.setup import Rules, entitlements, key_of, make_state, row_of, workload_maker
+from unisono.sim.setup import Rules, entitlements, make_state
 from unisono.sim.trace import Trace
 
 Progress = Callable[[int, int], None]  # completed jobs, all jobs
@@ -156,10 +157,10 @@ class _Run:
         self._checked = checked
         self._spans = spans
         self._row_of_node = {node.name: row for row, node in enumerate(nodes)}
-        self._make = workload_maker(trace, (*nodes, *models), self.state.policy.turns)
+        self._jobs = Jobs(trace, (*nodes, *models), self.state.policy.turns)
         if trace.is_endless:
             # As in the published experiments: what pods are like is known beforehand.
-            everybody = [self._make(row) for row in range(count)]
+            everybody = [self._jobs.make(row) for row in range(count)]
             self.state.floor.know_pods(pod for one in everybody for pod in one.pod_sets)
         self._run_s: list[float] = trace.run.tolist()
         self._job_cpu: list[int] = trace.job_cpu.tolist()
@@ -177,7 +178,7 @@ class _Run:
     def go(self, progress: Progress | None) -> None:
         """Let everything happen."""
         state, ends, trace = self.state, self._ends, self.trace
-        attempts, since = self._attempts, self._since
+        attempts, since, make = self._attempts, self._since, self._jobs.make
         submits: list[float] = trace.submit.tolist()
         count, arrived, done = len(submits), 0, 0
         fills = trace.is_endless
@@ -200,7 +201,7 @@ class _Run:
                 self._send_away(admit, now)
                 self._start(admit, now)
             while arrived < count and submits[arrived] == now:
-                state.apply(WorkloadWaits(self._make(arrived)))
+                state.apply(WorkloadWaits(make(arrived)))
                 arrived += 1
             self._decide(now, instant)
             if fills:  # nobody leaves, so who does not fit now never will
@@ -218,7 +219,7 @@ class _Run:
         self._stop(row, now)
         if row in self._overhead:
             self.lost[row] += self._overhead[row]  # restoring is no progress
-        self.state.apply(WorkloadGone(key_of(row)))
+        self.state.apply(WorkloadGone(self._jobs.keys[row]))
 
     def _decide(self, now: float, instant: Instant) -> None:
         """Decide until nothing changes."""
@@ -269,7 +270,7 @@ class _Run:
         """Take a job off its nodes; return how long it was there."""
         since = self._since.pop(row)
         if self._rental is not None:
-            self._rental.moved_out(key_of(row), now)
+            self._rental.moved_out(self._jobs.keys[row], now)
         self._used_cpu -= self._job_cpu[row]
         self._used_gpu -= self._job_gpu[row]
         self.ran[row] += now - since
@@ -327,7 +328,7 @@ class _Run:
         if not left.shape[0]:
             return ""
         first = int(left[0])
-        found = explanation(self.state, key_of(first))
+        found = explanation(self.state, self._jobs.keys[first])
         why = f": {message_of(found)}" if found is not None else ""
         return f"{left.shape[0]:,} jobs never started; job {self.trace.name_of(first)}{why}"
 

@@ -7,8 +7,6 @@ cluster, in one cohort that lends freely.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -19,11 +17,9 @@ from unisono.engine.model.names import (
     CPU,
     CohortName,
     FlavorName,
-    Instant,
     LocalQueueKey,
     QueueName,
     ResourceName,
-    WorkloadKey,
 )
 from unisono.engine.model.node import Node
 from unisono.engine.model.policy import Backfill, FairSharing, Policy
@@ -37,22 +33,20 @@ from unisono.engine.model.queue import (
     ResourceGroup,
     ResourceQuota,
 )
-from unisono.engine.model.resources import WHOLE_GPU, Amounts, amounts, is_gpu, share_of
-from unisono.engine.model.selection import LabelSelector, Requirement
+from unisono.engine.model.resources import WHOLE_GPU, is_gpu, share_of
+from unisono.engine.model.selection import LabelSelector
 from unisono.engine.model.snapshot import Namespace, Snapshot
 from unisono.engine.model.turns import Turns, Weights
-from unisono.engine.model.workload import PodSet, Workload
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
-from unisono.sim.clusters import GPU, MIB, MODEL
-from unisono.sim.layout import set_up, turns_of, with_accounts
+from unisono.sim.clusters import GPU, MIB
+from unisono.sim.jobs import NAMESPACE, local_queue
+from unisono.sim.layout import set_up, with_accounts
 from unisono.sim.trace import FloatArray, Trace
 
-NAMESPACE = "sim"
 _FLAVOR = FlavorName("nodes")
 _COHORT = CohortName("all")
 _MEMORY = ResourceName("memory")
-_Asked = tuple[int, int, int, int, int, int]  # pods, CPU, memory, GPUs, part of each, models
 _RECLAIM = PreemptionRules(reclaim="Any")
 
 
@@ -174,11 +168,6 @@ def _doors(trace: Trace) -> list[LocalQueueKey]:
     return [local_queue(number) for number in range(len(trace.queues))]
 
 
-def local_queue(number: int) -> LocalQueueKey:
-    """Return the LocalQueue that stands for a queue of the trace."""
-    return LocalQueueKey(f"{NAMESPACE}/q{number}")
-
-
 def _whole(nodes: tuple[Node, ...], trace: Trace) -> dict[ResourceName, int]:
     """Return how much there is of everything that jobs ask for."""
     asked = {CPU: bool(trace.cpu.any()), _MEMORY: bool(trace.memory.any())}
@@ -225,74 +214,6 @@ def _cluster_queue(
             ResourceGroup(covered=tuple(sorted(whole)), flavors=(FlavorQuota(_FLAVOR, quotas),)),
         ),
     )
-
-
-def workload_maker(
-    trace: Trace, nodes: tuple[Node, ...], turns: Turns | None = None
-) -> Callable[[int], Workload]:
-    """Return what makes the workload of a row; rows that ask for the same share their pod sets.
-
-    What no node of the cluster lists (CPUs of `64x{gpu=8}`) is not asked for: nobody described it.
-    """
-    listed = {str(resource) for node in nodes for resource, amount in node.allocatable if amount}
-    columns = zip(
-        trace.pods.tolist(),
-        trace.cpu.tolist(),
-        trace.memory.tolist(),
-        trace.gpus.tolist(),
-        trace.gpu_milli.tolist(),
-        trace.model.tolist(),
-        strict=True,
-    )
-    known: dict[_Asked, tuple[PodSet, ...]] = {}
-    pod_sets: list[tuple[PodSet, ...]] = []
-    for asked in columns:
-        found = known.get(asked)
-        if found is None:
-            found = known[asked] = (_pod_set(asked, trace.model_sets[asked[-1]], listed),)
-        pod_sets.append(found)
-    submit = np.floor(trace.submit * 1000).astype(np.int64).tolist()
-    limit = [None if np.isinf(request) else math.ceil(request * 1000) for request in trace.request]
-    priority = trace.priority.tolist()
-    queue = [local_queue(number) for number in range(len(trace.queues))]
-    queues = [queue[number] for number in trace.queue.tolist()]
-    whose = turns_of(trace, turns)
-
-    def make(row: int) -> Workload:
-        return Workload(
-            key=key_of(row),
-            uid=f"{row:09}",
-            queue=queues[row],
-            pod_sets=pod_sets[row],
-            priority=priority[row],
-            created_at=Instant(submit[row]),
-            time_limit_ms=limit[row],
-            turn=whose[row],
-        )
-
-    return make
-
-
-def key_of(row: int) -> WorkloadKey:
-    """Return the name of a row's workload."""
-    return WorkloadKey(f"{NAMESPACE}/{row}")
-
-
-def row_of(key: WorkloadKey) -> int:
-    """Return the row that a workload stands for."""
-    return int(key[len(NAMESPACE) + 1 :])
-
-
-def _pod_set(asked: _Asked, models: tuple[str, ...], listed: set[str]) -> PodSet:
-    count, cpu, memory, gpus, gpu_milli, _ = asked
-    wanted: dict[str, int] = {"cpu": cpu, "memory": memory * MIB}
-    if gpus:
-        wanted = {name: amount for name, amount in wanted.items() if name in listed}
-        shares = gpus == 1 and gpu_milli < WHOLE_GPU
-        wanted |= {str(share_of(GPU)): gpu_milli} if shares else {GPU: gpus}
-    requests: Amounts = amounts({name: amount for name, amount in wanted.items() if amount})
-    affinity = ((Requirement(MODEL, "In", models),),) if models else ()
-    return PodSet(count=count, requests=requests, affinity=affinity)
 
 
 def with_overrun(trace: Trace, overrun: str) -> Trace:

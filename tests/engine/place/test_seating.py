@@ -23,7 +23,8 @@ from unisono.engine.place.fragments import score_thresholds
 from unisono.engine.place.picture import Picture
 from unisono.engine.place.seating import Scoring, Seating
 from unisono.engine.place.shared_mix import HISTORY, Shape, SharedMix, shape_of, weighted
-from unisono.engine.state.tenancy import Tenancy, Tenant
+from unisono.engine.state.tenancy import Tenancy
+from unisono.engine.state.tenant import Tenant
 
 MILLI = share_of(GPU)
 

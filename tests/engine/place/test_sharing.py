@@ -10,7 +10,8 @@ from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.resources import amounts, share_of
 from unisono.engine.place.demand import Demand, Mode
 from unisono.engine.place.gang import Placer, Spot
-from unisono.engine.state.tenancy import Tenancy, Tenant
+from unisono.engine.state.tenancy import Tenancy
+from unisono.engine.state.tenant import Tenant
 
 MILLI = share_of(GPU)
 

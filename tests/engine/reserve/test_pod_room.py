@@ -15,7 +15,8 @@ from unisono.engine.place.crowd import Crowd
 from unisono.engine.reserve.counting import fill_holes
 from unisono.engine.reserve.pod_room import PodRoom
 from unisono.engine.state.node_table import NodeTable
-from unisono.engine.state.tenancy import Tenancy, Tenant
+from unisono.engine.state.tenancy import Tenancy
+from unisono.engine.state.tenant import Tenant
 
 ONE = amounts({"cpu": 1000})
 TWO = amounts({"cpu": 2000, "memory": 3})

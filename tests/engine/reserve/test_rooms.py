@@ -20,7 +20,7 @@ from unisono.engine.reserve.pod_room import PodRoom
 from unisono.engine.reserve.slot_room import SlotRoom, pools_of
 from unisono.engine.reserve.units import Units
 from unisono.engine.state.node_table import Integers, NodeTable
-from unisono.engine.state.tenancy import Tenant
+from unisono.engine.state.tenant import Tenant
 
 NOW = Instant(0)
 

@@ -8,7 +8,8 @@ from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import HostPort, Node
 from unisono.engine.model.resources import amounts
 from unisono.engine.place.crowd import Crowd
-from unisono.engine.state.tenancy import Tenancy, Tenant
+from unisono.engine.state.tenancy import Tenancy
+from unisono.engine.state.tenant import Tenant
 
 
 def tenancy_of(*nodes: Node) -> Tenancy:

@@ -17,7 +17,7 @@ from unisono.engine.quota.charges import charges_of
 from unisono.engine.quota.tree import Cell
 from unisono.engine.state.floor import tenants_of
 from unisono.engine.state.queue_book import Running
-from unisono.engine.state.tenancy import Tenant
+from unisono.engine.state.tenant import Tenant
 
 
 @dataclass(slots=True, frozen=True, eq=False)

@@ -15,7 +15,7 @@ from unisono.engine.provision.purchase import Bought, Shop
 from unisono.engine.provision.shelf import Shelf
 from unisono.engine.quota.assign import Assignment, Verdict, resized
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.tenancy import Tenant
+from unisono.engine.state.tenant import Tenant
 from unisono.engine.writing import counts_of
 
 

@@ -34,7 +34,7 @@ from unisono.engine.reserve.slot_room import SlotRoom, pools_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.floor import tenants_of
 from unisono.engine.state.queue_book import QueueBook
-from unisono.engine.state.tenancy import Tenant
+from unisono.engine.state.tenant import Tenant
 from unisono.engine.writing import write_admission
 
 # So many stretches are looked at on nodes before a workload is left without a date in this pass.

@@ -25,7 +25,8 @@ from unisono.engine.reserve.need import Counted, Known
 from unisono.engine.reserve.pod_room import PodRoom
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
-from unisono.engine.state.tenancy import Tenant, give_back, parts_of
+from unisono.engine.state.tenancy import give_back, parts_of
+from unisono.engine.state.tenant import Tenant
 
 _NO_RULES = PreemptionRules()
 COUNTS_KEPT = 1024

@@ -27,7 +27,7 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.floor import tenants_of
 from unisono.engine.state.node_table import Integers
 from unisono.engine.state.queue_book import QueueBook
-from unisono.engine.state.tenancy import Tenant
+from unisono.engine.state.tenant import Tenant
 
 
 class Dates(Protocol):

@@ -22,7 +22,8 @@ from unisono.engine.reserve.need import Columns, Counted, capacities
 from unisono.engine.reserve.pieces import End, Pieces
 from unisono.engine.reserve.units import Units
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
-from unisono.engine.state.tenancy import Shared, Tenant, give_back, parts_of, take
+from unisono.engine.state.tenancy import give_back, parts_of, take
+from unisono.engine.state.tenant import Shared, Tenant
 
 MOST_PIECES = 640
 FULL = -WHOLE_GPU  # what the column of a device says of which nothing is left

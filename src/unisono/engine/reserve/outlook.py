@@ -16,7 +16,8 @@ from unisono.engine.place.gang import Gang, Spot
 from unisono.engine.state.floor import Floor
 from unisono.engine.state.journal import Journal
 from unisono.engine.state.node_table import Integers, NodeTable
-from unisono.engine.state.tenancy import Tenant, parts_of, take
+from unisono.engine.state.tenancy import parts_of, take
+from unisono.engine.state.tenant import Tenant
 
 
 class Outlook:

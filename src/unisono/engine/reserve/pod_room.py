@@ -16,7 +16,7 @@ from unisono.engine.ledger import Ledger
 from unisono.engine.model.resources import Amounts
 from unisono.engine.place.feasible import Mask
 from unisono.engine.place.packing import fill
-from unisono.engine.state.journal import Columns, Integers, Rows
+from unisono.engine.state.move import Columns, Integers, Rows
 from unisono.engine.state.node_table import NodeTable
 
 Chosen = tuple[Rows, Integers]  # rows of the node table, and how many pods go there

@@ -20,7 +20,7 @@ from unisono.engine.reserve.pod_room import Chosen
 from unisono.engine.state.floor import Floor
 from unisono.engine.state.node_table import Integers
 from unisono.engine.state.queue_book import QueueBook
-from unisono.engine.state.tenancy import Tenant
+from unisono.engine.state.tenant import Tenant
 
 # What an admission would be, before it is booked.
 Offer = tuple[Admission, Starting]

@@ -20,7 +20,7 @@ from unisono.engine.reserve.need import Counted
 from unisono.engine.reserve.outlook import without
 from unisono.engine.reserve.pieces import End
 from unisono.engine.state.floor import Floor
-from unisono.engine.state.tenancy import Tenant
+from unisono.engine.state.tenant import Tenant
 
 
 @dataclass(slots=True)

@@ -18,7 +18,8 @@ from unisono.engine.place.feasible import Mask
 from unisono.engine.reserve.need import Columns, Counted, capacities
 from unisono.engine.reserve.pieces import End, Pieces
 from unisono.engine.state.node_table import Integers, NodeTable
-from unisono.engine.state.tenancy import Tenant, give_back, parts_of
+from unisono.engine.state.tenancy import give_back, parts_of
+from unisono.engine.state.tenant import Tenant
 
 # More parts than this are a sign of something else: then nodes are looked at one by one.
 MOST_POOLS = 16

@@ -28,7 +28,8 @@ from unisono.engine.state import changes
 from unisono.engine.state.config import Config
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
 from unisono.engine.state.queue_book import Running
-from unisono.engine.state.tenancy import Tenancy, Tenant
+from unisono.engine.state.tenancy import Tenancy
+from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.timers import NODES, Timers
 
 # A pod that is so much later than it was told to be gone may hang; nobody counts on it any longer.

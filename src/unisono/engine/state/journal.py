@@ -8,31 +8,19 @@ from __future__ import annotations
 
 from collections import deque
 
-import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
-Rows = NDArray[np.intp]
+from unisono.engine.state.move import Columns, Move, Rows
+
 # A reader that is further behind than this rereads everything; keeping more would only cost memory.
 JOURNAL_KEPT = 16384
 MANY_ROWS = 512
 # Who tries something and puts it back leaves a note, so that nobody looks again for that. Each use
 # follows a few of them; what is forgotten is only looked at once more.
 PUT_BACK_KEPT = 1024
-# What one pod takes of which column.
-Columns = tuple[tuple[int, int], ...]
 # Who is further behind than so many bookings counts nodes again: that costs about as much.
 MOVES_FOLLOWED = 16
 _Trace = tuple[int, int, Columns]  # rows, counts and columns: who came and went again has the same
-
-
-class Move(msgspec.Struct, frozen=True, gc=False):
-    """Pods of one request that left rows, or came to rows that had room for them."""
-
-    columns: Columns
-    counts: Integers  # by row
-    pods: int  # all of them; negative: they took room
 
 
 class Journal:

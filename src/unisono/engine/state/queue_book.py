@@ -14,7 +14,7 @@ from unisono.engine.order.turn_lines import TurnLines
 from unisono.engine.quota.flavors import Menu
 from unisono.engine.quota.tree import Node
 from unisono.engine.reserve.need import Known
-from unisono.engine.state.tenancy import Tenant
+from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.wakes import Wakes
 
 

@@ -1,57 +1,28 @@
 """Who sits where: pods of workloads (and of others) on nodes.
 
-A tenant is the pods of one template that one workload (or somebody else) has on nodes. Occupying
-and vacating are exact inverses, so a cycle can let tenants leave and come back as it tries things.
+Occupying and vacating are exact inverses, so a cycle can let tenants leave and come back as it
+tries things.
 Nodes may come and go under their tenants: what sits on a node that is not there is remembered and
 counted again when the node returns.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import msgspec
 import numpy as np
 
 from unisono.engine.model.names import NodeName, ResourceName
-from unisono.engine.model.node import HostPort, Node, PodRule
-from unisono.engine.model.resources import Amounts, share_in
+from unisono.engine.model.node import Node
+from unisono.engine.model.resources import share_in
 from unisono.engine.place.crowd import Crowd, Members
 from unisono.engine.state.devices import fullest_first, rooms, share
-from unisono.engine.state.node_table import Integers, NodeTable, Rows
+from unisono.engine.state.move import Integers, Rows
+from unisono.engine.state.node_table import NodeTable
+from unisono.engine.state.tenant import NOBODY, NOWHERE, Shared, Tenant
 
 _Nodes = tuple[tuple[NodeName, int], ...]
 _Located = tuple[_Nodes, Rows, Integers, int]
-_NOWHERE: Rows = np.zeros(0, np.intp)
-_NOBODY: Integers = np.zeros(0, np.int64)
 # A cycle tries few places at a time.
 LOCATED_KEPT = 512
-
-
-class Shared(NamedTuple):
-    """Parts of devices: of which resource, how large, and the row and device of every pod."""
-
-    share: ResourceName
-    milli: int
-    rows: list[int]
-    devices: list[int]
-
-
-class Tenant(msgspec.Struct, eq=False):
-    """Pods of one template, and the nodes they are on."""
-
-    nodes: tuple[tuple[NodeName, int], ...]
-    requests: Amounts
-    namespace: str = ""
-    labels: dict[str, str] = {}
-    host_ports: tuple[HostPort, ...] = ()
-    anti_affinity: tuple[PodRule, ...] = ()
-    devices: tuple[int, ...] = ()  # of pods that share GPUs, in the order of nodes
-    rows: Rows = _NOWHERE
-    counts: Integers = _NOBODY
-    shared: Shared | None = None  # the parts of devices that its pods have now
-    pods: int = 0  # on those rows
-    layout: int = -1  # of the node table, for which the rows are right
 
 
 class Tenancy:
@@ -120,7 +91,7 @@ class Tenancy:
 
     def locate(self, tenant: Tenant) -> None:
         """Find the rows of a tenant's nodes."""
-        if tenant.layout == self.table.layout and tenant.rows is not _NOWHERE:
+        if tenant.layout == self.table.layout and tenant.rows is not NOWHERE:
             return  # who placed it said so
         known = self._located.get(id(tenant.nodes))
         if known is None or self._layout != self.table.layout:
@@ -156,7 +127,7 @@ class Tenancy:
 
     def _unseat(self, tenant: Tenant) -> None:
         self.table.give_back(tenant.rows, tenant.counts, tenant.requests, pods=tenant.pods)
-        tenant.rows, tenant.counts = _NOWHERE, _NOBODY
+        tenant.rows, tenant.counts = NOWHERE, NOBODY
         if tenant.shared is not None:
             give_back(self.table, tenant.shared, self.table.free)
             tenant.shared = None
