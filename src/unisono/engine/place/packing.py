@@ -27,9 +27,11 @@ def pack(caps: Integers, need: int, score: Score | None = None, offset: int = 0)
     """
     most = int(np.maximum.reduce(caps, initial=0))
     if score is None and need <= most:
-        # One holds all: the first of those with the least room that do.
-        tightest = np.where(caps >= need, caps, most + 1).argmin()
-        return np.array([tightest], np.intp), np.array([need], caps.dtype)
+        return _tightest(caps, need, most), np.array([need], caps.dtype)
+    if score is None and most:
+        taken = _pack_full(caps, need, most)
+        if taken is not None:
+            return taken
     falling = -caps
     if score is None:
         order = falling.argsort(kind="stable")
@@ -47,6 +49,34 @@ def pack(caps: Integers, need: int, score: Score | None = None, offset: int = 0)
     chosen, counts = order[: whole + 1].copy(), room[: whole + 1]
     chosen[whole], counts[whole] = order[tail], rest
     return chosen, counts
+
+
+def _tightest(caps: Integers, need: int, most: int) -> Rows:
+    """Return the first of those with the least room that hold all."""
+    if need == most:
+        return np.array([caps.argmax()], np.intp)
+    return np.array([np.where(caps >= need, caps, most + 1).argmin()], np.intp)
+
+
+def _pack_full(caps: Integers, need: int, most: int) -> Taken | None:
+    """Take siblings that all have the most room, and one for the rest; None: there are too few.
+
+    What `pack` does then, without having to put all of them in order.
+    """
+    whole, rest = divmod(need - 1, most)
+    rest += 1  # so that there always is one
+    full = (caps == most).nonzero()[0][: whole + 1]
+    if full.shape[0] < whole:
+        return None
+    tail = _tightest(caps, rest, most)
+    if caps[tail[0]] == most:
+        if full.shape[0] == whole:
+            return None
+    else:
+        full = np.concatenate([full[:whole], tail])
+    counts = np.full(whole + 1, most, caps.dtype)
+    counts[whole] = rest
+    return full, counts
 
 
 def fill(caps: Integers, need: int, score: Score | None = None) -> Taken:

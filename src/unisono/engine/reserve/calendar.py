@@ -225,13 +225,13 @@ class Calendar:
             assert isinstance(room, NodeRoom), "where pods are counted all of them are"
             wanted = waiting.shape.least_in_total if self._state.floor.has_nodes else ()
             starts = room.starts_by_total(wanted, limit_ms, first)
-        for low in islice(starts, MOST_TRIED):
+        for tried, low in enumerate(islice(starts, MOST_TRIED)):
             start = pieces.cuts[low]
             if furthest is not None and start > furthest:
                 break
             end = Instant(start + limit_ms)
             if known is not None:
-                found = self._count(known, room, low, end)
+                found = self._count(known, room, low, end, again=tried > 0)
             else:
                 found = self._try(waiting, group.book, start, end)
             if found is not None:
@@ -243,13 +243,15 @@ class Calendar:
         return None
 
     def _count(
-        self, known: Counted, room: NodeRoom | SlotRoom, low: int, end: Instant
+        self, known: Counted, room: NodeRoom | SlotRoom, low: int, end: Instant, *, again: bool
     ) -> Starting | None:
         """Look for nodes for a gang that only has to be counted; there is quota."""
         assert self._pieces is not None, "there are pieces by now"
         if isinstance(room, SlotRoom):
             return Starting(known.cells, (room.find(known),))
         high = max(low + 1, self._pieces.piece_at(end))
+        if again and room.is_in_vain(known, low, high):
+            return None
         tenant = room.find(known, self._state.floor.in_order(known.levels), low, high)
         return None if tenant is None else Starting(known.cells, (tenant,))
 

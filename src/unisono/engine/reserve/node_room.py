@@ -29,6 +29,8 @@ MOST_PIECES = 640
 FULL = -WHOLE_GPU  # what the column of a device says of which nothing is left
 # How many pods of each kind fit into so much is looked up, as long as the table stays small.
 LARGEST_TABLE = 4096
+# Of many pieces, every so many-th is looked at first where another stretch was in vain.
+GLANCE = 8
 
 
 @dataclass(slots=True, frozen=True)
@@ -63,7 +65,7 @@ class NodeRoom:
         self._row_of: int | None = pieces.add_line(np.arange(len(pieces.cuts)))
         self._kinds: dict[tuple[Columns, int], _Kind] = {}
         self._look_up: Integers | None = None  # how many pods of each kind fit into an amount
-        self._lines: Rows = np.zeros(0, np.intp)
+        self._lines: Rows | slice = slice(0)  # of all kinds
         self._totals: dict[int, int] = {}  # of columns: the line for all nodes together
         pieces.join(self)
 
@@ -118,13 +120,13 @@ class NodeRoom:
 
     def starts(self, known: Counted, limit_ms: int, first: int) -> Iterator[int]:
         """Yield the pieces from `first` on at which a gang may find its place, and has quota."""
-        room = self._pieces.line(self._kind(known).line)
-        enough = self._pieces.affordable(room >= known.pods, known.cells)
+        room = self._pieces.line(self._kind(known).line)[first:]
+        enough = self._pieces.affordable(room >= known.pods, known.cells, first)
         return iter(()) if enough is None else self._pieces.long_enough(enough, limit_ms, first)
 
     def starts_by_total(self, wanted: Amounts, limit_ms: int, first: int) -> Iterator[int]:
         """Yield the pieces from `first` on at which there is enough of everything in total."""
-        enough = np.ones(len(self._pieces.cuts), np.bool_)
+        enough = np.ones(len(self._pieces.cuts) - first, np.bool_)
         for resource, amount in wanted:
             column = self._table.column(resource)
             if amount > 0:
@@ -133,7 +135,8 @@ class NodeRoom:
                 if column is None:
                     return iter(())
                 if column in self._units.unit_of:
-                    enough &= self._total(column) * self._units.unit_of[column] >= amount
+                    total = self._total(column)[first:]
+                    enough &= total * self._units.unit_of[column] >= amount
         return self._pieces.long_enough(enough, limit_ms, first)
 
     def _total(self, column: int) -> Integers:
@@ -157,7 +160,7 @@ class NodeRoom:
             found = self._kinds[name] = _Kind(
                 known.allowed, bool(known.allowed.all()), columns, line
             )
-            self._lines = np.array([kind.line for kind in self._kinds.values()], np.intp)
+            self._lines = _together([kind.line for kind in self._kinds.values()])
             self._look_up = _table_of([*self._kinds.values()], self._free)
         return found
 
@@ -168,18 +171,35 @@ class NodeRoom:
 
         As few as possible: who sits alone on nodes leaves no holes in time for others.
         """
-        kind = self._kind(known)
-        caps = capacities(self._least(low, high)[:, : known.allowed.shape[0]], kind.columns)
-        if not kind.is_for_all:
-            caps *= known.allowed
-        if int(np.add.reduce(caps)) < known.pods:
+        caps = self._capacities(known, self._least(low, high))
+        if not _is_enough(caps, known.pods):
             return None
-        positions, counts = pack(caps[order], known.pods)
+        caps = caps[order]
+        positions, counts = pack(caps, known.pods)
         return Tenant((), known.requests, rows=order[positions], counts=counts)
 
+    def is_in_vain(self, known: Counted, low: int, high: int) -> bool:
+        """Say whether a look at some of the pieces is enough to know that there are no nodes."""
+        if high - low < 2 * GLANCE:
+            return False
+        rows = self._rows(low, high)
+        some = slice(low, high, GLANCE) if isinstance(rows, slice) else rows[::GLANCE]
+        return not _is_enough(
+            self._capacities(known, np.minimum.reduce(self._free[some])), known.pods
+        )
+
+    def _capacities(self, known: Counted, free: Integers) -> Integers:
+        """Return how many pods of a gang's kind each node takes, given what is free."""
+        kind = self._kind(known)
+        caps = capacities(free[:, : known.allowed.shape[0]], kind.columns)
+        if not kind.is_for_all:
+            caps *= known.allowed
+        return caps
+
     def _least(self, low: int, high: int) -> Integers:
+        """Return what stays free on every node; to be looked at only."""
         pieces = self._free[self._rows(low, high)]
-        least: Integers = np.minimum.reduce(pieces)
+        least: Integers = pieces[0] if high - low == 1 else np.minimum.reduce(pieces)
         for _, devices in self._table.devices.values():
             # Shared now and whole later, or the other way round: nobody may count on either.
             for column in devices:
@@ -200,7 +220,7 @@ class NodeRoom:
 
     def leaves(self, tenants: tuple[Tenant, ...], high: int) -> bool:
         """Say whether nodes have room for tenants from now on through the pieces below `high`."""
-        free = self._least(0, high)
+        free = self._least(0, high).copy()
         for tenant in tenants:
             for place, amount in self._units.scaled(tenant.requests):
                 left = free[place, tenant.rows] - tenant.counts * amount
@@ -228,6 +248,9 @@ class NodeRoom:
     def book(self, tenants: tuple[Tenant, ...], low: int, high: int) -> None:
         """Let somebody sit there through the pieces [low, high)."""
         for tenant in tenants:
+            if self._look_up is not None and self._row_of is None and not self._totals:
+                self._book_one(tenant, self._look_up, low, high)
+                continue
             rows = self._rows(low, high)
             pieces = rows if isinstance(rows, slice) else rows[:, None]
             before = [self._free[pieces, place, tenant.rows] for place in self._places]
@@ -240,6 +263,27 @@ class NodeRoom:
                 if left is not before[place]:
                     self._free[pieces, place, tenant.rows] = left
             self._count_less(tenant.rows, before, after, low, high)
+
+    def _book_one(self, tenant: Tenant, look_up: Integers, low: int, high: int) -> None:
+        """Do the same where one resource is counted and pieces are in order: mostly so."""
+        scaled = self._units.scaled(tenant.requests)
+        if not scaled:
+            return
+        amount, rows = scaled[0][1], tenant.rows
+        free = self._free[low:high, 0]
+        if rows.shape[0] == 1:  # most gangs: then a column is changed where it is
+            here = free[:, int(rows[0])]
+            lost = look_up.take(here, axis=0)
+            here -= int(tenant.counts[0]) * amount
+            lost -= look_up.take(here, axis=0)
+        else:
+            before = free[:, rows]
+            after = before - (tenant.counts * amount).astype(free.dtype)
+            free[:, rows] = after
+            each = look_up.take(before, axis=0)
+            each -= look_up.take(after, axis=0)  # (pieces, nodes, kinds)
+            lost = np.ones(rows.shape[0], np.int64) @ each
+        self._pieces.lower(self._lines, low, high, lost.T)
 
     @property
     def _places(self) -> range:
@@ -261,7 +305,8 @@ class NodeRoom:
         if self._look_up is not None:  # (pieces, nodes, kinds)
             lost = self._look_up.take(before[0], axis=0)
             lost -= self._look_up.take(after[0], axis=0)
-            self._pieces.lower(self._lines, low, high, np.add.reduce(lost, axis=1).T)
+            all_of = np.ones(rows.shape[0], np.int64)  # adds up much faster than a sum over nodes
+            self._pieces.lower(self._lines, low, high, (all_of @ lost).T)
         else:
             for kind in self._kinds.values():
                 fewer = capacities(before, kind.columns) - capacities(after, kind.columns)
@@ -272,6 +317,19 @@ class NodeRoom:
             place = self._units.place_of[column]
             less = np.maximum(before[place], 0) - np.maximum(after[place], 0)
             self._pieces.line(line)[low:high] -= less @ self._table.usable[rows].astype(np.int64)
+
+
+def _together(lines: list[int]) -> Rows | slice:
+    """Return lines that grow as one slice, if none is between them: that is much faster."""
+    if lines[-1] - lines[0] == len(lines) - 1:
+        return slice(lines[0], lines[-1] + 1)
+    return np.array(lines, np.intp)
+
+
+def _is_enough(caps: Integers, pods: int) -> bool:
+    """Say whether nodes take all pods; most gangs that one node holds need no sum to know it."""
+    most = int(np.maximum.reduce(caps, initial=0))
+    return most >= pods or int(np.add.reduce(caps)) >= pods
 
 
 def _table_of(kinds: list[_Kind], free: Integers) -> Integers | None:

@@ -83,7 +83,7 @@ class Pieces:
         numbers: Integers = self._numbers[line, : len(self.cuts)]
         return numbers
 
-    def lower(self, lines: Rows, low: int, high: int, by: Integers) -> None:
+    def lower(self, lines: Rows | slice, low: int, high: int, by: Integers) -> None:
         """Take so much off several lines through the pieces [low, high)."""
         self._numbers[lines, low:high] -= by
 
@@ -160,13 +160,13 @@ class Pieces:
                 line = self._accounts[cell] = self.add_line(cell.usage)
             self._numbers[line, low:high] += amount
 
-    def affordable(self, enough: Mask, charges: Charges) -> Mask | None:
-        """Return where there is enough of these accounts, too; None: nowhere."""
+    def affordable(self, enough: Mask, charges: Charges, first: int) -> Mask | None:
+        """Return where, from `first` on, there is enough of these, too; None: nowhere."""
         for cell, amount in charges:
             line = self._accounts.get(cell)
             most = available(cell) + cell.usage - amount
             if line is not None:
-                enough = enough & (self.line(line) <= most)
+                enough &= self.line(line)[first:] <= most
             elif cell.usage > most:
                 return None
         return enough
@@ -174,17 +174,17 @@ class Pieces:
     # --- stretches -------------------------------------------------------------------------------
 
     def long_enough(self, enough: Mask, limit_ms: int, first: int) -> Iterator[int]:
-        """Yield the pieces from `first` on with enough until the limit is over."""
+        """Yield pieces with enough until the limit is over; those told of begin at `first`."""
         flags, cuts = enough.tobytes(), self.cuts  # mostly few pieces are asked for: no arrays
-        start = flags.find(1, first)
-        while start >= 0:
-            stop = flags.find(0, start)
-            last = len(cuts) if stop < 0 else stop
-            latest = _NEVER if stop < 0 else cuts[stop] - limit_ms
+        at = flags.find(1)
+        while at >= 0:
+            stop = flags.find(0, at)
+            start, last = first + at, len(cuts) if stop < 0 else first + stop
+            latest = _NEVER if stop < 0 else cuts[last] - limit_ms
             while start < last and cuts[start] <= latest:
                 yield start
                 start += 1
-            start = -1 if stop < 0 else flags.find(1, stop)
+            at = -1 if stop < 0 else flags.find(1, stop)
 
 
 def _cuts(now: Instant, ends: Sequence[End], resolution_ms: int, most: int) -> list[Instant]:

@@ -155,7 +155,8 @@ class SlotRoom:
 
     def starts(self, known: Counted, limit_ms: int, first: int) -> Iterator[int]:
         """Yield the pieces from `first` on at which a gang finds its place, and quota."""
-        enough = self._pieces.affordable(self._slots(known) >= known.pods, known.cells)
+        slots = self._slots(known)[first:]
+        enough = self._pieces.affordable(slots >= known.pods, known.cells, first)
         return iter(()) if enough is None else self._pieces.long_enough(enough, limit_ms, first)
 
     def find(self, known: Counted) -> Tenant:
