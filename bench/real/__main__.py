@@ -8,8 +8,10 @@ of the controller; and how much is written for each workload, which is what an A
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from bench.__main__ import measure
 from bench.harness import Family, Scale
@@ -24,6 +26,9 @@ FAMILIES = (
 )
 
 
+_BYTECODE = Path(__file__).resolve().parents[2] / "build" / "bytecode"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmarks that were asked for."""
     parser = argparse.ArgumentParser(prog="bench.real", description=__doc__.partition("\n")[0])
@@ -32,6 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="a tenth of the load")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     arguments = parser.parse_args(argv)
+    _keep_bytecode()
     if unknown := [name for name in arguments.name if name not in names]:
         say(f"bench: there is no benchmark {unknown[0]!r}; there are {', '.join(names)}")
         return 2
@@ -45,6 +51,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     print(targets_table(report.results) if as_table else as_json(report))
     return 0
+
+
+def _keep_bytecode() -> None:
+    """Let controllers find their code compiled, as installed ones do (like the Makefile)."""
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+        os.environ.setdefault("PYTHONPYCACHEPREFIX", str(_BYTECODE))
 
 
 if __name__ == "__main__":

@@ -22,15 +22,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from unisono import __version__
-from unisono.cli.bookkeeping import bookkeeping
 from unisono.cli.clock import RealClock
 from unisono.cli.collector import calm_collector
 from unisono.cli.controller_metrics import Observed
 from unisono.cli.denials import Denials
-from unisono.cli.following import figures_by_turns
 from unisono.cli.ids import chance, new_uid
 from unisono.cli.journal import Journal
-from unisono.cli.meters import PrometheusMeter
 from unisono.cli.preconditions import (
     check_kinds,
     check_namespace,
@@ -42,6 +39,7 @@ from unisono.cli.probes import probes
 from unisono.cli.timing import Timed
 from unisono.control.assembly import INDEXES, LANES, cluster
 from unisono.control.controller import Controller
+from unisono.control.driver import Driver
 from unisono.control.hearing import Task
 from unisono.control.live import Live
 from unisono.control.rights import MACHINES, READ_KINDS, REQUESTS, UNREAD, WEB
@@ -50,25 +48,27 @@ from unisono.engine.model.errors import UnisonoError
 from unisono.kinds.settings import Settings
 from unisono.kube.candidate import Candidate
 from unisono.kube.client import Client
-from unisono.kube.clock import guarded
+from unisono.kube.clock import guarded, within
 from unisono.kube.config import Access
 from unisono.kube.connect import connected
 from unisono.kube.lanes import Lanes
 from unisono.kube.mapping import Kind
 from unisono.kube.trouble import KubeTrouble
-from unisono.monitor.metrics.page import Figures
-from unisono.monitor.prometheus import Prometheus
 from unisono.provision import assembly as provisioning
 from unisono.provision.reader import Reader
 
 if TYPE_CHECKING:
     from unisono.cli.cluster_web import ClusterWeb
+    from unisono.monitor.metrics.page import Figures
+    from unisono.monitor.prometheus import Prometheus
 
 # Shorter than the 30 seconds that Kubernetes gives a pod to end.
 _GRACE_S = 20.0
 # How often to look whether operators of others came or went.
 _LOOK_AROUND_S = 60.0
 _MOST_TRACE_LINES = 12
+# Somebody who cannot decide at all is to be seen from outside.
+_LONGEST_WITHOUT_FIGURES_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +100,7 @@ class _Stopped(Exception):
 
 async def control_cluster(choices: Choices, clock: RealClock, journal: Journal) -> None:
     """Work until told to stop, or until the lease is lost."""
+    calm_collector()  # once more when all is read
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -255,25 +256,40 @@ class _Replica:
         # By turns: a large cluster takes longer to hear of than a lease holds on a busy machine.
         driver = await self._live.driver_by_turns((*assembly.controllers, *machines), LANES)
         self._observed.driver = driver
-        figures = await figures_by_turns(self._live.view, driver, timed, mode="cluster")
-        figures.books.on_unread = lambda what, why: self._journal.warning(
-            "no figures of an object", about=what, error=repr(why)
-        )
-        self._observed.figures = figures
         if self._web is not None:
             self._web.lead(driver)
         denials = Denials(self._journal, self._clock.monotonic)
         driver.on_outcome = lambda outcome: denials.hear(outcome.trouble)
         self._journal.info("leading", epoch=epoch)
-        async with self._recorded(figures):
-            await self._live.work(driver, stop)
+        await guarded(self._count(driver, timed), self._live.work(driver, stop))
         self._journal.info("finished what was begun")
 
+    async def _count(self, driver: Driver, timed: Timed) -> None:
+        """Keep figures and the ledger while we lead.
+
+        From the first decision on: reading a large cluster for them takes a while, and whoever
+        waits for a node should not wait for a graph. Loading what they need takes a while, too.
+        """
+        with contextlib.suppress(TimeoutError):
+            await within(self._clock, _LONGEST_WITHOUT_FIGURES_S, timed.has_decided())
+        from unisono.cli.following import figures_by_turns
+
+        figures = await figures_by_turns(self._live.view, driver, timed, mode="cluster")
+        figures.books.on_unread = lambda what, why: self._journal.warning(
+            "no figures of an object", about=what, error=repr(why)
+        )
+        self._observed.figures = figures
+        async with self._recorded(figures):
+            await asyncio.Event().wait()  # until the work is done, and we are cancelled
+
     def _recorded(self, figures: Figures) -> AbstractAsyncContextManager[None]:
-        """Keep the ledger while we lead, if somebody wants one."""
+        """Keep the ledger, if somebody wants one."""
         ledger, prometheus = self._choices.ledger, self._choices.prometheus
         if ledger is None:
             return contextlib.nullcontext()
+        from unisono.cli.bookkeeping import bookkeeping
+        from unisono.cli.meters import PrometheusMeter
+
         meter = None if prometheus is None else PrometheusMeter(prometheus)
         self._journal.info("recording usage", ledger=str(ledger), measured=prometheus is not None)
         return bookkeeping(

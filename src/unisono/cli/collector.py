@@ -13,7 +13,7 @@ YOUNG_OBJECTS = 70_000  # Python's default is 700
 
 
 def calm_collector() -> None:
-    """Call once, after loading and before the work begins."""
+    """Call after loading, and again when what is kept for long is there."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS, 20, 20)

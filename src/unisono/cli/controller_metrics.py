@@ -8,6 +8,7 @@ import resource
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from unisono.cli.probes import Asked, Page
 from unisono.control.driver import Driver
@@ -15,7 +16,9 @@ from unisono.control.live import Live
 from unisono.kube.calls import Counts
 from unisono.kube.candidate import Candidate
 from unisono.monitor.exposition import Family, Sample, negotiated, single
-from unisono.monitor.metrics.page import Figures
+
+if TYPE_CHECKING:  # loaded by whoever leads, after its first decision
+    from unisono.monitor.metrics.page import Figures
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 

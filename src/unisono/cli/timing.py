@@ -11,6 +11,7 @@ The engine has no clock. It lets somebody else do what is to be timed, and that 
 
 from __future__ import annotations
 
+import asyncio
 from time import perf_counter
 
 from unisono.control.driver import Outcome
@@ -39,6 +40,7 @@ class Timed:
         self.most_usd_hour: float | None = None  # as the policy said the last time
         self.state: ClusterState | None = None  # that was decided about the last time
         self._placing = 0.0  # seconds of the decision that is being made
+        self._decided = asyncio.Event()
 
     def __call__(self, state: ClusterState, now: Instant) -> Plan:
         """Decide one cycle."""
@@ -54,7 +56,12 @@ class Timed:
             self.cycles.observe(total, "total")
             self.cycles.observe(self._placing, "place")
             self.cycles.observe(max(0.0, total - self._placing), "admit")
+        self._decided.set()
         return made
+
+    async def has_decided(self) -> None:
+        """Wait for the first decision."""
+        await self._decided.wait()
 
     def _place(self, answers: Answers, gang: Gang, moves: int) -> Answer:
         before = perf_counter()

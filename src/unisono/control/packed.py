@@ -10,6 +10,7 @@ twice.
 from __future__ import annotations
 
 import sys
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
@@ -71,7 +72,8 @@ class Packing:
         """Prepare for a kind."""
         self._stored = stored
         self._form = Dicts(api_version, kind)
-        self._unpacked: dict[Packed, Json] = {}
+        # Ordered: a plain dictionary looks for its first key among all that were taken out.
+        self._unpacked: OrderedDict[Packed, Json] = OrderedDict()
 
     def decode(self, raw: bytes | msgspec.Raw) -> Packed:
         """Read who an object is; the rest is read when somebody looks."""
@@ -119,7 +121,7 @@ class Packing:
 
     def _keep(self, packed: Packed, obj: Json) -> None:
         if len(self._unpacked) >= MOST_UNPACKED:
-            del self._unpacked[next(iter(self._unpacked))]
+            self._unpacked.popitem(last=False)
         self._unpacked[packed] = obj
 
     def forget(self) -> None:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, ClassVar, Literal, TypeVar, cast
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, cast
 
 import msgspec
 from msgspec import inspect as shape
@@ -182,10 +182,22 @@ def _lazy_object_reader(info: shape.StructType) -> _Read:
     return read
 
 
+class _Field(NamedTuple):
+    """How one field of an object is read."""
+
+    name: str  # in the struct
+    part: str  # of a path
+    read: _Read
+    plain: type | None  # a value of exactly this type is taken as it is
+
+
 def _object_reader(info: shape.StructType) -> _Read:
-    fields = {field.encode_name: field for field in info.fields}
-    names = {field.encode_name: field.name for field in info.fields}
-    readers = {field.encode_name: _reader_for(field.type) for field in info.fields}
+    fields = {
+        field.encode_name: _Field(
+            field.name, f".{field.encode_name}", _reader_for(field.type), _plain(field.type)
+        )
+        for field in info.fields
+    }
     required = tuple(field.encode_name for field in info.fields if field.required)
     is_open = bool(getattr(info.cls, "is_open", False))
 
@@ -195,19 +207,36 @@ def _object_reader(info: shape.StructType) -> _Read:
         before = len(problems)
         values: dict[str, Any] = {}
         for key, item in raw.items():
-            reader = readers.get(key)
-            if reader is None:
+            field = fields.get(key)
+            if field is None:
                 if not is_open and not problems.ignore_unknown:
                     hint = did_you_mean(key, fields)
                     _report(problems, (path, f".{key}"), f"unknown field{hint}", "Unknown")
+                continue
+            name, part, reader, plain = field
+            if type(item) is plain:
+                values[name] = item
             elif item is not None:
-                values[names[key]] = reader(item, (path, f".{key}"), problems)
+                values[name] = reader(item, (path, part), problems)
         for key in required:
             if raw.get(key) is None:
                 _report(problems, (path, f".{key}"), "is required", "Required")
         return _MISSING if len(problems) > before else info.cls(**values)
 
     return read
+
+
+def _plain(info: shape.Type) -> type | None:
+    """Return the type whose values need no reading: most fields are texts, and any text will do."""
+    match info:
+        case shape.BoolType():
+            return bool
+        case shape.StrType(min_length=None, max_length=None, pattern=None):
+            return str
+        case shape.UnionType(types=(one, shape.NoneType()) | (shape.NoneType(), one)):
+            return _plain(one)
+        case _:
+            return None
 
 
 # ---- lists, maps, unions ---------------------------------------------------------------------
@@ -234,7 +263,7 @@ def _list_reader(info: shape.VarTupleType) -> _Read:
 
 
 def _map_reader(info: shape.DictType) -> _Read:
-    value_reader = _reader_for(info.value_type)
+    value_reader, plain = _reader_for(info.value_type), _plain(info.value_type)
     most = info.max_length
 
     def read(raw: Any, path: _Path, problems: _Problems) -> Any:
@@ -243,7 +272,10 @@ def _map_reader(info: shape.DictType) -> _Read:
         if most is not None and len(raw) > most:
             message = f"has {len(raw)} entries; at most {most} are allowed"
             return _report(problems, path, message, "TooMany")
-        return {key: value_reader(item, (path, f"[{key}]"), problems) for key, item in raw.items()}
+        return {
+            key: item if type(item) is plain else value_reader(item, (path, f"[{key}]"), problems)
+            for key, item in raw.items()
+        }
 
     return read
 

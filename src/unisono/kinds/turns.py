@@ -193,12 +193,16 @@ def _ms(written: Duration | None, default: int) -> int:
 
 # ---- workloads ---------------------------------------------------------------------------------
 
+_UNSAID = engine.Turn()
+
 
 def turn_of(metadata: ObjectMeta, notes: Notes) -> engine.Turn:
     """Read what an object says about its turn: annotations, else labels."""
+    if not metadata.annotations and not metadata.labels:
+        return _UNSAID
     said = {word: found for word in WORDS if (found := _said(metadata, word)) is not None}
     if not said:
-        return engine.Turn()
+        return _UNSAID
     priority = _whole(said, "priority", 0, 2**32 - 1, notes)
     hold = said.get("hold", ("", ""))[1]
     if hold not in ("", "user", "admin", "true", "false"):

@@ -101,6 +101,14 @@ def test_a_runtime_class_adds_its_overhead_unless_the_pod_has_its_own() -> None:
     assert requests(raw | {"runtimeClassName": "other"}, runtime_overhead=kata) == {"cpu": 1000}
 
 
+def test_pods_that_differ_in_one_word_about_gpus_cost_differently() -> None:
+    spec = spec_of({"containers": [container(cpu="1")]})
+    plain, half = pod_cost(spec), pod_cost(spec, annotations={"gpu-fraction": "0.5"})
+    assert dict(plain.requests) == {"cpu": 1000}
+    assert dict(half.requests) == {"cpu": 1000, "nvidia.com/gpu-milli": 500}
+    assert pod_cost(spec, annotations={"note": "no word about GPUs"}) == plain
+
+
 def test_a_request_above_its_limit_can_never_run() -> None:
     over = {"requests": {"cpu": 8, "memory": "1Gi"}, "limits": {"cpu": 4, "memory": "1Gi"}}
     made = cost({"containers": [{"name": "a", "resources": over}]})

@@ -31,6 +31,15 @@ ALIBABA_INDEX = "alibabacloud.com/gpu-index"
 ALIBABA_MODEL = "alibabacloud.com/gpu-card-model"  # of pods, models joined by |; of nodes, a label
 HAMI_CORES = "nvidia.com/gpucores"  # percent of a GPU
 HAMI_MEMORY, HAMI_PERCENT = "nvidia.com/gpumem", "nvidia.com/gpumem-percentage"
+# The annotations that change what a pod asks for.
+PART_WORDS = (
+    OWN_FRACTION,
+    KAI_FRACTION,
+    KAI_DEVICES,
+    KAI_MEMORY,
+    ALIBABA_MILLI,
+    ALIBABA_COUNT,
+)
 _PERCENT = WHOLE_GPU // 100
 
 

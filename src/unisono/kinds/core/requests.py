@@ -19,7 +19,7 @@ from itertools import chain
 import msgspec
 
 from unisono.engine.model.resources import Amounts
-from unisono.kinds.core.gpu_parts import with_parts
+from unisono.kinds.core.gpu_parts import PART_WORDS, with_parts
 from unisono.kinds.core.limits import NO_LIMITS, NamespaceLimits, Needs, violations, with_defaults
 from unisono.kinds.core.nano import Nano, first_of, highest, nano, rounded, total, written
 from unisono.kinds.core.schema import Container, PodSpec, ResourceList, ResourceRequirements
@@ -46,11 +46,42 @@ class PodCosting(msgspec.Struct, frozen=True, kw_only=True):
 PLAIN_COSTING = PodCosting()
 _NONE: Mapping[str, str] = {}
 
+# Thousands of jobs ask for the same: so many different costs are remembered, less than a megabyte.
+_MOST_KNOWN = 1024
+_known: dict[object, PodCost] = {}
+
 
 def pod_cost(
     spec: PodSpec, costing: PodCosting = PLAIN_COSTING, annotations: Mapping[str, str] = _NONE
 ) -> PodCost:
     """Return what one pod of this spec asks for and is charged for."""
+    if costing != PLAIN_COSTING or spec.resources is not None or spec.overhead:
+        return _worked_out(spec, costing, annotations)
+    asked = (
+        tuple(map(_asked, spec.containers)),
+        tuple(map(_asked, spec.init_containers)),
+        tuple((key, annotations[key]) for key in PART_WORDS if key in annotations),
+    )
+    cost = _known.get(asked)
+    if cost is None:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        cost = _known[asked] = _worked_out(spec, costing, annotations)
+    return cost
+
+
+def _asked(container: Container) -> object:
+    """Return all of a container that its cost depends on."""
+    resources = container.resources
+    return (
+        container.name,
+        container.restart_policy,
+        tuple(resources.requests.items()),
+        tuple(resources.limits.items()),
+    )
+
+
+def _worked_out(spec: PodSpec, costing: PodCosting, annotations: Mapping[str, str]) -> PodCost:
     containers = _completed(spec.containers, costing.limits)
     init_containers = _completed(spec.init_containers, costing.limits)
     needs = _pod_needs(spec, containers, init_containers)
