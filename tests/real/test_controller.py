@@ -329,6 +329,7 @@ def test_gangs_run_and_outlive_their_leader(plane: ControlPlane, tmp_path: Path)
         assert _page(address, "/readyz") == "leading\n"
         assert _page(address, "/healthz") == "ok\n"
         assert "unisono_leader 1\n" in _page(address, "/metrics")
+        until("figures of nodes", lambda: "unisono_node_idle_seconds" in _page(address, "/metrics"))
 
         with replica(role, tmp_path / "second.log", "--ledger", str(ledger)) as second:
             second.until_told("all is read")

@@ -270,11 +270,14 @@ class _Replica:
         From the first decision on: reading a large cluster for them takes a while, and whoever
         waits for a node should not wait for a graph. Loading what they need takes a while, too.
         """
+        since = self._clock.now()
         with contextlib.suppress(TimeoutError):
             await within(self._clock, _LONGEST_WITHOUT_FIGURES_S, timed.has_decided())
         from unisono.cli.following import figures_by_turns
 
-        figures = await figures_by_turns(self._live.view, driver, timed, mode="cluster")
+        figures = await figures_by_turns(
+            self._live.view, driver, timed, mode="cluster", since=since
+        )
         figures.books.on_unread = lambda what, why: self._journal.warning(
             "no figures of an object", about=what, error=repr(why)
         )

@@ -35,19 +35,32 @@ def figures_of(
     return figures
 
 
-async def figures_by_turns(view: View, driver: Driver, timed: Timed, *, mode: str) -> Figures:
-    """Return the same; others have their turns while what is there already is read."""
-    figures = _following(view, driver, timed, mode=mode)
+async def figures_by_turns(
+    view: View, driver: Driver, timed: Timed, *, mode: str, since: float
+) -> Figures:
+    """Return the same, also of what came `since` then; others have their turns meanwhile."""
+    figures = _following(view, driver, timed, mode=mode, since=since)
     for _ in _filling(figures, view):
         await asyncio.sleep(0)
     return figures
 
 
 def _following(
-    view: View, driver: Driver, timed: Timed, *, mode: str, compat: Collection[Compat] = ()
+    view: View,
+    driver: Driver,
+    timed: Timed,
+    *,
+    mode: str,
+    compat: Collection[Compat] = (),
+    since: float | None = None,
 ) -> Figures:
     figures = Figures(
-        clock=seconds_now, version=__version__, mode=mode, compat=compat, price=catalogue_price
+        clock=seconds_now,
+        version=__version__,
+        mode=mode,
+        compat=compat,
+        price=catalogue_price,
+        since=since,
     )
     books = figures.books
 

@@ -47,11 +47,11 @@ class _Written(msgspec.Struct):
 class Machines:
     """Follows purchases, and machines that are given back."""
 
-    def __init__(self, books: Books, clock: Callable[[], float]) -> None:
-        """Count from now on."""
+    def __init__(self, books: Books, clock: Callable[[], float], *, since: float) -> None:
+        """Count what came `since` then."""
         self._books = books
         self._clock = clock
-        self._since = clock()
+        self._since = since
         self._plans: dict[tuple[str, str], int] = {}
         self._durations = Histogram(("nodepool",), _DURATIONS)
         self._wasted: dict[tuple[str, str], float] = {}

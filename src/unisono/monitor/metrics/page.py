@@ -31,21 +31,23 @@ class Figures:
         mode: str,
         compat: Collection[Compat] = (),
         price: Callable[[NodeRecord], float] = lambda _: 0.0,
+        since: float | None = None,
     ) -> None:
-        """Count from now on; `compat` adds the names of other projects.
+        """Count from now on, or what came `since` then; `compat` adds names of other projects.
 
         `price` is that of nodes which do not tell theirs.
         """
+        since = clock() if since is None else since
         self.books = Books(price)
         self._clock = clock
         self._about = {"version": version, "mode": mode}
         self._compat = compat
         self._idle = nodes.Idle()
-        self._history = gangs.History(self.books, since=clock())
-        self.machines = Machines(self.books, clock)
+        self._history = gangs.History(self.books, since=since)
+        self.machines = Machines(self.books, clock, since=since)
         self.spending = Spending(self.books, clock)
         self.cycles = Histogram(("phase",), _CYCLES)
-        self.placing = Placing(self.books, since=clock())
+        self.placing = Placing(self.books, since=since)
 
     def families(self) -> Iterator[Family]:
         """Yield everything, as it is now."""
