@@ -43,3 +43,10 @@ def test_whoever_was_admitted_late_keeps_it_busy_after_that_is_forgotten() -> No
     told(sentences, 50, 1000.0, 1000.0)
     told(sentences, 200, 1005.0, 1005.0)  # a long step admits still, and began at 1000
     assert told(sentences, 200, 1006.0, 1000.0) == BUSY_PER_SECOND
+
+
+def test_who_has_nothing_new_to_hear_takes_nobody_elses_turn() -> None:
+    sentences = Sentences()
+    assert told(sentences, 50, 1000.0, 1000.0) == MOST_AT_ONCE
+    sentences.give_back()
+    assert told(sentences, 2, 1000.0, 1000.0) == 1

@@ -68,12 +68,15 @@ class Explainer:
             if start_of(before) is not None and now < at + _PAUSE_SECONDS:
                 yield Again(at + _PAUSE_SECONDS)
                 return
-        changes = record.waiting(workload, explanation, now=now)
-        if changes is not None and self._sentences is not None:
+        if self._sentences is not None:  # asked first: most are put off, and need no wording
             yield from self._sentences.put_off(key, now, self._last_admitted(now))
             if self._sentences.has_put_off(key):
                 return
-        if changes is not None:
+        changes = record.waiting(workload, explanation, now=now)
+        if changes is None:
+            if self._sentences is not None:
+                self._sentences.give_back()
+        else:
             yield Patch(Ref.to(workload), changes, "status")
             self._told[full] = now, explanation
             self._tidy()

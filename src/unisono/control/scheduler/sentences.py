@@ -46,6 +46,10 @@ class Sentences:
         # Everybody's turn comes after that of all others, so nobody asks much more than once.
         yield Again(now + max(_SHORTEST_REST_SECONDS, len(self._put_off) / QUIET_PER_SECOND))
 
+    def give_back(self) -> None:
+        """Take back what somebody was given who had nothing new to hear."""
+        self._left = min(MOST_AT_ONCE, self._left + 1.0)
+
     def forget(self, key: Key) -> None:
         """Let go of somebody who need not be told any more."""
         self._put_off.discard(key)
