@@ -37,7 +37,7 @@ class Auditor:
     wrong: list[str] = field(default_factory=list)
     # For how long each gang has had some of its pods on nodes and not all, and the longest time.
     since: dict[str, float] = field(default_factory=dict)
-    longest_partial_s: float = 0.0
+    partial_s: dict[str, float] = field(default_factory=dict)
     nodes: dict[str, str] = field(default_factory=dict)  # by uid of a pod
     started: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     evicted: set[str] = field(default_factory=set)
@@ -129,13 +129,19 @@ class Auditor:
             if 0 < here < wanted - over:
                 partial.add(key)
                 self.since.setdefault(key, now)
-                self.longest_partial_s = max(self.longest_partial_s, now - self.since[key])
+                lasts = now - self.since[key]
+                self.partial_s[key] = max(self.partial_s.get(key, 0.0), lasts)
         for key in set(self.since) - partial:
             del self.since[key]
 
     def _say(self, wrong: str) -> None:
         if wrong not in self.wrong:
             self.wrong.append(wrong)
+
+    @property
+    def longest_partial_s(self) -> float:
+        """For how long the gang that had the hardest time was in pieces."""
+        return max(self.partial_s.values(), default=0.0)
 
     # ---- the end ---------------------------------------------------------------------------------
 

@@ -12,6 +12,13 @@ import pytest
 from tests.real.cluster import kubelets
 from tests.real.control_plane import CONTROLLERS, ControlPlane, running
 from tests.real.stage import NODES, SPEED, Stage, staged
+from tests.real.verdicts import Verdicts, record
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Sum up what stories of faults have shown; with xdist one process hears of all of them."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Verdicts())
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +55,8 @@ def stage(plane: ControlPlane, tmp_path: Path, request: pytest.FixtureRequest) -
     name = "".join(one if one.isalnum() else "-" for one in request.node.name).strip("-").lower()
     with staged(plane, name[5:60].strip("-"), tmp_path) as made:
         yield made
+        if made.verdict is not None:
+            record(request.node, made.verdict)
 
 
 def _of_all_workers(factory: pytest.TempPathFactory) -> Path:

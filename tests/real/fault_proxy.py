@@ -23,6 +23,9 @@ from aiohttp import web
 from tests.real.control_plane import ControlPlane
 
 _BODY = 64 * 1024 * 1024
+# What answers that are given instead of the server's are called in a verdict.
+_CALLED = {200: "watches expired (410)", 409: "conflicts (409)", 429: "refusals (429)"}
+_SLOW_S = 0.05
 _HOP_BY_HOP = ("connection", "keep-alive", "transfer-encoding", "content-length", "host")
 
 
@@ -68,8 +71,9 @@ async def no_fault(asked: Asked) -> web.Response | None:
 class Proxy:
     """One proxy, in a thread of its own."""
 
-    def __init__(self, plane: ControlPlane) -> None:
-        """Prepare; nothing listens yet."""
+    def __init__(self, plane: ControlPlane, faults: Counter[str]) -> None:
+        """Prepare; nothing listens yet. What is done to requests is counted in `faults`."""
+        self._faults = faults
         self._plane = plane
         self._watches: dict[int, web.Request] = {}  # requests have no hash
         self._loop = asyncio.new_event_loop()
@@ -87,6 +91,7 @@ class Proxy:
         for request in list(self._watches.values()):
             if request.transport is not None:
                 request.transport.abort()
+                self._faults["watches cut"] += 1
 
     async def serve(self, ready: threading.Event) -> None:
         """Listen until told to stop."""
@@ -121,17 +126,28 @@ class Proxy:
         resumes = is_watch and "sendInitialEvents" not in request.query
         asked = Asked(request.method, request.path, is_watch, resumes)
         body = await request.read()
+        began = self._loop.time()
         try:
             answer = await self.fault(asked)
+            self._count(answer, self._loop.time() - began)
             if answer is None:
                 return await self._pass_on(request, asked, body)
-        except (Dropped, aiohttp.ClientError, OSError):
+        except (Dropped, aiohttp.ClientError, OSError) as trouble:
             self.answers[asked.method, 0] += 1
+            self._faults[
+                "requests lost" if isinstance(trouble, Dropped) else "connections broken"
+            ] += 1
             if request.transport is not None:
                 request.transport.abort()
             return web.Response(status=502)
         self.answers[asked.method, answer.status] += 1
         return answer
+
+    def _count(self, answer: web.Response | None, seconds: float) -> None:
+        if answer is not None:
+            self._faults[_CALLED.get(answer.status, f"answers with {answer.status}")] += 1
+        elif seconds > _SLOW_S:
+            self._faults["requests held up"] += 1
 
     async def _pass_on(self, request: web.Request, asked: Asked, body: bytes) -> web.StreamResponse:
         headers = {
@@ -195,9 +211,11 @@ async def _end_the_rest() -> None:
 
 
 @contextmanager
-def proxied(plane: ControlPlane, kubeconfig: Path) -> Iterator[tuple[Proxy, ControlPlane]]:
+def proxied(
+    plane: ControlPlane, kubeconfig: Path, faults: Counter[str] | None = None
+) -> Iterator[tuple[Proxy, ControlPlane]]:
     """Run a proxy; yield it and the cluster as it looks from behind it."""
-    proxy = Proxy(plane)
+    proxy = Proxy(plane, Counter() if faults is None else faults)
     ready = threading.Event()
     thread = threading.Thread(target=proxy.run, args=(ready,), daemon=True)
     thread.start()

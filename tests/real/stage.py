@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import signal
 import subprocess
+import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +17,7 @@ from tests.real.auditor import GPU, Auditor, audited
 from tests.real.cluster import Replica, account, asked, put, there, until
 from tests.real.control_plane import ControlPlane
 from tests.real.fault_proxy import Proxy, proxied
+from tests.real.verdicts import Verdict
 from unisono.control import names
 from unisono.kube.client import Client
 from unisono.kube.mapping import LEASE, Kind
@@ -44,12 +47,15 @@ class Stage:
     jobs: dict[str, int] = field(default_factory=dict)
     stack: ExitStack = field(default_factory=ExitStack)
     replicas: list[Replica] = field(default_factory=list)
+    faults: Counter[str] = field(default_factory=Counter)  # that were made, for the verdict
+    began: float = field(default_factory=time.monotonic)
+    verdict: Verdict | None = None  # once the story is told
 
     def proxied(self) -> tuple[Proxy, ControlPlane]:
         """Return a proxy, and the cluster behind it with the rights of our role only."""
         number = len(list(self.directory.glob("proxy-*")))
         behind = self.directory / f"proxy-{number}"
-        return self.stack.enter_context(proxied(self._as_account(), behind))
+        return self.stack.enter_context(proxied(self._as_account(), behind, self.faults))
 
     def _as_account(self) -> ControlPlane:
         return account(self.plane, "unisono-system", "unisono", self.directory / "role")
@@ -94,10 +100,32 @@ class Stage:
 
     def judge(self) -> None:
         """Fail unless everything was right, all the time; nobody had a bug or lacked a right."""
-        self.until_all_ended()
+        try:
+            self.until_all_ended()
+        finally:
+            self.verdict = self._verdict()
         self.auditor.judge(self.jobs, self.namespace, most_partial_s=MOST_PARTIAL_S)
         for one in self.replicas:
             assert one.told("a step failed") is None
+
+    def _verdict(self) -> Verdict:
+        """Put down what was seen."""
+        found = there(self.plane, names.JOB, self.namespace)
+        ended = {one["metadata"]["name"] for one in found if _is_complete(one)}
+        auditor = self.auditor
+        too_long = [one for one in auditor.partial_s.values() if one > MOST_PARTIAL_S]
+        return Verdict(
+            faults=dict(self.faults),
+            gangs=len(self.jobs),
+            pods=sum(self.jobs.values()),
+            looks=auditor.looks,
+            longest_partial_s=auditor.longest_partial_s,
+            most_partial_s=MOST_PARTIAL_S,
+            too_long=len(too_long),
+            double_bookings=len(auditor.wrong),
+            lost=len(self.jobs.keys() - ended),
+            seconds=time.monotonic() - self.began,
+        )
 
     def on_nodes(self) -> int:
         """Count the pods that have nodes."""

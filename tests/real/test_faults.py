@@ -135,6 +135,7 @@ def test_a_right_is_taken_away_for_a_while(stage: Stage) -> None:
     one = stage.replica()
     one.until_told("leading")
     asked(stage.plane, lambda client: allow(client, less))
+    stage.faults["rights taken away"] += 1
     try:
         _mixed(stage)
         told = one.until_told("not allowed")

@@ -44,7 +44,9 @@ def test_the_leader_is_killed_mid_commit(stage: Stage, scheduler: str) -> None:
 
     async def fault(asked: Asked) -> web.Response | None:
         if nth.is_it(asked):
-            first.process.send_signal(signal.SIGKILL)
+            if first.process.poll() is None:
+                first.process.send_signal(signal.SIGKILL)
+                stage.faults["leaders killed"] = 1
             raise Dropped
         return None
 
@@ -71,6 +73,7 @@ def test_a_server_is_restarted_mid_commit(stage: Stage, server: str) -> None:
     async def fault(asked: Asked) -> web.Response | None:
         if nth.is_it(asked) and not is_killed.is_set():
             servers.kill(server)
+            stage.faults[f"restarts of {server}"] += 1
             is_killed.set()
         return None
 

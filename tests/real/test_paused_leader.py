@@ -38,6 +38,7 @@ def test_a_paused_leader_comes_back_too_late(stage: Stage, what: str) -> None:
             if len(counted) > 1 and not late.is_set():
                 held.append(asked)
                 first.process.send_signal(signal.SIGSTOP)
+                stage.faults["leaders paused and resumed"] = 1
                 holds.set()
                 await late.wait()
         return None
