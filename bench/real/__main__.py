@@ -11,12 +11,13 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from bench.__main__ import measure
 from bench.harness import Family, Scale
 from bench.output import as_json, say, targets_table
-from bench.real import admissions, gangs, restart
+from bench.real import admissions, gangs, kueue, restart
 from tests.real.binaries import NoControlPlane
 
 FAMILIES = (
@@ -35,6 +36,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     names = [family.name for family in FAMILIES]
     parser.add_argument("name", nargs="*", metavar="NAME", help=f"of {', '.join(names)}")
     parser.add_argument("--quick", action="store_true", help="a tenth of the load")
+    parser.add_argument(
+        "--kueue",
+        metavar="COMMAND",
+        help="also drive the load of admissions with Kueue itself (see bench/real/kueue.py)",
+    )
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     arguments = parser.parse_args(argv)
     _keep_bytecode()
@@ -42,6 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         say(f"bench: there is no benchmark {unknown[0]!r}; there are {', '.join(names)}")
         return 2
     chosen = [family for family in FAMILIES if family.name in (arguments.name or names)]
+    if arguments.kueue is not None:
+        runs = partial(kueue.measure, command=arguments.kueue)
+        chosen.append(Family("kueue", "the load of admissions, with Kueue itself", runs))
     as_table = arguments.output == "table"
     scale: Scale = "quick" if arguments.quick else "full"
     try:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import uvloop
 
-from bench.harness import Finding, Note, Scale, figures, target
+from bench.harness import Finding, Note, Row, Scale, Unit, figures, target
 from bench.real.ground import (
     Ground,
     client_of,
@@ -25,6 +26,7 @@ from bench.real.ground import (
     ground,
     in_lots,
     peak_bytes,
+    requests_of,
     told,
     without_events,
     writes_of,
@@ -61,57 +63,94 @@ class Run:
     evictions: int = 0
 
 
-def measure(scale: Scale) -> Iterator[Finding]:
-    """Drive the load, and compare with what the API server can take.
+class Outcome(NamedTuple):
+    """What a controller made of the load, and what everybody needed for it."""
 
-    There are etcd and the API server, as in Kueue's own test, and no controllers of Kubernetes.
-    """
+    run: Run
+    bound: float  # workloads a second that the API server could store
+    own_s: float  # processor time of the controller
+    peak: int  # its most memory
+    servers: dict[str, float]  # processor time by server
+    requests: dict[str, int]  # that changed something, as the API server counts
+
+
+# Starts a controller for as long as a block lasts, and yields its process.
+Starts = Callable[[], AbstractContextManager[int]]
+
+
+def measure(scale: Scale) -> Iterator[Finding]:
+    """Drive the load, and compare with what the API server can take."""
+    writes: dict[str, int] = {}
     with ground(controllers=()) as place:
-        bound = uvloop.run(_bound(place))
-        replica = place.start("--rate", "2000")
-        replica.until_told("leading")
-        pid = replica.process.pid
-        before = writes_of(replica)
-        spent = {name: place.cpu_s(name) for name in ("kube-apiserver", "etcd")}
-        own = cpu_s(pid)
-        run = uvloop.run(_drive(place, SHARES[scale]))
-        own, peak = cpu_s(pid) - own, peak_bytes(pid)
-        writes = difference(writes_of(replica), before)
-        servers = {name: place.cpu_s(name) - before for name, before in spent.items()}
-        end(replica)
-    count = len(run.finished)
-    rate = figures(
-        "workloads admitted and finished a second",
-        count,
-        "workloads",
-        [count / (run.ended - run.began)],
-        "1/s",
-    )
-    yield rate
-    yield target("workloads a second (2.5 times Kueue's 38)", rate, 95, scale=scale, better="above")
-    share = figures(
-        "of what the API server can take", count, "workloads", [100 * rate.median / bound], "%"
-    )
-    yield share
-    # 2.5 times Kueue's best where the server takes 107.
-    yield target("of the API server's limit", share, 89, scale=scale, better="above")
-    for one in CLASSES:
-        waited = run.waited[one.name]
-        yield figures(f"time to admission, {one.name}", len(waited), "workloads", waited, "s")
-    means = ", ".join(
-        f"{one.name} {statistics.mean(run.waited[one.name]):.2f} s" for one in CLASSES
-    )
-    yield Note(f"mean time to admission: {means}; {run.evictions} evictions")
-    yield figures("processor time of the controller", count, "workloads", [own / count * 1e3], "ms")
-    for name, used in servers.items():
-        yield figures(f"processor time of {name}", count, "workloads", [used / count * 1e3], "ms")
-    yield figures("the controller's most memory", count, "workloads", [peak], "B")
+
+        @contextmanager
+        def starts() -> Iterator[int]:
+            replica = place.start("--rate", "2000")
+            replica.until_told("leading")
+            before = writes_of(replica)
+            yield replica.process.pid
+            writes.update(difference(writes_of(replica), before))
+            end(replica)
+
+        made = driven(place, scale, starts)
+    yield from findings(made, scale)
+    count = len(made.run.finished)
     each = without_events(writes) / count
     wrote = figures("writes for each workload, without events", count, "workloads", [each], "ratio")
     yield wrote
     yield target("writes for each workload", wrote, 2.0, scale=scale, better="below")
-    yield Note(f"the API server takes {bound:.0f} a second: created, admitted, finished")
     yield Note(f"writes for each workload: {told(writes, count)}")
+
+
+def driven(place: Ground, scale: Scale, starts: Starts) -> Outcome:
+    """Drive the load, after asking how much the server could take.
+
+    There are etcd and the API server, as in Kueue's own test, and no controllers of Kubernetes.
+    """
+    bound = uvloop.run(_bound(place))
+    with starts() as pid:
+        spent = {name: place.cpu_s(name) for name in ("kube-apiserver", "etcd")}
+        own, asked = cpu_s(pid), requests_of(place)
+        run = uvloop.run(_drive(place, SHARES[scale]))
+        return Outcome(
+            run,
+            bound,
+            cpu_s(pid) - own,
+            peak_bytes(pid),
+            {name: place.cpu_s(name) - before for name, before in spent.items()},
+            difference(requests_of(place), asked),
+        )
+
+
+def findings(made: Outcome, scale: Scale, who: str = "") -> Iterator[Finding]:
+    """Say it in the terms of Kueue's test; only what is ours (nobody's name) has targets."""
+    run, count = made.run, len(made.run.finished)
+
+    def row(what: str, value: float, unit: Unit) -> Row:
+        return figures(f"{who}{what}", count, "workloads", [value], unit)
+
+    rate = row("workloads admitted and finished a second", count / (run.ended - run.began), "1/s")
+    share = row("of what the API server can take", 100 * rate.median / made.bound, "%")
+    yield rate
+    yield share
+    if not who:
+        limit = "workloads a second (2.5 times Kueue's 38)"
+        yield target(limit, rate, 95, scale=scale, better="above")
+        # 2.5 times Kueue's best where the server takes 107.
+        yield target("of the API server's limit", share, 89, scale=scale, better="above")
+    for one in CLASSES:
+        waited, what = run.waited[one.name], f"{who}time to admission, {one.name}"
+        yield figures(what, len(waited), "workloads", waited, "s")
+    means = ", ".join(
+        f"{one.name} {statistics.mean(run.waited[one.name]):.2f} s" for one in CLASSES
+    )
+    yield Note(f"{who}mean time to admission: {means}; {run.evictions} evictions")
+    yield row("processor time of the controller", made.own_s / count * 1e3, "ms")
+    for name, used in made.servers.items():
+        yield row(f"processor time of {name}", used / count * 1e3, "ms")
+    yield row("the controller's most memory", made.peak, "B")
+    yield Note(f"{who}the API server takes {made.bound:.0f} a second: created, admitted, finished")
+    yield Note(f"{who}what it took for each workload: {told(made.requests, count)}")
 
 
 async def _bound(place: Ground) -> float:

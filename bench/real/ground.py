@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import signal
+import ssl
 import tempfile
 import time
 import urllib.request
@@ -26,6 +27,10 @@ from unisono.kube.lanes import Lanes
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _WRITES = re.compile(r'unisono_api_writes_total\{method="(\w+)",resource="([^"]+)"\} (\d+)')
+_REQUESTS = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILINE)
+_LABEL = re.compile(r'(\w+)="([^"]*)"')
+_CHANGING = ("POST", "PUT", "PATCH", "APPLY", "DELETE")
+_OF_NOBODY = ("leases", "selfsubjectrulesreviews", "tokenreviews", "subjectaccessreviews")
 # More than any API server here takes.
 _RATE = 5000.0
 # An API server that nobody asks anything uses a tenth of a core.
@@ -50,7 +55,9 @@ class Ground:
         return self.replicas[-1]
 
     def check(self) -> None:
-        """Raise if the controller that was started last is gone: nobody need wait for it then."""
+        """Raise if our controller that was started last is gone: nobody need wait for it then."""
+        if not self.replicas:
+            return
         if (code := self.replicas[-1].process.poll()) is not None:
             log = (self.directory / f"replica-{len(self.replicas) - 1}.log").read_text()
             raise RuntimeError(f"the controller ended with {code}: {log.splitlines()[-1]}")
@@ -128,6 +135,23 @@ def writes_of(replica: Replica) -> dict[str, int]:
     for method, resource, count in _WRITES.findall(page):
         if resource not in ("leases", "selfsubjectrulesreviews"):
             found[f"{method} {resource}"] = int(count)
+    return found
+
+
+def requests_of(place: Ground) -> dict[str, int]:
+    """Return what changed something so far, whoever asked for it, as the API server counts."""
+    context = ssl.create_default_context(cafile=str(place.plane.ca_file))
+    asks = {"Authorization": f"Bearer {place.plane.token}"}
+    request = urllib.request.Request(f"{place.plane.url}/metrics", headers=asks)
+    with urllib.request.urlopen(request, timeout=30, context=context) as answer:
+        page = answer.read().decode()
+    found: dict[str, int] = {}
+    for labels, count in _REQUESTS.findall(page):
+        said = dict(_LABEL.findall(labels))
+        if said["verb"] in _CHANGING and said["resource"] not in _OF_NOBODY:
+            path = "/".join(filter(None, (said["resource"], said["subresource"])))
+            name = f"{said['verb']} {path}"
+            found[name] = found.get(name, 0) + int(float(count))
     return found
 
 
