@@ -13,7 +13,8 @@ to save work. Those are let go where a base is taken, and worked out anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -86,7 +87,6 @@ class Tape:
         self._steps: list[Change | Looked] = []
         self._state: ClusterState | None = None
         self._follows = 0  # the version of the state before the first step
-        self._is_within = False  # a change is being taken in
         self.decisions = 0
 
     def plan(self, state: ClusterState, now: Instant) -> Plan:
@@ -124,22 +124,9 @@ class Tape:
         self._steps.append(step)
 
     def _listen(self, state: ClusterState) -> None:
-        """Hear every change; a state that nobody records does not even look for a listener."""
+        """Hear every change."""
         self._state = state
-        take: Callable[[Change], None] = state.apply
-
-        def heard(change: Change) -> None:
-            if self._is_within:  # what follows from a change is no change of its own
-                take(change)
-                return
-            self._note(state, change)
-            self._is_within = True
-            try:
-                take(change)
-            finally:
-                self._is_within = False
-
-        state.apply = heard  # type: ignore[method-assign]  # of this one state only
+        state.listener = partial(self._note, state)
 
 
 def is_quiet(made: Plan) -> bool:

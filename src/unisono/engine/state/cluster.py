@@ -13,6 +13,8 @@ Who waits where:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from unisono.engine.ledger import Charges
@@ -50,6 +52,7 @@ class ClusterState:
 
     def __init__(self, policy: Policy | None = None, *, now: Instant = Instant(0)) -> None:
         self.version = 0
+        self.listener: Callable[[changes.Change], None] | None = None  # hears of every change
         self.now = now
         self.config = Config(policy or Policy())
         self.forest = Forest(self.config)
@@ -87,6 +90,8 @@ class ClusterState:
 
     def apply(self, change: changes.Change) -> None:
         """Take one change into account."""
+        if self.listener is not None:
+            self.listener(change)
         self.version += 1
         if isinstance(change, changes.TimePassed):  # these four are most of what happens
             reconfigure(self)

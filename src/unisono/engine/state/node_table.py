@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
+from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -293,7 +294,7 @@ class NodeTable:
             self._order = np.insert(self._order, place, row)
         return self._order
 
-    def _name_key(self, row: int) -> Natural:
+    def _name_key(self, row: SupportsIndex) -> Natural:
         return natural(self._names[row])
 
     def gpu_columns(self) -> list[int]:

@@ -224,6 +224,8 @@ def take_turns(state: ClusterState) -> None:
     """Begin or end an order by turns, or change its rules: everybody queues anew."""
     if not state.turns.is_outdated():
         return
+    # What follows from a change is no change of its own.
+    listener, state.listener = state.listener, None
     waiting = [one.workload for one in state.waiting.values()]
     sticky = {book: book.lines.sticky for book in state.books.values()}
     for workload in waiting:
@@ -236,6 +238,7 @@ def take_turns(state: ClusterState) -> None:
         state.turns.start(running.holding)
     for workload in waiting:
         state.apply(changes.WorkloadWaits(workload))
+    state.listener = listener
 
 
 def unbar(state: ClusterState, barred: Iterable[Barred]) -> None:
