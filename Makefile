@@ -15,11 +15,13 @@ endif
 
 # What a decision can depend on runs under two hash seeds: no order may come from a set.
 SEEDED := $(wildcard tests/engine tests/kinds tests/scenarios tests/properties)
+# What the compiled modules do is tried with these, which neither start servers nor look at sources.
+TRIED_COMPILED := tests/engine tests/properties tests/scenarios tests/sim
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
-.PHONY: help setup fmt lint type test test-slow golden controlplane test-real real-cluster test-all faults scenarios docs docs-site bench bench-real deploy reference screenshots demo changelog lock check clean
+.PHONY: help setup fmt lint type test test-slow golden controlplane test-real real-cluster test-all faults scenarios docs docs-site bench bench-real compiled test-compiled deploy reference screenshots demo changelog lock check clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -76,8 +78,15 @@ docs: $(READY)  ## check the documents: links, targets, glossary, and every bloc
 docs-site: $(READY)  ## build the documents into a static site, build/site
 	@$(BIN)/python -m tools.docs_site build/site
 
-bench: $(READY)  ## measure (options through ARGS=, see ARGS=--help)
-	@$(BIN)/python -m bench $(ARGS)
+compiled: $(READY)  ## compile the hot modules with mypyc, once, into the cache, and print the folder (needs a C compiler)
+	@$(BIN)/python -m tools.compiled
+
+test-compiled: $(READY)  ## the engine's quick tests on the compiled copy (needs a C compiler)
+	@compiled=$$($(BIN)/python -m tools.compiled) && \
+	  PYTHONPATH=$$compiled $(BIN)/python -m pytest -q -n 2 -m "not real and not slow" $(or $(ARGS),$(TRIED_COMPILED))
+
+bench: $(READY)  ## measure, compiled where it can be (COMPILED=no: interpreted; options through ARGS=, see ARGS=--help)
+	@$(if $(filter no,$(COMPILED)),,$(BIN)/python -m tools.compiled --with) $(BIN)/python -m bench $(ARGS)
 
 bench-real: $(READY)  ## measure on a real etcd and API server (ARGS="--quick admissions")
 	@$(BIN)/python -m bench.real $(ARGS)

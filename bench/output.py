@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from bench.harness import Clock, Growth, Result, Scale, Target, Unit
+from unisono.cli.built import engine_kind
 
 _SHOWN: dict[Unit, str] = {"us": "µs", "ratio": ""}
 
@@ -19,6 +20,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
     python: str
     system: str
+    engine: str  # as `unisono --version` has it
     cores: int
     load_average: float | None
 
@@ -37,6 +39,7 @@ def this_machine() -> Machine:
     return Machine(
         python=f"{platform.python_implementation()} {platform.python_version()}",
         system=f"{platform.system()} {platform.machine()}",
+        engine=engine_kind(),
         cores=os.cpu_count() or 1,
         load_average=os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
     )
@@ -51,7 +54,7 @@ def heading(machine: Machine, scale: Scale, clock: Clock) -> str:
     """Say what is about to be measured, and where."""
     load = "" if machine.load_average is None else f", load {machine.load_average:.1f}"
     place = f"{machine.python} · {machine.system}, {machine.cores} cores{load}"
-    return f"{scale} run, {clock} time · {place}"
+    return f"{scale} run, {clock} time · {place}\nengine: {machine.engine}"
 
 
 def as_text(result: Result) -> str:

@@ -29,7 +29,7 @@ def main() -> int:
         pip = [python, "-m", "pip", "--disable-pip-version-check"]
         subprocess.run([*pip, "install", "--quiet", *wanted], check=True)
         frozen = subprocess.run(
-            [*pip, "freeze", "--exclude", "pip", "--exclude", "setuptools"],
+            [*pip, "freeze", "--all", "--exclude", "pip"],
             check=True,
             capture_output=True,
             text=True,

@@ -16,6 +16,7 @@ from types import ModuleType
 import pytest
 
 from unisono import __version__
+from unisono.cli.built import engine_kind
 from unisono.cli.commands import BY_NAME, COMMANDS, Command
 from unisono.cli.main import main
 from unisono.engine.model.errors import InvalidManifest, UnisonoError
@@ -131,7 +132,7 @@ class TestHelp:
         with pytest.raises(SystemExit) as ended:
             main(["--version"])
         assert ended.value.code == 0
-        assert capsys.readouterr().out == f"unisono {__version__}\n"
+        assert capsys.readouterr().out == f"unisono {__version__} (engine: {engine_kind()})\n"
 
     def test_an_unknown_option_is_wrong_input(self, capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit) as ended:
@@ -141,7 +142,7 @@ class TestHelp:
 
     def test_python_dash_m_is_the_same_program(self) -> None:
         done = subprocess.run(_program("--version"), capture_output=True, text=True, check=True)
-        assert done.stdout == f"unisono {__version__}\n"
+        assert done.stdout == f"unisono {__version__} (engine: {engine_kind()})\n"
 
 
 class TestUnknownCommand:

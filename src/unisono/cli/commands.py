@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from unisono import __version__
+from unisono.cli.built import engine_kind
 from unisono.cli.slurm_programs import PROGRAMS
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def top_level_parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
     parser.add_argument(
         "--version",
         action="version",
-        version=f"unisono {__version__}",
-        help="print the version and exit",
+        version=f"unisono {__version__} (engine: {engine_kind()})",
+        help="print the version, and whether the engine is compiled, and exit",
     )
     return parser

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.compiled import interpreted_only
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.node import Node
@@ -67,6 +68,7 @@ def test_the_short_ways_lead_to_the_same_nodes(
     assert _told(short) == _told(general)
 
 
+@interpreted_only
 @pytest.mark.parametrize(
     ("sizes", "goes_express"),
     [((1000,), "always"), ((1000,) * 30 + (2000,), "sometimes"), ((500, 1000), "sometimes")],
