@@ -157,8 +157,12 @@ def test_two_at_once_compile_once(made: list[Path], monkeypatch: pytest.MonkeyPa
         assert go_on.wait(20)
         compile_copy(package, folder)
 
+    def told(text: str) -> None:
+        if "waiting" in text:
+            go_on.set()
+
     monkeypatch.setattr(cache, "compile_copy", slowly)
-    monkeypatch.setattr(cache, "say", lambda text: "waiting" in text and go_on.set())
+    monkeypatch.setattr(cache, "say", told)
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(build)
         assert begun.wait(20)
