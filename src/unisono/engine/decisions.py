@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import msgspec
-
 from unisono.engine.awaiting import waiting_for
-from unisono.engine.ledger import Charges, Ledger
+from unisono.engine.ledger import Charges, Ledger, Starting
 from unisono.engine.model.explanation import (
     Blocker,
     ClaimedThisCycle,
@@ -48,13 +46,6 @@ class _Claims:
 
     leaving: list[Charges] = field(default_factory=list)  # victims: counted as gone, still there
     coming: list[Charges] = field(default_factory=list)  # room kept for those who wait for them
-
-
-class Starting(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """What an admission of this cycle books."""
-
-    charges: Charges
-    tenants: tuple[Tenant, ...]
 
 
 @dataclass(slots=True)

@@ -39,6 +39,16 @@ class Booked(Protocol):
     def tenants(self) -> tuple[Tenant, ...]: ...
 
 
+class Starting:
+    """What an admission of this cycle books."""
+
+    __slots__ = ("charges", "tenants")
+
+    def __init__(self, charges: Charges, tenants: tuple[Tenant, ...]) -> None:
+        self.charges = charges
+        self.tenants = tenants
+
+
 class Ledger:
     """An undo log over the quota tree and the nodes; without nodes, who sits where stays."""
 

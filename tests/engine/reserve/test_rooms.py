@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from unisono.engine.decisions import Starting
+from unisono.engine.ledger import Starting
 from unisono.engine.model.names import FlavorName, Instant, NodeName, ResourceName
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import Amounts, amounts

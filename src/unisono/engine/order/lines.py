@@ -38,7 +38,7 @@ class Row(NamedTuple):
 class Waiting:
     """A workload without quota."""
 
-    __slots__ = ("alone", "kind", "line", "shape", "term", "workload")
+    __slots__ = ("alone", "kind", "line", "shape", "since", "term", "tie", "workload")
 
     def __init__(
         self, workload: Workload, shape: Shape, *, alone: bool = False, term: str = ""
@@ -47,6 +47,8 @@ class Waiting:
         self.shape = shape
         self.alone = alone  # shares no verdict with others of its shape
         self.term = term  # what it is to reservations; empty without any
+        self.since = workload.position_time  # what decides its place among equals, ...
+        self.tie = workload.tie  # ... and among those of one instant
         self.line: Line | Row | None = None  # None while its local queue or itself is held back
         own = workload.uid if alone or workload.may_preempt_at is not None else term
         self.kind: Kind = (shape.number, workload.priority, own)
@@ -71,9 +73,7 @@ class Line:
 
     def push(self, waiting: Waiting, sequence: int) -> None:
         """Let a workload join; `sequence` keeps comparisons away from the object itself."""
-        workload = waiting.workload
-        entry = (workload.position_time, workload.tie, sequence, waiting)
-        heapq.heappush(self._members, entry)
+        heapq.heappush(self._members, (waiting.since, waiting.tie, sequence, waiting))
         waiting.line = self
         self.size += 1
 

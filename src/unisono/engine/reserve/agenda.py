@@ -29,6 +29,7 @@ from unisono.engine.state.queue_book import QueueBook, Running
 # Place in turn: (-priority, time, uid, number of entry); smaller goes first.
 Place = tuple[int, Instant, str, int]
 Member = tuple[Place, Waiting, int]  # with its time limit
+Newcomer = tuple[Place, Waiting, "Group", int]
 RoomKey = tuple[Constraint, Amounts, tuple[str, ...]]
 
 
@@ -96,6 +97,7 @@ class Agenda:
         "dated",
         "ends",
         "groups",
+        "is_easy",
         "is_shaken",
         "kept",
         "newcomers",
@@ -107,6 +109,14 @@ class Agenda:
 
     def __init__(self, rules: Backfill | None = None) -> None:
         self.rules = rules
+        # The first who waits has a date, others are looked at in turn, and nothing else is asked.
+        self.is_easy = (
+            rules is not None
+            and rules.dates == 1
+            and not rules.shortest_first
+            and not rules.most_tested
+            and not rules.most_per_queue
+        )
         self.groups: dict[tuple[QueueName, Kind], Group] = {}
         self.ends: list[tuple[Instant, int, Running]] = []  # who runs, by expected end
         # All groups by their first member; the rest of an entry never has to be compared.
@@ -114,7 +124,7 @@ class Agenda:
         # What was last said of whom, and by which pass.
         self.verdicts: dict[WorkloadKey, tuple[int, tuple[Blocker, ...]]] = {}
         self.dated: Date | None = None  # the first date of the last pass
-        self.newcomers: list[tuple[Place, Waiting, Group]] = []
+        self.newcomers: list[Newcomer] = []
         self.is_shaken = True  # more happened than newcomers
         self.kept: Kept | None = None  # dates, as the last pass left them
         # For pods of one kind (constraint, request, order of nodes), and for which nodes.
@@ -150,7 +160,7 @@ class Agenda:
         if group is None:
             group = self.groups[key] = Group(book)
         self._number += 1
-        place = (-workload.priority, workload.position_time, workload.tie, self._number)
+        place = (-workload.priority, waiting.since, waiting.tie, self._number)
         self._entries[workload.key] = place, group
         limit = limit_of(workload, self.rules)
         members = group.members
@@ -165,7 +175,7 @@ class Agenda:
                 self._drop_head(members[0][0])
                 insort(self.order, (place, 0, group))
             insort(members, (place, waiting, limit), key=_place)
-        self.newcomers.append((place, waiting, group))
+        self.newcomers.append((place, waiting, group, limit))
 
     def leave(self, waiting: Waiting, book: QueueBook) -> None:
         """Let a workload leave its line."""

@@ -25,7 +25,7 @@ from unisono.engine.order.lines import Waiting, kind_of
 from unisono.engine.order.tallies import Tallies
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.quota.tree import Cell, available
-from unisono.engine.reserve.agenda import Group, Place, limit_of
+from unisono.engine.reserve.agenda import Group, Newcomer, Place, limit_of
 from unisono.engine.reserve.calendar import Calendar
 from unisono.engine.reserve.counting import counted
 from unisono.engine.reserve.dates import Dates, dates_for
@@ -54,8 +54,8 @@ def plan_in_time(state: ClusterState, now: Instant) -> Plan:
     if state.turns.desk is not None:
         state.agenda.shake()  # turns move with time: what the last pass found out is out of date
     kept = state.agenda.take_kept(now)
-    if not stops and may_go_express(state, rules):
-        made = plan_express(state, now, rules, kept)
+    if not stops and may_go_express(state):
+        made = plan_express(state, now, kept)
         if made is not None:
             return made
     cycle = Cycle(state, now, Ledger(state.floor.tenancy))
@@ -163,7 +163,7 @@ class _Pass:
                     yield waiting, group
             return
         if self.dates.are_known:  # what the last pass found out still holds
-            for _, waiting, group in sorted(agenda.newcomers, key=_place):
+            for _, waiting, group, _ in sorted(agenda.newcomers, key=_place):
                 if waiting.line is not None and waiting.workload.key in self.state.waiting:
                     yield waiting, group
             return
@@ -373,5 +373,5 @@ def _turn(waiting: Waiting) -> tuple[int, Instant, str]:
     return -workload.priority, workload.position_time, workload.tie
 
 
-def _place(entry: tuple[Place, Waiting, Group]) -> Place:
+def _place(entry: Newcomer) -> Place:
     return entry[0]

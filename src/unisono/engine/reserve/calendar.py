@@ -11,8 +11,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from unisono.engine.decisions import Cycle, Starting
-from unisono.engine.ledger import Booked
+from unisono.engine.decisions import Cycle
+from unisono.engine.ledger import Booked, Starting
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Date

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from unisono.engine.decisions import Cycle, Starting
-from unisono.engine.ledger import Booked
+from unisono.engine.decisions import Cycle
+from unisono.engine.ledger import Booked, Starting
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Date
@@ -361,7 +361,7 @@ def dates_for(state: ClusterState, cycle: Cycle, now: Instant, kept: Kept | None
     assert agenda.rules is not None, "without backfill there are no dates"
     if agenda.rules.dates == 1:
         return OneDate(state, cycle, now, kept if isinstance(kept, Shadow) else None)
-    newcomers = [(waiting, group) for _, waiting, group in agenda.newcomers]
+    newcomers = [(waiting, group) for _, waiting, group, _ in agenda.newcomers]
     if isinstance(kept, Calendar) and kept.fits(newcomers):
         kept.take_up(cycle, now)
         return kept

@@ -12,15 +12,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
-from unisono.engine.decisions import Starting
-from unisono.engine.ledger import Booked
+from unisono.engine.ledger import Booked, Starting
 from unisono.engine.model.explanation import Blocker, Explanation, Planned, WouldDelay
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Admit, Plan, Wait
-from unisono.engine.model.policy import Backfill
 from unisono.engine.order.lines import Waiting
 from unisono.engine.quota.tree import Cell, available
-from unisono.engine.reserve.agenda import Group, Kept, Place, limit_of
+from unisono.engine.reserve.agenda import Group, Kept, Newcomer, Place
 from unisono.engine.reserve.counting import counted, stamp_of
 from unisono.engine.reserve.need import Counted
 from unisono.engine.reserve.pod_room import PodRoom
@@ -28,20 +26,20 @@ from unisono.engine.reserve.quick import offer_on
 from unisono.engine.reserve.shadow import Shadow
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.node_table import Integers
-from unisono.engine.state.queue_book import QueueBook
+from unisono.engine.state.queue_book import QueueBook, Running
+
+# Who ends when; the number is that of the agenda.
+_Ending = tuple[Instant, int, Running | Starting]
 
 
 class _Leave(Exception):
     """Something here is not a number: the general pass has to decide."""
 
 
-def may_go_express(state: ClusterState, rules: Backfill) -> bool:
+def may_go_express(state: ClusterState) -> bool:
     """Say whether a pass may be tried without ledger; who runs or waits may still prevent it."""
     return (
-        rules.dates == 1
-        and not rules.shortest_first
-        and not rules.most_tested
-        and not rules.most_per_queue
+        state.agenda.is_easy
         and state.turns.desk is None
         and not state.rota.claimants
         and not state.config.policy.reservations
@@ -49,15 +47,13 @@ def may_go_express(state: ClusterState, rules: Backfill) -> bool:
     )
 
 
-def plan_express(
-    state: ClusterState, now: Instant, rules: Backfill, kept: Kept | None
-) -> Plan | None:
+def plan_express(state: ClusterState, now: Instant, kept: Kept | None) -> Plan | None:
     """Decide one pass by numbers, given the date of the last one; None: that is not possible."""
     if kept is not None and not (
         isinstance(kept, Shadow) and kept.spare is not None and kept.free is None
     ):
         return None
-    done = _Pass(state, now, rules, kept)
+    done = _Pass(state, now, kept)
     try:
         if kept is None:
             done.look_at_all()
@@ -66,14 +62,6 @@ def plan_express(
     except _Leave:
         return None
     return done.plan()
-
-
-class _Left(dict[Cell, int]):
-    """How much accounts have left; each is asked once, and many ask for the same one."""
-
-    def __missing__(self, cell: Cell) -> int:
-        left = self[cell] = available(cell)
-        return left
 
 
 class _Pass:
@@ -90,7 +78,6 @@ class _Pass:
         "now",
         "refused",
         "room",
-        "rules",
         "seen",
         "shadow",
         "spare",
@@ -100,22 +87,19 @@ class _Pass:
         "waits",
     )
 
-    def __init__(
-        self, state: ClusterState, now: Instant, rules: Backfill, shadow: Shadow | None
-    ) -> None:
+    def __init__(self, state: ClusterState, now: Instant, shadow: Shadow | None) -> None:
         self.state = state
         self.now = now
-        self.rules = rules
         self.shadow = shadow
         self.stamp = stamp_of(state)
         self.room: PodRoom | None = None
         self.free = 0  # pods that still fit, on all nodes together
         self.caps: Integers | None = None  # and on each; None: nobody started yet
         self.spare = 0  # pods that may stay beyond the date
-        self.left = _Left()  # of quota, now
+        self.left: dict[Cell, int] = {}  # of quota, now; each account is asked once
         self.later: dict[Cell, int] = {}  # of quota, at the date
         self.gone: list[Booked] = []  # who starts now and is gone by the date
-        self.started: list[tuple[Instant, int, Booked]] = []
+        self.started: list[_Ending] = []
         self.admissions: list[Admit] = []
         self.waits: list[Wait] = []
         self.seen: dict[QueueBook, None] = {}  # the queues of whom was looked at
@@ -147,12 +131,14 @@ class _Pass:
         assert shadow is not None and shadow.spare is not None, "there is a date"
         self.spare, self.later = shadow.spare, dict(shadow.room)
         entries = agenda.newcomers
-        for _, waiting, group in sorted(entries, key=_place) if len(entries) > 1 else entries:
+        if len(entries) > 1:
+            entries = sorted(entries, key=_place)
+        for _, waiting, group, limit in entries:
             if waiting.line is not None and waiting.workload.key in self.state.waiting:
                 known = self._known(group)
                 if shadow.counted is None or shadow.counted.room is not known.room:
                     raise _Leave
-                self._look(waiting, group, known, limit_of(waiting.workload, self.rules))
+                self._look(waiting, group, known, limit)
 
     def look_at_all(self) -> None:
         """Start who fits, in turn; the first that does not gets a date, and others may go first."""
@@ -185,7 +171,7 @@ class _Pass:
             if known is None or known.room is not room or group.stamp != stamp:
                 known = self._known(group)
             for cell, amount in known.cells:
-                if amount > left[cell]:
+                if amount > (left[cell] if cell in left else self._ask(cell)):
                     break
             else:
                 shortest = Instant(self.now + group.limits[0])
@@ -238,7 +224,7 @@ class _Pass:
         if blockers is None:
             left = self.left
             for cell, amount in known.cells:
-                if amount > left[cell]:
+                if amount > (left[cell] if cell in left else self._ask(cell)):
                     blockers = known.shortages_of(group.book.spec.name, left)
                     self.refused[group] = blockers
                     break
@@ -260,6 +246,11 @@ class _Pass:
             )
             self.waits.append(Wait(outcome="line", explanation=why))
         return False
+
+    def _ask(self, cell: Cell) -> int:
+        """Find out how much an account has left."""
+        left = self.left[cell] = available(cell)
+        return left
 
     def _in_the_way(
         self, group: Group, known: Counted, limit: int, end: Instant
@@ -316,8 +307,10 @@ class _Pass:
 
     def _give_date(self, waiting: Waiting, known: Counted, limit: int) -> Planned:
         """Let one after the other end until there are quota and places for the first that waits."""
-        left, spare, requests = self.left, self.free - known.pods, known.requests
-        short = {cell: amount - left[cell] for cell, amount in known.cells}
+        spare, requests = self.free - known.pods, known.requests
+        short: dict[Cell, int] = {}
+        for cell, amount in known.cells:
+            short[cell] = amount - (self.left[cell] if cell in self.left else self._ask(cell))
         ends = self._ends()
         paid = index = 0  # whose quota is counted: it is not asked for as long as places are short
         soon, last = Instant(self.now + 1), len(ends) - 1
@@ -363,15 +356,15 @@ class _Pass:
             behind=None,
         )
 
-    def _ends(self) -> Sequence[tuple[Instant, int, Booked]]:
+    def _ends(self) -> Sequence[_Ending]:
         """Return who ends when, those who start in this pass too."""
         there = self.state.agenda.ends
         return sorted([*there, *self.started], key=_end) if self.started else there
 
 
-def _end(entry: tuple[Instant, int, Booked]) -> Instant:
+def _end(entry: _Ending) -> Instant:
     return entry[0]
 
 
-def _place(entry: tuple[Place, Waiting, Group]) -> Place:
+def _place(entry: Newcomer) -> Place:
     return entry[0]

@@ -122,10 +122,12 @@ class PodRoom:
             self._count()
             return
         position_of, caps = self._position_of, self._caps
-        for rows, move in moves:
+        for rows, move in reversed(moves):  # the oldest first
             self._total += move.pods
             places = rows if position_of is None else position_of[rows]
-            if move.pods < 0:
+            if self.is_even:  # one pod, or none
+                caps[places] = move.pods > 0
+            elif move.pods < 0:
                 caps[places] -= move.counts
             else:
                 caps[places] += move.counts
@@ -148,7 +150,11 @@ class PodRoom:
     def take(self, caps: Integers, chosen: Chosen) -> None:
         """Let pods go to rows, by position: they fit."""
         rows, counts = chosen
-        caps[rows if self._position_of is None else self._position_of[rows]] -= counts
+        places = rows if self._position_of is None else self._position_of[rows]
+        if self.is_even:
+            caps[places] = 0
+        else:
+            caps[places] -= counts
 
     def _fitting(self, amounts: Integers) -> Integers:
         """Return how many pods so much is enough for, by row."""

@@ -8,7 +8,8 @@ nothing, and the general way decides. Both give the same nodes; a property test 
 
 from __future__ import annotations
 
-from unisono.engine.decisions import Cycle, Starting
+from unisono.engine.decisions import Cycle
+from unisono.engine.ledger import Starting
 from unisono.engine.model.names import namespace_of
 from unisono.engine.model.plan import Admit
 from unisono.engine.model.selection import label_map

@@ -28,8 +28,15 @@ from unisono.engine.quota.shape import Shapes
 from unisono.engine.quota.tree import charge
 from unisono.engine.reserve.agenda import Agenda
 from unisono.engine.reserve.outlook import Outlook
-from unisono.engine.state import changes, turns
+from unisono.engine.state import turns
 from unisono.engine.state.arrays import ArrayBook
+from unisono.engine.state.changes import (
+    Change,
+    TimePassed,
+    WorkloadGone,
+    WorkloadHolds,
+    WorkloadWaits,
+)
 from unisono.engine.state.clock import pass_time
 from unisono.engine.state.config import Config
 from unisono.engine.state.configuring import reconfigure, take_in
@@ -88,24 +95,24 @@ class ClusterState:
 
     # --- events ----------------------------------------------------------------------------------
 
-    def apply(self, change: changes.Change) -> None:
+    def apply(self, change: Change) -> None:
         """Take one change into account."""
         if self.listener is not None:
             self.listener(change)
         self.version += 1
-        if isinstance(change, changes.TimePassed):  # these four are most of what happens
+        if isinstance(change, TimePassed):  # these four are most of what happens
             reconfigure(self)
             pass_time(self, change.now)
-        elif isinstance(change, changes.WorkloadWaits):
+        elif isinstance(change, WorkloadWaits):
             reconfigure(self)
             if change.workload.key in self.running:
                 self._release(change.workload.key)
                 reconfigure(self)  # a deleted queue goes with its last holding
             self._enqueue(change.workload)
-        elif isinstance(change, changes.WorkloadGone):
+        elif isinstance(change, WorkloadGone):
             reconfigure(self)
             self._let_go(change.key)
-        elif isinstance(change, changes.WorkloadHolds):
+        elif isinstance(change, WorkloadHolds):
             reconfigure(self)
             self._hold(change.holding)
         else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from unisono.engine.model.explanation import WaitingForPods
-from unisono.engine.model.names import WorkloadKey
+from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import (
     Admit,
     Eviction,
@@ -35,25 +35,28 @@ def carry_out(state: ClusterState, plan: Plan) -> bool:
     )
     state.agenda.settle(plan.based_on)
     state.version += 1
-    if not (plan.waits or plan.admissions or plan.preemptions or plan.stops):
+    waits, admissions = plan.waits, plan.admissions
+    leave = bool(plan.preemptions or plan.stops)
+    if not (waits or admissions or leave):
         _put_to_sleep(state, {}, plan)
         return False
     changed: dict[TreeBook, None] = {}
     late: list[Wait] = []
-    for wait in plan.waits:
+    for wait in waits:
         if wait.outcome == "line":  # with backfill; it does not wait for victims any more
-            book, key = _book_of_wait(state, wait), wait.explanation.workload
-            book.lines.unstick(key)
-            state.agenda.note(state.waiting[key], wait.explanation.blockers)
+            explanation = wait.explanation
+            key = explanation.workload
+            _book_of_wait(state, wait).lines.unstick(key)
+            state.agenda.note(state.waiting[key], explanation.blockers)
         elif file_verdict(state, wait):
             changed[_book_of_wait(state, wait).tree] = None
         elif wait.outcome == "retry":
             late.append(wait)
-    for admit in plan.admissions:
+    for admit in admissions:
         changed[state.books[admit.admission.queue].tree] = None
     told: tuple[Eviction, ...] = ()
     smaller: tuple[Shrink, ...] = ()
-    if plan.preemptions or plan.stops:
+    if leave:
         told, smaller = evictions(plan), shrinks(plan)
         for key in (*(one.workload for one in told), *(one.workload for one in smaller)):
             changed[state.running[key].book.tree] = None
@@ -62,8 +65,8 @@ def carry_out(state: ClusterState, plan: Plan) -> bool:
         changed.update((_book_of_wait(state, wait).tree, None) for wait in late)
     # Before anything starts or leaves: that may wake queues of any tree.
     _put_to_sleep(state, changed, plan)
-    for admit in plan.admissions:
-        _start(state, admit, plan)
+    for admit in admissions:
+        _start(state, admit, plan.now)
     for eviction in told:
         _evict(state, eviction.workload)
     for shrink in smaller:
@@ -81,9 +84,10 @@ def _put_to_sleep(state: ClusterState, changed: dict[TreeBook, None], plan: Plan
         state.rota.put_to_sleep(changed, examined=frozenset(plan.examined))
 
 
-def _start(state: ClusterState, admit: Admit, plan: Plan) -> None:
+def _start(state: ClusterState, admit: Admit, now: Instant) -> None:
     waiting = state.waiting[admit.workload]
-    book = state.books[admit.admission.queue]
+    admission, purchase = admit.admission, admit.purchase
+    book = state.books[admission.queue]
     if admit.replaces is not None:
         state.finish(admit.replaces)
     workload = waiting.workload
@@ -91,9 +95,9 @@ def _start(state: ClusterState, admit: Admit, plan: Plan) -> None:
         workload = workload.granted(admit.limit_ms)
     holding = Holding(
         workload=workload,
-        admission=admit.admission,
-        reserved_at=plan.now,
-        admitted=admit.checks_pass and admit.purchase is None,
+        admission=admission,
+        reserved_at=now,
+        admitted=admit.checks_pass and purchase is None,
         ready=state.policy.pods_ready is None,
     )
     cell = book.node.cell
@@ -101,13 +105,13 @@ def _start(state: ClusterState, admit: Admit, plan: Plan) -> None:
     state.start_holding(waiting, holding, charges, fits=not admit.lent_by)
     if state.shapes.sociable:  # somebody waits for company on a node, or for evenness
         state.rota.nodes_changed()
-    if admit.purchase is not None and state.config.market is not None:
-        state.config.market = with_purchase(state.config.market, admit.purchase)
+    if purchase is not None and state.config.market is not None:
+        state.config.market = with_purchase(state.config.market, purchase)
         state.agenda.shake()  # others may have counted on the same machines
     state.floor.learn(waiting.workload)
     if state.recent.usage is not None:
         key = waiting.workload.queue
-        state.recent.penalise(book.spec, key, state.doors[key], plan.now)
+        state.recent.penalise(book.spec, key, state.doors[key], now)
 
 
 def _evict(state: ClusterState, key: WorkloadKey) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,9 +11,12 @@ Rows = NDArray[np.intp]
 Columns = tuple[tuple[int, int], ...]
 
 
-class Move(msgspec.Struct, frozen=True, gc=False):
+class Move:
     """Pods of one request that left rows, or came to rows that had room for them."""
 
-    columns: Columns
-    counts: Integers  # by row
-    pods: int  # all of them; negative: they took room
+    __slots__ = ("columns", "counts", "pods")
+
+    def __init__(self, columns: Columns, counts: Integers, pods: int) -> None:
+        self.columns = columns
+        self.counts = counts  # by row
+        self.pods = pods  # all of them; negative: they took room

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
 from unisono.engine.model.names import NodeName, ResourceName
@@ -25,18 +24,47 @@ class Shared(NamedTuple):
     devices: list[int]
 
 
-class Tenant(msgspec.Struct, eq=False):
+class Tenant:
     """Pods of one template, and the nodes they are on."""
 
-    nodes: tuple[tuple[NodeName, int], ...]
-    requests: Amounts
-    namespace: str = ""
-    labels: dict[str, str] = {}
-    host_ports: tuple[HostPort, ...] = ()
-    anti_affinity: tuple[PodRule, ...] = ()
-    devices: tuple[int, ...] = ()  # of pods that share GPUs, in the order of nodes
-    rows: Rows = NOWHERE
-    counts: Integers = NOBODY
-    shared: Shared | None = None  # the parts of devices that its pods have now
-    pods: int = 0  # on those rows
-    layout: int = -1  # of the node table, for which the rows are right
+    __slots__ = (
+        "anti_affinity",
+        "counts",
+        "devices",
+        "host_ports",
+        "labels",
+        "layout",
+        "namespace",
+        "nodes",
+        "pods",
+        "requests",
+        "rows",
+        "shared",
+    )
+
+    def __init__(
+        self,
+        nodes: tuple[tuple[NodeName, int], ...],
+        requests: Amounts,
+        namespace: str = "",
+        labels: dict[str, str] | None = None,
+        host_ports: tuple[HostPort, ...] = (),
+        anti_affinity: tuple[PodRule, ...] = (),
+        devices: tuple[int, ...] = (),
+        rows: Rows = NOWHERE,
+        counts: Integers = NOBODY,
+        pods: int = 0,
+        layout: int = -1,
+    ) -> None:
+        self.nodes = nodes
+        self.requests = requests
+        self.namespace = namespace
+        self.labels: dict[str, str] = {} if labels is None else labels
+        self.host_ports = host_ports
+        self.anti_affinity = anti_affinity
+        self.devices = devices  # of pods that share GPUs, in the order of nodes
+        self.rows = rows
+        self.counts = counts
+        self.shared: Shared | None = None  # the parts of devices that its pods have now
+        self.pods = pods  # on those rows
+        self.layout = layout  # of the node table, for which the rows are right
