@@ -61,7 +61,7 @@ class Jobs:
         """Make the workload of a row."""
         return Workload(
             key=self.keys[row],
-            uid=f"{row:09}",
+            uid=str(row).zfill(9),
             queue=self._queues[row],
             pod_sets=self._pod_sets[row],
             priority=self._priority[row],

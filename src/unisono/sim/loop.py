@@ -155,6 +155,7 @@ class _Run:
         self.decisions = 0
         self.log = _Log()
         self._checked = checked
+        self._one_pass_is_all = rules.policy.backfill is not None
         self._spans = spans
         self._row_of_node = {node.name: row for row, node in enumerate(nodes)}
         self._jobs = Jobs(trace, (*nodes, *models), self.state.policy.turns)
@@ -223,7 +224,6 @@ class _Run:
 
     def _decide(self, now: float, instant: Instant) -> None:
         """Decide until nothing changes."""
-        one_pass_is_all = self.rules.policy.backfill is not None
         for _ in range(MOST_CYCLES):
             made = self.decides(self.state, instant)
             self.passes += 1
@@ -232,9 +232,10 @@ class _Run:
             changed = carry_out(self.state, made)
             for admit in made.admissions:
                 self._start(admit, now)
-            if made.preemptions or made.stops:
+            told = bool(made.preemptions or made.stops)
+            if told:
                 self._evict(made, now, instant)
-            if not changed or (one_pass_is_all and not made.preemptions and not made.stops):
+            if not changed or (self._one_pass_is_all and not told):
                 break
         self.log.depth.append(
             (now, len(self.state.waiting), len(self._since), self._used_cpu, self._used_gpu)

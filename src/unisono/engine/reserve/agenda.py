@@ -264,7 +264,9 @@ class Agenda:
             return
         self._number += 1
         holding = running.holding
-        end = Instant(holding.running_since + limit_of(holding.workload, self.rules))
+        admitted = holding.admitted_at
+        since = holding.reserved_at if admitted is None else admitted
+        end = Instant(since + limit_of(holding.workload, self.rules))
         running.end = (end, self._number)
         insort(self.ends, (end, self._number, running))
 

@@ -99,16 +99,16 @@ class PodRoom:
         """Fill holes of these sizes, which are those of nodes in their order."""
         if self.is_even:  # no hole is smaller than another
             places = caps.nonzero()[0][:pods]
-            if places.shape[0] < pods:
+            if len(places) < pods:
                 return None
-            if pods > self._ones.shape[0]:
+            if pods > len(self._ones):
                 self._ones = np.ones(2 * pods, np.int64)
             if self._position_of is None:
                 return places, self._ones[:pods]
             return self._rows[places], self._ones[:pods]
         if int(caps.sum()) < pods:
             return None
-        if caps.shape[0] == 1:  # there is nothing to choose
+        if len(caps) == 1:  # there is nothing to choose
             return self._rows, np.array((pods,), np.int64)
         places, counts = fill(caps, pods)
         order = places.argsort()

@@ -68,11 +68,12 @@ def _write(
         name=known.pod_set, count=known.named, flavors=known.flavors, nodes=nodes
     )
     admission = Admission(queue=book.spec.name, pod_sets=(assigned,))
+    labels = waiting.workload.pod_sets[0].labels
     tenant = Tenant(
         nodes=nodes,
         requests=known.requests,
         namespace=namespace_of(waiting.workload.key),
-        labels=label_map(waiting.workload.pod_sets[0].labels),
+        labels=label_map(labels) if labels else None,
         rows=rows,
         counts=counts,
         pods=known.pods,

@@ -7,8 +7,6 @@ place (spec time §3 and §4).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from unisono.engine.ledger import Booked, Charges
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Date
@@ -18,22 +16,49 @@ from unisono.engine.reserve.need import Counted
 from unisono.engine.state.node_table import Integers
 
 
-@dataclass(slots=True, eq=False)
 class Shadow:
     """One workload's date."""
 
-    whom: WorkloadKey
-    start: Instant
-    end: Instant
-    gone: list[Booked]  # who will have ended by then
-    charges: Charges
-    room: dict[Cell, int]  # what is left of its accounts then, if counting is enough for it
-    gang: Gang | None  # None: there are no nodes
-    counted: Counted | None  # set: counting is enough to know whether it fits
-    # Pods like its own that may stay beyond the date; None: that depends on where they sit.
-    spare: int | None
-    free: Integers | None  # on nodes at that instant, before it starts; None: nobody asked yet
-    _date: Date | None = None
+    __slots__ = (
+        "_date",
+        "charges",
+        "counted",
+        "end",
+        "free",
+        "gang",
+        "gone",
+        "room",
+        "spare",
+        "start",
+        "whom",
+    )
+
+    def __init__(
+        self,
+        *,
+        whom: WorkloadKey,
+        start: Instant,
+        end: Instant,
+        gone: list[Booked],
+        charges: Charges,
+        room: dict[Cell, int],
+        gang: Gang | None,
+        counted: Counted | None,
+        spare: int | None,
+        free: Integers | None,
+    ) -> None:
+        self.whom = whom
+        self.start = start
+        self.end = end
+        self.gone = gone  # who will have ended by then
+        self.charges = charges
+        self.room = room  # what is left of its accounts then, if counting is enough for it
+        self.gang = gang  # None: there are no nodes
+        self.counted = counted  # set: counting is enough to know whether it fits
+        # Pods like its own that may stay beyond the date; None: that depends on where they sit.
+        self.spare = spare
+        self.free = free  # on nodes at that instant, before it starts; None: nobody asked yet
+        self._date: Date | None = None
 
     @property
     def last(self) -> WorkloadKey:

@@ -6,8 +6,6 @@ pods of one request came and went, it is also how many: room for that request ch
 
 from __future__ import annotations
 
-from collections import deque
-
 import numpy as np
 
 from unisono.engine.state.move import Columns, Move, Rows
@@ -30,8 +28,8 @@ class Journal:
 
     def __init__(self) -> None:
         self.version = 0
-        self._chunks: deque[Rows] = deque()
-        self._moves: deque[Move | None] = deque()  # beside each chunk: what changed there, if known
+        self._chunks: list[Rows] = []
+        self._moves: list[Move | None] = []  # beside each chunk: what changed there, if known
         self._kept = 0
         self._same: dict[int, int] = {}  # versions after which all was put back, and until when
 
@@ -44,32 +42,38 @@ class Journal:
 
     def note(self, rows: Rows, move: Move | None = None) -> None:
         """Write down that rows changed, and by what if that is all that did."""
-        count = rows.shape[0]
+        count = len(rows)
         self._chunks.append(rows)
         self._moves.append(move)
         self._kept += count
         self.version += count
-        if self._kept > JOURNAL_KEPT:
-            while self._kept - self._chunks[0].shape[0] > JOURNAL_KEPT:
-                self._kept -= self._chunks.popleft().shape[0]
-                self._moves.popleft()
+        if self._kept > 2 * JOURNAL_KEPT:
+            self._trim()
+
+    def _trim(self) -> None:
+        """Forget what is oldest; many at once, because that costs as much as one."""
+        old = 0
+        while self._kept - len(self._chunks[old]) > JOURNAL_KEPT:
+            self._kept -= len(self._chunks[old])
+            old += 1
+        del self._chunks[:old]
+        del self._moves[:old]
 
     def moves_since(self, version: int, columns: Columns) -> list[tuple[Rows, Move]] | None:
-        """Return what moved after `version`, if it was nothing but pods of one request."""
+        """Return what moved after `version`, the newest first, if only pods of one request did."""
         while version in self._same:
             version = self._same[version]
         behind = self.version - version
         found: list[tuple[Rows, Move]] = []
-        if behind and self._chunks and behind == self._chunks[-1].shape[0]:  # as it mostly is
-            last = self._moves[-1]
-            return None if last is None or last.columns != columns else [(self._chunks[-1], last)]
-        for rows, move in zip(reversed(self._chunks), reversed(self._moves), strict=True):
-            if behind <= 0:
-                break
+        at = len(self._chunks)
+        while behind > 0 and at > 0:
+            at -= 1
+            move = self._moves[at]
             if move is None or move.columns != columns or len(found) >= MOVES_FOLLOWED:
                 return None
+            rows = self._chunks[at]
             found.append((rows, move))
-            behind -= rows.shape[0]
+            behind -= len(rows)
         return None if behind else found
 
     def since(self, version: int) -> Rows | None:
@@ -77,7 +81,7 @@ class Journal:
         while version in self._same:
             version = self._same[version]
         behind = self.version - version
-        if behind > self._kept:
+        if behind > min(self._kept, JOURNAL_KEPT):
             return None
         # Who takes rows gives back the very same ones, so that most chunks are there twice; what
         # came and went again has changed nothing.

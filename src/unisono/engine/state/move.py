@@ -20,3 +20,24 @@ class Move:
         self.columns = columns
         self.counts = counts  # by row
         self.pods = pods  # all of them; negative: they took room
+
+
+def without_visits(moves: list[tuple[Rows, Move]]) -> list[tuple[Rows, Move]]:
+    """Leave out who came and went again: whoever takes rows gives back the very same ones."""
+    kept: dict[int, tuple[Rows, Move]] = {}
+    came: dict[int, int] = {}  # by the identity of their rows
+    for number, entry in enumerate(moves):
+        rows, move = entry
+        if move.pods < 0:
+            came[id(rows)] = number
+        else:
+            first = came.pop(id(rows), -1)
+            if first >= 0 and _is_undone(kept[first][1], move):
+                del kept[first]
+                continue
+        kept[number] = entry
+    return [*kept.values()]
+
+
+def _is_undone(one: Move, other: Move) -> bool:
+    return one.counts is other.counts and one.columns == other.columns

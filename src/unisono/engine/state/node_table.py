@@ -22,7 +22,7 @@ from unisono.engine.model.selection import Taint
 from unisono.engine.state import move
 from unisono.engine.state.devices import DeviceColumns
 from unisono.engine.state.journal import Journal
-from unisono.engine.state.move import Columns, Move
+from unisono.engine.state.move import Columns, Move, without_visits
 
 Integers = move.Integers
 Rows = move.Rows
@@ -33,7 +33,7 @@ DEFAULT_PODS = 110
 # Requests whose columns are remembered; looking them up again costs a microsecond.
 REQUESTS_KEPT = 1024
 # So many bookings are written into the columns together, if nobody looks at nodes before.
-BOOKED_TOGETHER = 128
+BOOKED_TOGETHER = 1024
 # Above this share of new nodes sorting all names is cheaper than finding each its place.
 JOINED_SHARE = 64
 NAME_FIELD = "metadata.name"  # node affinity may match it like a label
@@ -166,7 +166,7 @@ class NodeTable:
 
         `pods` is the sum of counts, for who knows it; `fits` says that there is room for them.
         """
-        if not rows.shape[0]:
+        if not len(rows):
             return
         columns = self.columns_of(requests)
         move = Move(columns, counts, -(pods or int(counts.sum())))
@@ -182,7 +182,7 @@ class NodeTable:
 
     def give_back(self, rows: Rows, counts: Integers, requests: Amounts, *, pods: int = 0) -> None:
         """Undo `take`."""
-        if not rows.shape[0]:
+        if not len(rows):
             return
         move = Move(self.columns_of(requests), counts, pods or int(counts.sum()))
         self._booked.append((rows, move))
@@ -197,7 +197,7 @@ class NodeTable:
         """Write all bookings into the columns; in which order does not matter."""
         booked, self._booked = self._booked, []
         alike: dict[tuple[Columns, bool], list[tuple[Rows, Move]]] = {}
-        for entry in booked:
+        for entry in without_visits(booked):
             alike.setdefault((entry[1].columns, entry[1].pods < 0), []).append(entry)
         for (columns, comes), entries in alike.items():
             if len(entries) == 1:

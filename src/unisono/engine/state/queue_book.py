@@ -27,7 +27,8 @@ class Running:
         self.holding = holding
         self.book = book
         self.charges = charges
-        self.since = holding.running_since  # as it was when it started
+        admitted = holding.admitted_at
+        self.since = holding.reserved_at if admitted is None else admitted  # when it started
         self.tenants: tuple[Tenant, ...] = ()  # its pods on nodes, if it was placed
         self.end = (Instant(0), 0)  # its entry among those who end, while there is an agenda
 

@@ -117,7 +117,7 @@ class Tenancy:
 
     def _seat(self, tenant: Tenant, *, fits: bool = False) -> None:
         self.locate(tenant)
-        if tenant.rows.shape[0] < len(tenant.nodes):
+        if len(tenant.rows) < len(tenant.nodes):
             for name, _ in tenant.nodes:
                 if name not in self.table.row_of:
                     self._homeless.setdefault(name, {})[tenant] = None

@@ -13,6 +13,7 @@ from unisono.engine.state.move import Integers, Rows
 
 NOWHERE: Rows = np.zeros(0, np.intp)
 NOBODY: Integers = np.zeros(0, np.int64)
+_UNLABELLED: dict[str, str] = {}  # nobody changes the labels of a tenant
 
 
 class Shared(NamedTuple):
@@ -59,7 +60,7 @@ class Tenant:
         self.nodes = nodes
         self.requests = requests
         self.namespace = namespace
-        self.labels: dict[str, str] = {} if labels is None else labels
+        self.labels: dict[str, str] = _UNLABELLED if labels is None else labels
         self.host_ports = host_ports
         self.anti_affinity = anti_affinity
         self.devices = devices  # of pods that share GPUs, in the order of nodes

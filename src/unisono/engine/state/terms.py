@@ -28,9 +28,10 @@ class Terms:
         holding, policy = running.holding, self._config.policy
         key = holding.workload.key
         protected_ms = running.book.spec.preemption.min_runtime_ms
-        protected_until = Instant(holding.running_since + protected_ms)
+        protected_until = Instant(holding.running_since + protected_ms) if protected_ms else now
         if _is_free_of_terms(holding, policy):
-            self.suspects.pop(key, None)
+            if self.suspects:
+                self.suspects.pop(key, None)
             if protected_until > now:
                 self._timers.remind(protected_until, key)
             return
@@ -64,7 +65,8 @@ class Terms:
 
     def forget(self, key: WorkloadKey) -> None:
         """Let a holding be gone."""
-        self.suspects.pop(key, None)
+        if self.suspects:
+            self.suspects.pop(key, None)
 
 
 def _is_free_of_terms(holding: Holding, policy: Policy) -> bool:
