@@ -59,7 +59,7 @@ class ClusterState:
 
     def __init__(self, policy: Policy | None = None, *, now: Instant = Instant(0)) -> None:
         self.version = 0
-        self.listener: Callable[[changes.Change], None] | None = None  # hears of every change
+        self.listener: Callable[[Change], None] | None = None  # hears of every change
         self.now = now
         self.config = Config(policy or Policy())
         self.forest = Forest(self.config)
