@@ -33,7 +33,7 @@ from unisono.engine.state.node_table import NodeTable
 from unisono.engine.state.tenancy import Tenancy
 from unisono.engine.state.tenant import Tenant
 from unisono.sim.clusters import GPU, MODEL, capacity_of, read_cluster
-from unisono.sim.fragments import fragmentation, typical_pods
+from unisono.sim.fragments import fragmentation, typical_pods, welcome
 from unisono.sim.jobs import Jobs
 from unisono.sim.trace import Trace
 from unisono.sim.traces.openb import read_openb_fill
@@ -169,7 +169,8 @@ class Filler:
             self._seating.score_by(scoring)
         self._rows = np.arange(len(self.table))
         self._shapes = typical_pods(trace)
-        self._models = [dict(node.labels).get(MODEL, "") for node in nodes]
+        models = [dict(node.labels).get(MODEL, "") for node in nodes]
+        self._welcome = welcome(self._shapes, models)
 
     def place(self, demand: Demand) -> bool:
         """Give a pod its seat; say whether there was one."""
@@ -204,7 +205,9 @@ class Filler:
         assert cpu is not None, "all nodes have CPUs"
         free = rooms(self.table.free, self.columns, self._rows)
         cpu_free = self.table.free_of(cpu)[self._rows]
-        found = fragmentation(self._shapes, cpu_free=cpu_free, gpu_free=free, models=self._models)
+        found = fragmentation(
+            self._shapes, cpu_free=cpu_free, gpu_free=free, welcome_on=self._welcome
+        )
         return float(found.sum())
 
 

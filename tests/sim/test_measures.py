@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from unisono.sim.fairness import jain
-from unisono.sim.fragments import TypicalPod, fragmentation, typical_pods
+from unisono.sim.fragments import TypicalPod, fragmentation, typical_pods, welcome
 from unisono.sim.measures import bounded_slowdown, measure, spread
 from unisono.sim.outcome import Capacity, Effort, Fragments, Outcome, Stretches, make_outcome
 from unisono.sim.trace import Trace, make_trace
@@ -238,7 +238,10 @@ def test_fragmentation_of_the_specification() -> None:
     shapes = (TypicalPod(1000, 1, 1000, weight=0.5), TypicalPod(1000, 1, 500, weight=0.5))
     gpu_free = np.array([[1000, 300], [1000, 300]])
     found = fragmentation(
-        shapes, cpu_free=np.array([64_000, 0]), gpu_free=gpu_free, models=["T4", "T4"]
+        shapes,
+        cpu_free=np.array([64_000, 0]),
+        gpu_free=gpu_free,
+        welcome_on=welcome(shapes, ["T4", "T4"]),
     )
     assert found.tolist() == [300, 1300]  # with CPU in plenty, and with none left
     assert found[0] / gpu_free[0].sum() == pytest.approx(0.231, abs=5e-4)
@@ -252,7 +255,9 @@ def test_shapes_that_cannot_use_a_node_call_all_of_it_fragmented() -> None:
         (TypicalPod(0, 1, 1000, ("V100",)), 2000),  # needs others
         (TypicalPod(0, 2, 1000, ("T4", "V100")), 0),
     ]:
-        found = fragmentation([shape], cpu_free=np.array([8000]), gpu_free=gpu_free, models=["T4"])
+        here = welcome([shape], ["T4"])
+        cpu_free = np.array([8000])
+        found = fragmentation([shape], cpu_free=cpu_free, gpu_free=gpu_free, welcome_on=here)
         assert found.tolist() == [fragmented], shape
 
 

@@ -15,7 +15,7 @@ from unisono.engine.model.policy import Placement
 from unisono.sim.clusters import capacity_of, read_cluster
 from unisono.sim.loop import simulate
 from unisono.sim.measures import measure
-from unisono.sim.setup import POLICIES
+from unisono.sim.setup import POLICIES, policy_for
 from unisono.sim.traces.openb import read_openb, read_openb_fill
 
 replace = msgspec.structs.replace
@@ -59,6 +59,18 @@ def test_a_cluster_is_filled_and_who_does_not_fit_is_dropped(
     assert [each["policy"].partition("/")[2] for each in shown["policies"]] == ["fgd", "spare"]
     assert main([*command, "--scoring", "best"]) == 2
     assert 'there is no scoring "best"' in capsys.readouterr().err
+
+
+def test_where_nobody_ends_no_policy_has_dates_to_give(tmp_path: Path) -> None:
+    pods, nodes = written(tmp_path)
+    trace = read_openb_fill(pods, gpu_milli=4000, seed=3)
+    started = []
+    for name in ("best-effort", "easy", "conservative", "multifactor+conservative"):
+        assert policy_for(POLICIES[name], trace).backfill is None
+        found = simulate(trace, read_cluster(nodes), POLICIES[name], checked=True)
+        started.append(np.isnan(found.start).tolist())
+    assert True in started[0]
+    assert all(each == started[0] for each in started)
 
 
 # Of all GPUs, in percent, when 1.3 times as many have been asked for: published mean of ten seeds.

@@ -25,6 +25,7 @@ from unisono.engine.state.queue_book import QueueBook
 
 # Whether it goes behind those that wait for their victims, and its turn.
 _Place = tuple[bool, TurnKey]
+_ANYWHERE: _Place = (False, (0, 0, Instant(0), 0, 0, ""))
 
 
 class Deciding(Protocol):
@@ -52,7 +53,8 @@ def decide_in_turn(cycle: Deciding, desk: TurnDesk) -> list[QueueBook]:
         if bound is not None and bound < place:
             break
         examined.append(book)
-        if _decide(cycle, desk, book, head, started):
+        # Who comes after the last head matters to nobody.
+        if _decide(cycle, desk, book, head, started) and heads:
             following = _following(book, head)
             bound = following if bound is None or (following and following < bound) else bound
     return examined
@@ -83,12 +85,10 @@ def _heads(state: ClusterState) -> list[tuple[_Place, str, QueueBook, Waiting]]:
         for book in state.rota.claimants:
             if book.lines.sticky is not None and book.blocker is None:
                 books[book] = None
-    found: list[tuple[_Place, str, QueueBook, Waiting]] = []
-    for book in books:
-        head = state.head_of(book)
-        if head is not None:
-            found.append((_place(book, head), book.spec.name, book, head))
-    return found
+    heads = [(book, head) for book in books if (head := state.head_of(book)) is not None]
+    if len(heads) == 1:  # before whom it goes is no question
+        return [(_ANYWHERE, book.spec.name, book, head) for book, head in heads]
+    return [(_place(book, head), book.spec.name, book, head) for book, head in heads]
 
 
 def _place(book: QueueBook, waiting: Waiting) -> _Place:

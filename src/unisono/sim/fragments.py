@@ -13,14 +13,16 @@ decides where pods go, is about whole GPUs and lives in `engine.place.fragmentat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unisono.sim.trace import FloatArray, IntArray, Names, Trace
 
 COVERAGE = 0.95
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,18 @@ def typical_pods(trace: Trace, coverage: float = COVERAGE) -> tuple[TypicalPod, 
     )
 
 
+def welcome(shapes: Sequence[TypicalPod], models: Sequence[str]) -> dict[Names, Mask]:
+    """Say by the models that shapes allow which nodes they may go to, given those of the nodes."""
+    there = np.asarray(models, np.str_)
+    return {allowed: np.isin(there, allowed) for allowed in {shape.models for shape in shapes}}
+
+
 def fragmentation(
-    shapes: Sequence[TypicalPod], *, cpu_free: IntArray, gpu_free: IntArray, models: Sequence[str]
+    shapes: Sequence[TypicalPod],
+    *,
+    cpu_free: IntArray,
+    gpu_free: IntArray,
+    welcome_on: Mapping[Names, Mask],
 ) -> FloatArray:
     """Return the fragmentation of every node, in thousandths of GPUs.
 
@@ -72,7 +84,7 @@ def fragmentation(
         devices, too_small = by_size[shape.gpu_milli]
         fits = (devices >= shape.gpus) & (cpu_free >= shape.cpu) & (shape.gpus > 0)
         if shape.models:
-            fits &= np.isin(np.asarray(models, np.str_), shape.models)
+            fits &= welcome_on[shape.models]
         found += shape.weight * np.where(fits, too_small, idle)
     return found
 

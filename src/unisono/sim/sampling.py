@@ -11,9 +11,9 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.devices import rooms
 from unisono.engine.state.node_table import Rows
 from unisono.sim.clusters import MODEL
-from unisono.sim.fragments import fragmentation, typical_pods
+from unisono.sim.fragments import Mask, fragmentation, typical_pods, welcome
 from unisono.sim.outcome import Fragments
-from unisono.sim.trace import WHOLE_GPU, IntArray, Trace
+from unisono.sim.trace import WHOLE_GPU, IntArray, Names, Trace
 
 # A mean over time does not get better with more of them, and each costs nodes times shapes.
 MOST_SAMPLES = 256
@@ -29,6 +29,9 @@ class FragmentSampler:
         # Every job comes and goes, and both make a pass.
         self._every = max(1, 2 * len(trace) // MOST_SAMPLES)
         self._passes = 0
+        self._layout = -1  # of the node table, at which these two were made
+        self._rows: Rows = np.zeros(0, np.intp)
+        self._welcome: dict[Names, Mask] = {}
         self._time: list[float] = []
         self._fragmented: list[float] = []
         self._idle: list[float] = []
@@ -39,14 +42,19 @@ class FragmentSampler:
         if self._passes % self._every != 1 and self._every > 1:
             return
         table = state.floor.table
-        rows = np.array([*table.row_of.values()], np.intp)
+        if self._layout != table.layout:  # nodes came or went
+            self._layout = table.layout
+            self._rows = np.array([*table.row_of.values()], np.intp)
+            models = [self._models[str(name)] for name in table.row_of]
+            self._welcome = welcome(self._shapes, models)
+        rows = self._rows
         cpu = table.column(CPU)
         free = _gpu_free(state, rows)
         found = fragmentation(
             self._shapes,
             cpu_free=np.full(len(rows), _PLENTY) if cpu is None else table.free[cpu, rows],
             gpu_free=free,
-            models=[self._models[str(name)] for name in table.row_of],
+            welcome_on=self._welcome,
         )
         self._time.append(now)
         self._fragmented.append(float(found.sum()))

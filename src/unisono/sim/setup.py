@@ -141,10 +141,12 @@ def make_state(
 
 def policy_for(rules: Rules, trace: Trace) -> Policy:
     """Return what the engine is told, with accounts for those who bring jobs."""
-    turns = rules.policy.turns
-    if turns is None:
-        return rules.policy
-    return msgspec.structs.replace(rules.policy, turns=with_accounts(turns, trace, _doors(trace)))
+    policy, replace = rules.policy, msgspec.structs.replace
+    if trace.is_endless and policy.backfill is not None:
+        policy = replace(policy, backfill=None)  # where nobody ends there is no date to give
+    if policy.turns is None:
+        return policy
+    return replace(policy, turns=with_accounts(policy.turns, trace, _doors(trace)))
 
 
 def _lay_out(

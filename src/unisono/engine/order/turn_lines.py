@@ -237,6 +237,9 @@ class TurnLines:
 
     def _first(self, *, besides: int | None) -> int | None:
         """Find the first active row, by one pass or, if asked before at this instant, by order."""
+        if len(self) <= 1:  # nobody has to be compared with anybody
+            (rows,) = self._columns.active.nonzero()
+            return int(rows[0]) if len(rows) and rows[0] != besides else None
         ranked = self._priorities()
         if self._asked or self._order is not None:
             return self._first_in_order(besides)
