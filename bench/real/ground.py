@@ -161,8 +161,9 @@ def without_events(writes: dict[str, int]) -> int:
 
 
 def told(writes: dict[str, int], each: int) -> str:
-    """Say how much was written for each of so many things."""
+    """Say how much was written for each of so many things; what is hardly anything is left out."""
     parts = sorted(writes.items(), key=lambda one: -one[1])
+    parts = [one for one in parts if one[1] >= each / 200]
     total = sum(writes.values()) / each
     return f"{total:.2f} ({', '.join(f'{count / each:.2f} {name}' for name, count in parts)})"
 

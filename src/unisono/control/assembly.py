@@ -68,6 +68,7 @@ from unisono.control.scheduler.explainer import Explainer
 from unisono.control.scheduler.loop import LEDGER, MarketReader, Scheduler
 from unisono.control.scheduler.reading import Manifests
 from unisono.control.scheduler.sentences import Sentences
+from unisono.control.scheduler.taking_over import ON_ITS_WAY, on_its_way
 from unisono.control.scheduler.usage_ledger import UsageLedger
 from unisono.control.view import Index, View
 from unisono.control.watchdog import Watchdog
@@ -163,6 +164,7 @@ INDEXES: Mapping[Kind, Mapping[str, Index]] = {
     names.LOCAL_QUEUE: {BY_CLUSTER_QUEUE: leads_to},
     names.WORKLOAD: {
         ON_HOLD: queue_on_hold,
+        ON_ITS_WAY: on_its_way,
         checks.BY_QUEUE: checks.reserved_in,
         purchases.BY_LENDER: purchases.lenders_of,
         purchases.BY_MACHINE: purchases.nodes_to_come,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -12,13 +12,12 @@ from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.actions import Ref, Together
-from unisono.control.assembly import Assembly, embedded
+from unisono.control.assembly import INDEXES, Assembly, embedded
 from unisono.control.conditions import find
 from unisono.control.scheduler import record
 from unisono.control.scheduler.taking_over import MOST_AT_ONCE, taken_over
-from unisono.control.view import View
+from unisono.control.view import Shelf, View
 from unisono.kinds.settings import Settings
-from unisono.kube.mapping import Kind
 from unisono.kube.trouble import Conflict
 
 Json = dict[str, Any]
@@ -84,7 +83,7 @@ def test_a_gang_that_runs_is_left_alone() -> None:
 def test_gangs_are_taken_over_together() -> None:
     """One after the other, a thousand of them kept everybody else waiting for ten seconds."""
     conditions = record.placement([], "Committing", gen=1, epoch=1, deadline=0, now=0)
-    gangs = [
+    gangs: list[Json] = [
         {
             "apiVersion": names.WORKLOAD.api_version,
             "kind": names.WORKLOAD.kind,
@@ -94,11 +93,12 @@ def test_gangs_are_taken_over_together() -> None:
         for number in range(MOST_AT_ONCE + 1)
     ]
 
-    class Seen:
-        def all(self, kind: Kind) -> list[Json]:
-            return gangs
-
-    batches = list(taken_over(cast(View, Seen()), 2))
+    view = View({names.WORKLOAD: Shelf.of(names.WORKLOAD, INDEXES[names.WORKLOAD])})
+    runs = record.placement([], "Committed", gen=1, epoch=1, deadline=0, now=0)
+    metadata = {"name": "runs", "namespace": "default", "resourceVersion": "1"}
+    for one in (*gangs, {**gangs[0], "metadata": metadata, "status": {"conditions": runs}}):
+        list(view.upsert(names.WORKLOAD, one))
+    batches = list(taken_over(view, 2))
     sizes = [len(one.actions) for one in batches if isinstance(one, Together)]
     assert sizes == [MOST_AT_ONCE, 1]
-    assert list(taken_over(cast(View, Seen()), 1)) == []
+    assert list(taken_over(view, 1)) == []

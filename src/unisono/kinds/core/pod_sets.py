@@ -15,7 +15,7 @@ from unisono.engine.model.workload import PodSet
 from unisono.kinds.core.gpu_parts import with_models
 from unisono.kinds.core.limits import namespace_limits
 from unisono.kinds.core.neighbours import ignored, neighbourhood
-from unisono.kinds.core.requests import PodCosting, pod_cost
+from unisono.kinds.core.requests import PLAIN_COSTING, PodCosting, pod_cost
 from unisono.kinds.core.schema import PodTemplateSpec, ResourceList
 from unisono.kinds.core.selection import (
     affinity_terms,
@@ -28,6 +28,7 @@ from unisono.kinds.core.validate import check_pod_template
 from unisono.kinds.core.volumes import reaches, within_reach
 from unisono.kinds.notes import Notes
 from unisono.kinds.registry import Context
+from unisono.kinds.resource_rules import NO_RULES
 
 
 class TemplateSet(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,10 +53,12 @@ def pod_sets(sets: Iterable[TemplateSet], context: Context) -> tuple[PodSet, ...
 
 def costing_of(context: Context) -> PodCosting:
     """Gather what decides the cost of pods in the namespace that is being read."""
+    ranges = context.every("LimitRange", namespace=context.namespace)
+    overheads = _runtime_overheads(context)
+    if not ranges and not overheads and context.rules == NO_RULES:
+        return PLAIN_COSTING  # as nearly everywhere
     return PodCosting(
-        limits=namespace_limits(context.every("LimitRange", namespace=context.namespace)),
-        rules=context.rules,
-        runtime_overhead=_runtime_overheads(context),
+        limits=namespace_limits(ranges), rules=context.rules, runtime_overhead=overheads
     )
 
 
