@@ -110,3 +110,28 @@ def test_who_is_seated_later_counts_at_once_and_is_seated_for_whoever_looks_at_n
     ledger.rollback()
     assert room.total(ledger) == 24
     assert not ledger.later
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_room_on_the_only_node_is_one_number(seed: int) -> None:
+    chance, table = random.Random(seed), NodeTable()
+    table.put(Node(name=NodeName("n"), allocatable=amounts({"cpu": 20_000, "memory": 100})))
+    tenancy, there = Tenancy(table, Crowd()), list[Tenant]()
+    room = PodRoom(table, ONE, np.ones(1, np.bool_), table.in_name_order())
+    for _ in range(80):
+        pods = chance.randint(1, 6)
+        if there and chance.random() < 0.45:
+            tenancy.vacate(there.pop(chance.randrange(len(there))))
+        elif room.free >= pods or chance.random() < 0.1:  # others may overdo it, or ask for more
+            asked = ONE if chance.random() < 0.9 else TWO
+            there.append(Tenant(nodes=((NodeName("n"), pods),), requests=asked))
+            tenancy.occupy(there[-1], fits=asked is ONE and room.free >= pods)
+        (left,) = _plainly(table, ONE, None)
+        caps = room.caps.copy()
+        assert (room.free, caps.tolist()) == (left, [left])
+        chosen = room.pick(caps, pods)
+        assert (chosen is not None) == (pods <= left)
+        if chosen is not None:
+            assert [part.tolist() for part in chosen] == [[0], [pods]]
+            room.take(caps, chosen, pods)
+            assert caps.tolist() == [left - pods]

@@ -19,6 +19,8 @@ from unisono.engine.place.packing import fill
 from unisono.engine.state.move import Columns, Integers, Rows
 from unisono.engine.state.node_table import NodeTable
 
+# So many sizes of gangs are remembered.
+AMOUNTS_KEPT = 1024
 Chosen = tuple[Rows, Integers]  # rows of the node table, and how many pods go there
 
 
@@ -26,6 +28,7 @@ class PodRoom:
     """How many pods of one request fit on nodes."""
 
     __slots__ = (
+        "_amounts",
         "_caps",
         "_is_exact",
         "_ones",
@@ -37,6 +40,7 @@ class PodRoom:
         "allowed",
         "columns",
         "is_even",
+        "is_single",
         "requests",
     )
 
@@ -54,11 +58,13 @@ class PodRoom:
             self._position_of[rows] = np.arange(rows.shape[0])
         # No node ever takes more than one: then the first ones that are free are as good as any.
         self.is_even = int(self._fitting(table.allocatable).max(initial=0)) <= 1
+        self.is_single = len(rows) == 1 == len(table.row_of)  # there is nothing to choose
         self._is_exact = False
         self._seen = -1
         self._total = 0
         self._caps: Integers = np.zeros(0, np.int64)
         self._ones: Integers = np.zeros(0, np.int64)  # handed out; nobody changes them
+        self._amounts: dict[int, Integers] = {}  # as well: one number each, for the only node
 
     @property
     def free(self) -> int:
@@ -106,13 +112,22 @@ class PodRoom:
             if self._position_of is None:
                 return places, self._ones[:pods]
             return self._rows[places], self._ones[:pods]
+        if self.is_single:
+            return (self._rows, self._amount(pods)) if caps.item() >= pods else None
         if int(caps.sum()) < pods:
             return None
-        if len(caps) == 1:  # there is nothing to choose
-            return self._rows, np.array((pods,), np.int64)
         places, counts = fill(caps, pods)
         order = places.argsort()
         return self._rows[places[order]], counts[order]
+
+    def _amount(self, pods: int) -> Integers:
+        """Return one number as an array: gangs of one size share it."""
+        found = self._amounts.get(pods)
+        if found is None:
+            if len(self._amounts) >= AMOUNTS_KEPT:
+                self._amounts.clear()
+            found = self._amounts[pods] = np.array((pods,), np.int64)
+        return found
 
     def _catch_up(self) -> None:
         """Take in what happened to nodes since somebody last asked."""
@@ -124,6 +139,8 @@ class PodRoom:
         position_of, caps = self._position_of, self._caps
         for rows, move in reversed(moves):  # the oldest first
             self._total += move.pods
+            if self.is_single:
+                continue
             places = rows if position_of is None else position_of[rows]
             if self.is_even:  # one pod, or none
                 caps[places] = move.pods > 0
@@ -131,6 +148,8 @@ class PodRoom:
                 caps[places] -= move.counts
             else:
                 caps[places] += move.counts
+        if self.is_single:  # for one number NumPy is the long way round
+            caps[0] = self._total
         self._seen = usage.version
 
     def _count(self) -> None:
@@ -147,9 +166,12 @@ class PodRoom:
         self._total = int(by_row.sum())
         self._seen = table.usage.version
 
-    def take(self, caps: Integers, chosen: Chosen) -> None:
+    def take(self, caps: Integers, chosen: Chosen, pods: int) -> None:
         """Let pods go to rows, by position: they fit."""
         rows, counts = chosen
+        if self.is_single:
+            caps[0] = caps.item() - pods
+            return
         places = rows if self._position_of is None else self._position_of[rows]
         if self.is_even:
             caps[places] = 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from unisono.engine.decisions import Cycle
 from unisono.engine.ledger import Starting
-from unisono.engine.model.names import namespace_of
+from unisono.engine.model.names import NodeName, namespace_of
 from unisono.engine.model.plan import Admit
 from unisono.engine.model.selection import label_map
 from unisono.engine.model.workload import Admission, PodSetAssignment
@@ -52,7 +52,7 @@ def offer_on(
     """Put a gang that fits into holes of these sizes, which shrink, and write it down."""
     chosen = known.room.pick(caps, known.pods)
     assert chosen is not None, "there is room for it"
-    known.room.take(caps, chosen)
+    known.room.take(caps, chosen, known.pods)
     return _write(floor, chosen, waiting, book, known)
 
 
@@ -60,7 +60,10 @@ def _write(
     floor: Floor, chosen: Chosen, waiting: Waiting, book: QueueBook, known: Counted
 ) -> tuple[Admission, tuple[Tenant, ...]]:
     rows, counts = chosen
-    if known.room.is_even:
+    nodes: tuple[tuple[NodeName, int], ...]
+    if known.room.is_single:
+        nodes = ((floor.table.name(rows.item()), known.pods),)
+    elif known.room.is_even:
         nodes = tuple(floor.table.singles(rows))
     else:
         nodes = tuple(zip(floor.table.names(rows), counts.tolist(), strict=True))

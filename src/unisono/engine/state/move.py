@@ -25,19 +25,17 @@ class Move:
 def without_visits(moves: list[tuple[Rows, Move]]) -> list[tuple[Rows, Move]]:
     """Leave out who came and went again: whoever takes rows gives back the very same ones."""
     kept: dict[int, tuple[Rows, Move]] = {}
-    came: dict[int, int] = {}  # by the identity of their rows
+    came: dict[tuple[int, int, Columns], list[int]] = {}  # by the identity of rows and counts
     for number, entry in enumerate(moves):
         rows, move = entry
+        trace = (id(rows), id(move.counts), move.columns)
+        there = came.get(trace)
         if move.pods < 0:
-            came[id(rows)] = number
-        else:
-            first = came.pop(id(rows), -1)
-            if first >= 0 and _is_undone(kept[first][1], move):
-                del kept[first]
-                continue
+            if there is None:
+                there = came[trace] = []
+            there.append(number)
+        elif there:
+            del kept[there.pop()]
+            continue
         kept[number] = entry
     return [*kept.values()]
-
-
-def _is_undone(one: Move, other: Move) -> bool:
-    return one.counts is other.counts and one.columns == other.columns

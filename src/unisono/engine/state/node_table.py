@@ -126,6 +126,11 @@ class NodeTable:
         self.usage.note(here)
         self.traits.note(here)
 
+    def name(self, row: int) -> NodeName:
+        """Return the name of a row that holds a node."""
+        found: NodeName = self._names[row]
+        return found
+
     def names(self, rows: Rows) -> list[NodeName]:
         """Return the names of rows that hold nodes."""
         found: list[NodeName] = self._names[rows].tolist()
