@@ -138,10 +138,11 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def longest_from(self) -> LimitWord:
         """Who said how long it will run at most."""
-        if self.longest_ms is None:
+        longest = self.longest_ms
+        if longest is None:
             return "policy"
         said = (self.time_limit_ms, self.least_limit_ms)
-        return self.limit_from if self.longest_ms in said else "execution"
+        return self.limit_from if longest in said else "execution"
 
     def granted(self, limit_ms: int) -> Workload:
         """Return the workload with the limit that it was started with."""
