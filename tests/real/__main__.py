@@ -23,6 +23,7 @@ from pathlib import Path
 from tests.real import binaries, debian
 from tests.real.lanes import IN_ORDER
 from tests.real.slurm import packages
+from tools.compiled import cache as compiled
 
 ROOT = Path(__file__).resolve().parents[2]
 _MARK = "mark.real"
@@ -38,7 +39,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--jobs", type=int, default=_JOBS, help="how many side by side")
     parser.add_argument("--every", action="store_true", help="also the sweeps (marked exhaustive)")
     options, more = parser.parse_known_args(arguments)
-    for prepare in (binaries.main, debian.main, packages.main):
+    for prepare in (binaries.main, debian.main, packages.main, compiled_copy):
         prepare()
     marks = "real" if options.every else "real and not exhaustive"
     began = time.monotonic()
@@ -52,6 +53,14 @@ def main(arguments: list[str]) -> int:
     if code != _SOME_FAILED or not 0 < len(names) <= _MOST_SECOND_GOES:
         return code
     return _second_go(names)
+
+
+def compiled_copy() -> None:
+    """Compile the hot modules of the sources as they are, if nobody has."""
+    try:
+        compiled.build()
+    except compiled.CannotCompile as problem:
+        compiled.say(str(problem))
 
 
 def _second_go(names: list[str]) -> int:

@@ -102,9 +102,7 @@ def compile_copy(package: Path, folder: Path) -> None:
     shutil.copytree(package, folder / package.name, ignore=leave)
     jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     command = [sys.executable, str(NATIVE), str(folder), str(jobs or 1), *listed_modules()]
-    # Our own path would come before the copy's.
-    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(command, env=clean, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         wrong = [line for line in (done.stdout + done.stderr).splitlines() if "error" in line]
         last = (wrong or done.stderr.strip().splitlines() or ["no output"])[-1].strip()
