@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # allows: all of `make test-compiled` takes minutes.
 TRIED = (
     "tests/engine/test_flight.py",
-    "tests/engine/state",
+    "tests/engine/state/test_node_table.py",
     "tests/sim/test_loop_against_pool.py",
 )
 
