@@ -6,12 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from unisono.cli.decide import instant
 from unisono.cli.files import files_of
 from unisono.cli.main import main
 from unisono.cli.sim.what_if import _with_job, text
+from unisono.engine.model.names import WorkloadKey
+from unisono.engine.model.policy import Backfill, Policy
+from unisono.engine.model.snapshot import Snapshot
 from unisono.sim.what_if import what_if
 
 Json = dict[str, Any]
@@ -169,18 +173,66 @@ def test_a_wrong_manifest_is_named(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "job.yaml" in capsys.readouterr().err
 
 
-def test_who_has_no_time_is_told_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, later = ask(tmp_path, capsys, nodes=2, running=2, pods=2)
+def asked_for(tmp_path: Path, policy: Policy | None = None) -> tuple[Snapshot, WorkloadKey]:
     world, keys = _with_job(
         files_of(str(tmp_path / "cluster.yaml")),
         files_of(str(tmp_path / "job.yaml")),
         instant("2026-01-01T12:10:00Z"),
     )
-    chances = iter([True, False])  # one is begun, and nobody waits for its end
-    answer = what_if(world.snapshot, keys[0], go_on=lambda _: next(chances))
+    found = world.snapshot
+    return msgspec.structs.replace(found, policy=policy or found.policy), keys[0]
+
+
+def test_who_has_no_time_is_told_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, later = ask(tmp_path, capsys, nodes=2, running=2, pods=2)
+    world, key = asked_for(tmp_path)
+    looks = iter([0.5, 2.5])  # one is begun, and nobody waits for its end
+    answer = what_if(world, key, elapsed=lambda: next(looks))
     assert answer.constraint is not None
     assert answer.constraint.message == later["constraint"]["message"]
     assert (answer.samples, answer.start_p50) == (0, None)
-    told = text(answer, world.snapshot.now)
+    told = text(answer, world.now)
     assert "drawn   nothing" in told
     assert "limits  2026-01-01T13:00:00Z (in 50m) if everybody runs as long as they may" in told
+
+
+def test_it_draws_for_as_long_as_there_is_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask(tmp_path, capsys, nodes=2, running=2, pods=2)
+    world, key = asked_for(tmp_path)
+    looks = iter(number / 10 for number in range(100))
+    answer = what_if(world, key, elapsed=lambda: next(looks))
+    assert 0 < answer.samples < 20
+    assert answer.started == answer.samples
+    assert f"drawn   {answer.samples} courses of things" in text(answer, world.now)
+    # The first of them may take longer than all the others together.
+    slow = iter([0.5, 1.5, 1.8, 1.9, 2.5])
+    assert what_if(world, key, elapsed=lambda: next(slow)).samples == 1
+
+
+def test_with_dates_for_everybody_calendars_are_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask(tmp_path, capsys, nodes=2, running=2, pods=2)
+    world, key = asked_for(tmp_path)
+    played = what_if(world, key)
+    world, key = asked_for(tmp_path, Policy(backfill=Backfill()))
+    monkeypatch.setattr("unisono.sim.what_if._play", None)  # nobody plays
+    found = what_if(world, key)
+    assert (found.samples, found.started) == (20, 20)
+    # Two end at random within the hour, and it starts after the later one, as when it is played.
+    assert found.start_by_limits == played.start_by_limits == instant("2026-01-01T13:00:00Z")
+    assert played.start_p50 is not None and found.start_p50 is not None  # noqa: PT018  # for types
+    assert abs(found.start_p50 - played.start_p50) < 10 * 60_000
+    assert found.start_p95 is not None
+    assert instant("2026-01-01T12:10:00Z") < found.start_p50 < found.start_p95
+    assert found.start_p95 <= instant("2026-01-01T13:00:00Z")
+    assert what_if(world, key) == found  # the same seed
+
+
+def test_time_to_draw_is_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ask(tmp_path, capsys, nodes=2, running=2, pods=2)
+    argv = ["sim", "what-if", "-f", str(tmp_path / "job.yaml"), "--seconds", "0"]
+    assert main([*argv, "--on", str(tmp_path / "cluster.yaml")]) == 2
+    assert "--seconds" in capsys.readouterr().err

@@ -4,18 +4,23 @@ Three questions, each on a picture of its own:
 
     now       decide until nothing changes: does it start, where, and who has to leave?
     ever      on the same cluster with nobody else: if not even then, it never will
-    when      let time pass with run times that are drawn, again and again, until it starts; and
-              on a calendar, if everybody ran as long as they may
+    when      with run times that are drawn, again and again; and on a calendar, if everybody ran as
+              long as they may
 
 Jobs run for a part of their limit that is drawn evenly from the last nineteen twentieths of it: on
 real logs people ask for much more than they need. Who does not say how long it runs never ends.
+
+Each draw is played by the engine until the job starts, as many as there is time for; the answer
+says how many. The first may take longer than the others: one course of things says more than none.
+Where everybody who waits has a date (conservative backfill), playing would work all of them out
+again after every end. There one calendar is drawn at a time: dates as they were if run times were
+known, which is what such a policy comes to.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Literal
 
 import msgspec
@@ -23,11 +28,13 @@ import msgspec
 from unisono.engine.explain import message_of, reason_of, stage_of
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan, evictions
+from unisono.engine.model.policy import Policy
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Workload
-from unisono.engine.rehearsal import rehearse
+from unisono.engine.rehearsal import MOST_CYCLES, rehearse
 from unisono.engine.reserve.estimate import estimates
 from unisono.engine.state.changes import TimePassed, WorkloadGone
+from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.views import explanation, restore
 from unisono.sim.dice import Dice, dice
 
@@ -39,6 +46,9 @@ HORIZON_MS = 60 * 24 * 3600 * 1000
 MOST_ENDS = 20_000
 # So many get a date on the calendar before the rest is left without: a second's work.
 MOST_DATES = 10_000
+# Who asks wants an answer: so many seconds one draws, and so many times as long for the first.
+BUDGET_S = 1.0
+FIRST = 2
 
 Verdict = Literal["now", "later", "never"]
 
@@ -72,11 +82,12 @@ def what_if(
     *,
     samples: int = SAMPLES,
     seed: int = 1,
-    go_on: Callable[[int], bool] = lambda _: True,
+    elapsed: Callable[[], float] = lambda: 0.0,
+    budget_s: float = BUDGET_S,
 ) -> Answer:
     """Say what would become of a workload that waits.
 
-    `go_on` may end the drawing early, given how many courses of things were drawn.
+    `elapsed` tells how many seconds it has taken so far; without it nothing is cut short.
     """
     state, now = restore(world), world.now
     plans = rehearse(state, now, checked=False)
@@ -90,17 +101,21 @@ def what_if(
     alone = _alone(world, key)
     if alone is not None:
         return Answer(workload=key, verdict="never", constraint=alone)
-    expected = estimates(state, now, most=MOST_DATES).get(key)
-    chance, starts, drawn = dice(seed, "what-if"), [], 0
-    while drawn < samples and go_on(drawn):
-        future = _Future(world, chance, partial(go_on, drawn))
-        start = future.start_of(key, world.now)
-        if future.is_cut_short:
+    chance, starts, drawn = dice(seed, "what-if"), list[Instant](), 0
+    while drawn < samples and elapsed() < budget_s:
+        most_s = budget_s if drawn else FIRST * budget_s
+        try:
+            if _is_conservative(world.policy):
+                start = _on_calendar(state, now, key, chance)
+            else:
+                start = _play(world, key, chance, lambda most_s=most_s: elapsed() < most_s)  # type: ignore[misc]  # bound now
+        except _CutShort:
             break
         drawn += 1
         if start is not None:
             starts.append(start)
     starts.sort()
+    expected = estimates(state, now, most=MOST_DATES, until=key).get(key)
     return Answer(
         workload=key,
         verdict="later",
@@ -166,17 +181,65 @@ def _quantile(starts: list[Instant], drawn: int, percent: int) -> Instant | None
     return starts[place] if 0 <= place < len(starts) else None
 
 
+def _is_conservative(policy: Policy) -> bool:
+    """Say whether everybody who waits has a date."""
+    return policy.backfill is not None and policy.backfill.dates != 1
+
+
+def _default_ms(policy: Policy) -> int | None:
+    """Return how long who does not say so may run, if the policy knows."""
+    return policy.backfill.default_limit_ms if policy.backfill is not None else None
+
+
+def _length(chance: Dice, limit_ms: int, past_ms: int) -> int:
+    """Draw how long somebody runs in all who has run for so long; no longer than it may."""
+    least = max(SHORTEST, min(1.0, past_ms / limit_ms))
+    return int(limit_ms * float(chance.uniform(least, 1.0)))
+
+
+def _on_calendar(
+    state: ClusterState, now: Instant, key: WorkloadKey, chance: Dice
+) -> Instant | None:
+    """Give everybody up to a job a date, as if run times that are drawn were known."""
+    known: dict[WorkloadKey, int] = {}  # who is asked about twice gets the same answer
+
+    def lasts(workload: Workload) -> int:
+        if workload.key not in known:
+            limit = workload.longest_ms or _default_ms(state.policy)
+            running = state.running.get(workload.key)
+            since = running.holding.running_since if running is not None else now
+            # Who does not say how long it runs is in the way for longer than anybody looks ahead.
+            known[workload.key] = (
+                2 * HORIZON_MS if limit is None else _length(chance, limit, max(0, now - since))
+            )
+        return known[workload.key]
+
+    expected = estimates(state, now, most=MOST_DATES, until=key, lasts=lasts).get(key)
+    return expected.start if expected is not None else None
+
+
+def _play(
+    world: Snapshot, key: WorkloadKey, chance: Dice, go_on: Callable[[], bool]
+) -> Instant | None:
+    return _Future(world, chance, go_on).start_of(key, world.now)
+
+
+class _CutShort(Exception):
+    """There was no time to see how it ends."""
+
+
 class _Future:
     """One course of things, with run times that are drawn when they matter."""
 
     def __init__(self, world: Snapshot, chance: Dice, go_on: Callable[[], bool]) -> None:
         self._go_on = go_on
-        self.is_cut_short = False
         self._state = restore(world)
         self._chance = chance
         self._ends: list[tuple[Instant, int, WorkloadKey]] = []
         self._attempt: dict[WorkloadKey, int] = {}
-        self._default_ms = world.policy.backfill.default_limit_ms if world.policy.backfill else None
+        self._default_ms = _default_ms(world.policy)
+        # With dates one pass is all there is to decide.
+        self._most_cycles = MOST_CYCLES if world.policy.backfill is None else 1
         for holding in world.holdings:
             past = max(0, world.now - holding.running_since)
             self._will_end(holding.workload, world.now, past)
@@ -188,8 +251,7 @@ class _Future:
             if self._decide(now, key):
                 return now
             if not self._go_on():
-                self.is_cut_short = True
-                return None
+                raise _CutShort
             following = self._next_end()
             if following is None or following[0] > last:
                 return None
@@ -201,7 +263,8 @@ class _Future:
         return None
 
     def _decide(self, now: Instant, key: WorkloadKey) -> bool:
-        for made in rehearse(self._state, now, checked=False):
+        plans = rehearse(self._state, now, most_cycles=self._most_cycles, checked=False)
+        for made in plans:
             for one in evictions(made):
                 self._attempt[one.workload] = self._attempt.get(one.workload, 0) + 1
             for admit in made.admissions:
@@ -215,9 +278,8 @@ class _Future:
         limit = workload.longest_ms or self._default_ms
         if limit is None:
             return
-        least = max(SHORTEST, min(1.0, past_ms / limit))
-        part = float(self._chance.uniform(least, 1.0))
-        end = Instant(max(now + 1000, now - past_ms + int(limit * part)))
+        length = _length(self._chance, limit, past_ms)
+        end = Instant(max(now + 1000, now - past_ms + length))
         attempt = self._attempt.get(workload.key, 0)
         heapq.heappush(self._ends, (end, attempt, workload.key))
 

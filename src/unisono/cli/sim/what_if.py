@@ -24,16 +24,13 @@ Take the cluster as it is, add a job, and say whether it would start now, on whi
 would displace; or what keeps it, and when it would start. Nothing is changed anywhere.
 
 Starts are drawn: every job runs for a part of its time limit, between a twentieth and all of it.
+Each draw is played in virtual time until the job starts; the answer says how many it rests on.
 {CLUSTER_OPTIONS}
 examples:
   unisono sim what-if -f job.yaml
   unisono sim what-if -f job.yaml --on cluster.yaml --policy backfill.yaml -o json
 
 Exit code 0: it starts, now or later; 2: never on this cluster (or the manifest is wrong)."""
-# So long one draws at most, and so long for the first course of things: if that does not do, there
-# are too many ahead to wait for another. Who asks wants an answer.
-BUDGET_S = 5.0
-FIRST_S = 1.0
 NEVER = 2
 
 
@@ -51,6 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--policy", metavar="FILE", help="a policy instead of the cluster's own")
     parser.add_argument(
         "--samples", type=int, default=20, metavar="N", help="courses of things (default: 20)"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=1.0, metavar="S", help="to draw at most (default: 1)"
     )
     parser.add_argument("--seed", type=int, default=1, help="of what is drawn (default: 1)")
     parser.add_argument("--now", metavar="TIME", help="with --on: as of this instant")
@@ -92,19 +92,24 @@ def _answer(arguments: argparse.Namespace, cluster: list[File], now: Instant) ->
 
     if arguments.samples < 1:
         raise InvalidManifest("--samples", "must be at least 1")
+    if not arguments.seconds > 0:
+        raise InvalidManifest("--seconds", "must be above 0")
     given = [file for name in arguments.filename for file in _files(name)]
     policy = _files(arguments.policy) if arguments.policy else []
     world, keys = _with_job([*cluster, *policy], given, now)
-    clock = RealClock()
-    start = clock.monotonic()
-
-    def go_on(drawn: int) -> bool:
-        return clock.monotonic() - start < (BUDGET_S if drawn else FIRST_S)
-
-    answers = [
-        what_if(world.snapshot, key, samples=arguments.samples, seed=arguments.seed, go_on=go_on)
-        for key in keys
-    ]
+    clock, answers = RealClock(), []
+    for key in keys:
+        start = clock.monotonic()
+        answers.append(
+            what_if(
+                world.snapshot,
+                key,
+                samples=arguments.samples,
+                seed=arguments.seed,
+                elapsed=lambda start=start: clock.monotonic() - start,  # type: ignore[misc]  # bound now
+                budget_s=arguments.seconds,
+            )
+        )
     _print(answers, arguments.output, now)
     return NEVER if any(answer.verdict == "never" for answer in answers) else 0
 
@@ -180,9 +185,12 @@ def text(answer: Answer, now: Instant) -> str:
     if answer.preempts:
         lines.append("  evicts  " + ", ".join(answer.preempts))
     if answer.verdict == "later" and not answer.samples:
-        lines.append("  drawn   nothing: there are too many ahead of it for the time that there is")
+        lines.append("  drawn   nothing: too many are ahead of it for the time (see --seconds)")
     elif answer.verdict == "later":
-        lines.append(f"  drawn   {answer.samples} courses of things, it starts in {answer.started}")
+        lines.append(
+            f"  drawn   {answer.samples} course{'s'[: answer.samples != 1]} of things, "
+            f"it starts in {answer.started}"
+        )
         for label, start in (("half", answer.start_p50), ("95 %", answer.start_p95)):
             when = (
                 "not within 60 days"

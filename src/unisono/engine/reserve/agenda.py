@@ -10,7 +10,7 @@ starting: then only newcomers have to be looked at (spec time §3).
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from unisono.engine.model.explanation import Blocker, WouldDelay
@@ -30,6 +30,7 @@ from unisono.engine.state.queue_book import QueueBook, Running
 Place = tuple[int, Instant, str, int]
 Member = tuple[Place, Waiting, int]  # with its time limit
 Newcomer = tuple[Place, Waiting, "Group", int]
+Lasts = Callable[[Workload], int]  # how long somebody runs
 RoomKey = tuple[Constraint, Amounts, tuple[str, ...]]
 
 
@@ -92,6 +93,7 @@ class Agenda:
     __slots__ = (
         "_draft",
         "_entries",
+        "_lasts",
         "_number",
         "_passes",
         "dated",
@@ -107,8 +109,10 @@ class Agenda:
         "verdicts",
     )
 
-    def __init__(self, rules: Backfill | None = None) -> None:
+    def __init__(self, rules: Backfill | None = None, lasts: Lasts | None = None) -> None:
+        """Keep time as the policy says; `lasts` says how long each runs, if not its limit."""
         self.rules = rules
+        self._lasts = lasts
         # The first who waits has a date, others are looked at in turn, and nothing else is asked.
         self.is_easy = (
             rules is not None
@@ -148,6 +152,11 @@ class Agenda:
                 if waiting.line is not None and door.book is not None:
                     self.join(waiting, door.book)
 
+    def limit_of(self, workload: Workload) -> int:
+        """Return how long a workload is expected to run."""
+        assert self.rules is not None, "without backfill nobody is expected to end"
+        return limit_of(workload, self.rules) if self._lasts is None else self._lasts(workload)
+
     # --- who waits -------------------------------------------------------------------------------
 
     def join(self, waiting: Waiting, book: QueueBook) -> None:
@@ -162,7 +171,7 @@ class Agenda:
         self._number += 1
         place = (-workload.priority, waiting.since, waiting.tie, self._number)
         self._entries[workload.key] = place, group
-        limit = limit_of(workload, self.rules)
+        limit = limit_of(workload, self.rules) if self._lasts is None else self._lasts(workload)
         members = group.members
         insort(group.limits, limit)
         if not members:
@@ -266,7 +275,9 @@ class Agenda:
         holding = running.holding
         admitted = holding.admitted_at
         since = holding.reserved_at if admitted is None else admitted
-        end = Instant(since + limit_of(holding.workload, self.rules))
+        lasts = self._lasts
+        limit = limit_of(holding.workload, self.rules) if lasts is None else lasts(holding.workload)
+        end = Instant(since + limit)
         running.end = (end, self._number)
         insort(self.ends, (end, self._number, running))
 

@@ -25,7 +25,7 @@ from unisono.engine.order.lines import Waiting, kind_of
 from unisono.engine.order.tallies import Tallies
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.quota.tree import Cell, available
-from unisono.engine.reserve.agenda import Group, Newcomer, Place, limit_of
+from unisono.engine.reserve.agenda import Group, Newcomer, Place
 from unisono.engine.reserve.calendar import Calendar
 from unisono.engine.reserve.counting import counted
 from unisono.engine.reserve.dates import Dates, dates_for
@@ -241,7 +241,7 @@ class _Pass:
         if over is not None:  # it gets no date: who is over a limit is in nobody's way
             self._wait(waiting, group, (over,))
             return
-        limit = limit_of(waiting.workload, self.rules)
+        limit = self.state.agenda.limit_of(waiting.workload)
         blockers = self._refused.get(group)
         if blockers is None:
             blockers = self._try(waiting, group, limit)

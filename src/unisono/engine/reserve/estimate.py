@@ -8,7 +8,7 @@ somebody who does not say how long it runs gets no estimate.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 import msgspec
@@ -18,7 +18,7 @@ from unisono.engine.model.explanation import Expected, Planned
 from unisono.engine.model.names import Instant, NodeName, QueueName, WorkloadKey
 from unisono.engine.model.policy import Backfill
 from unisono.engine.order.lines import Waiting
-from unisono.engine.reserve.agenda import Agenda
+from unisono.engine.reserve.agenda import Agenda, Lasts
 from unisono.engine.reserve.backfill import try_in_time
 from unisono.engine.reserve.seating import Seats
 from unisono.engine.state.cluster import ClusterState
@@ -33,11 +33,20 @@ HORIZON_MS = 60 * 24 * 3600 * 1000
 
 
 def estimates(
-    state: ClusterState, now: Instant, *, most: int = MOST
+    state: ClusterState,
+    now: Instant,
+    *,
+    most: int = MOST,
+    until: WorkloadKey | None = None,
+    lasts: Lasts | None = None,
 ) -> dict[WorkloadKey, Expected]:
-    """Return when those who wait in line would start, by turn, as far as that can be said."""
+    """Return when those who wait in line would start, by turn, as far as that can be said.
+
+    `until` is the last whom anybody asks about; `lasts` says how long each runs, if not as long as
+    it may.
+    """
     state.refresh()
-    first = list(_first(state, most))
+    first = list(_up_to(until, _first(state, most)))
     if not first:
         return {}
     rules = msgspec.structs.replace(
@@ -49,7 +58,7 @@ def estimates(
     )
     kept = state.agenda
     ends = [(running, running.end) for _, _, running in kept.ends]
-    state.agenda = Agenda(rules)
+    state.agenda = Agenda(rules, lasts)
     try:
         for running in state.running.values():
             state.agenda.starts(running)
@@ -117,6 +126,16 @@ def _first(state: ClusterState, most: int) -> Iterator[tuple[QueueBook, Waiting]
         if waiting.line is not None
     )
     yield from heapq.nsmallest(most, standing, key=lambda pair: _turn(pair[1]))
+
+
+def _up_to(
+    last: WorkloadKey | None, turns: Iterable[tuple[QueueBook, Waiting]]
+) -> Iterator[tuple[QueueBook, Waiting]]:
+    """Yield turns up to that of one of them: nobody behind moves its date."""
+    for book, waiting in turns:
+        yield book, waiting
+        if waiting.workload.key == last:
+            return
 
 
 def _turn(waiting: Waiting) -> tuple[int, Instant, str, WorkloadKey]:
