@@ -26,11 +26,15 @@ class Counting:
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
         self.writes: Counter[str] = Counter()
+        self.names: Counter[str] = Counter()  # of workloads whose status was written
 
     async def request(self, method: str, path: str, **more: Any) -> Answer:
         if method != "GET":
             parts = path.split("/namespaces/", 1)[-1].split("/")[1:]
-            self.writes[" ".join([method, *parts[:1], *parts[2:]])] += 1
+            what = " ".join([method, *parts[:1], *parts[2:]])
+            self.writes[what] += 1
+            if what.endswith("workloads status"):
+                self.names[parts[1]] += 1
         return await self._inner.request(method, path, **more)
 
     def stream(self, *arguments: Any, **more: Any) -> AbstractAsyncContextManager[Stream]:
@@ -57,6 +61,33 @@ def test_a_gang_takes_two_writes_of_its_workload_and_one_of_each_pod() -> None:
             assert writes["PATCH workloads status"] == 2
             assert writes["POST pods binding"] == 2
             assert writes["PATCH jobs"] == 1
+
+    asyncio.run(main())
+
+
+def test_who_waits_for_the_same_as_before_is_not_written_to() -> None:
+    counted: list[Counting] = []
+
+    def wrap(inner: Transport) -> Transport:
+        counted.append(Counting(inner))
+        return counted[0]
+
+    async def main() -> None:
+        async with simulated_world(wrap=wrap).running() as world:
+            await world.create(node("n1"), *queue())
+            await world.create(job("large", pods=9))
+            await world.settle()
+            (large,) = [each["metadata"]["name"] for each in world.every(names.WORKLOAD)]
+            assert counted[0].names[large] >= 1  # why it waits
+            told = counted[0].names[large]
+            for number in range(10):
+                await world.create(job(f"small{number}", pods=1))
+                await world.settle()
+                await world.pass_time(61)
+                await world.client.delete(names.JOB, f"small{number}", "default")
+                await world.settle()
+            assert len(counted[0].names) == 11  # the others were written to
+            assert counted[0].names[large] == told
 
     asyncio.run(main())
 

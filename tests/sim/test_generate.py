@@ -112,15 +112,35 @@ print(whole.hexdigest())
 """
 
 
+def _printed(program: str, hash_seed: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
 def test_traces_do_not_depend_on_the_hash_seed() -> None:
-    printed = {
-        subprocess.run(
-            [sys.executable, "-c", _PRINT],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(printed) == 1
+    assert len({_printed(_PRINT, seed) for seed in ("1", "2")}) == 1
+
+
+_SIMULATE = """
+import hashlib
+from unisono.cli.sim.cluster import cluster_nodes
+from unisono.sim.loop import simulate
+from unisono.sim.setup import POLICIES
+from unisono.sim.sources import open_trace
+nodes, whole = cluster_nodes(["8x{gpu=8}"]), hashlib.sha256()
+trace = open_trace("gpu:jobs=150,gpus=64,load=6,teams=3,seed=5")
+for name in ("kueue-fair", "easy", "multifactor+conservative"):
+    found = simulate(trace, nodes, POLICIES[name], spans=True)
+    for column in (found.start, found.end, found.spans.node, found.spans.start):
+        whole.update(column.tobytes())
+print(whole.hexdigest())
+"""
+
+
+def test_simulations_do_not_depend_on_the_hash_seed() -> None:
+    assert len({_printed(_SIMULATE, seed) for seed in ("1", "2")}) == 1
