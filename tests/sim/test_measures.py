@@ -134,9 +134,11 @@ def test_gang_waste_is_not_good() -> None:
     assert found.goodput == pytest.approx(3200 / 4400)
 
 
-def test_starving_jobs_wait_ten_times_the_median() -> None:
-    trace = make_trace("t", submit=np.zeros(5), run=1, cpu=1000)
-    found = measure(outcome_of(trace, [20, 20, 20, 200, 201], Capacity(cpu=5000)))
+@pytest.mark.parametrize("at_once", [0, 20])
+def test_starving_jobs_wait_ten_times_the_median_of_those_who_wait(at_once: int) -> None:
+    trace = make_trace("t", submit=np.zeros(5 + at_once), run=1, cpu=1000)
+    waits = [20.0, 20.0, 20.0, 200.0, 201.0] + [0.0] * at_once
+    found = measure(outcome_of(trace, waits, Capacity(cpu=5000)))
     assert found.starving == 1
 
 

@@ -31,8 +31,8 @@ from unisono.sim.trace import FloatArray, IntArray
 TAU_S = 10.0  # shorter jobs count as this long: nobody minds the slowdown of a one-second job
 NAN = float("nan")
 _HOUR_S = 3600.0
-# A wait is starvation if it is this many times the median wait, and the median counts as at least
-# TAU_S: where most jobs start at once, a minute's wait starves nobody.
+# A wait is starvation if it is this many times the median of all who had to wait, which counts as
+# at least TAU_S. Who starts at once is left out: where most do, the others would all be starving.
 STARVING = 10
 
 
@@ -257,4 +257,6 @@ def _fragmentation(outcome: Outcome) -> tuple[float, float]:
 
 
 def _starving(wait: FloatArray) -> int:
-    return int((wait > STARVING * max(float(np.median(wait)), TAU_S)).sum()) if len(wait) else 0
+    waited = wait[wait > 0]
+    usual = max(float(np.median(waited)), TAU_S) if len(waited) else TAU_S
+    return int((waited > STARVING * usual).sum())
