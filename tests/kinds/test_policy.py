@@ -81,6 +81,9 @@ def test_what_is_refused(head: str, body: str, path: str) -> None:
 
 def test_what_does_not_exist_is_unknown() -> None:
     assert problems(POLICY + "purchases: {}") == [("purchases", "unknown field")]
+    assert problems(POLICY + "spec: {backfill: {}}") == [
+        ("spec", "unknown field; this kind has no spec: its fields stand beside kind")
+    ]
 
 
 def test_what_is_ours_is_unknown_to_kueue() -> None:

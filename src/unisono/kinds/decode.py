@@ -211,6 +211,8 @@ def _object_reader(info: shape.StructType) -> _Read:
             if field is None:
                 if not is_open and not problems.ignore_unknown:
                     hint = did_you_mean(key, fields)
+                    if key == "spec" and "kind" in raw:
+                        hint = "; this kind has no spec: its fields stand beside kind"
                     _report(problems, (path, f".{key}"), f"unknown field{hint}", "Unknown")
                 continue
             name, part, reader, plain = field

@@ -8,6 +8,7 @@ sends a GET, PUT or DELETE once more on a new one; that is the only repetition b
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
@@ -202,8 +203,10 @@ def _trouble_with(method: str, path: str) -> Iterator[None]:
             f"the server's certificate is not to be trusted: {error.certificate_error}; "
             "check certificate-authority-data and tls-server-name in the kubeconfig"
         ) from error
+    except aiohttp.ClientConnectorError as error:
+        reason = f"no connection to {error.host}:{error.port}: {_in_words(error.os_error)}"
+        raise Unreachable(f"{method} {path}: {reason}", sent=False) from error
     except (
-        aiohttp.ClientConnectorError,
         aiohttp.ConnectionTimeoutError,
         aiohttp.ClientHttpProxyError,
     ) as error:
@@ -215,6 +218,13 @@ def _trouble_with(method: str, path: str) -> Iterator[None]:
     except (aiohttp.ClientError, OSError) as error:
         reason = str(error) or type(error).__name__
         raise Unreachable(f"{method} {path}: connection lost: {reason}", sent=True) from error
+
+
+def _in_words(error: OSError) -> str:
+    """Say what the system says; asyncio repeats the address in its stead."""
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return error.strerror or str(error)
 
 
 def _keep_alive_socket(address: aiohttp.AddrInfoType) -> socket.socket:
