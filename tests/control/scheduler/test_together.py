@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import job, node, priority, queue
 from tests.support.control_world import World
@@ -12,6 +14,7 @@ from unisono.control import names
 from unisono.control.actions import Action, Patch, Together
 from unisono.control.conditions import find, is_true
 from unisono.control.hearing import Task
+from unisono.control.scheduler import unwritten
 from unisono.control.scheduler.explainer import Explainer
 from unisono.kube.trouble import Conflict, Status
 
@@ -87,6 +90,23 @@ def test_admissions_share_a_write() -> None:
             await _give_quota(world, 12)
             await world.settle()
             assert [len(batch) for batch in batches] == [3]
+            assert _phases(world) == ["Committed"] * 3
+
+    asyncio.run(story())
+
+
+def test_so_many_share_a_write_that_the_next_is_decided_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(unwritten, "MOST_ADMISSIONS", 2)
+
+    async def story() -> None:
+        async with simulated_world().running() as world:
+            await _waiting(world, "a", "b", "c")
+            batches = _seen(world)
+            await _give_quota(world, 12)
+            await world.settle()
+            assert [len(batch) for batch in batches] == [2, 1]
             assert _phases(world) == ["Committed"] * 3
 
     asyncio.run(story())

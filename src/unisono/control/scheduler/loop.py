@@ -11,7 +11,7 @@ read again from the view before the next decision.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -38,6 +38,7 @@ from unisono.control.scheduler.seating import Seating
 from unisono.control.scheduler.taking_over import taken_over
 from unisono.control.scheduler.translate import STRAY, Translator
 from unisono.control.scheduler.unexamined import Unexamined
+from unisono.control.scheduler.unwritten import Decided, has_room, only_admits
 from unisono.control.scheduler.usage_ledger import NAME as LEDGER_NAME
 from unisono.control.scheduler.usage_ledger import recorded_usage
 from unisono.control.shrinking import telling
@@ -63,18 +64,8 @@ CYCLE = Key("", "cycle")
 LEDGER = Key("kube-system", LEDGER_NAME)
 # So many cycles in one go; then others get a turn and what changed meanwhile is heard.
 _MOST_CYCLES = 50
-# So many plans that only admit are written at once: they share a commit, and the first of them
-# does not wait long for the last.
-_MOST_UNWRITTEN = 8
 # So many objects are read in one go, twenty milliseconds' worth.
 _MOST_HEARD = 64
-
-
-class Decided(NamedTuple):
-    """A plan that counts already, and what those asked for whom it admits."""
-
-    made: Plan
-    asked: Mapping[WorkloadKey, Workload]
 
 
 class MarketReader(Protocol):
@@ -184,11 +175,11 @@ class Scheduler:
             yield from self._explain(made)
             if changed:
                 self._doubt(made)
-                if not _only_admits(made):  # it may take back what is not written yet
+                if not only_admits(made):  # it may take back what is not written yet
                     yield from self._write(unwritten, view, now)
                     unwritten = []
                 unwritten.append(Decided(made, asked))
-                if len(unwritten) < _MOST_UNWRITTEN and _only_admits(made):
+                if only_admits(made) and has_room(unwritten):
                     continue
             if not unwritten:
                 break
@@ -405,11 +396,6 @@ class Scheduler:
         doubt = Instant(int(sent * 1000) + 1) if sent is not None else None
         found = (self.state.timers.next(), self.estimates.next_due(), doubt)
         return min((due for due in found if due is not None), default=None)
-
-
-def _only_admits(made: Plan) -> bool:
-    """Say whether a plan takes nothing from anybody."""
-    return not any(evictions(made)) and not any(shrinks(made)) and not made.stops
 
 
 def _get(view: View, key: WorkloadKey) -> Json | None:
