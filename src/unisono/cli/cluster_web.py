@@ -42,15 +42,12 @@ class ClusterWeb:
                 informer.on_change(self._to(kind))
 
     def lead(self, driver: Driver) -> None:
-        """Hear of everything from a driver, beside whoever does already."""
-        before = driver.on_difference
+        """Hear of everything from a driver, as others do."""
 
         def heard(kind: Kind, difference: Difference) -> None:
-            if before is not None:
-                before(kind, difference)
             self._books.heard(kind, difference.old, difference.new)
 
-        driver.on_difference = heard
+        driver.listeners.append(heard)
         self._is_leading = True
 
     async def serve(self, host: str, port: int, tell: Callable[[str], None]) -> None:

@@ -68,7 +68,7 @@ def _following(
         books.heard(kind, difference.old, difference.new)
         figures.machines.heard(kind, difference.old, difference.new)
 
-    driver.on_difference = heard
+    driver.listeners.append(heard)
     if view.has(NODE_CLAIM):
         figures.machines.offerings = lambda: tuple(_offerings(view))
     figures.machines.most_usd_hour = lambda: timed.most_usd_hour

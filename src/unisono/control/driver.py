@@ -79,7 +79,7 @@ class Driver:
         self._lanes = lanes or {}
         self.queue: WorkQueue[Task] = WorkQueue(lanes=3)
         self.on_outcome: Callable[[Outcome], None] = lambda outcome: None
-        self.on_difference: Callable[[Kind, Difference], None] | None = None
+        self.listeners: list[Callable[[Kind, Difference], None]] = []  # of whatever changes
         # With the seconds it took; only of what went well.
         self.on_attended: Callable[[Outcome, float], None] | None = None
 
@@ -90,8 +90,8 @@ class Driver:
     ) -> None:
         """Hear what became different in the view, perhaps by what a task of ours wrote."""
         for difference in differences:
-            if self.on_difference is not None:
-                self.on_difference(kind, difference)
+            for listener in self.listeners:
+                listener(kind, difference)
             now = self._clock.monotonic()
             for task in self._hearing.concerned(kind, difference, self._view, by):
                 self.queue.add(task, now=now, lane=self._lanes.get(task.controller, 1))
