@@ -27,7 +27,7 @@ CLIENTS = 16
 WATCHERS = 100
 CREATES: dict[Scale, int] = {"full": 10_000, "quick": 1_000, "tiny": 32}
 NODES: dict[Scale, int] = {"full": 1_000, "quick": 100, "tiny": 2}
-STARTS: dict[Scale, int] = {"full": 5, "quick": 2, "tiny": 1}
+STARTS: dict[Scale, int] = {"full": 5, "quick": 1, "tiny": 1}
 
 _PODS = "/api/v1/namespaces/default/pods"
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -50,7 +50,7 @@ def measure(scale: Scale) -> Iterator[Finding]:
     answered = [first for first, _ in starts]
     started = figures("start to the first answer", 1, "server", answered, "s")
     yield started
-    yield target("start to the first answer", started, 2, scale=scale, better="below")
+    yield target("start to the first answer", started, 2, better="below")
     yield figures("start to controllers at work", 1, "server", [ready for _, ready in starts], "s")
     with tempfile.TemporaryDirectory() as directory:
         server = start(Path(directory) / "data", f"{NODES[scale]}x{{gpu=8,cpu=96}}")
@@ -115,12 +115,12 @@ async def _measure(server: Server, scale: Scale) -> list[Finding]:
     made = await _create_all(clients, count, pid)
     created = figures("durable creates a second, 16 clients", count, "pods", [made.rate], "1/s")
     late = figures("create, 99th percentile", count, "pods", [made.p99_ms], "ms")
-    found += [created, target("durable creates", created, 1000, scale=scale, better="above")]
-    found += [late, target("create, p99", late, 50, scale=scale, better="below")]
+    found += [created, target("durable creates", created, 1000, better="above")]
+    found += [late, target("create, p99", late, 50, better="below")]
     found.append(figures("create, processor time", count, "pods", [made.processor_us], "us"))
     read = await _gets(clients, pid)
     gets = figures("gets a second, 16 clients", count, "pods", [read.rate], "1/s")
-    found += [gets, target("gets", gets, 5000, scale=scale, better="above")]
+    found += [gets, target("gets", gets, 5000, better="above")]
     found.append(figures("get, processor time", count, "pods", [read.processor_us], "us"))
     for name, accept in (("JSON", "application/json"), ("Table", _TABLE)):
         taken = [await _list(clients[0], accept) for _ in range(3)]
@@ -128,12 +128,12 @@ async def _measure(server: Server, scale: Scale) -> list[Finding]:
         listed = figures(f"list as {name}", count, "pods", [one[0] for one in taken], "s")
         what = f"list as {name}, the client's parsing"
         found.append(figures(what, count, "pods", [one[1] for one in taken], "s"))
-        found += [listed, target(f"list as {name}", listed, 0.5, scale=scale, better="below")]
+        found += [listed, target(f"list as {name}", listed, 0.5, better="below")]
     await asyncio.sleep(3 if scale != "tiny" else 0)
     weight = figures("resident memory", count, "pods", [_resident(pid)], "B")
-    found += [weight, target("memory", weight, 150e6, scale=scale, better="below")]
+    found += [weight, target("memory", weight, 150e6, better="below")]
     idle = figures("idle processor time", count, "pods", [await _idle(pid)], "%")
-    found += [idle, target("idle", idle, 2, scale=scale, better="below")]
+    found += [idle, target("idle", idle, 2, better="below")]
     few = max(count // 10, 16)
     alone = await _create_all(clients, few, pid, prefix="b")
     watched = await _with_watchers(server, clients, few)

@@ -94,9 +94,7 @@ def measure(scale: Scale) -> Iterator[Finding]:
                     limit = LIMITS_S.get(
                         (mode, length), next(v for k, v in LIMITS_S.items() if k[0] == mode)
                     )
-                    yield target(
-                        f"pass, {mode}, {resource}", measured, limit, scale=scale, better="below"
-                    )
+                    yield target(f"pass, {mode}, {resource}", measured, limit, better="below")
 
 
 def _cluster(mode: str, resource: ResourceName, running: int, waiting: int) -> ClusterState:

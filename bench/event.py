@@ -16,12 +16,24 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from bench.harness import Finding, Row, Scale, figures, repeated, row, seconds, target
+from bench.harness import (
+    Finding,
+    Row,
+    Scale,
+    figures,
+    growth_target,
+    repeated,
+    row,
+    seconds,
+    target,
+)
 from bench.worlds import KINDS_IN_QUEUE, PREEMPTION, Form, Layout, backlog, full_cluster, settle
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 
 EVENT_US = 1000
+MOST_GROWTH = 0.2  # of what a finish costs, with who waits: hardly at all
+FINISH_AND_DECIDE = 2  # which of the rows about one state
 
 
 @dataclass(frozen=True)
@@ -47,12 +59,12 @@ def measure(scale: Scale) -> Iterator[Finding]:
     """Measure events on states that differ in one dimension at a time."""
     sizes = SIZES[scale]
     for form in FORMS:
-        yield from _of_form(form, sizes, scale)
+        yield from _of_form(form, sizes)
     able = Layout(sizes.queues[-1], "deep", rules=PREEMPTION)
     taken = _on(able, sizes.pending[-1], sizes.samples)
     found = taken.rows(f"deep, {able.queues:,} queues, preempting", sizes.pending[-1], "pending")
     yield from found
-    yield from _promises(found, scale)
+    yield from _promises(found)
     # What a finish wakes lies in one cohort tree, so a small cluster shows how kinds matter.
     small = Layout(sizes.kinds_queues)
     for kinds in sizes.kinds:
@@ -60,26 +72,32 @@ def measure(scale: Scale) -> Iterator[Finding]:
         yield from taken.rows(f"flat, {small.queues:,} queues", kinds, "kinds in a queue")
 
 
-def _of_form(form: Form, sizes: Sizes, scale: Scale) -> Iterator[Finding]:
+def _of_form(form: Form, sizes: Sizes) -> Iterator[Finding]:
     *fewer, pending = sizes.pending
     *less, queues = sizes.queues
     at_most_queues, at_most_pending = f"{form}, {queues:,} queues", f"{form}, {pending:,} pending"
+    finishes: list[Row] = []
     for count in fewer:
         taken = _on(Layout(queues, form), count, sizes.samples)
-        yield from taken.rows(at_most_queues, count, "pending")
+        found = taken.rows(at_most_queues, count, "pending")
+        finishes.append(found[FINISH_AND_DECIDE])
+        yield from found
     for many in less:
         taken = _on(Layout(many, form), pending, sizes.samples)
         yield from taken.rows(at_most_pending, many, "queues")
     largest = _on(Layout(queues, form), pending, sizes.samples)
-    yield from largest.rows(at_most_queues, pending, "pending")
+    found = largest.rows(at_most_queues, pending, "pending")
+    finishes.append(found[FINISH_AND_DECIDE])
+    yield from found
     yield from largest.rows(at_most_pending, queues, "queues")
-    yield from _promises(largest.rows(at_most_queues, pending, "pending"), scale)
+    yield from _promises(found)
+    yield growth_target(f"growth, {finishes[0].what}", finishes, MOST_GROWTH)
 
 
-def _promises(found: list[Row], scale: Scale) -> Iterator[Finding]:
+def _promises(found: list[Row]) -> Iterator[Finding]:
     submit, finish, *_ = found
-    yield target(submit.what, submit, EVENT_US, scale=scale, better="below")
-    yield target(finish.what, finish, EVENT_US, scale=scale, better="below")
+    yield target(submit.what, submit, EVENT_US, better="below")
+    yield target(finish.what, finish, EVENT_US, better="below")
 
 
 @dataclass

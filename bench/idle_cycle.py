@@ -67,7 +67,7 @@ def measure(scale: Scale) -> Iterator[Finding]:
             yield from found
         for measured in found[:2] + found[-1:]:
             what = f"cycle, {measured.what}"
-            yield target(what, measured, IDLE_MS, scale=scale, better="below")
+            yield target(what, measured, IDLE_MS, better="below")
 
 
 def _rows(state: ClusterState, where: str, pending: int, samples: int) -> Iterator[Row]:

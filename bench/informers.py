@@ -37,7 +37,7 @@ from unisono.cli.collector import calm_collector
 from unisono.kube import Access, Delta, Dicts, Informer, Kind, Meta, Structs, connected
 
 SIZES: dict[Scale, tuple[int, ...]] = {"full": (1_000, 10_000), "quick": (1_000,), "tiny": (20,)}
-SAMPLES: dict[Scale, int] = {"full": 5, "quick": 3, "tiny": 1}
+SAMPLES: dict[Scale, int] = {"full": 5, "quick": 1, "tiny": 1}
 PAGE = 500
 
 # The prototype that the specification measured (kube-api.md, 4.1) needed 0.21 s and 52 MB for
@@ -75,8 +75,8 @@ def measure(scale: Scale) -> Iterator[Finding]:
                 yield row(f"watch, {way}", pods, "events", [each.watch_s for each in taken], "s")
                 yield held
                 if way == WAYS[0] and pods == max(SIZES[scale]):
-                    yield target(synced.what, synced, MOST_SYNC_S, scale=scale, better="below")
-                    yield target(held.what, held, MOST_BYTES, scale=scale, better="below")
+                    yield target(synced.what, synced, MOST_SYNC_S, better="below")
+                    yield target(held.what, held, MOST_BYTES, better="below")
     yield Note("times are processor time of the client alone, whatever clock was chosen")
 
 

@@ -53,17 +53,17 @@ def measure(scale: Scale) -> Iterator[Finding]:
     jobs = JOBS[scale]
     started = figures("submitted to running, alone", 8, "pods", alone, "ms")
     yield started
-    yield target("8-pod gang to running", started, 300, scale=scale, better="below")
+    yield target("8-pod gang to running", started, 300, better="below")
     rate = jobs / crowd.seconds
     many = figures("gangs of 2 committed a second, all at once", jobs, "jobs", [rate], "1/s")
     yield many
-    yield target("gangs a second", many, 100, scale=scale, better="above")
+    yield target("gangs a second", many, 100, better="above")
     spent = crowd.cpu_seconds / jobs * 1e3
     yield figures("processor time for each of them", jobs, "jobs", [spent], "ms")
     yield figures("one go of the scheduler", jobs, "jobs", crowd.cycles_ms, "ms")
     longest = figures("the longest of them", jobs, "jobs", [max(crowd.cycles_ms)], "ms")
     yield longest
-    yield target("no cycle longer than", longest, 100, scale=scale, better="below")
+    yield target("no cycle longer than", longest, 100, better="below")
     total = sum(crowd.writes.values()) / jobs
     kinds = ", ".join(f"{count / jobs:.2f} {kind}" for kind, count in crowd.writes.most_common())
     p99 = sorted(crowd.cycles_ms)[len(crowd.cycles_ms) * 99 // 100]

@@ -61,7 +61,7 @@ def measure(scale: Scale) -> Iterator[Finding]:
         tracemalloc.stop()
     yield from (arrived, parked, admitted)
     for measured in (arrived, parked):
-        yield target(measured.what, measured, MOST_BYTES, scale=scale, better="below")
+        yield target(measured.what, measured, MOST_BYTES, better="below")
 
 
 def _pending(name: str, count: int, *, decided: bool) -> Row:

@@ -58,7 +58,7 @@ class Sizes:
 
 SIZES: dict[Scale, Sizes] = {
     "full": Sizes((1_000, 5_000, 20_000, 100_000), (8, 64, 512, 4_096), 40, 20_000),
-    "quick": Sizes((1_000, 5_000), (8, 64, 512, 4_096), 10, 2_000),
+    "quick": Sizes((1_000, 5_000), (8, 64, 512, 4_096), 10, 20_000),
     "tiny": Sizes((40, 80), (8, 64), 2, 40),
 }
 
@@ -95,15 +95,15 @@ def measure(scale: Scale) -> Iterator[Finding]:
     for nodes in sizes.nodes:
         found = [*_on(nodes, sizes)]
         yield from found
-        yield from _promised(nodes, found, scale)
+        yield from _promised(nodes, found)
         rows += found
     yield from _pods_growth(rows, sizes)
     largest = max(rows, key=lambda each: (each.what == "a cold signature", each.n))
-    yield target(largest.what, largest, SIGNATURE_MS, scale=scale, better="below")
+    yield target(largest.what, largest, SIGNATURE_MS, better="below")
     placed = [each for each in rows if each.what.startswith(("cold", "warm"))]
     late = max(each.p95 / each.median for each in placed)
-    yield _ratio("p95 over median, the worst", f"{len(placed)} rows", late, LATE, scale)
-    yield from _weights(sizes.weighed, scale)
+    yield _ratio("p95 over median, the worst", len(placed), "rows", late, LATE)
+    yield from _weights(sizes.weighed)
 
 
 def _on(nodes: int, sizes: Sizes) -> Iterator[Row]:
@@ -174,7 +174,7 @@ def _sign(placer: Placer, fresh: Iterator[int]) -> float:
 # --- promises ------------------------------------------------------------------------------------
 
 
-def _promised(nodes: int, rows: list[Row], scale: Scale) -> Iterator[Target]:
+def _promised(nodes: int, rows: list[Row]) -> Iterator[Target]:
     """Hold a cluster's rows against the specification; the slowest of a column counts."""
     promise = PROMISES.get(nodes)
     if promise is None:
@@ -188,11 +188,11 @@ def _promised(nodes: int, rows: list[Row], scale: Scale) -> Iterator[Target]:
     for kind, sets, pods, limit in columns:
         column = [each for each in rows if _is_in(each, kind, sets, pods)]
         slowest = max(column, key=lambda each: each.median)
-        yield target(slowest.what, slowest, limit, scale=scale, better="below")
+        yield target(slowest.what, slowest, limit, better="below")
     feasible = max(each.median for each in rows if _is_in(each, "cold", 1, range(MOST_PODS + 1)))
     refused = next(each for each in rows if each.what == "cold, infeasible")
     ratio = refused.median / feasible
-    yield _ratio("infeasible against feasible", f"{nodes:,} nodes", ratio, SLOWER, scale)
+    yield _ratio("infeasible against feasible", nodes, "nodes", ratio, SLOWER)
 
 
 def _is_in(each: Row, kind: str, sets: int, pods: Iterable[int]) -> bool:
@@ -221,22 +221,14 @@ def _pods_growth(rows: list[Row], sizes: Sizes) -> Iterator[Note]:
         )
 
 
-def _ratio(what: str, at: str, measured: float, limit: float, scale: Scale) -> Target:
-    return Target(
-        what=what,
-        at=at,
-        limit=limit,
-        better="below",
-        measured=measured,
-        unit="ratio",
-        met=measured < limit if scale == "full" else None,
-    )
+def _ratio(what: str, n: int, of: str, measured: float, limit: float) -> Target:
+    return target(what, figures(what, n, of, [measured], "ratio"), limit, better="below")
 
 
 # --- memory --------------------------------------------------------------------------------------
 
 
-def _weights(nodes: int, scale: Scale) -> Iterator[Finding]:
+def _weights(nodes: int) -> Iterator[Finding]:
     """Weigh what the engine keeps of a node beyond its own description, and of a shape."""
     described = [node(number) for number in range(nodes)]
     tracemalloc.start()
@@ -257,7 +249,7 @@ def _weights(nodes: int, scale: Scale) -> Iterator[Finding]:
     a_shape = figures("a cached shape, per node", nodes, "nodes", [kept], "B")
     for measured, limit in ((a_node, NODE_BYTES), (a_shape, SHAPE_BYTES)):
         yield measured
-        yield target(measured.what, measured, limit, scale=scale, better="below")
+        yield target(measured.what, measured, limit, better="below")
 
 
 def _allocated() -> int:

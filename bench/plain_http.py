@@ -51,5 +51,5 @@ class PlainClient:
         return await self._reader.read(_LONGEST)
 
     def close(self) -> None:
-        """Hang up."""
-        self._writer.close()
+        """Hang up at once: a farewell over TLS would outlive the loop that waits for its answer."""
+        self._writer.transport.abort()

@@ -18,7 +18,7 @@ from itertools import count
 import numpy as np
 
 from bench.floors import gang, placer_of, table_of
-from bench.harness import Finding, Scale, Target, repeated, row, seconds
+from bench.harness import Finding, Scale, figures, repeated, row, seconds, target
 from tests.support.pod_by_pod import PodByPod
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.place.gang import Placer
@@ -61,15 +61,9 @@ def measure(scale: Scale) -> Iterator[Finding]:
         yield from (theirs, singly, ours)
         if (nodes, pods) == sizes.cases[-1]:
             ratio = theirs.median / ours.median
-            yield Target(
-                what=f"times faster than pod by pod, {pods} pods",
-                at=f"{nodes:,} nodes",
-                limit=TIMES_FASTER,
-                better="above",
-                measured=ratio,
-                unit="ratio",
-                met=ratio >= TIMES_FASTER if scale == "full" else None,
-            )
+            what = f"times faster than pod by pod, {pods} pods"
+            faster = figures(what, nodes, "nodes", [ratio], "ratio", better="above")
+            yield target(what, faster, TIMES_FASTER, better="above")
 
 
 def _engine(placer: Placer, pods: int, fresh: Iterator[int]) -> float:

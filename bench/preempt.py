@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from bench.harness import Finding, Row, Scale, repeated, row, seconds
+from bench.harness import Finding, Row, Scale, growth_target, repeated, row, seconds, series, target
 from bench.worlds import PREEMPTION, Layout, empty_cluster, holding, pods, submit, workload
 from unisono.engine.cycle import plan
 from unisono.engine.model.policy import FairSharing, Policy
@@ -24,6 +24,8 @@ from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 
 FEW = 8
+SEARCH_MS = 20  # for few victims among the most candidates
+MOST_GROWTH = 1.1
 WITHIN = PreemptionRules(within_queue="LowerPriority")
 FAIR = Policy(fair_sharing=FairSharing())
 
@@ -38,7 +40,7 @@ class Sizes:
 
 
 SIZES: dict[Scale, Sizes] = {
-    "full": Sizes((100, 1_000, 10_000), 100, 10),
+    "full": Sizes((100, 1_000, 3_000, 10_000), 100, 10),
     "quick": Sizes((100, 1_000), 100, 10),
     "tiny": Sizes((10, 20), 2, 2),
 }
@@ -46,7 +48,16 @@ SIZES: dict[Scale, Sizes] = {
 
 def measure(scale: Scale) -> Iterator[Finding]:
     """Search among more and more candidates."""
-    sizes = SIZES[scale]
+    rows = [*_searches(SIZES[scale])]
+    yield from rows
+    for same in series(rows):
+        what = same[0].what
+        if not what.endswith("most victims"):
+            yield target(f"search, {what}", same[-1], SEARCH_MS, better="below")
+        yield growth_target(f"growth, {what}", same, MOST_GROWTH)
+
+
+def _searches(sizes: Sizes) -> Iterator[Row]:
     for many in sizes.candidates:
         alone = Layout(1, gpus=many, rules=WITHIN)
         state = _crowded(alone, many, first_queue=0)

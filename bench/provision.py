@@ -52,7 +52,7 @@ def measure(scale: Scale) -> Iterator[Finding]:
                 yield measured
                 if gpus == 8 and pods == MACHINES:
                     label = f"{MACHINES} machines, {what}"
-                    yield target(label, measured, PLAN_MS, scale=scale, better="below")
+                    yield target(label, measured, PLAN_MS, better="below")
 
 
 def _plan(market: Market, order: Order) -> float:

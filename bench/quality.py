@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.harness import Finding, Note, Scale, Target, Unit, figures
+from bench.harness import Finding, Note, Scale, Unit, figures, target
 from bench.sim import KTH, processors
 from bench.traces import swf_file
 from tests.support.pool_scheduler import schedule
@@ -114,15 +114,8 @@ def _compare(case: Case, log: Trace, scale: Scale, *, part: int = 0) -> Iterator
         yield figures(f"{case.name}: {what}", jobs, "jobs", [mine], unit)
         apart = 100 * abs(mine - theirs) / theirs if theirs else 100 * mine
         yield Note(f"{case.name}: {what} {mine:,.2f}, expected {theirs:,.2f}, {apart:.3f} % apart")
-        yield Target(
-            what=f"{case.name}: {what}, apart",
-            at=f"{jobs:,} jobs",
-            limit=tolerance,
-            better="below",
-            measured=apart,
-            unit="%",
-            met=apart <= tolerance if scale == "full" else None,
-        )
+        difference = figures(f"{case.name}: {what}, apart", jobs, "jobs", [apart], "%")
+        yield target(difference.what, difference, tolerance, better="below")
 
 
 def _figures(outcome: Outcome) -> tuple[float, float, float]:

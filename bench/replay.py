@@ -60,11 +60,11 @@ def measure(scale: Scale) -> Iterator[Finding]:
     if folder is None:
         yield Note(NO_TRACES)
     else:
-        yield from _pods(folder, sizes, scale)
-    yield from _gangs(sizes, scale)
+        yield from _pods(folder, sizes)
+    yield from _gangs(sizes)
 
 
-def _pods(folder: Path, sizes: Sizes, scale: Scale) -> Iterator[Finding]:
+def _pods(folder: Path, sizes: Sizes) -> Iterator[Finding]:
     nodes = read_cluster(folder / "openb_node_list_all_node.csv")[:: sizes.every]
     whole = read_openb(pod_list(folder, "default"))
     trace = with_overrun(whole.take(range(min(sizes.pods, len(whole)))), "raise")
@@ -76,10 +76,10 @@ def _pods(folder: Path, sizes: Sizes, scale: Scale) -> Iterator[Finding]:
         if slowest is None or found.median > slowest.median:
             slowest = found
     assert slowest is not None, "there are policies"
-    yield target("the slowest policy", slowest, REPLAY_S, scale=scale, better="below")
+    yield target("the slowest policy", slowest, REPLAY_S, better="below")
 
 
-def _gangs(sizes: Sizes, scale: Scale) -> Iterator[Finding]:
+def _gangs(sizes: Sizes) -> Iterator[Finding]:
     nodes = cluster_nodes([f"{sizes.nodes}x{{gpu={GPUS_A_NODE}}}"])
     made = gpu(jobs=sizes.gangs, gpus=sizes.nodes * GPUS_A_NODE, teams=TEAMS)
     trace = with_overrun(made, "raise")
@@ -87,11 +87,11 @@ def _gangs(sizes: Sizes, scale: Scale) -> Iterator[Finding]:
     of = f"jobs on {sizes.nodes:,} nodes"
     rate = figures(f"gangs, {LENDING}", len(trace), of, [len(trace) / taken], "1/s")
     yield rate
-    yield target("gangs a second", rate, JOBS_A_SECOND, scale=scale, better="above")
+    yield target("gangs a second", rate, JOBS_A_SECOND, better="above")
     times = measured(outcome).makespan / taken
     faster = figures("times real time", len(trace), of, [times], "ratio")
     yield faster
-    yield target("times real time", faster, TIMES_REAL_TIME, scale=scale, better="above")
+    yield target("times real time", faster, TIMES_REAL_TIME, better="above")
 
 
 def replayed(trace: Trace, nodes: tuple[Node, ...], rules: Rules) -> tuple[float, Outcome]:

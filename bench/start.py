@@ -31,7 +31,7 @@ def measure(scale: Scale) -> Iterator[Finding]:
         measured = row(name, 1, "process", taken, "ms")
         yield measured
         if name in LIMITS_MS:
-            yield target(name, measured, LIMITS_MS[name], scale=scale, better="below")
+            yield target(name, measured, LIMITS_MS[name], better="below")
 
 
 def _run(arguments: tuple[str, ...]) -> None:

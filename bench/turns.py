@@ -62,7 +62,7 @@ def measure(scale: Scale) -> Iterator[Finding]:
             measured = row(what, waiting, "waiting", taken, "ms")
             yield measured
             if what == "order everybody" and waiting == max(sizes.waiting):
-                yield target(what, measured, ORDER_MS, scale=scale, better="below")
+                yield target(what, measured, ORDER_MS, better="below")
 
 
 def _later(state: ClusterState, instants: Iterator[int], question: Callable[[], object]) -> float:

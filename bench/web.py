@@ -26,15 +26,16 @@ from unisono.monitor.books import NODE, WORKLOAD
 
 SIZES: dict[Scale, tuple[int, int]] = {
     "full": (1_000, 10_000),
-    "quick": (200, 2_000),
+    "quick": (100, 1_000),
     "tiny": (10, 50),
 }
 SAMPLES: dict[Scale, int] = {"full": 7, "quick": 3, "tiny": 1}
-SERVED_S: dict[Scale, float] = {"full": 10.0, "quick": 4.0, "tiny": 0.2}
+SERVED_S: dict[Scale, float] = {"full": 10.0, "quick": 1.5, "tiny": 0.2}
 # Until all is sent once, which is not what is measured.
-SETTLES_S: dict[Scale, float] = {"full": 2.0, "quick": 1.5, "tiny": 0.2}
+SETTLES_S: dict[Scale, float] = {"full": 2.0, "quick": 1.0, "tiny": 0.2}
 PAGES = ("/", "/workloads", "/map", "/timeline", "/nodes", "/queues")
 ASKED = ("overview", "workloads&state=waits", "workloads&q=pretrain", "map", "timeline&span=21600")
+SERVED: dict[Scale, int] = {"full": len(ASKED), "quick": 3, "tiny": 1}
 VISITORS = 4  # of one page, at the same time
 CHANGES_PER_S = 20
 _DRAWN = "document.body.dataset.drawn && !document.querySelector('.waiting')"
@@ -67,8 +68,8 @@ def measure(scale: Scale) -> Iterator[Finding]:
     """Measure in a browser, and then without one."""
     nodes, gangs = SIZES[scale]
     shown = sample(seconds_now(), nodes=nodes, gangs=gangs)
-    if scale == "tiny":
-        yield Note("a browser is not started for a tiny run")
+    if scale != "full":
+        yield Note(f"a browser is not started for a {scale} run")
     elif find_browser() is None:
         yield Note("there is no Chromium here, so nothing was measured in a browser")
     else:
@@ -101,14 +102,14 @@ async def _in_browser(shown: Sample, scale: Scale) -> list[Finding]:
                 found += [paint, row(f"{page} drawn", count, of, drawn, "ms")]
                 found.append(row(f"the browser computes for {page}", count, of, computed, "ms"))
                 if page == "/":
-                    found.append(target("first paint", paint, 500, scale=scale, better="below"))
+                    found.append(target("first paint", paint, 500, better="below"))
             heaviest = max(weights, key=lambda one: weights[one])
             weight = figures(f"sent for {heaviest}", count, of, [weights[heaviest]], "B")
-            limit = target("page weight", weight, 1_500_000, scale=scale, better="below")
+            limit = target("page weight", weight, 1_500_000, better="below")
             found += [weight, limit]
             late = [await _lateness(tab, there, shown, at) for at in range(3 * SAMPLES[scale])]
             update = row("an update reaches the page", count, of, late, "ms")
-            found += [update, target("update", update, 1_000, scale=scale, better="below")]
+            found += [update, target("update", update, 1_000, better="below")]
     return found
 
 
@@ -142,11 +143,11 @@ async def _serving(shown: Sample, scale: Scale) -> list[Finding]:
     async with served(shown) as there:
         seconds = SERVED_S[scale]
         alone = await _cost(there, shown, "", 0.0, seconds)
-        for page in ASKED[: 1 if scale == "tiny" else None]:
+        for page in ASKED[: SERVED[scale]]:
             busy = await _cost(there, shown, page, SETTLES_S[scale], seconds)
             share = max(0.0, busy - alone) / VISITORS * 100
             measured = figures(f"serving {page}", SIZES[scale][1], "workloads", [share], "%")
-            found += [measured, target("a page", measured, 5, scale=scale, better="below")]
+            found += [measured, target("a page", measured, 5, better="below")]
     text = f"{VISITORS} visitors of each page, {CHANGES_PER_S} changes a second"
     return [*found, Note(f"{text}; % of one processor for each visitor")]
 

@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     scale: Scale = "quick" if arguments.quick else "full"
     try:
         report = measure(chosen, scale, clock="wall", as_table=as_table)
-    except NoControlPlane as problem:
+    except (NoControlPlane, kueue.NoKueue) as problem:
         say(f"bench: {problem}")
         return 1
     print(targets_table(report.results) if as_table else as_json(report))

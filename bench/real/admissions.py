@@ -37,6 +37,7 @@ from unisono.kube.mapping import Kind
 from unisono.kube.trouble import Conflict
 from unisono.sim.generate.kueue_perf import CLASSES, CPU_PER_QUEUE, kueue_perf
 
+RATE = "workloads admitted and finished a second"
 SHARES: dict[Scale, float] = {"full": 1.0, "quick": 0.1, "tiny": 0.01}
 _KUEUE = "kueue.x-k8s.io/v1beta2"
 WORKLOAD = Kind(_KUEUE, "Workload")
@@ -93,12 +94,12 @@ def measure(scale: Scale) -> Iterator[Finding]:
             end(replica)
 
         made = driven(place, scale, starts)
-    yield from findings(made, scale)
+    yield from findings(made)
     count = len(made.run.finished)
     each = without_events(writes) / count
     wrote = figures("writes for each workload, without events", count, "workloads", [each], "ratio")
     yield wrote
-    yield target("writes for each workload", wrote, 2.0, scale=scale, better="below")
+    yield target("writes for each workload", wrote, 2.0, better="below")
     yield Note(f"writes for each workload: {told(writes, count)}")
 
 
@@ -122,22 +123,22 @@ def driven(place: Ground, scale: Scale, starts: Starts) -> Outcome:
         )
 
 
-def findings(made: Outcome, scale: Scale, who: str = "") -> Iterator[Finding]:
+def findings(made: Outcome, who: str = "") -> Iterator[Finding]:
     """Say it in the terms of Kueue's test; only what is ours (nobody's name) has targets."""
     run, count = made.run, len(made.run.finished)
 
     def row(what: str, value: float, unit: Unit) -> Row:
         return figures(f"{who}{what}", count, "workloads", [value], unit)
 
-    rate = row("workloads admitted and finished a second", count / (run.ended - run.began), "1/s")
+    rate = row(RATE, count / (run.ended - run.began), "1/s")
     share = row("of what the API server can take", 100 * rate.median / made.bound, "%")
     yield rate
     yield share
     if not who:
         limit = "workloads a second (2.5 times Kueue's 38)"
-        yield target(limit, rate, 95, scale=scale, better="above")
+        yield target(limit, rate, 95, better="above")
         # 2.5 times Kueue's best where the server takes 107.
-        yield target("of the API server's limit", share, 89, scale=scale, better="above")
+        yield target("of the API server's limit", share, 89, better="above")
     for one in CLASSES:
         waited, what = run.waited[one.name], f"{who}time to admission, {one.name}"
         yield figures(what, len(waited), "workloads", waited, "s")

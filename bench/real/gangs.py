@@ -65,7 +65,7 @@ def measure(scale: Scale) -> Iterator[Finding]:
     each = figures("of them of workloads and pods that exist", count, "gangs", own, "ratio")
     yield each
     # Some meet a write of somebody else and are tried again.
-    yield target("writes for each gang", each, 2.1 + PODS, scale=scale, better="below")
+    yield target("writes for each gang", each, 2.1 + PODS, better="below")
     yield Note(f"writes for each gang of {PODS}: {told(writes, count)}")
 
 

@@ -16,6 +16,7 @@ import shlex
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import IO
 
 from bench.harness import Finding, Scale
 from bench.real.admissions import driven, findings
@@ -27,11 +28,22 @@ _SECONDS_TO_START = 60.0
 _LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue")
 
 
+class NoKueue(Exception):
+    """Why there are no figures of Kueue."""
+
+
 def measure(scale: Scale, *, command: str) -> Iterator[Finding]:
     """Drive the load with Kueue in our place."""
     with ground(controllers=()) as place:
         made = driven(place, scale, lambda: _at_work(place, command))
-    yield from findings(made, scale, who="Kueue: ")
+    yield from findings(made, who="Kueue: ")
+
+
+def _started(line: list[str], out: IO[bytes]) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(line, stdout=out, stderr=out)
+    except OSError as trouble:
+        raise NoKueue(f"{line[0]}: {trouble.strerror}") from trouble
 
 
 @contextmanager
@@ -39,11 +51,12 @@ def _at_work(place: Ground, command: str) -> Iterator[int]:
     """Run it until the block ends; yield its process."""
     log = place.directory / "kueue.log"
     line = [*shlex.split(command), f"--kubeconfig={place.plane.kubeconfig}"]
-    with log.open("wb") as out, subprocess.Popen(line, stdout=out, stderr=out) as process:
+    with log.open("wb") as out, _started(line, out) as process:
 
         def works() -> bool:
             if (code := process.poll()) is not None:
-                raise RuntimeError(f"Kueue ended with {code}: {log.read_text()[-2000:]}")
+                said = log.read_text().strip().splitlines() or ["it said nothing"]
+                raise NoKueue(f"it ended with {code}: {said[-1]}")
             # It says of the queue that is there already that it leads nowhere.
             return any((one.get("status") or {}) for one in there(place.plane, _LOCAL_QUEUE))
 

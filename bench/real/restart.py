@@ -68,10 +68,10 @@ def measure(scale: Scale) -> Iterator[Finding]:
         yield figures(what, nodes, "nodes", [weight], "B")
     peak = figures("the successor's most memory", nodes, "nodes", [fresh_most], "B")
     yield peak
-    yield target("memory of the controller", peak, 400e6, scale=scale, better="below")
+    yield target("memory of the controller", peak, 400e6, better="below")
     first = figures("from its start to its first decision", nodes, "nodes", [taken], "s")
     yield first
-    yield target("first decision after a restart", first, 10, scale=scale, better="below")
+    yield target("first decision after a restart", first, 10, better="below")
     yield figures("processor time until then", nodes, "nodes", [used], "s")
     yield Note(objects)
 

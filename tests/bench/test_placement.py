@@ -12,7 +12,7 @@ import pytest
 
 from bench import openb, pass_, place
 from bench.floors import BLOCK, GPUS, LEVELS, RACK, ZONE, gang, node, placer_of, request, table_of
-from bench.harness import Note, Row, Target
+from bench.harness import Note, Row, Target, figures
 from bench.traces import NO_TRACES, pod_list, read_published
 from bench.worlds import GPU
 from tests.support.pod_by_pod import PodByPod
@@ -49,7 +49,7 @@ def test_a_shape_of_its_own_fits_as_often_as_the_plain_one() -> None:
 
 def test_columns_of_the_specification() -> None:
     def named(what: str) -> Row:
-        return Row(what=what, n=1, of="nodes", median=1, p95=1, unit="ms", samples=1)
+        return figures(what, 1, "nodes", [1.0], "ms")
 
     assert place._is_in(named("cold, 4,096 pods, 2 sets"), "cold", 2, range(5000))
     assert not place._is_in(named("cold, 4,096 pods, 2 sets"), "cold", 2, range(513))
@@ -142,7 +142,8 @@ def test_a_small_trace_is_filled_by_every_scoring(monkeypatch: pytest.MonkeyPatc
     allocated = [each for each in found if isinstance(each, Row) and "allocated" in each.what]
     assert {each.n for each in allocated} == set(openb.MARKS)
     assert all(0 < each.median <= 100 for each in allocated)
-    assert all(each.met is None for each in found if isinstance(each, Target))
+    apart = [each for each in found if isinstance(each, Target) and "from published" in each.what]
+    assert {each.verdict for each in apart} == {"not run"}
 
 
 def test_without_traces_it_says_so_in_one_line(

@@ -9,7 +9,7 @@ import pytest
 
 from bench import accasim, backfill, quality, sim
 from bench.accasim import NotRun, accasim_folder, as_swf, run_accasim
-from bench.harness import Note, Row, Target
+from bench.harness import Note, Peer, Row, Target
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import CPU, Instant
 from unisono.sim.generate.lublin import lublin
@@ -42,7 +42,7 @@ def test_a_peer_that_fails_is_not_run_and_says_why(tmp_path: Path) -> None:
         run_accasim(tmp_path, lublin(jobs=3), 4, 1)
 
 
-def test_a_peer_that_cannot_be_installed_is_a_note_and_ours_is_measured_all_the_same(
+def test_a_peer_that_cannot_be_installed_is_not_run_and_ours_is_measured_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -50,14 +50,14 @@ def test_a_peer_that_cannot_be_installed_is_a_note_and_ours_is_measured_all_the_
     monkeypatch.setattr(accasim, "PACKAGES", ("--no-index", "there-is-no-such-package"))
     monkeypatch.setitem(sim.SIZES, "full", (sim.Case(10, sim.CAPACITY, samples=1),))
     found = [*sim.measure("full")]
-    notes = [one.text for one in found if isinstance(one, Note)]
-    assert [text.split(" (")[0].split(";")[0] for text in notes] == [
-        "AccaSim: not run",
-        f"{sim.KTH}: not here",
-    ]
+    (beside,) = [one for one in found if isinstance(one, Target) and "AccaSim" in one.what]
+    assert (beside.verdict, beside.median, beside.ratio) == ("not run", None, None)
+    assert beside.peer == Peer(name="AccaSim", version=accasim.VERSION)
+    assert beside.why
+    (note,) = [one.text for one in found if isinstance(one, Note)]
+    assert note.startswith(f"{sim.KTH}: not here")
     rows = {one.what for one in found if isinstance(one, Row)}
     assert rows >= {"ours, load 0.8", "ours, one node, load 0.8"}
-    assert not [one for one in found if isinstance(one, Target) and "AccaSim" in one.what]
 
 
 def test_quality_without_logs_asks_the_plain_rules(
@@ -65,7 +65,7 @@ def test_quality_without_logs_asks_the_plain_rules(
 ) -> None:
     monkeypatch.setenv("UNISONO_TRACES", str(tmp_path))
     found = [*quality.measure("tiny")]
-    apart = {one.what: one.measured for one in found if isinstance(one, Target)}
+    apart = {one.what: one.median for one in found if isinstance(one, Target)}
     assert apart["drawn easy: mean wait, apart"] == pytest.approx(0, abs=1e-9)
     assert len([one for one in found if isinstance(one, Note) and "not here" in one.text]) == 4
 

@@ -19,7 +19,8 @@ input is wrong, 3 something outside failed, 130 interrupted. Only the result goe
 `NO_COLOR` and pipes switch colours off. `unisono completion bash|zsh|fish` prints completions.
 
 The benchmarks are no command: they need the tests' worlds and public traces, which nobody who runs
-a cluster wants to install. In a clone, `make bench` runs them all and `python -m bench NAME` some.
+a cluster wants to install. In a clone, `make bench` runs them all at small sizes and
+`make bench ARGS=NAME` some at the sizes we promise something about.
 
 | command | does |
 | --- | --- |
