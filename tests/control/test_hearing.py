@@ -161,3 +161,18 @@ def test_a_gang_starts_with_few_looks_at_it() -> None:
             assert looks["job"] <= 4, looks
 
     asyncio.run(story())
+
+
+def test_whoever_listens_to_the_driver_hears_every_change() -> None:
+    async def story() -> None:
+        async with simulated_world().running() as world:
+            first: list[Kind] = []
+            second: list[Kind] = []
+            world.driver.listeners.append(lambda kind, _: first.append(kind))
+            world.driver.listeners.append(lambda kind, _: second.append(kind))
+            await world.create(node("n1"))
+            await world.settle()
+            assert names.NODE in first
+            assert first == second
+
+    asyncio.run(story())
