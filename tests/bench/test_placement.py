@@ -16,9 +16,10 @@ from bench.harness import Note, Row, Target, figures
 from bench.traces import NO_TRACES, pod_list, read_published
 from bench.worlds import GPU
 from tests.support.pod_by_pod import PodByPod
+from tests.support.traces import published
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import PODS
-from unisono.sim.clusters import read_cluster
+from unisono.sim.clusters import capacity_of, read_cluster
 from unisono.sim.traces.openb import read_openb_fill
 
 # --- nodes ---------------------------------------------------------------------------------------
@@ -163,3 +164,19 @@ def test_whoever_is_seated_is_counted(traces: Path, scoring: openb.Filling) -> N
     assert before == 10_000
     assert before - filler.idle_milli() == int(order.job_gpu_milli[seated].sum())
     assert 0 <= filler.fragmented_milli() <= filler.idle_milli()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("scoring", "least_at_95", "least", "most"),
+    [("fgd", 94.0, 94.9, 95.9), ("binpack", 0.0, 92.6, 93.7), ("random", 0.0, 86.5, 88.5)],
+)
+def test_the_cluster_of_2023_is_filled_as_specified(
+    scoring: openb.Filling, least_at_95: float, least: float, most: float
+) -> None:
+    nodes = read_cluster(published("openb/openb_node_list_gpu_node.csv"))
+    pods = published("openb/openb_pod_list_default.csv")
+    order = read_openb_fill(pods, gpu_milli=capacity_of(nodes).gpu_milli, seed=42)
+    found = openb.fill(nodes, order, scoring, seed=42).allocated
+    assert found[95] > least_at_95
+    assert least <= found[130] <= most
