@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from unisono.engine.model.names import Instant, LocalQueueKey, WorkloadKey
 from unisono.engine.model.node import Node
@@ -17,7 +18,9 @@ from unisono.sim.layout import turns_of
 from unisono.sim.trace import Trace
 
 NAMESPACE = "sim"
+_BEFORE_UIDS: Final = 1_000_000_000  # its first digit is cut off; zeros of the others stay
 _Asked = tuple[int, int, int, int, int, int]  # pods, CPU, memory, GPUs, part of each, models
+_Integers = npt.NDArray[np.int64]
 
 
 class Jobs:
@@ -30,27 +33,17 @@ class Jobs:
 
     def __init__(self, trace: Trace, nodes: tuple[Node, ...], turns: Turns | None = None) -> None:
         listed = {str(name) for node in nodes for name, amount in node.allocatable if amount}
-        columns = zip(
-            trace.pods.tolist(),
-            trace.cpu.tolist(),
-            trace.memory.tolist(),
-            trace.gpus.tolist(),
-            trace.gpu_milli.tolist(),
-            trace.model.tolist(),
-            strict=True,
-        )
-        known: dict[_Asked, tuple[PodSet, ...]] = {}
-        self._pod_sets: list[tuple[PodSet, ...]] = []
-        for asked in columns:
-            found = known.get(asked)
-            if found is None:
-                found = known[asked] = (_pod_set(asked, trace.model_sets[asked[-1]], listed),)
-            self._pod_sets.append(found)
+        columns = [trace.pods, trace.cpu, trace.memory, trace.gpus, trace.gpu_milli, trace.model]
+        first, alike = _alike(columns)
+        asked: list[_Asked] = [(*row,) for row in np.stack([c[first] for c in columns], 1).tolist()]
+        known = [(_pod_set(each, trace.model_sets[each[-1]], listed),) for each in asked]
+        self._pod_sets: list[tuple[PodSet, ...]] = [known[number] for number in alike.tolist()]
         self._submit: list[int] = np.floor(trace.submit * 1000).astype(np.int64).tolist()
-        self._limit: list[int | None] = [
-            None if math.isinf(request) else math.ceil(request * 1000)
-            for request in trace.request.tolist()
-        ]
+        endless = np.isinf(trace.request)
+        limits = np.ceil(np.where(endless, 0.0, trace.request) * 1000).astype(np.int64)
+        self._limit: list[int | None] = limits.tolist()
+        for row in np.flatnonzero(endless).tolist():
+            self._limit[row] = None
         self._priority: list[int] = trace.priority.tolist()
         queue = [local_queue(number) for number in range(len(trace.queues))]
         self._queues = [queue[number] for number in trace.queue.tolist()]
@@ -61,7 +54,7 @@ class Jobs:
         """Make the workload of a row."""
         return Workload(
             key=self.keys[row],
-            uid=str(row).zfill(9),
+            uid=str(_BEFORE_UIDS + row)[1:],
             queue=self._queues[row],
             pod_sets=self._pod_sets[row],
             priority=self._priority[row],
@@ -71,14 +64,19 @@ class Jobs:
         )
 
 
-def row_of(key: WorkloadKey) -> int:
-    """Return the row that a workload stands for."""
-    return int(key[len(NAMESPACE) + 1 :])
-
-
 def local_queue(number: int) -> LocalQueueKey:
     """Return the LocalQueue that stands for a queue of the trace."""
     return LocalQueueKey(f"{NAMESPACE}/q{number}")
+
+
+def _alike(columns: list[_Integers]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Number the rows that are alike in all columns; return the first row of each number, too."""
+    alike = np.zeros(columns[0].shape[0], np.intp)
+    for column in columns:
+        if column.shape[0] and (column != column[0]).any():
+            values, numbers = np.unique(column, return_inverse=True)
+            alike = np.unique(alike * values.shape[0] + numbers, return_inverse=True)[1]
+    return np.unique(alike, return_index=True)[1], alike
 
 
 def _pod_set(asked: _Asked, models: tuple[str, ...], listed: set[str]) -> PodSet:

@@ -9,13 +9,15 @@ same log, byte for byte.
 from __future__ import annotations
 
 import gc
-import heapq
 import math
+from array import array
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 import numpy as np
+import numpy.typing as npt
 
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.explain import message_of
@@ -23,12 +25,11 @@ from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Admit, Plan, evictions
 from unisono.engine.rehearsal import leave, refuse_if_broken
-from unisono.engine.state.changes import TimePassed, WorkloadGone, WorkloadWaits
 from unisono.engine.state.filing import carry_out
 from unisono.engine.state.views import explanation
 from unisono.sim.bill import Bill, bill_of, standing
 from unisono.sim.clusters import capacity_of, node_sizes
-from unisono.sim.jobs import Jobs, row_of
+from unisono.sim.jobs import Jobs
 from unisono.sim.outcome import Capacity, Depth, Effort, Outcome, Spans, Stretches, make_outcome
 from unisono.sim.renting import Rental, Terms
 from unisono.sim.sampling import FragmentSampler
@@ -58,8 +59,12 @@ class Restarts:
 class _Log:
     """What happened, in columns that grow."""
 
-    # When, how many wait, how many run, and how much of CPUs and GPUs they have.
-    depth: list[tuple[float, int, int, int, int]] = field(default_factory=list)
+    # After each decision: when, how many wait, how many run, and what they have of CPUs and GPUs.
+    time: list[float] = field(default_factory=list)
+    pending: list[int] = field(default_factory=list)
+    running: list[int] = field(default_factory=list)
+    cpu: list[int] = field(default_factory=list)
+    gpu: list[int] = field(default_factory=list)
     stretch_job: list[int] = field(default_factory=list)
     stretch_start: list[float] = field(default_factory=list)
     stretch_end: list[float] = field(default_factory=list)
@@ -93,6 +98,9 @@ def simulate(
     """
     run = _Run(trace, nodes, rules, restarts or Restarts(), spans, checked, terms, prices or {})
     run.decides = decides
+    # An auditor reads why jobs wait, and whoever buys or looks at plans. Those that never start are
+    # examined by the pass that always explains.
+    run.state.explains = checked or terms is not None or decides is not plan
     clocks = [one or _no_time for one in (clock, cpu_clock)]
     began = [one() for one in clocks]
     with _few_collections():
@@ -159,6 +167,7 @@ class _Run:
         self._spans = spans
         self._row_of_node = {node.name: row for row, node in enumerate(nodes)}
         self._jobs = Jobs(trace, (*nodes, *models), self.state.policy.turns)
+        self._row_of = {key: row for row, key in enumerate(self._jobs.keys)}
         if trace.is_endless:
             # As in the published experiments: what pods are like is known beforehand.
             everybody = [self._jobs.make(row) for row in range(count)]
@@ -179,7 +188,7 @@ class _Run:
     def go(self, progress: Progress | None) -> None:
         """Let everything happen."""
         state, ends, trace = self.state, self._ends, self.trace
-        attempts, since, make = self._attempts, self._since, self._jobs.make
+        attempts, since, jobs = self._attempts, self._since, self._jobs
         submits: list[float] = trace.submit.tolist()
         count, arrived, done = len(submits), 0, 0
         fills = trace.is_endless
@@ -192,17 +201,18 @@ class _Run:
                 now = min(now, rental.next_due())
             instant = Instant(int(now * 1000))
             if instant > state.now:
-                state.apply(TimePassed(instant))
+                state.time_passes(instant)
             while ends and ends[0][0] == now:
-                _, attempt, row = heapq.heappop(ends)
+                _, attempt, row = heappop(ends)
                 if row in since and attempts[row] == attempt:
                     self._complete(row, now)
                     done += 1
-            for admit in rental.advance(now, instant) if rental is not None else ():
-                self._send_away(admit, now)
-                self._start(admit, now)
+            if rental is not None:
+                for admit in rental.advance(now, instant):
+                    self._send_away(admit, now)
+                    self._start(admit, now)
             while arrived < count and submits[arrived] == now:
-                state.apply(WorkloadWaits(make(arrived)))
+                state.joins(jobs.make(arrived))
                 arrived += 1
             self._decide(now, instant)
             if fills:  # nobody leaves, so who does not fit now never will
@@ -213,23 +223,24 @@ class _Run:
     def _turn_away(self) -> None:
         """Let everybody go who waits."""
         for key in [*self.state.waiting]:
-            self.state.apply(WorkloadGone(key))
+            self.state.goes(key)
 
     def _complete(self, row: int, now: float) -> None:
         self.end[row] = now
         self._stop(row, now)
         if row in self._overhead:
             self.lost[row] += self._overhead[row]  # restoring is no progress
-        self.state.apply(WorkloadGone(self._jobs.keys[row]))
+        self.state.goes(self._jobs.keys[row])
 
     def _decide(self, now: float, instant: Instant) -> None:
         """Decide until nothing changes."""
+        state = self.state
         for _ in range(MOST_CYCLES):
-            made = self.decides(self.state, instant)
+            made = self.decides(state, instant)
             self.passes += 1
             if self._checked:
-                refuse_if_broken(self.state, made)
-            changed = carry_out(self.state, made)
+                refuse_if_broken(state, made)
+            changed = carry_out(state, made)
             for admit in made.admissions:
                 self._start(admit, now)
             told = bool(made.preemptions or made.stops)
@@ -237,14 +248,17 @@ class _Run:
                 self._evict(made, now, instant)
             if not changed or (self._one_pass_is_all and not told):
                 break
-        self.log.depth.append(
-            (now, len(self.state.waiting), len(self._since), self._used_cpu, self._used_gpu)
-        )
+        log = self.log
+        log.time.append(now)
+        log.pending.append(len(state.waiting))
+        log.running.append(len(self._since))
+        log.cpu.append(self._used_cpu)
+        log.gpu.append(self._used_gpu)
         if self._sampler is not None:
-            self._sampler.look(self.state, now)
+            self._sampler.look(state, now)
 
     def _start(self, admit: Admit, now: float) -> None:
-        row = row_of(admit.workload)
+        row = self._row_of[admit.workload]
         if self._rental is not None:
             if admit.purchase is not None:
                 self._rental.buy(admit, now)
@@ -265,7 +279,7 @@ class _Run:
         if row in self._overhead:
             left += self._overhead[row]
         if left < math.inf:
-            heapq.heappush(self._ends, (now + left, attempt, row))
+            heappush(self._ends, (now + left, attempt, row))
 
     def _stop(self, row: int, now: float) -> float:
         """Take a job off its nodes; return how long it was there."""
@@ -297,7 +311,7 @@ class _Run:
         """Let victims leave at once, with what they keep of their work."""
         stops = {stop.workload: stop for stop in made.stops}
         for eviction in evictions(made):
-            row = row_of(eviction.workload)
+            row = self._row_of[eviction.workload]
             if self._rental is not None and self._rental.cancel(eviction.workload, now):
                 self.preemptions[row] += 1  # it had not started, so it loses nothing
                 leave(self.state, eviction.workload, instant, stops.get(eviction.workload))
@@ -320,8 +334,8 @@ class _Run:
         """Let short jobs leave that are still on nodes of a gang that starts."""
         assert self._rental is not None, "only who waited for machines lends"
         for guest in self._rental.guests_of(admit):
-            self._interrupt(row_of(guest), now)
-            self.state.apply(WorkloadWaits(self.state.running[guest].holding.workload))
+            self._interrupt(self._row_of[guest], now)
+            self.state.joins(self.state.running[guest].holding.workload)
 
     def why_never(self) -> str:
         """Say how many jobs never started, and why the first of them did not."""
@@ -363,39 +377,38 @@ class _Run:
     def outcome(self, seed: int, effort: Effort) -> Outcome:
         """Return everything as columns."""
         log, nodes, bill = self.log, self._known_nodes(), self._bill()
-        time, pending, running, cpu, gpu = zip(*log.depth, strict=True) if log.depth else [()] * 5
         spans = None
         if self._spans:
             spans = Spans(
                 names=tuple(str(node.name) for node in nodes),
-                job=np.array(log.span_job, np.int64),
-                node=np.array(log.span_node, np.int64),
-                start=np.array(log.span_start),
-                end=np.array(log.span_end),
-                pods=np.array(log.span_pods, np.int64),
+                job=_integers(log.span_job),
+                node=_integers(log.span_node),
+                start=_floats(log.span_start),
+                end=_floats(log.span_end),
+                pods=_integers(log.span_pods),
                 size=node_sizes(nodes),
             )
         return make_outcome(
             self.rules.name,
             self.trace,
             self._capacity(bill),
-            start=np.array(self.start, np.float64),
-            end=np.array(self.end, np.float64),
-            running=np.array(self.ran, np.float64),
-            lost=np.array(self.lost, np.float64),
-            preemptions=np.array(self.preemptions, np.int64),
-            reclaims=np.array(self.reclaims, np.int64),
+            start=_floats(self.start),
+            end=_floats(self.end),
+            running=_floats(self.ran),
+            lost=_floats(self.lost),
+            preemptions=_integers(self.preemptions),
+            reclaims=_integers(self.reclaims),
             stretches=Stretches(
-                job=np.array(log.stretch_job, np.int64),
-                start=np.array(log.stretch_start),
-                end=np.array(log.stretch_end),
+                job=_integers(log.stretch_job),
+                start=_floats(log.stretch_start),
+                end=_floats(log.stretch_end),
             ),
             depth=Depth(
-                time=np.array(time, np.float64),
-                pending=np.array(pending, np.int64),
-                running=np.array(running, np.int64),
-                cpu=np.array(cpu, np.int64),
-                gpu_milli=np.array(gpu, np.int64),
+                time=_floats(log.time),
+                pending=_integers(log.pending),
+                running=_integers(log.running),
+                cpu=_integers(log.cpu),
+                gpu_milli=_integers(log.gpu),
             ),
             entitlement=entitlements(self.trace),
             seed=seed,
@@ -404,3 +417,14 @@ class _Run:
             effort=effort,
             bill=bill,
         )
+
+
+# By way of an array of the standard library: NumPy asks of every number in a list what it is.
+
+
+def _floats(values: list[float]) -> npt.NDArray[np.float64]:
+    return np.asarray(array("d", values))
+
+
+def _integers(values: list[int]) -> npt.NDArray[np.int64]:
+    return np.asarray(array("q", values))

@@ -36,6 +36,7 @@ from unisono.engine.model.queue import Flavor, LocalQueue
 from unisono.engine.model.resources import Account
 from unisono.engine.quota.tree import available
 from unisono.engine.state.changes import (
+    Change,
     CohortSet,
     FlavorGone,
     FlavorSet,
@@ -87,6 +88,24 @@ def test_hearing_something_twice_changes_nothing() -> None:
     assert not state.waiting
     assert not state.running
     assert usage(state) == 0
+
+
+def test_who_tells_it_without_a_value_is_heard_as_well() -> None:
+    changes: list[Change] = [
+        WorkloadWaits(job("a", "q")),
+        TimePassed(Instant(7)),
+        WorkloadGone(key("a")),
+    ]
+    told, called = (restore(world(queue("q"))) for _ in range(2))
+    heard: list[list[Change]] = [[], []]
+    told.listener, called.listener = heard[0].append, heard[1].append
+    for change in changes:
+        told.apply(change)
+    called.joins(job("a", "q"))
+    called.time_passes(Instant(7))
+    called.goes(key("a"))
+    assert heard == [changes, changes]
+    assert snapshot(told) == snapshot(called)
 
 
 def test_a_workload_is_in_one_place_at_a_time() -> None:

@@ -39,7 +39,7 @@ from unisono.engine.state.changes import (
 )
 from unisono.engine.state.clock import pass_time
 from unisono.engine.state.config import Config
-from unisono.engine.state.configuring import reconfigure, take_in
+from unisono.engine.state.configuring import open_or_shut, reconfigure, take_in
 from unisono.engine.state.dependencies import DependencyBook
 from unisono.engine.state.doors import Door
 from unisono.engine.state.floor import Floor
@@ -60,6 +60,8 @@ class ClusterState:
     def __init__(self, policy: Policy | None = None, *, now: Instant = Instant(0)) -> None:
         self.version = 0
         self.listener: Callable[[Change], None] | None = None  # hears of every change
+        # False: nobody reads why who waits waits, so that a pass which only counts does not say it.
+        self.explains = True
         self.now = now
         self.config = Config(policy or Policy())
         self.forest = Forest(self.config)
@@ -97,26 +99,48 @@ class ClusterState:
 
     def apply(self, change: Change) -> None:
         """Take one change into account."""
-        if self.listener is not None:
+        if isinstance(change, TimePassed):  # these are most of what happens
+            self.time_passes(change.now)
+        elif isinstance(change, WorkloadWaits):
+            self.joins(change.workload)
+        elif isinstance(change, WorkloadGone):
+            self.goes(change.key)
+        else:
+            self._tell(change)
+            if isinstance(change, WorkloadHolds):
+                reconfigure(self)
+                self._hold(change.holding)
+            else:
+                take_in(self, change)
+
+    # The same without a value for it: whoever simulates has millions of them.
+
+    def time_passes(self, now: Instant) -> None:
+        """Move the clock."""
+        self._tell(TimePassed(now) if self.listener is not None else None)
+        reconfigure(self)
+        pass_time(self, now)
+
+    def joins(self, workload: Workload) -> None:
+        """Let a workload wait."""
+        self._tell(WorkloadWaits(workload) if self.listener is not None else None)
+        reconfigure(self)
+        if workload.key in self.running:
+            self._release(workload.key)
+            reconfigure(self)  # a deleted queue goes with its last holding
+        self._enqueue(workload)
+
+    def goes(self, key: WorkloadKey) -> None:
+        """Forget a workload that is finished or deleted."""
+        self._tell(WorkloadGone(key) if self.listener is not None else None)
+        reconfigure(self)
+        self._let_go(key)
+
+    def _tell(self, change: Change | None) -> None:
+        """Count a change, and tell whoever listens."""
+        if self.listener is not None and change is not None:
             self.listener(change)
         self.version += 1
-        if isinstance(change, TimePassed):  # these four are most of what happens
-            reconfigure(self)
-            pass_time(self, change.now)
-        elif isinstance(change, WorkloadWaits):
-            reconfigure(self)
-            if change.workload.key in self.running:
-                self._release(change.workload.key)
-                reconfigure(self)  # a deleted queue goes with its last holding
-            self._enqueue(change.workload)
-        elif isinstance(change, WorkloadGone):
-            reconfigure(self)
-            self._let_go(change.key)
-        elif isinstance(change, WorkloadHolds):
-            reconfigure(self)
-            self._hold(change.holding)
-        else:
-            take_in(self, change)
 
     # --- workloads -------------------------------------------------------------------------------
 
@@ -147,13 +171,13 @@ class ClusterState:
         self.dependencies.enter(workload)
         if refusal is None and is_plain(workload):
             if door.book is not None:
-                self._line_up(waiting, door.book)
+                self.line_up(waiting, door.book)
             return
         blocker = self._blocker(workload, refusal)
         if blocker is not None:
             self.held[workload.key] = blocker
         elif door.book is not None:
-            self._line_up(waiting, door.book)
+            self.line_up(waiting, door.book)
         for instant in reminders(workload):
             if instant > self.now:
                 self.timers.remind(instant, workload.key)
@@ -170,7 +194,8 @@ class ClusterState:
             return found
         return self.arrays.join(workload) if workload.array else None
 
-    def _line_up(self, waiting: Waiting, book: QueueBook) -> None:
+    def line_up(self, waiting: Waiting, book: QueueBook) -> None:
+        """Let a workload stand in line."""
         self.agenda.join(waiting, book)
         if book.lines.push(waiting):
             self.rota.wake_queue(book)
@@ -206,7 +231,7 @@ class ClusterState:
         if waiting.line is not None and door.book is not None:
             if door.book.lines.sticky == key:  # what it kept for itself is free for everybody
                 self.rota.nodes_changed()
-            self._leave_line(waiting, door.book)
+            self.leave_line(waiting, door.book)
         if self.turns.desk is not None:
             self.turns.leave(key)
         if waiting.workload.array:
@@ -215,7 +240,8 @@ class ClusterState:
         if not door.waiting:
             self._tidy(door)
 
-    def _leave_line(self, waiting: Waiting, book: QueueBook) -> None:
+    def leave_line(self, waiting: Waiting, book: QueueBook) -> None:
+        """Let a workload leave its line."""
         self.agenda.leave(waiting, book)
         book.lines.drop(waiting)
         if book.tree.wakes.has_sleepers and (kind := kind_of(waiting)) not in book.lines.parked:
@@ -380,12 +406,12 @@ class ClusterState:
             self.timers.remind(instant, key)
         if blocker is not None:
             if waiting.line is not None and book is not None:
-                self._leave_line(waiting, book)
+                self.leave_line(waiting, book)
             self.held[key] = blocker
         elif key in self.held:
             del self.held[key]
             if book is not None:
-                self._line_up(waiting, book)
+                self.line_up(waiting, book)
         elif book is not None:
             self.rota.rouse(book, kind_of(waiting))
             self.rota.unstall(book)
@@ -410,28 +436,8 @@ class ClusterState:
         door = self.doors.get(key)
         if door is None:
             door = self.doors[key] = Door(key)
-            self.open_or_shut(door)
+            open_or_shut(self, door)
         return door
-
-    def open_or_shut(self, door: Door) -> None:
-        """Find out where a local queue leads now, and move its workloads accordingly."""
-        door.blocker = self.config.local_blocker(door.key)
-        local_queue = self.config.local_queues.get(door.key)
-        is_open = local_queue is not None and door.blocker is None
-        book = self.books[local_queue.queue] if local_queue and is_open else None
-        if book is not door.book:
-            for waiting in door.waiting.values():
-                if waiting.line is not None and door.book is not None:
-                    self._leave_line(waiting, door.book)
-            door.book = book
-            for key, waiting in door.waiting.items():
-                if book is not None and key not in self.held:
-                    self._line_up(waiting, book)
-        elif book is not None and book.lines.usage_of is not None:
-            self.rota.wake_queue(book)  # its weight may put another workload first
-        self.stopped.pop(door, None)
-        if door.blocker is not None and door.running:
-            self.stopped[door] = None
 
     # --- look-ups for the cycle ------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from unisono.engine.model.names import QueueName, WorkloadKey
 from unisono.engine.model.queue import LocalQueue
 from unisono.engine.reserve.agenda import Agenda
 from unisono.engine.state import changes, turns
+from unisono.engine.state.doors import Door
 from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.timers import NODES
 
@@ -140,7 +141,28 @@ def reconfigure(state: ClusterState) -> None:
         stale, state.stale_doors = state.stale_doors, {}
         for key in stale:
             if key in state.doors:
-                state.open_or_shut(state.doors[key])
+                open_or_shut(state, state.doors[key])
+
+
+def open_or_shut(state: ClusterState, door: Door) -> None:
+    """Find out where a local queue leads now, and move its workloads accordingly."""
+    door.blocker = state.config.local_blocker(door.key)
+    local_queue = state.config.local_queues.get(door.key)
+    is_open = local_queue is not None and door.blocker is None
+    book = state.books[local_queue.queue] if local_queue and is_open else None
+    if book is not door.book:
+        for waiting in door.waiting.values():
+            if waiting.line is not None and door.book is not None:
+                state.leave_line(waiting, door.book)
+        door.book = book
+        for key, waiting in door.waiting.items():
+            if book is not None and key not in state.held:
+                state.line_up(waiting, book)
+    elif book is not None and book.lines.usage_of is not None:
+        state.rota.wake_queue(book)  # its weight may put another workload first
+    state.stopped.pop(door, None)
+    if door.blocker is not None and door.running:
+        state.stopped[door] = None
 
 
 def _reopen(state: ClusterState, book: QueueBook) -> None:
