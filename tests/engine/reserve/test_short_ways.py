@@ -13,7 +13,7 @@ from tests.support.compiled import interpreted_only
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.node import Node
-from unisono.engine.model.plan import Plan
+from unisono.engine.model.plan import Plan, Wait
 from unisono.engine.model.resources import amounts
 from unisono.engine.reserve import backfill, dates
 from unisono.engine.reserve.express import plan_express
@@ -103,6 +103,39 @@ def test_express_or_not_any_jobs_on_any_nodes_get_the_same_plans(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(backfill, "may_go_express", lambda *_: False)
         assert express == _plans(trace, nodes)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 1 << 32), sizes=st.sampled_from(((1000,), (1000, 1000, 1000, 2000))))
+def test_who_starts_when_and_where_is_the_same_if_nobody_is_told_why_others_wait(
+    seed: int, sizes: tuple[int, ...]
+) -> None:
+    trace, nodes = _any(seed, sizes)
+    assert _starts(trace, nodes, explains=True)[0] == _starts(trace, nodes, explains=False)[0]
+
+
+def test_where_pods_are_only_counted_nobody_is_told_anything_if_nobody_reads_it() -> None:
+    trace, nodes = _jobs(1, (1000,)), _nodes(1)
+    assert _starts(trace, nodes, explains=True)[1]
+    assert not _starts(trace, nodes, explains=False)[1]
+
+
+def _starts(
+    trace: Trace, nodes: tuple[Node, ...], *, explains: bool
+) -> tuple[list[tuple[object, ...]], list[Wait]]:
+    """Return admissions and dates of every plan of a simulation, and all that was said."""
+    made: list[tuple[object, ...]] = []
+    said: list[Wait] = []
+
+    def decide(state: ClusterState, now: Instant) -> Plan:
+        state.explains = explains
+        decided = plan(state, now)
+        made.append((decided.admissions, decided.dates))
+        said.extend(decided.waits)
+        return decided
+
+    simulate(trace, nodes, POLICIES["easy"], decides=decide)
+    return made, said
 
 
 @settings(max_examples=20, deadline=None)

@@ -19,8 +19,9 @@ from unisono.engine.model.workload import Workload
 from unisono.engine.quota.shape import Shape
 
 # What decides alike: shape, priority, and what it is to reservations; or the identity of a workload
-# with a history of its own (it may have to wait before it makes others leave).
-Kind = tuple[int, int, str]
+# with a history of its own (it may have to wait before it makes others leave). The type has no
+# length, so that compiled code keeps the tuple that it is: it is looked up in many places.
+Kind = tuple[int | str, ...]
 # Association, QOS, partition, shape, time limit: what is alike here is under the same limits, where
 # turns decide.
 Class = tuple[int, str, str, int, int | None]
@@ -38,12 +39,25 @@ class Row(NamedTuple):
 class Waiting:
     """A workload without quota."""
 
-    __slots__ = ("alone", "kind", "line", "shape", "since", "term", "tie", "workload")
+    __slots__ = (
+        "alone",
+        "key",
+        "kind",
+        "line",
+        "priority",
+        "shape",
+        "since",
+        "term",
+        "tie",
+        "workload",
+    )
 
     def __init__(
         self, workload: Workload, shape: Shape, *, alone: bool = False, term: str = ""
     ) -> None:
         self.workload = workload
+        self.key = workload.key
+        self.priority = workload.priority
         self.shape = shape
         self.alone = alone  # shares no verdict with others of its shape
         self.term = term  # what it is to reservations; empty without any
@@ -51,7 +65,7 @@ class Waiting:
         self.tie = workload.tie  # ... and among those of one instant
         self.line: Line | Row | None = None  # None while its local queue or itself is held back
         own = workload.uid if alone or workload.may_preempt_at is not None else term
-        self.kind: Kind = (shape.number, workload.priority, own)
+        self.kind: Kind = (shape.number, self.priority, own)
 
 
 def kind_of(waiting: Waiting) -> Kind:
@@ -62,10 +76,11 @@ def kind_of(waiting: Waiting) -> Kind:
 class Line:
     """Members of one kind, first come first served."""
 
-    __slots__ = ("_members", "kind", "local_queue", "offered", "size")
+    __slots__ = ("_members", "kind", "local_queue", "offered", "priority", "size")
 
-    def __init__(self, kind: Kind, local_queue: LocalQueueKey) -> None:
+    def __init__(self, kind: Kind, priority: int, local_queue: LocalQueueKey) -> None:
         self.kind = kind
+        self.priority = priority
         self.local_queue = local_queue
         self._members: list[tuple[Instant, str, int, Waiting]] = []
         self.size = 0
@@ -117,7 +132,7 @@ class Lines:
         key = (kind, local_queue if self.usage_of else None)
         line = self._lines.get(key)
         if line is None:
-            line = self._lines[key] = Line(kind, local_queue)
+            line = self._lines[key] = Line(kind, waiting.priority, local_queue)
         self._sequence += 1
         line.push(waiting, self._sequence)
         if kind in self.parked:
@@ -236,7 +251,7 @@ class Lines:
         line.offered = first[2]
         self._sequence += 1
         heapq.heappush(
-            self._heap, (-line.kind[1], first[0], first[1], first[2], self._sequence, line)
+            self._heap, (-line.priority, first[0], first[1], first[2], self._sequence, line)
         )
 
     def _fairest(self, usage_of: UsageOf) -> Waiting | None:
@@ -246,7 +261,7 @@ class Lines:
             first = line.first()
             if line.kind in self.parked or first is None:
                 continue
-            rank = (usage_of(line.local_queue), -line.kind[1], first[0], first[1], first[2])
+            rank = (usage_of(line.local_queue), -line.priority, first[0], first[1], first[2])
             if best is None or rank < best[0]:
                 best = (rank, first[3])
         return best[1] if best else None

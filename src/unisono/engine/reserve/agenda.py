@@ -9,7 +9,7 @@ starting: then only newcomers have to be looked at (spec time §3).
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
@@ -26,12 +26,14 @@ from unisono.engine.reserve.pod_room import PodRoom
 from unisono.engine.state.doors import Door
 from unisono.engine.state.queue_book import QueueBook, Running
 
-# Place in turn: (-priority, time, uid, number of entry); smaller goes first.
-Place = tuple[int, Instant, str, int]
-Member = tuple[Place, Waiting, int]  # with its time limit
-Newcomer = tuple[Place, Waiting, "Group", int]
+# Place in turn: (-priority, time, uid, number of entry); smaller goes first. The type has no
+# length, so that compiled code keeps the tuple that it is instead of taking it apart.
+Place = tuple[int | str, ...]
 Lasts = Callable[[Workload], int]  # how long somebody runs
 RoomKey = tuple[Constraint, Amounts, tuple[str, ...]]
+Ending = tuple[Instant, int, Running]  # when, a number that breaks ties, and who
+# Groups without members that are remembered: sizes of jobs come again and again.
+RESTING_KEPT = 1024
 
 
 class Kept(Protocol):
@@ -56,6 +58,18 @@ class Kept(Protocol):
         ...
 
 
+class Member:
+    """A workload that stands in line, with its place there and its time limit."""
+
+    __slots__ = ("group", "limit", "place", "waiting")
+
+    def __init__(self, waiting: Waiting, group: Group, place: Place, limit: int) -> None:
+        self.waiting = waiting
+        self.group = group
+        self.place = place
+        self.limit = limit
+
+
 class Group:
     """Workloads of one kind in one queue, in turn."""
 
@@ -66,6 +80,7 @@ class Group:
         "is_delaying",
         "limits",
         "members",
+        "places",
         "stamp",
         "told",
     )
@@ -73,18 +88,23 @@ class Group:
     def __init__(self, book: QueueBook) -> None:
         self.book = book
         self.members: list[Member] = []
+        self.places: list[Place] = []  # of all of them
         self.limits: list[int] = []  # of all of them, the shortest first
         self.blockers: tuple[Blocker, ...] = ()  # the newest verdict on one of them
         self.told = 0  # and the pass that found it
         self.is_delaying = False  # they fit, but would delay somebody: all alike, however long
         # What `counting` found out about them, and about which picture of nodes and queues.
         self.counted: Counted | None = None
-        self.stamp: tuple[int, int, int] | None = None
+        self.stamp = -1
 
     def tell(self, blockers: tuple[Blocker, ...], told: int) -> None:
         """Take in a verdict on one of them, and which pass found it."""
         self.blockers, self.told = blockers, told
         self.is_delaying = len(blockers) == 1 and isinstance(blockers[0], WouldDelay)
+
+    def rest(self) -> None:
+        """Forget what was said when the last of them leaves; what they need stays known."""
+        self.blockers, self.told, self.is_delaying = (), 0, False
 
 
 class Agenda:
@@ -93,10 +113,13 @@ class Agenda:
     __slots__ = (
         "_draft",
         "_entries",
+        "_heads",
+        "_known",
         "_lasts",
         "_number",
         "_passes",
         "dated",
+        "ending",
         "ends",
         "groups",
         "is_easy",
@@ -121,20 +144,22 @@ class Agenda:
             and not rules.most_tested
             and not rules.most_per_queue
         )
-        self.groups: dict[tuple[QueueName, Kind], Group] = {}
-        self.ends: list[tuple[Instant, int, Running]] = []  # who runs, by expected end
-        # All groups by their first member; the rest of an entry never has to be compared.
-        self.order: list[tuple[Place, int, Group]] = []
+        self.groups: dict[Group, None] = {}  # those that have members
+        self.ends: list[Instant] = []  # when those who run are expected to end, in order ...
+        self.ending: list[Running] = []  # ... and who
+        self.order: list[Group] = []  # all groups by the places of their first members ...
+        self._heads: list[Place] = []  # ... which are these
+        self._known: dict[tuple[QueueName, Kind], Group] = {}  # those without members, too
         # What was last said of whom, and by which pass.
         self.verdicts: dict[WorkloadKey, tuple[int, tuple[Blocker, ...]]] = {}
         self.dated: Date | None = None  # the first date of the last pass
-        self.newcomers: list[Newcomer] = []
+        self.newcomers: list[Member] = []
         self.is_shaken = True  # more happened than newcomers
         self.kept: Kept | None = None  # dates, as the last pass left them
         # For pods of one kind (constraint, request, order of nodes), and for which nodes.
         self.rooms: dict[RoomKey, tuple[tuple[int, int], PodRoom]] = {}
         self._draft: tuple[int, Kept | None] | None = None
-        self._entries: dict[WorkloadKey, tuple[Place, Group]] = {}  # everybody in line
+        self._entries: dict[WorkloadKey, Member] = {}  # everybody in line
         self._number = 0
         self._passes = 0
 
@@ -164,59 +189,93 @@ class Agenda:
         if self.rules is None:
             return
         workload = waiting.workload
-        key = (book.spec.name, waiting.kind)
-        group = self.groups.get(key)
-        if group is None:
-            group = self.groups[key] = Group(book)
+        group = self._group_for(waiting, book)
         self._number += 1
-        place = (-workload.priority, waiting.since, waiting.tie, self._number)
-        self._entries[workload.key] = place, group
+        place: Place = (-waiting.priority, waiting.since, waiting.tie, self._number)
         limit = limit_of(workload, self.rules) if self._lasts is None else self._lasts(workload)
-        members = group.members
-        insort(group.limits, limit)
-        if not members:
-            insort(self.order, (place, 0, group))
-            members.append((place, waiting, limit))
-        elif place > members[-1][0]:
-            members.append((place, waiting, limit))
+        member = self._entries[waiting.key] = Member(waiting, group, place, limit)
+        places = group.places
+        if not places:
+            self.groups[group] = None
+            self._put_head(place, group)
+            group.limits.append(limit)
         else:
-            if place < members[0][0]:
-                self._drop_head(members[0][0])
-                insort(self.order, (place, 0, group))
-            insort(members, (place, waiting, limit), key=_place)
-        self.newcomers.append((place, waiting, group, limit))
+            insort(group.limits, limit)
+        if not places or place > places[-1]:
+            places.append(place)
+            group.members.append(member)
+        else:
+            at = bisect_left(places, place)
+            if at == 0:
+                self._drop_head(places[0])
+                self._put_head(place, group)
+            places.insert(at, place)
+            group.members.insert(at, member)
+        self.newcomers.append(member)
+
+    def _group_for(self, waiting: Waiting, book: QueueBook) -> Group:
+        """Return the group of workloads like this one."""
+        name = (book.spec.name, waiting.kind)
+        group = self._known.get(name)
+        if group is None or group.book is not book:
+            if len(self._known) >= RESTING_KEPT + 2 * len(self.groups):
+                there = self.groups
+                self._known = {key: each for key, each in self._known.items() if each in there}
+            group = self._known[name] = Group(book)
+        return group
 
     def leave(self, waiting: Waiting, book: QueueBook) -> None:
         """Let a workload leave its line."""
         if self.rules is None:
             return
-        place, group = self._entries.pop(waiting.workload.key)
-        members = group.members
-        at = bisect_left(members, place, key=_place) if members[0][0] != place else 0
-        limit = members.pop(at)[2]
-        del group.limits[bisect_left(group.limits, limit)]
-        self.verdicts.pop(waiting.workload.key, None)
+        member = self._entries.pop(waiting.key)
+        group, members = member.group, member.group.members
+        at = bisect_left(group.places, member.place) if members[0] is not member else 0
+        del members[at]
+        del group.places[at]
+        if self.verdicts:
+            self.verdicts.pop(waiting.key, None)
         if at == 0:
-            self._drop_head(place)
+            self._drop_head(member.place)
             if members:
-                insort(self.order, (members[0][0], 0, group))
-            else:
-                del self.groups[book.spec.name, waiting.kind]
-        if self.kept is not None and self.kept.concern(waiting.workload.key):
+                self._put_head(group.places[0], group)
+        if members:
+            del group.limits[bisect_left(group.limits, member.limit)]
+        else:
+            group.limits.clear()
+            group.rest()
+            del self.groups[group]
+        if self.kept is not None and self.kept.concern(waiting.key):
             self.is_shaken = True
 
+    def _put_head(self, place: Place, group: Group) -> None:
+        heads = self._heads
+        if not heads or place > heads[-1]:  # most come behind all others
+            heads.append(place)
+            self.order.append(group)
+            return
+        at = bisect_left(heads, place)
+        heads.insert(at, place)
+        self.order.insert(at, group)
+
     def _drop_head(self, place: Place) -> None:
-        del self.order[bisect_left(self.order, (place,))]
+        at = bisect_left(self._heads, place)
+        del self._heads[at]
+        del self.order[at]
+
+    def is_in_line(self, member: Member) -> bool:
+        """Say whether somebody who came still stands there."""
+        return self._entries.get(member.waiting.key) is member
 
     def note(self, waiting: Waiting, blockers: tuple[Blocker, ...]) -> None:
         """File why a workload waits; its equals wait for the same as long as they have no other."""
-        self.verdicts[waiting.workload.key] = self._passes, blockers
-        self._entries[waiting.workload.key][1].tell(blockers, self._passes)
+        self.verdicts[waiting.key] = self._passes, blockers
+        self._entries[waiting.key].group.tell(blockers, self._passes)
 
     def group_of(self, waiting: Waiting) -> Group | None:
         """Return the group of a workload that stands in line."""
-        entry = self._entries.get(waiting.workload.key)
-        return entry[1] if entry is not None else None
+        entry = self._entries.get(waiting.key)
+        return entry.group if entry is not None else None
 
     def why(self, waiting: Waiting) -> tuple[Blocker, ...]:
         """Return why a workload waits, as far as a pass has looked at it or its equals."""
@@ -279,14 +338,24 @@ class Agenda:
         limit = limit_of(holding.workload, self.rules) if lasts is None else lasts(holding.workload)
         end = Instant(since + limit)
         running.end = (end, self._number)
-        insort(self.ends, (end, self._number, running))
+        at = bisect_right(self.ends, end)  # of those who end together, in the order of their starts
+        self.ends.insert(at, end)
+        self.ending.insert(at, running)
 
     def ended(self, running: Running) -> None:
         """Forget somebody who ended; whoever waits has to be looked at."""
         if self.rules is None:
             return
-        del self.ends[bisect_left(self.ends, running.end)]
+        at = bisect_left(self.ends, running.end[0])
+        while self.ending[at] is not running:
+            at += 1
+        del self.ends[at]
+        del self.ending[at]
         self.is_shaken = True
+
+    def endings(self) -> list[Ending]:
+        """Return who runs, by expected end."""
+        return [(running.end[0], running.end[1], running) for running in self.ending]
 
     def shake(self) -> None:
         """Note that something happened which may concern everybody."""
@@ -294,9 +363,9 @@ class Agenda:
 
     def forget_counts(self, book: QueueBook) -> None:
         """Note that a queue was configured anew: what its groups need is counted again."""
-        for group in self.groups.values():
+        for group in self._known.values():
             if group.book is book:
-                group.stamp = group.counted = None
+                group.stamp, group.counted = -1, None
 
     def take_kept(self, now: Instant) -> Kept | None:
         """Return the dates of the last pass if nothing happened since that could move one.
@@ -307,9 +376,9 @@ class Agenda:
         if kept is None or self.is_shaken or not kept.hold(now):
             self.is_shaken = True
             return None
-        last = self._entries[kept.last][0]
+        last = self._entries[kept.last].place
         for entry in self.newcomers:
-            if entry[0] < last:
+            if entry.place < last:
                 self.is_shaken = True
                 return None
         return kept
@@ -337,5 +406,6 @@ def limit_of(workload: Workload, rules: Backfill) -> int:
     return rules.default_limit_ms if longest is None else longest
 
 
-def _place(member: Member) -> Place:
-    return member[0]
+def place_of(member: Member) -> Place:
+    """Return the place of somebody in line."""
+    return member.place

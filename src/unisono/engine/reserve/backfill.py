@@ -21,11 +21,11 @@ from unisono.engine.model.names import Instant, LocalQueueKey
 from unisono.engine.model.plan import Plan, Wait
 from unisono.engine.model.policy import Backfill
 from unisono.engine.nominate import Nominee, facts_of, nominate
-from unisono.engine.order.lines import Waiting, kind_of
+from unisono.engine.order.lines import Waiting
 from unisono.engine.order.tallies import Tallies
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.quota.tree import Cell, available
-from unisono.engine.reserve.agenda import Group, Newcomer, Place
+from unisono.engine.reserve.agenda import Group, Place, place_of
 from unisono.engine.reserve.calendar import Calendar
 from unisono.engine.reserve.counting import counted
 from unisono.engine.reserve.dates import Dates, dates_for
@@ -150,24 +150,25 @@ class _Pass:
         for book in state.rota.claimants:
             waiting = state.waiting.get(book.lines.sticky) if book.lines.sticky else None
             if waiting is not None and waiting.line is not None and book.blocker is None:
-                found.append((waiting, state.agenda.groups[book.spec.name, kind_of(waiting)]))
+                found.append((waiting, _group(state, waiting)))
         return sorted(found, key=lambda pair: _turn(pair[0]))
 
     def _in_turn(self) -> Iterator[tuple[Waiting, Group]]:
         """Yield everybody who is worth a look, in turn."""
         agenda = self.state.agenda
         if self.state.turns.desk is not None:
-            for book, waiting in everybody_in_turn(self.state):
-                group = agenda.groups[book.spec.name, kind_of(waiting)]
+            for _, waiting in everybody_in_turn(self.state):
+                group = _group(self.state, waiting)
                 if not self._is_over(group):
                     yield waiting, group
             return
         if self.dates.are_known:  # what the last pass found out still holds
-            for _, waiting, group, _ in sorted(agenda.newcomers, key=_place):
-                if waiting.line is not None and waiting.workload.key in self.state.waiting:
-                    yield waiting, group
+            for member in sorted(agenda.newcomers, key=place_of):
+                if agenda.is_in_line(member):
+                    yield member.waiting, member.group
             return
-        heads: list[_Head] = agenda.order.copy()  # what is in order is a heap as well
+        # What is in order is a heap as well.
+        heads: list[_Head] = [(group.places[0], 0, group) for group in agenda.order]
         narrowed = False
         while heads:
             if self.dates.are_given and not narrowed:
@@ -179,22 +180,22 @@ class _Pass:
                 heapq.heapify(heads)
                 continue
             _, index, group = heapq.heappop(heads)
-            yield group.members[index][1], group
+            yield group.members[index].waiting, group
             after = self._after(group, index)
             if after is not None:
-                heapq.heappush(heads, (group.members[after][0], after, group))
+                heapq.heappush(heads, (group.places[after], after, group))
 
     def _shortest_first(self, heads: list[_Head]) -> Iterator[tuple[Waiting, Group]]:
         """Yield everybody who is left, the shortest first."""
         rest = [
-            (limit, place, waiting, group)
+            (member.limit, member.place, member)
             for _, index, group in heads
-            for place, waiting, limit in group.members[index:]
+            for member in group.members[index:]
         ]
         rest.sort(key=lambda entry: entry[:2])
-        for limit, _, waiting, group in rest:
-            if not self._is_over(group) and not self._is_late(group, limit):
-                yield waiting, group
+        for limit, _, member in rest:
+            if not self._is_over(member.group) and not self._is_late(member.group, limit):
+                yield member.waiting, member.group
 
     def _narrowed(self, heads: list[_Head]) -> list[_Head]:
         """Return the groups that are worth a look when there are no dates to give."""
@@ -203,7 +204,7 @@ class _Pass:
         worth: list[_Head] = []
         for head in heads:
             group = head[2]
-            known = counted(state, group, group.members[0][1])
+            known = counted(state, group, group.members[0].waiting)
             if known is not None:
                 if any(amount > _left(cell, left) for cell, amount in known.cells):
                     continue
@@ -221,7 +222,7 @@ class _Pass:
         if self._is_over(group) or self._is_late(group, group.limits[0]):
             return None
         for after in range(index + 1, len(group.members)):
-            if not self._is_late(group, group.members[after][2]):
+            if not self._is_late(group, group.members[after].limit):
                 return after
         return None
 
@@ -373,5 +374,7 @@ def _turn(waiting: Waiting) -> tuple[int, Instant, str]:
     return -workload.priority, workload.position_time, workload.tie
 
 
-def _place(entry: Newcomer) -> Place:
-    return entry[0]
+def _group(state: ClusterState, waiting: Waiting) -> Group:
+    found = state.agenda.group_of(waiting)
+    assert found is not None, f"{waiting.key} stands in line"
+    return found

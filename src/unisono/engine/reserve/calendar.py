@@ -272,7 +272,7 @@ class Calendar:
             [*still_there(self._cycle), *self._started, *over], key=lambda entry: entry[0]
         )
         resolution = self._rules.resolution_ms
-        groups = [(group.members[0][1], group) for group in state.agenda.groups.values()]
+        groups = [(group.members[0].waiting, group) for group in state.agenda.groups]
         pools = pools_of(counted(state, group, waiting) for waiting, group in groups)
         if pools is not None:
             most = slot_room.MOST_PIECES
@@ -379,9 +379,9 @@ def still_there(cycle: Cycle) -> Sequence[End]:
 
     Pods of others that were told to end are among them: what is left of somebody who ended.
     """
-    ends: Sequence[End] = cycle.state.agenda.ends
+    there = cycle.state.agenda.endings()
+    ends: Sequence[End] = there
     if cycle.taken:
-        there = cycle.state.agenda.ends
         ends = [entry for entry in there if entry[2].holding.workload.key not in cycle.taken]
     going = cycle.state.floor.going(cycle.now)
     if not going:

@@ -64,10 +64,10 @@ def why_in_line(state: ClusterState, waiting: Waiting) -> tuple[Blocker, ...]:
     return said
 
 
-def stamp_of(state: ClusterState) -> tuple[int, int, int]:
-    """Return which picture of nodes and queues there is now."""
+def stamp_of(state: ClusterState) -> int:
+    """Return which picture of nodes and queues there is now: all of these only ever grow."""
     table = state.floor.table
-    return state.config.edition, table.layout, table.traits.version
+    return state.config.edition + table.layout + table.traits.version
 
 
 def _count(state: ClusterState, group: Group, waiting: Waiting) -> Counted | None:

@@ -361,7 +361,7 @@ def dates_for(state: ClusterState, cycle: Cycle, now: Instant, kept: Kept | None
     assert agenda.rules is not None, "without backfill there are no dates"
     if agenda.rules.dates == 1:
         return OneDate(state, cycle, now, kept if isinstance(kept, Shadow) else None)
-    newcomers = [(waiting, group) for _, waiting, group, _ in agenda.newcomers]
+    newcomers = [(each.waiting, each.group) for each in agenda.newcomers]
     if isinstance(kept, Calendar) and kept.fits(newcomers):
         kept.take_up(cycle, now)
         return kept

@@ -57,7 +57,7 @@ def estimates(
         most_per_queue=0,
     )
     kept = state.agenda
-    ends = [(running, running.end) for _, _, running in kept.ends]
+    ends = [(running, running.end) for running in kept.ending]
     state.agenda = Agenda(rules, lasts)
     try:
         for running in state.running.values():

@@ -9,16 +9,17 @@ else could make a difference this gives up, with nothing changed, and the genera
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Sequence
+from bisect import bisect_right
+from heapq import heapify, heappop, heappush
+from typing import cast
 
 from unisono.engine.ledger import Booked, Starting
 from unisono.engine.model.explanation import Blocker, Explanation, Planned, WouldDelay
-from unisono.engine.model.names import Instant
+from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Admit, Plan, Wait
 from unisono.engine.order.lines import Waiting
 from unisono.engine.quota.tree import Cell, available
-from unisono.engine.reserve.agenda import Group, Kept, Newcomer, Place
+from unisono.engine.reserve.agenda import Group, Kept, Member, Place, place_of
 from unisono.engine.reserve.counting import counted, stamp_of
 from unisono.engine.reserve.need import Counted
 from unisono.engine.reserve.pod_room import PodRoom
@@ -28,8 +29,9 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.node_table import Integers
 from unisono.engine.state.queue_book import QueueBook, Running
 
-# Who ends when; the number is that of the agenda.
-_Ending = tuple[Instant, int, Running | Starting]
+_Head = tuple[Place, int, Group]  # who of a group comes next
+# When somebody ends, and who, in two lists.
+_Ends = tuple[list[Instant], list[Running | Starting]]
 
 
 class _Leave(Exception):
@@ -70,6 +72,7 @@ class _Pass:
     __slots__ = (
         "admissions",
         "caps",
+        "explains",
         "free",
         "gone",
         "late",
@@ -90,6 +93,7 @@ class _Pass:
     def __init__(self, state: ClusterState, now: Instant, shadow: Shadow | None) -> None:
         self.state = state
         self.now = now
+        self.explains = state.explains
         self.shadow = shadow
         self.stamp = stamp_of(state)
         self.room: PodRoom | None = None
@@ -99,7 +103,7 @@ class _Pass:
         self.left: dict[Cell, int] = {}  # of quota, now; each account is asked once
         self.later: dict[Cell, int] = {}  # of quota, at the date
         self.gone: list[Booked] = []  # who starts now and is gone by the date
-        self.started: list[_Ending] = []
+        self.started: list[tuple[Instant, Starting]] = []
         self.admissions: list[Admit] = []
         self.waits: list[Wait] = []
         self.seen: dict[QueueBook, None] = {}  # the queues of whom was looked at
@@ -132,53 +136,53 @@ class _Pass:
         self.spare, self.later = shadow.spare, dict(shadow.room)
         entries = agenda.newcomers
         if len(entries) > 1:
-            entries = sorted(entries, key=_place)
-        for _, waiting, group, limit in entries:
-            if waiting.line is not None and waiting.workload.key in self.state.waiting:
-                known = self._known(group)
+            entries = sorted(entries, key=place_of)
+        for member in entries:
+            if agenda.is_in_line(member):
+                known = self._known(member.group)
                 if shadow.counted is None or shadow.counted.room is not known.room:
                     raise _Leave
-                self._look(waiting, group, known, limit)
+                self._look(member, known)
 
     def look_at_all(self) -> None:
         """Start who fits, in turn; the first that does not gets a date, and others may go first."""
-        heads = self.state.agenda.order.copy()  # what is in order is a heap as well
-        while heads and self.shadow is None:
-            _, index, group = heapq.heappop(heads)
-            _, waiting, limit = group.members[index]
-            known = self._known(group)
-            if self._look(waiting, group, known, limit) and index + 1 < len(group.members):
-                heapq.heappush(heads, (group.members[index + 1][0], index + 1, group))
-        if heads:
-            heads = self._worth_a_look(heads)
-            heapq.heapify(heads)
+        order, at = self.state.agenda.order, 0
+        heads: list[_Head] = []  # groups of which somebody started already
+        while self.shadow is None:
+            index = 0
+            if heads and (at == len(order) or heads[0][0] < order[at].places[0]):
+                _, index, group = heappop(heads)
+            elif at < len(order):
+                group = order[at]
+                at += 1
+            else:
+                return
+            members = group.members
+            if self._look(members[index], self._known(group)) and index + 1 < len(members):
+                heappush(heads, (group.places[index + 1], index + 1, group))
+        heads = [head for head in heads if self._is_worth_a_look(head[2])]
+        for group in order[at:]:
+            if self._is_worth_a_look(group):
+                heads.append((group.places[0], 0, group))
+        if len(heads) > 1:
+            heapify(heads)
         while heads:
-            _, index, group = heapq.heappop(heads)
-            _, waiting, limit = group.members[index]
-            self._look(waiting, group, self._known(group), limit)
+            _, index, group = heappop(heads)
+            self._look(group.members[index], self._known(group))
             after = self._after(group, index)
             if after is not None:
-                heapq.heappush(heads, (group.members[after][0], after, group))
+                heappush(heads, (group.places[after], after, group))
 
-    def _worth_a_look(
-        self, heads: list[tuple[Place, int, Group]]
-    ) -> list[tuple[Place, int, Group]]:
-        """Return the groups that have quota, and of which somebody might leave the date alone."""
-        worth, left, stamp, room = [], self.left, self.stamp, self.room
-        for head in heads:
-            group = head[2]
-            known = group.counted
-            if known is None or known.room is not room or group.stamp != stamp:
-                known = self._known(group)
-            for cell, amount in known.cells:
-                if amount > (left[cell] if cell in left else self._ask(cell)):
-                    break
-            else:
-                shortest = Instant(self.now + group.limits[0])
-                # As was said of one of them already; perhaps not even the shortest may start.
-                if not group.is_delaying or self._is_harmless(known, shortest):
-                    worth.append(head)
-        return worth
+    def _is_worth_a_look(self, group: Group) -> bool:
+        """Say whether a group has quota, and whether somebody might leave the date alone."""
+        known, left = self._known(group), self.left
+        for cell, amount in known.cells:
+            if amount > (left[cell] if cell in left else self._ask(cell)):
+                return False
+        if self.explains and not group.is_delaying:
+            return True  # nobody told them yet
+        # Perhaps not even the shortest may start.
+        return self._is_harmless(known, Instant(self.now + group.limits[0]))
 
     def _after(self, group: Group, index: int) -> int | None:
         """Return the next member of a group that may still start, if there is one."""
@@ -192,7 +196,7 @@ class _Pass:
         if group.limits[0] > most:
             return None
         for after in range(index + 1, len(members)):
-            if members[after][2] <= most:
+            if members[after].limit <= most:
                 return after
         return None
 
@@ -202,7 +206,7 @@ class _Pass:
         """Return what a group needs; all need the same sort of pods, and only their number."""
         known = group.counted
         if group.stamp != self.stamp:
-            known = counted(self.state, group, group.members[0][1])
+            known = counted(self.state, group, group.members[0].waiting)
         if known is None or not known.fills_holes:
             raise _Leave
         if known.room is not self.room:
@@ -217,15 +221,18 @@ class _Pass:
         if not room.is_exact:
             raise _Leave
 
-    def _look(self, waiting: Waiting, group: Group, known: Counted, limit: int) -> bool:
+    def _look(self, member: Member, known: Counted) -> bool:
         """Let one start if it may; otherwise say what is in its way."""
+        group, limit = member.group, member.limit
         self.seen[group.book] = None
         blockers = self.refused.get(group) if self.refused else None
         if blockers is None:
             left = self.left
             for cell, amount in known.cells:
                 if amount > (left[cell] if cell in left else self._ask(cell)):
-                    blockers = known.shortages_of(group.book.spec.name, left)
+                    blockers = ()
+                    if self.explains:
+                        blockers = known.shortages_of(group.book.spec.name, left)
                     self.refused[group] = blockers
                     break
             else:
@@ -234,16 +241,17 @@ class _Pass:
                 end = Instant(self.now + limit)
                 blockers = self._in_the_way(group, known, limit, end)
                 if blockers is None:
-                    if waiting.workload.least_limit_ms is not None:
+                    if member.waiting.workload.least_limit_ms is not None:
                         raise _Leave  # how long it runs is found out when it starts
-                    self._start(waiting, group, known, end)
+                    self._start(member.waiting, group, known, end)
                     return True
+        waiting = member.waiting
         if self.shadow is None:
-            blockers = (self._give_date(waiting, known, limit), *blockers)
-        if self.state.agenda.is_news(waiting, group, blockers):
-            why = Explanation(
-                workload=waiting.workload.key, queue=group.book.spec.name, blockers=blockers
-            )
+            shadow = self.shadow = self._dated(waiting.key, known, limit)
+            if self.explains:
+                blockers = (_planned(waiting, shadow.start, limit), *blockers)
+        if self.explains and self.state.agenda.is_news(waiting, group, blockers):
+            why = Explanation(workload=waiting.key, queue=group.book.spec.name, blockers=blockers)
             self.waits.append(Wait(outcome="line", explanation=why))
         return False
 
@@ -264,6 +272,8 @@ class _Pass:
             if self._is_harmless(known, end):
                 return None
             self.late[group] = limit
+        if not self.explains:
+            return ()
         return (WouldDelay(whom=shadow.whom, start=shadow.start, limit_ms=limit),)
 
     def _is_harmless(self, known: Counted, end: Instant) -> bool:
@@ -287,14 +297,14 @@ class _Pass:
             self.left[cell] -= amount
         self.admissions.append(
             Admit(
-                workload=waiting.workload.key,
+                workload=waiting.key,
                 admission=admission,
                 charges=known.charges,
             )
         )
         booked = Starting(known.cells, tenants)
         if self.shadow is None:
-            self.started.append((end, 0, booked))
+            self.started.append((end, booked))
         elif end <= self.shadow.start:
             self.gone.append(booked)
         else:
@@ -305,16 +315,16 @@ class _Pass:
 
     # --- the date --------------------------------------------------------------------------------
 
-    def _give_date(self, waiting: Waiting, known: Counted, limit: int) -> Planned:
+    def _dated(self, whom: WorkloadKey, known: Counted, limit: int) -> Shadow:
         """Let one after the other end until there are quota and places for the first that waits."""
         spare, requests = self.free - known.pods, known.requests
         short: dict[Cell, int] = {}
         for cell, amount in known.cells:
             short[cell] = amount - (self.left[cell] if cell in self.left else self._ask(cell))
-        ends = self._ends()
+        ends, ending = self._ends()
         paid = index = 0  # whose quota is counted: it is not asked for as long as places are short
         soon, last = Instant(self.now + 1), len(ends) - 1
-        for end, _, booked in ends:
+        for booked in ending:
             for tenant in booked.tenants:
                 if tenant.requests is not requests and tenant.requests != requests:
                     raise _Leave  # it does not give back as many places as it has pods
@@ -322,25 +332,27 @@ class _Pass:
             index += 1
             if spare < 0:
                 continue
+            end = ends[index - 1]
             at = end if end > soon else soon
-            if index <= last and ends[index][0] <= at:
+            if index <= last and ends[index] <= at:
                 continue  # they end together
-            for _, _, over in ends[paid:index]:
+            for over in ending[paid:index]:
                 for cell, amount in over.charges:
                     if cell in short:
                         short[cell] -= amount
             paid = index
-            if max(short.values(), default=0) <= 0:
+            if all(missing <= 0 for missing in short.values()):
                 break
         else:
             raise _Leave  # it never fits, or its turn depends on more than that
         self.spare = spare
         self.later = {cell: -missing for cell, missing in short.items()}
-        self.shadow = Shadow(
-            whom=waiting.workload.key,
+        gone: list[Booked] = [*ending[:index]]
+        return Shadow(
+            whom=whom,
             start=at,
             end=Instant(at + limit),
-            gone=[entry[2] for entry in ends[:index]],
+            gone=gone,
             charges=known.cells,
             room=self.later,
             gang=None,
@@ -348,23 +360,27 @@ class _Pass:
             spare=spare,
             free=None,
         )
-        return Planned(
-            start=at,
-            position=1,
-            limit_ms=limit,
-            limit_from=waiting.workload.longest_from,
-            behind=None,
-        )
 
-    def _ends(self) -> Sequence[_Ending]:
+    def _ends(self) -> _Ends:
         """Return who ends when, those who start in this pass too."""
-        there = self.state.agenda.ends
-        return sorted([*there, *self.started], key=_end) if self.started else there
+        agenda = self.state.agenda
+        if not self.started:  # nobody changes them
+            return agenda.ends, cast("list[Running | Starting]", agenda.ending)
+        ends = agenda.ends.copy()
+        ending: list[Running | Starting] = [*agenda.ending]
+        for end, booked in self.started:
+            at = bisect_right(ends, end)
+            ends.insert(at, end)
+            ending.insert(at, booked)
+        return ends, ending
 
 
-def _end(entry: _Ending) -> Instant:
-    return entry[0]
-
-
-def _place(entry: Newcomer) -> Place:
-    return entry[0]
+def _planned(waiting: Waiting, start: Instant, limit: int) -> Planned:
+    """Return what the first that waits is told about its date."""
+    return Planned(
+        start=start,
+        position=1,
+        limit_ms=limit,
+        limit_from=waiting.workload.longest_from,
+        behind=None,
+    )

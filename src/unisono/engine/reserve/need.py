@@ -91,5 +91,5 @@ def capacities(free: Integers | list[Integers], columns: Columns) -> Integers:
 class Known:
     """What was found out about a shape, and about which picture of nodes and queues."""
 
-    stamp: tuple[int, int, int]
+    stamp: int
     counted: Counted | None

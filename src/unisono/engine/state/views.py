@@ -161,11 +161,11 @@ def _shared_in_time(state: ClusterState) -> Iterator[Explanation]:
     """Yield the newest verdict of every kind of workload that waits, by the first of each."""
     found = [
         Explanation(
-            workload=group.members[0][1].workload.key,
+            workload=group.members[0].waiting.key,
             queue=group.book.spec.name,
-            blockers=state.agenda.as_of_now(group.blockers, group.members[0][1]),
+            blockers=state.agenda.as_of_now(group.blockers, group.members[0].waiting),
         )
-        for group in state.agenda.groups.values()
+        for group in state.agenda.groups
         if group.blockers
     ]
     yield from sorted(found, key=lambda why: why.workload)
@@ -205,9 +205,8 @@ def restore(recorded: Snapshot) -> ClusterState:
     for verdict in recorded.verdicts:
         file_verdict(state, verdict)
     for shared in recorded.shared_verdicts:
-        assert shared.queue is not None, "who waits in line has a queue"
-        kind = kind_of(state.waiting[shared.workload])
-        group = state.agenda.groups[shared.queue, kind]
+        group = state.agenda.group_of(state.waiting[shared.workload])
+        assert group is not None, "who was told something stands in line"
         group.tell(shared.blockers, group.told)
     for name in recorded.asleep:
         state.rota.let_sleep(state.books[name])

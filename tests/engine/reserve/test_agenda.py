@@ -1,0 +1,98 @@
+"""The agenda is kept by events: whoever comes and goes, it is in order, and like one made anew."""
+
+from __future__ import annotations
+
+import gc
+import random
+
+import pytest
+
+from tests.support.quota_builders import job, queue, running
+from tests.support.quota_builders import snapshot as world
+from unisono.engine.cycle import plan
+from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.policy import Backfill, Policy
+from unisono.engine.reserve.agenda import RESTING_KEPT, Agenda, Group
+from unisono.engine.state.changes import WorkloadGone, WorkloadHolds, WorkloadWaits
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.filing import carry_out
+from unisono.engine.state.views import restore
+
+POLICY = Policy(backfill=Backfill(dates=1))
+
+
+def _anew(state: ClusterState) -> Agenda:
+    made = Agenda(POLICY.backfill)
+    made.hear(state.running.values(), state.doors.values())
+    return made
+
+
+def _turns(agenda: Agenda) -> list[list[tuple[WorkloadKey, int]]]:
+    """Return who stands in which group, groups by their first members."""
+    for group in agenda.order:
+        assert group.places == sorted(each.place for each in group.members)
+        assert group.limits == sorted(each.limit for each in group.members)
+    first = [group.places[0] for group in agenda.order]
+    assert first == sorted(first)
+    assert {*agenda.groups} == {*agenda.order}
+    return [[(each.waiting.key, each.limit) for each in group.members] for group in agenda.order]
+
+
+def _ends(agenda: Agenda) -> list[tuple[Instant, WorkloadKey]]:
+    assert agenda.ends == sorted(agenda.ends) == [running.end[0] for running in agenda.ending]
+    return sorted((end, running.holding.workload.key) for end, _, running in agenda.endings())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whoever_comes_and_goes_it_is_in_order(seed: int) -> None:
+    chance = random.Random(seed)
+    state = restore(world(queue("q", "9"), queue("r", "9"), policy=POLICY))
+    for number in range(150):
+        someone = job(
+            f"job-{chance.randrange(25)}",
+            chance.choice("qr"),
+            chance.randint(1, 2),
+            priority=chance.choice((0, 0, 7)),
+            created_at=Instant(chance.choice((number, 1000 - number))),
+            time_limit_ms=chance.choice((10, 20, 30)),
+        )
+        match chance.randrange(4):
+            case 0:
+                state.apply(WorkloadGone(someone.key))
+            case 1:
+                since = Instant(chance.randrange(5) * 10)
+                state.apply(WorkloadHolds(running(someone, reserved_at=since)))
+            case _:
+                state.apply(WorkloadWaits(someone))
+        kept, anew = state.agenda, _anew(state)
+        assert _turns(kept) == _turns(anew)
+        assert _ends(kept) == _ends(anew)
+
+
+def test_a_kind_that_comes_back_has_heard_nothing_yet() -> None:
+    state = restore(world(queue("q", "1"), policy=POLICY))
+    state.apply(WorkloadHolds(running(job("runs", "q"))))
+    state.apply(WorkloadWaits(job("waits", "q")))
+    carry_out(state, plan(state, Instant(1)))
+    (group,) = state.agenda.groups
+    assert group.blockers
+    state.apply(WorkloadGone(WorkloadKey("ns/waits")))
+    assert not state.agenda.groups
+    state.apply(WorkloadWaits(job("comes-back", "q")))
+    assert [*state.agenda.groups] == [group]
+    assert (group.blockers, group.told, group.is_delaying) == ((), 0, False)
+
+
+def test_kinds_that_never_come_back_are_forgotten() -> None:
+    state = restore(world(queue("q", "1"), policy=POLICY))
+    before = _groups()
+    for number in range(RESTING_KEPT + 10):
+        state.apply(WorkloadWaits(job("job", "q", priority=number)))
+        state.apply(WorkloadGone(WorkloadKey("ns/job")))
+    carry_out(state, plan(state, Instant(1)))  # who came and went is no news any more
+    assert _groups() - before <= RESTING_KEPT
+
+
+def _groups() -> int:
+    gc.collect()
+    return sum(isinstance(each, Group) for each in gc.get_objects())
