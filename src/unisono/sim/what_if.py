@@ -11,10 +11,12 @@ Jobs run for a part of their limit that is drawn evenly from the last nineteen t
 real logs people ask for much more than they need. Who does not say how long it runs never ends.
 
 Each draw is played by the engine until the job starts, as many as there is time for; the answer
-says how many. The first may take longer than the others: one course of things says more than none.
-Where everybody who waits has a date (conservative backfill), playing would work all of them out
-again after every end. There one calendar is drawn at a time: dates as they were if run times were
-known, which is what such a policy comes to.
+says how many. Where everybody who waits has a date (conservative backfill), playing would work all
+of them out again after every end. There one calendar is drawn at a time: dates as they were if run
+times were known, which is what such a policy comes to.
+
+With thousands ahead not even one draw is over in time. Then all of them are made by amounts alone
+(`sim.by_amounts`), which takes hundredths of a second each, and the answer says so.
 """
 
 from __future__ import annotations
@@ -32,10 +34,12 @@ from unisono.engine.model.policy import Policy
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Workload
 from unisono.engine.rehearsal import MOST_CYCLES, rehearse
-from unisono.engine.reserve.estimate import estimates
+from unisono.engine.reserve.agenda import Lasts
+from unisono.engine.reserve.estimate import estimates, turns_up_to
 from unisono.engine.state.changes import TimePassed, WorkloadGone
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.views import explanation, restore
+from unisono.sim.by_amounts import Pool
 from unisono.sim.dice import Dice, dice
 
 SAMPLES = 20
@@ -44,11 +48,15 @@ SHORTEST = 0.05
 # Nobody looks further ahead, and no sample follows more ends than this.
 HORIZON_MS = 60 * 24 * 3600 * 1000
 MOST_ENDS = 20_000
-# So many get a date on the calendar before the rest is left without: a second's work.
-MOST_DATES = 10_000
-# Who asks wants an answer: so many seconds one draws, and so many times as long for the first.
+# So many get a date on nodes, or start on them, for each second there is; with more ahead nobody
+# tries. By amounts alone a few courses are drawn however late it is: a tenth of a second.
+DATES_A_SECOND = 500
+STARTS_A_SECOND = 2_000
+FEWEST = 5
+# Who asks wants an answer: so many seconds one draws. What is not over after this part of them
+# for the first time is not tried again.
 BUDGET_S = 1.0
-FIRST = 2
+FIRST = 0.4
 
 Verdict = Literal["now", "later", "never"]
 
@@ -74,6 +82,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     start_p50: Instant | None = None
     start_p95: Instant | None = None
     start_by_limits: Instant | None = None  # if everybody ran as long as they may, as of now
+    by_amounts_of: str = ""  # starts rest on this resource alone, not on nodes; empty: on all
 
 
 def what_if(
@@ -101,32 +110,123 @@ def what_if(
     alone = _alone(world, key)
     if alone is not None:
         return Answer(workload=key, verdict="never", constraint=alone)
-    chance, starts, drawn = dice(seed, "what-if"), list[Instant](), 0
-    while drawn < samples and elapsed() < budget_s:
-        most_s = budget_s if drawn else FIRST * budget_s
-        try:
-            if _is_conservative(world.policy):
-                start = _on_calendar(state, now, key, chance)
-            else:
-                start = _play(world, key, chance, lambda most_s=most_s: elapsed() < most_s)  # type: ignore[misc]  # bound now
-        except _CutShort:
-            break
-        drawn += 1
-        if start is not None:
-            starts.append(start)
-    starts.sort()
-    expected = estimates(state, now, most=MOST_DATES, until=key).get(key)
+    course = _Courses(world, state, key, elapsed, budget_s)
+    course.draw(samples, seed)
+    starts = sorted(start for start in course.starts if start is not None)
     return Answer(
         workload=key,
         verdict="later",
         preempts=_victims(plans, key),
         constraint=Constraint(stage_of(found), reason_of(found), message_of(found)),
-        samples=drawn,
+        samples=len(course.starts),
         started=len(starts),
-        start_p50=_quantile(starts, drawn, 50),
-        start_p95=_quantile(starts, drawn, 95),
-        start_by_limits=expected.start if expected is not None else None,
+        start_p50=_quantile(starts, len(course.starts), 50),
+        start_p95=_quantile(starts, len(course.starts), 95),
+        start_by_limits=course.by_limits(),
+        by_amounts_of=course.by_amounts_of,
     )
+
+
+class _CutShort(Exception):
+    """There was no time to see how it ends."""
+
+
+class _Courses:
+    """Courses of things, as many as there is time for."""
+
+    def __init__(
+        self,
+        world: Snapshot,
+        state: ClusterState,
+        key: WorkloadKey,
+        elapsed: Callable[[], float],
+        budget_s: float,
+    ) -> None:
+        self._world = world
+        self._state = state
+        self._key = key
+        self._elapsed = elapsed
+        self._budget_s = budget_s
+        self._state.refresh()
+        self._turns = turns_up_to(state, key, len(state.waiting))
+        self.starts: list[Instant | None] = []  # None: not before the horizon
+        self.by_amounts_of = ""
+
+    def draw(self, samples: int, seed: int) -> None:
+        """Draw on nodes, or by amounts alone where that takes too long."""
+        chance = dice(seed, "what-if")
+        try:
+            while len(self.starts) < samples and self._elapsed() < self._budget_s:
+                part = 1.0 if self.starts else FIRST
+                self.starts.append(self._on_nodes(chance, part * self._budget_s))
+        except _CutShort:
+            pass  # those that are over count
+        if not self.starts and self._is_in_turn():
+            self._draw_by_amounts(samples, seed)
+
+    def _draw_by_amounts(self, samples: int, seed: int) -> None:
+        chance, pool = dice(seed, "what-if by amounts"), self._pool()
+        self.by_amounts_of = pool.resource
+        while len(self.starts) < min(samples, FEWEST) or (
+            len(self.starts) < samples and self._elapsed() < self._budget_s
+        ):
+            self.starts.append(self._before_horizon(pool.start(chance)))
+
+    def by_limits(self) -> Instant | None:
+        """Return the start if everybody ran as long as they may, if there is time to find it."""
+        if self.by_amounts_of:
+            return self._before_horizon(self._pool().start(None))
+        return self._dated(None) if len(self._turns) <= self._most_dates() else None
+
+    def _is_in_turn(self) -> bool:
+        return bool(self._turns) and self._turns[-1][1].workload.key == self._key
+
+    def _pool(self) -> Pool:
+        return Pool(
+            self._state,
+            self._turns,
+            self._world.nodes,
+            shortest=SHORTEST,
+            default_ms=_default_ms(self._world.policy),
+        )
+
+    def _before_horizon(self, start: Instant | None) -> Instant | None:
+        return start if start is not None and start <= self._world.now + HORIZON_MS else None
+
+    def _most_dates(self) -> int:
+        return max(1, int(DATES_A_SECOND * self._budget_s))
+
+    def _dated(self, lasts: Lasts | None) -> Instant | None:
+        state, most = self._state, self._most_dates()
+        expected = estimates(state, self._world.now, most=most, until=self._key, lasts=lasts)
+        return expected[self._key].start if self._key in expected else None
+
+    def _on_nodes(self, chance: Dice, most_s: float) -> Instant | None:
+        if len(self._turns) > STARTS_A_SECOND * self._budget_s:
+            raise _CutShort
+        if _is_conservative(self._world.policy):
+            if len(self._turns) > self._most_dates():
+                raise _CutShort
+            return self._on_calendar(chance)
+        return _play(self._world, self._key, chance, lambda: self._elapsed() < most_s)
+
+    def _on_calendar(self, chance: Dice) -> Instant | None:
+        """Give everybody up to the job a date, as if run times that are drawn were known."""
+        known: dict[WorkloadKey, int] = {}  # who is asked about twice gets the same answer
+        now = self._world.now
+
+        def lasts(workload: Workload) -> int:
+            if workload.key not in known:
+                limit = workload.longest_ms or _default_ms(self._world.policy)
+                running = self._state.running.get(workload.key)
+                since = running.holding.running_since if running is not None else now
+                # Who does not say how long it runs is in the way for longer than anybody looks.
+                known[workload.key] = (
+                    2 * HORIZON_MS if limit is None else _length(chance, limit, max(0, now - since))
+                )
+            return known[workload.key]
+
+        return self._dated(lasts)
 
 
 def _started(plans: Sequence[Plan], key: WorkloadKey) -> Plan | None:
@@ -197,35 +297,10 @@ def _length(chance: Dice, limit_ms: int, past_ms: int) -> int:
     return int(limit_ms * float(chance.uniform(least, 1.0)))
 
 
-def _on_calendar(
-    state: ClusterState, now: Instant, key: WorkloadKey, chance: Dice
-) -> Instant | None:
-    """Give everybody up to a job a date, as if run times that are drawn were known."""
-    known: dict[WorkloadKey, int] = {}  # who is asked about twice gets the same answer
-
-    def lasts(workload: Workload) -> int:
-        if workload.key not in known:
-            limit = workload.longest_ms or _default_ms(state.policy)
-            running = state.running.get(workload.key)
-            since = running.holding.running_since if running is not None else now
-            # Who does not say how long it runs is in the way for longer than anybody looks ahead.
-            known[workload.key] = (
-                2 * HORIZON_MS if limit is None else _length(chance, limit, max(0, now - since))
-            )
-        return known[workload.key]
-
-    expected = estimates(state, now, most=MOST_DATES, until=key, lasts=lasts).get(key)
-    return expected.start if expected is not None else None
-
-
 def _play(
     world: Snapshot, key: WorkloadKey, chance: Dice, go_on: Callable[[], bool]
 ) -> Instant | None:
     return _Future(world, chance, go_on).start_of(key, world.now)
-
-
-class _CutShort(Exception):
-    """There was no time to see how it ends."""
 
 
 class _Future:
@@ -270,7 +345,9 @@ class _Future:
             for admit in made.admissions:
                 if admit.workload == key:
                     return True
-                self._will_end(self._state.running[admit.workload].holding.workload, now, 0)
+                running = self._state.running.get(admit.workload)
+                if running is not None:  # else it had to leave at once for somebody more urgent
+                    self._will_end(running.holding.workload, now, 0)
         return False
 
     def _will_end(self, workload: Workload, now: Instant, past_ms: int) -> None:

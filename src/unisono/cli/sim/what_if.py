@@ -25,6 +25,7 @@ would displace; or what keeps it, and when it would start. Nothing is changed an
 
 Starts are drawn: every job runs for a part of its time limit, between a twentieth and all of it.
 Each draw is played in virtual time until the job starts; the answer says how many it rests on.
+Where too many are ahead of it for that, they are counted by the scarcest resource alone.
 {CLUSTER_OPTIONS}
 examples:
   unisono sim what-if -f job.yaml
@@ -87,6 +88,7 @@ def _files(name: str) -> list[File]:
 
 def _answer(arguments: argparse.Namespace, cluster: list[File], now: Instant) -> int:
     from unisono.cli.clock import RealClock
+    from unisono.cli.collector import calm_collector
     from unisono.engine.model.errors import InvalidManifest
     from unisono.sim.what_if import what_if
 
@@ -94,6 +96,7 @@ def _answer(arguments: argparse.Namespace, cluster: list[File], now: Instant) ->
         raise InvalidManifest("--samples", "must be at least 1")
     if not arguments.seconds > 0:
         raise InvalidManifest("--seconds", "must be above 0")
+    calm_collector()  # there may be tens of thousands of manifests
     given = [file for name in arguments.filename for file in _files(name)]
     policy = _files(arguments.policy) if arguments.policy else []
     world, keys = _with_job([*cluster, *policy], given, now)
@@ -187,8 +190,9 @@ def text(answer: Answer, now: Instant) -> str:
     if answer.verdict == "later" and not answer.samples:
         lines.append("  drawn   nothing: too many are ahead of it for the time (see --seconds)")
     elif answer.verdict == "later":
+        coarse = f" by {answer.by_amounts_of} alone" if answer.by_amounts_of else ""
         lines.append(
-            f"  drawn   {answer.samples} course{'s'[: answer.samples != 1]} of things, "
+            f"  drawn   {answer.samples} course{'s'[: answer.samples != 1]} of things{coarse}, "
             f"it starts in {answer.started}"
         )
         for label, start in (("half", answer.start_p50), ("95 %", answer.start_p95)):

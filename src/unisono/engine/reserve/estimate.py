@@ -8,7 +8,7 @@ somebody who does not say how long it runs gets no estimate.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 
 import msgspec
@@ -46,7 +46,7 @@ def estimates(
     it may.
     """
     state.refresh()
-    first = list(_up_to(until, _first(state, most)))
+    first = turns_up_to(state, until, most)
     if not first:
         return {}
     rules = msgspec.structs.replace(
@@ -113,6 +113,18 @@ def _in_order(
         )
 
 
+def turns_up_to(
+    state: ClusterState, last: WorkloadKey | None, most: int
+) -> list[tuple[QueueBook, Waiting]]:
+    """Return so many who come first in turn, up to one of them: nobody behind moves its date."""
+    found: list[tuple[QueueBook, Waiting]] = []
+    for book, waiting in _first(state, most):
+        found.append((book, waiting))
+        if waiting.workload.key == last:
+            break
+    return found
+
+
 def _first(state: ClusterState, most: int) -> Iterator[tuple[QueueBook, Waiting]]:
     """Yield those who come first in turn."""
     if state.turns.desk is not None:
@@ -126,16 +138,6 @@ def _first(state: ClusterState, most: int) -> Iterator[tuple[QueueBook, Waiting]
         if waiting.line is not None
     )
     yield from heapq.nsmallest(most, standing, key=lambda pair: _turn(pair[1]))
-
-
-def _up_to(
-    last: WorkloadKey | None, turns: Iterable[tuple[QueueBook, Waiting]]
-) -> Iterator[tuple[QueueBook, Waiting]]:
-    """Yield turns up to that of one of them: nobody behind moves its date."""
-    for book, waiting in turns:
-        yield book, waiting
-        if waiting.workload.key == last:
-            return
 
 
 def _turn(waiting: Waiting) -> tuple[int, Instant, str, WorkloadKey]:
