@@ -126,6 +126,25 @@ def test_dates_that_move_are_written_once_a_minute() -> None:
     play(story)
 
 
+def test_who_is_to_start_soon_and_will_not_hears_of_it_before() -> None:
+    """Two of one size, one date: the first is overtaken by one of higher priority."""
+
+    async def story(world: World) -> None:
+        await world.create(limited("first", 8, 35, 40), limited("second", 8, 2000, 3600))
+        await world.create(priority("high", 10))
+        await world.create(limited("waits", 8, 100, 120))
+        await world.settle()
+        told = start_of(world, "waits", "Planned")
+        assert told is not None
+        await world.create(limited("urgent", 8, 100, 200, priority_class="high"))
+        await world.pass_time(20)
+        assert start_of(world, "urgent", "Planned") == told
+        assert start_of(world, "waits", "Planned") in (None, told + 200)
+
+    play(story)
+    play(story, Settings(policy=Policy(backfill=Backfill(dates=1))))
+
+
 def test_without_backfill_there_are_estimates() -> None:
     async def story(world: World) -> None:
         await world.create(limited("first", 8, 500, 600), limited("second", 8, 500, 900))

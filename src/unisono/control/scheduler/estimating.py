@@ -77,6 +77,10 @@ class Estimates:
         first = min((fact.start for fact in self._known.values()), default=None)
         return None if first is None else max(soonest, Instant(first + 1))
 
+    def forget(self, key: WorkloadKey) -> None:
+        """Take back an estimate that is known to be wrong, until the next one is made."""
+        self._known.pop(key, None)
+
     def added_to(self, explanation: Explanation) -> Explanation:
         """Return an explanation with the estimate; whoever has a date needs none."""
         facts = without_times(explanation.blockers, dates=False)
@@ -109,6 +113,11 @@ def start_of(explanation: Explanation) -> Planned | Expected | None:
         if isinstance(fact, Planned | Expected):
             return fact
     return None
+
+
+def has_date(explanation: Explanation | None) -> bool:
+    """Say whether an explanation promises a start."""
+    return explanation is not None and isinstance(start_of(explanation), Planned)
 
 
 def has_moved(old: Planned | Expected, new: Planned | Expected, now: Instant) -> bool:

@@ -24,6 +24,10 @@ from unisono.kube.mapping import Kind
 
 # Dates and estimates move all the time; nobody needs to know every minute of it.
 _PAUSE_SECONDS = 60.0
+# But who was told to start soon, and will not, has to know before: this long before, and at most
+# this often.
+_NOTICE_SECONDS = 30.0
+_LEAST_PAUSE_SECONDS = 5.0
 # So many may be remembered in vain before that is looked through.
 _MOST_OTHERS = 1000
 
@@ -65,8 +69,9 @@ class Explainer:
         if _differs_in_time_only(before, explanation):
             if _is_little(before, explanation, now):
                 return
-            if start_of(before) is not None and now < at + _PAUSE_SECONDS:
-                yield Again(at + _PAUSE_SECONDS)
+            due = at + _pause(before, explanation, at)
+            if now < due:
+                yield Again(due)
                 return
         if self._sentences is not None:  # asked first: most are put off, and need no wording
             yield from self._sentences.put_off(key, now, self._last_admitted(now))
@@ -102,6 +107,17 @@ def _is_little(old: Explanation, new: Explanation, now: float) -> bool:
     if before is None or after is None or type(before) is not type(after):
         return False
     return after.start <= before.start and not has_moved(before, after, Instant(int(now * 1000)))
+
+
+def _pause(old: Explanation, new: Explanation, told_at: float) -> float:
+    """Return how long what was told may stand although the start is another now."""
+    before, after = start_of(old), start_of(new)
+    if before is None:
+        return 0.0
+    if after is not None and after.start <= before.start:
+        return _PAUSE_SECONDS
+    notice = before.start / 1000 - _NOTICE_SECONDS - told_at
+    return min(_PAUSE_SECONDS, max(_LEAST_PAUSE_SECONDS, notice))
 
 
 def _unschedulable(pod: Json, message: str, now: float) -> Steps:

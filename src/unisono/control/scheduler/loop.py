@@ -29,7 +29,7 @@ from unisono.control.actions import (
     Wake,
 )
 from unisono.control.scheduler import record
-from unisono.control.scheduler.estimating import Estimates
+from unisono.control.scheduler.estimating import Estimates, has_date
 from unisono.control.scheduler.implicit import written_queue
 from unisono.control.scheduler.news import News
 from unisono.control.scheduler.operator_policy import OperatorPolicy
@@ -369,9 +369,12 @@ class Scheduler:
             yield from self._tell(wait.explanation)
 
     def _tell(self, explanation: Explanation) -> Steps:
-        explanation = self.estimates.added_to(explanation)
         key = explanation.workload
-        if self.explanations.get(key) != explanation:
+        before = self.explanations.get(key)
+        if has_date(before) and not has_date(explanation):
+            self.estimates.forget(key)  # made when it had the date that somebody else has now
+        explanation = self.estimates.added_to(explanation)
+        if before != explanation:
             self.explanations[key] = explanation
             namespace, _, name = key.partition("/")
             yield Wake("explainer", namespace, name)

@@ -10,10 +10,10 @@ starting: then only newcomers have to be looked at (spec time §3).
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Protocol
 
-from unisono.engine.model.explanation import Blocker, WouldDelay
+from unisono.engine.model.explanation import Blocker, Explanation, Planned, WouldDelay
 from unisono.engine.model.names import Instant, QueueName, WorkloadKey
 from unisono.engine.model.plan import Date
 from unisono.engine.model.policy import Backfill
@@ -127,6 +127,7 @@ class Agenda:
         "kept",
         "newcomers",
         "order",
+        "promised",
         "rooms",
         "rules",
         "verdicts",
@@ -153,6 +154,7 @@ class Agenda:
         # What was last said of whom, and by which pass.
         self.verdicts: dict[WorkloadKey, tuple[int, tuple[Blocker, ...]]] = {}
         self.dated: Date | None = None  # the first date of the last pass
+        self.promised: dict[WorkloadKey, None] = {}  # who was told a date, and nothing since
         self.newcomers: list[Member] = []
         self.is_shaken = True  # more happened than newcomers
         self.kept: Kept | None = None  # dates, as the last pass left them
@@ -235,6 +237,7 @@ class Agenda:
         del group.places[at]
         if self.verdicts:
             self.verdicts.pop(waiting.key, None)
+            self.promised.pop(waiting.key, None)
         if at == 0:
             self._drop_head(member.place)
             if members:
@@ -270,7 +273,29 @@ class Agenda:
     def note(self, waiting: Waiting, blockers: tuple[Blocker, ...]) -> None:
         """File why a workload waits; its equals wait for the same as long as they have no other."""
         self.verdicts[waiting.key] = self._passes, blockers
+        if blockers and isinstance(blockers[0], Planned):
+            self.promised[waiting.key] = None
+        elif self.promised:
+            self.promised.pop(waiting.key, None)
         self._entries[waiting.key].group.tell(blockers, self._passes)
+
+    def lapsed(
+        self, given: Collection[WorkloadKey], told: Collection[WorkloadKey]
+    ) -> list[Explanation]:
+        """Return who loses its date because this pass gives it none, and what is left to say.
+
+        Nobody looks at most of them again: they come too late for a date, and cannot start. `told`
+        are those of whom the pass says something else.
+        """
+        return [
+            Explanation(
+                workload=key,
+                queue=self._entries[key].group.book.spec.name,
+                blockers=_without_date(self.verdicts[key][1]),
+            )
+            for key in sorted(self.promised)
+            if key not in given and key not in told
+        ]
 
     def group_of(self, waiting: Waiting) -> Group | None:
         """Return the group of a workload that stands in line."""
@@ -281,8 +306,8 @@ class Agenda:
         """Return why a workload waits, as far as a pass has looked at it or its equals."""
         group = self.group_of(waiting)
         known = self._own(waiting.workload.key, group)
-        if known is None:
-            known = group.blockers if group is not None else ()
+        if known is None:  # what its equals wait for; a date is only one's own
+            known = _without_date(group.blockers) if group is not None else ()
         return self.as_of_now(known, waiting)
 
     def is_news(self, waiting: Waiting, group: Group, blockers: tuple[Blocker, ...]) -> bool:
@@ -409,3 +434,7 @@ def limit_of(workload: Workload, rules: Backfill) -> int:
 def place_of(member: Member) -> Place:
     """Return the place of somebody in line."""
     return member.place
+
+
+def _without_date(blockers: tuple[Blocker, ...]) -> tuple[Blocker, ...]:
+    return blockers[1:] if blockers and isinstance(blockers[0], Planned) else blockers

@@ -64,6 +64,8 @@ def plan_in_time(state: ClusterState, now: Instant) -> Plan:
     done.go()
     cycle.ledger.rollback()
     state.agenda.draft(state.version, done.dates.keep())
+    if not done.dates.are_known and state.agenda.promised:
+        cycle.waits += done.lapsed()
     return Plan(
         based_on=state.version,
         now=now,
@@ -123,6 +125,15 @@ class _Pass:
             self.looked_at += 1
             self.seen[group] = None
             self._look(waiting, group)
+
+    def lapsed(self) -> list[Wait]:
+        """Take back dates that were told and are not given any more."""
+        made = self.cycle
+        told = {wait.explanation.workload for wait in made.waits}
+        told.update(admit.workload for admit in made.admissions)
+        told.update(one.workload for one in made.preemptions)
+        lost = self.state.agenda.lapsed({date.workload for date in self.dates.given}, told)
+        return [Wait(outcome="line", explanation=why) for why in lost]
 
     def _whom(self) -> Iterator[tuple[Waiting, Group]]:
         """Yield whom to look at: who made others leave, and then everybody in turn."""

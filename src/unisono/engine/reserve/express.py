@@ -59,6 +59,7 @@ def plan_express(state: ClusterState, now: Instant, kept: Kept | None) -> Plan |
     try:
         if kept is None:
             done.look_at_all()
+            done.take_back()
         else:
             done.look_at_newcomers()
     except _Leave:
@@ -199,6 +200,16 @@ class _Pass:
             if members[after].limit <= most:
                 return after
         return None
+
+    def take_back(self) -> None:
+        """Take back a date that was told and is not given any more."""
+        agenda, shadow = self.state.agenda, self.shadow
+        if not agenda.promised or (shadow is not None and [*agenda.promised] == [shadow.whom]):
+            return
+        told = {wait.explanation.workload for wait in self.waits}
+        told.update(admit.workload for admit in self.admissions)
+        lost = agenda.lapsed(() if shadow is None else (shadow.whom,), told)
+        self.waits += [Wait(outcome="line", explanation=why) for why in lost]
 
     # --- one of them -----------------------------------------------------------------------------
 

@@ -1,0 +1,68 @@
+"""A date is one's own, and who loses it hears of that."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.engine.reserve.test_backfill import CONSERVATIVE, EASY, SECOND, Machine, machine
+from unisono.engine.model.explanation import Planned
+from unisono.engine.model.policy import Backfill
+
+TWO = Backfill(dates=2)
+FEW = Backfill(most_tested=2)
+
+
+def _told(here: Machine, *names: str) -> dict[str, int]:
+    """Return who says which date of its own."""
+    said = {name: here.why(name) for name in names if name not in here.starts}
+    return {name: fact.start // SECOND for name, fact in said.items() if isinstance(fact, Planned)}
+
+
+def test_of_equals_only_the_first_has_the_one_date() -> None:
+    here = machine(EASY, 8)
+    here.submit("A", 8, 30)
+    here.decide()
+    for name in ("B1", "B2", "B3"):
+        here.submit(name, 8, 60)
+    here.go_to(0)
+    assert _told(here, "B1", "B2", "B3") == {"B1": 30}
+    here.go_to(30)
+    assert here.starts["B1"] == 30
+    assert _told(here, "B2", "B3") == {"B2": 90}
+
+
+@pytest.mark.parametrize(("gpus", "spread"), [(8, 1), (1, 8)])
+def test_who_is_overtaken_loses_the_one_date_and_gets_it_back(gpus: int, spread: int) -> None:
+    """In pieces of one pod everything is counted; otherwise it is tried on nodes."""
+    here = machine(EASY, 8)
+    here.submit("A", gpus, 30, n=spread)
+    here.decide()
+    here.submit("B", gpus, 60, n=spread)
+    here.go_to(0)
+    assert _told(here, "B") == {"B": 30}
+    here.submit("C", 4, 60, priority=5)
+    here.go_to(1)
+    assert _told(here, "B", "C") == {"C": 30}
+    here.go_to(30)
+    assert _told(here, "B") == {"B": 90}
+
+
+@pytest.mark.parametrize("rules", [EASY, TWO, FEW, CONSERVATIVE])
+@pytest.mark.parametrize("seed", range(8))
+def test_nobody_says_a_date_that_it_does_not_have(rules: Backfill, seed: int) -> None:
+    chance = random.Random(seed)
+    here = machine(rules, 4, 4)
+    names = [f"j{number}" for number in range(14)]
+    for name in names:
+        here.now += chance.randint(0, 3)
+        size, n = chance.choice(((1, 1), (1, 4), (2, 2), (4, 1), (4, 2)))
+        limit = chance.randint(1, 20)
+        run = chance.randint(1, limit)
+        here.submit(name, size, limit, n=n, run=run, priority=chance.randint(0, 2))
+        here.dates.clear()
+        here.go_to(here.now)
+        waiting = [one for one in names[: names.index(name) + 1] if one not in here.starts]
+        told = _told(here, *waiting)
+        assert told.items() <= here.dates.items(), "every date that is told is given"
