@@ -69,7 +69,7 @@ def _owners(rules: Turns, workload: Workload) -> Iterator[tuple[str, int | None,
         is_its = qos.name == _qos_of(rules, workload)
         if is_its or (partition is not None and partition.qos == qos.name):
             yield f"QOS {qos.name}", qos.limits.group_jobs, qos.limits.group_tres
-            if is_its and partition is None and account:
+            if is_its and partition is None and (account or workload.turn.user):
                 user = f"user {workload.turn.user} in QOS {qos.name}"
                 yield user, qos.limits.jobs_per_user, qos.limits.tres_per_user
     seen: set[str] = set()

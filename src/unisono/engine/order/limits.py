@@ -149,7 +149,7 @@ class LimitDesk:
         """Return the user or the account that is counted within a QOS."""
         association = standing.member.association
         if association == NONE:
-            return ""
+            return standing.member.user if per == "user" else ""
         spec = self._accounts.specs[association]
         return spec.account if per == "account" else spec.user or ""
 

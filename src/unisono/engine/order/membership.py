@@ -21,6 +21,7 @@ class Member:
     qos: Qos | None = None
     partition: Partition | None = None
     partition_qos: Qos | None = None
+    user: str = NOBODY  # of those in no account: limits of a QOS count its users wherever they are
 
 
 class Directory:
@@ -53,7 +54,8 @@ class Directory:
         partition = self.partitions.get(turn.partition) or self._partition_of_queue(workload)
         qos = self._qos(turn.qos, association)
         behind = self.qos.get(partition.qos) if partition is not None else None
-        member = Member(association, qos, partition, behind)
+        user = turn.user if association == NONE else NOBODY
+        member = Member(association, qos, partition, behind, user)
         return member, self._refusal(workload, member)
 
     def _account(self, workload: Workload) -> str | None:

@@ -31,6 +31,8 @@ def scopes_of(member: Member, accounts: Accounts) -> Iterator[Scope]:
         if spec is not None:
             yield f"qos/{qos}", "user", spec.user or ""
             yield f"qos/{qos}", "account", spec.account
+        elif member.user:
+            yield f"qos/{qos}", "user", member.user
 
 
 @dataclass(slots=True)
