@@ -22,9 +22,9 @@ from unisono.engine.quota.shape import Shape
 # with a history of its own (it may have to wait before it makes others leave). The type has no
 # length, so that compiled code keeps the tuple that it is: it is looked up in many places.
 Kind = tuple[int | str, ...]
-# Association, QOS, partition, shape, time limit: what is alike here is under the same limits, where
-# turns decide.
-Class = tuple[int, str, str, int, int | None]
+# Association, QOS, partition, user without account, shape, time limit: what is alike here is under
+# the same limits, where turns decide.
+Class = tuple[int, str, str, str, int, int | None]
 UsageOf = Callable[[LocalQueueKey], int]
 
 

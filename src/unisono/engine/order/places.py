@@ -62,7 +62,7 @@ class Places:
     def __init__(self, accounts: Accounts, limits: LimitDesk) -> None:
         self._accounts = accounts
         self._limits = limits
-        self._caps: dict[tuple[int, str, str], Caps] = {}
+        self._caps: dict[tuple[int, str, str, str], Caps] = {}
         self._running: dict[WorkloadKey, Caps] = {}  # only of those with a limit above them
         self._waiting: dict[WorkloadKey, tuple[_Came, Caps]] = {}
         self._submitted: dict[Scope, int] = {}  # everybody, running or waiting
@@ -209,7 +209,7 @@ class Places:
     def _caps_of(self, standing: Standing) -> Caps:
         """Return the places that there are for workloads like this one: one value for all."""
         member = standing.member
-        group = (member.association, _name(member.qos), _name(member.partition))
+        group = (member.association, _name(member.qos), _name(member.partition), member.user)
         caps = self._caps.get(group)
         if caps is None:
             found: Caps = {what: tuple(self._caps_on(standing, what)) for what in _FIELDS}
@@ -231,6 +231,8 @@ class Places:
                 elif owner.side == "QOS" and spec is not None:
                     whose = spec.account if per == "account" else spec.user or ""
                     yield _Cap((owner.name, per, whose), limit, owner, per)
+                elif owner.side == "QOS" and per == "user" and standing.member.user:
+                    yield _Cap((owner.name, per, standing.member.user), limit, owner, per)
 
 
 def _too_many(cap: _Cap, used: int) -> LimitReached:

@@ -41,6 +41,7 @@ def class_of(waiting: Waiting, standing: Standing) -> Class:
         member.association,
         member.qos.name if member.qos is not None else "",
         member.partition.name if member.partition is not None else "",
+        member.user,
         waiting.shape.number,
         standing.time_limit_ms,
     )
