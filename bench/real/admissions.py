@@ -1,7 +1,8 @@
 """The load of Kueue's own scheduler test on a real API server, driven as its runner does.
 
 Workloads without jobs are created queue by queue and class by class; who is admitted is finished
-after its time to run, who is evicted gives its quota back. Nothing but quota decides.
+after its time to run, who is evicted gives its quota back: one after the other, each when the last
+has been stored. Nothing but quota decides.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -62,6 +63,8 @@ class Run:
     finished: set[str] = field(default_factory=set)
     admitted: set[str] = field(default_factory=set)
     evictions: int = 0
+    # What the runner has to do next: nobody's jobs all report at the same moment.
+    due: asyncio.Queue[Awaitable[None]] = field(default_factory=asyncio.Queue)
 
 
 class Outcome(NamedTuple):
@@ -217,6 +220,7 @@ async def _drive(place: Ground, share: float) -> Run:
         version = (await client.list(WORKLOAD)).resource_version
         async with asyncio.TaskGroup() as tasks:
             follow = tasks.create_task(_follow(client, version, run, lasts, tasks))
+            works = tasks.create_task(_one_by_one(run.due))
             run.began = time.perf_counter()
 
             async def some(first: int) -> None:
@@ -241,7 +245,13 @@ async def _drive(place: Ground, share: float) -> Run:
                 await asyncio.sleep(_QUIET_S)
             run.ended = time.perf_counter()
             follow.cancel()
+            works.cancel()
     return run
+
+
+async def _one_by_one(due: asyncio.Queue[Awaitable[None]]) -> None:
+    while True:
+        await (await due.get())
 
 
 async def _follow(
@@ -274,16 +284,20 @@ def _saw(
     if is_true(conditions, "Evicted") and is_true(conditions, "QuotaReserved"):
         run.evictions += 1
         run.admitted.discard(name)
-        tasks.create_task(_leave(client, obj))
+        run.due.put_nowait(_leave(client, obj))
     elif is_true(conditions, "Admitted") and name not in run.admitted:
         run.admitted.add(name)
         kind = name.partition("-")[0]
         run.waited[kind].append(time.perf_counter() - run.created[name])
-        tasks.create_task(_end(client, obj, lasts[kind], run))
+        tasks.create_task(_run(client, obj, lasts[kind], run))
 
 
-async def _end(client: Client, obj: Json, after_s: float, run: Run) -> None:
-    await asyncio.sleep(after_s)
+async def _run(client: Client, obj: Json, run_s: float, run: Run) -> None:
+    await asyncio.sleep(run_s)
+    run.due.put_nowait(_end(client, obj, run))
+
+
+async def _end(client: Client, obj: Json, run: Run) -> None:
     name = obj["metadata"]["name"]
     if name not in run.admitted:
         return
@@ -297,7 +311,7 @@ async def _end(client: Client, obj: Json, after_s: float, run: Run) -> None:
     except Conflict:
         found = await client.get(WORKLOAD, name, _NAMESPACE)
         if is_true(found["status"]["conditions"], "Admitted") and name in run.admitted:
-            await _end(client, found, 0.0, run)
+            await _end(client, found, run)
         return
     run.finished.add(name)
 

@@ -8,7 +8,8 @@ import math
 import pytest
 
 from tests.kube.virtual import VirtualClock, run, settle
-from unisono.kube.lanes import LEAST_IN_FLIGHT, MOST_IN_FLIGHT, SLOW_S, Lane, Lanes
+from unisono.kube.lanes import BUSY_EVENTS_S, Lane, Lanes
+from unisono.kube.room import LEAST_IN_FLIGHT, MOST_IN_FLIGHT
 
 
 async def _go(lanes: Lanes, lane: Lane, took: float, log: list[tuple[float, str]]) -> None:
@@ -53,28 +54,59 @@ def test_a_burst_goes_at_once_and_then_the_rate_counts() -> None:
     assert log[3][1] == "LEASE", "who came later and matters more takes the next turn"
 
 
-def test_an_api_that_is_slow_is_asked_less_at_once_until_it_is_quick_again() -> None:
+async def _asked(lanes: Lanes, count: int, answer_s: float, processors: int) -> int:
+    """Ask a server that works at so much at once; return how much it was asked at once."""
+    clock, working, peaks = VirtualClock(), asyncio.Semaphore(processors), [0]
+
+    async def ask() -> None:
+        async with lanes.turn(Lane.NORMAL) as turn:
+            peaks.append(lanes.in_flight)
+            async with working:
+                await clock.sleep(answer_s)
+            lanes.answered(turn, "PATCH pods")
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(count):
+            group.create_task(ask())
+    return max(peaks[-count // 2 :])  # what it learned, and not how it began
+
+
+def test_an_api_is_asked_as_much_at_once_as_it_works_at() -> None:
+    async def main() -> None:
+        small, large = (Lanes(VirtualClock(), rate=1e9, burst=1e9) for _ in range(2))
+        await _asked(small, 1, 0.01, processors=2)
+        await _asked(large, 1, 0.01, processors=2)
+        assert LEAST_IN_FLIGHT <= await _asked(small, 400, 0.01, processors=2) <= 8
+        assert await _asked(large, 1000, 0.01, processors=100) == MOST_IN_FLIGHT
+
+    run(main())
+
+
+def test_an_api_in_this_process_is_asked_as_much_as_may_be() -> None:
     async def main() -> None:
         lanes = Lanes(VirtualClock(), rate=math.inf)
-        peaks: list[int] = []
+        assert await _asked(lanes, 400, 0.01, processors=1) == MOST_IN_FLIGHT
 
-        async def ask(took: float) -> None:
-            async with lanes.turn(Lane.NORMAL):
-                peaks.append(lanes.in_flight)
-                await VirtualClock().sleep(took)
+    run(main())
 
-        async def many(took: float) -> int:
-            peaks.clear()
-            async with asyncio.TaskGroup() as group:
-                for _ in range(100):
-                    group.create_task(ask(took))
-            return max(peaks)
 
-        assert await many(2 * SLOW_S) == MOST_IN_FLIGHT
-        assert await many(2 * SLOW_S) == LEAST_IN_FLIGHT
-        while await many(0.01) < MOST_IN_FLIGHT:
-            pass
-        assert await many(0.6 * SLOW_S) == MOST_IN_FLIGHT  # neither slow nor quick
+def test_an_api_that_has_enough_to_do_hears_of_few_events() -> None:
+    log: list[tuple[float, str]] = []
+
+    async def main() -> None:
+        lanes = Lanes(VirtualClock(), rate=1e9, burst=1e9)
+        await _asked(lanes, 1, 0.01, processors=1)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(3):
+                group.create_task(_go(lanes, Lane.EVENT, 0, log))
+        assert [at for at, _ in log] == pytest.approx([0.01] * 3)
+        await _asked(lanes, 100, 0.01, processors=1)
+        log.clear()
+        async with asyncio.TaskGroup() as group:
+            for _ in range(3):
+                group.create_task(_go(lanes, Lane.EVENT, 0, log))
+        first = log[0][0]
+        assert [at - first for at, _ in log] == pytest.approx([0, BUSY_EVENTS_S, 2 * BUSY_EVENTS_S])
 
     run(main())
 

@@ -209,10 +209,11 @@ class Caller:
         return refused
 
     async def _once(self, call: Call) -> Answer:
-        async with self._lanes.turn(call.lane):
+        resource = resource_in(call.path) if call.writes else ""
+        async with self._lanes.turn(call.lane) as turn:
             if call.writes:
                 self._permit()
-                self.counts.writes[call.method, resource_in(call.path)] += 1
+                self.counts.writes[call.method, resource] += 1
             self.counts.calls += 1
             answer = await self._transport.request(
                 call.method,
@@ -222,6 +223,8 @@ class Caller:
                 body=call.body,
                 timeout=call.timeout_s,
             )
+            if call.writes and answer.code < 300:  # a page of a list takes as long as it is large
+                self._lanes.answered(turn, f"{call.method} {resource}")
         if self._on_warning is not None:
             for warning in answer.warnings:
                 self._on_warning(warning)

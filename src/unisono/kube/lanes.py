@@ -2,8 +2,8 @@
 
 A renewed lease keeps the leader a leader and goes first; events can wait. The API's own wish to be
 left alone (429 with Retry-After) stops the lane that it was said to and no other (kube-api.md, 4.2
-and 4.4). An API that is slow to answer is asked less at once: it would only make us wait in its own
-line, where a lease is one request among many.
+and 4.4). An API that has enough to do is asked no more at once (`kube/room.py`): it would only make
+us, and everybody else, wait in its own line, where a lease is one request among many.
 
     free and within the rate         go at once, nothing is awaited
     somebody more important waits    wait to be woken
@@ -20,21 +20,18 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import IntEnum
+from typing import NamedTuple
 
 from unisono.kube.clock import Clock
 from unisono.kube.limits import Bucket
+from unisono.kube.room import MOST_IN_FLIGHT, Room
 
 # As Kueue asks a real API server, which copes with it by default.
 RATE = 300.0
 BURST = 500.0
-# Each holds a connection and a coroutine; more would only queue up in the API server.
-MOST_IN_FLIGHT = 64
-# An API that takes longer than this has more than it can do at once, and one that takes less than
-# half of it does not. Each answer says so for one request more or a part of one.
-SLOW_S = 1.0
-_QUICK_ANSWERS_A_REQUEST = 4
-# However slow it is: enough that its answers, and not our waiting for them, set the pace.
-LEAST_IN_FLIGHT = 8
+# An API that has enough to do hears of an event so often, and not for each that there is: they are
+# a courtesy, and cost it a quarter of what a decision does.
+BUSY_EVENTS_S = 0.2
 
 
 class Lane(IntEnum):
@@ -44,6 +41,13 @@ class Lane(IntEnum):
     BINDING = 1  # and evictions: they finish what was decided
     NORMAL = 2  # status, reads, everything else
     EVENT = 3
+
+
+class Turn(NamedTuple):
+    """A request that is out."""
+
+    began: float
+    beside: int  # how many were out when it went, itself among them
 
 
 class Lanes:
@@ -61,10 +65,11 @@ class Lanes:
         self._clock = clock
         self._bucket = None if math.isinf(rate) else Bucket(rate=rate, burst=burst)
         self._most = most_in_flight
-        self._room = float(most_in_flight)
+        self._room = None if math.isinf(rate) else Room(most_in_flight)
         self._in_flight = 0
         self._waiting: dict[Lane, deque[asyncio.Event]] = {lane: deque() for lane in Lane}
         self._paused_until: dict[Lane, float] = dict.fromkeys(Lane, 0.0)
+        self._last_event = -math.inf
 
     @property
     def in_flight(self) -> int:
@@ -81,23 +86,29 @@ class Lanes:
         self._paused_until[lane] = max(self._paused_until[lane], until)
 
     @asynccontextmanager
-    async def turn(self, lane: Lane) -> AsyncIterator[None]:
+    async def turn(self, lane: Lane) -> AsyncIterator[Turn]:
         """Wait for a turn; it lasts as long as the context."""
         await self._enter(lane)
-        began = self._clock.monotonic()
         try:
-            yield
+            yield Turn(self._clock.monotonic(), self._in_flight)
         finally:
             self._in_flight -= 1
-            self._learn(self._clock.monotonic() - began)
             self._wake_first()
 
-    def _learn(self, took_s: float) -> None:
-        """Make room for more at once, or for less, by how long an answer took."""
-        if took_s > SLOW_S:
-            self._room = max(self._room - 1.0, min(LEAST_IN_FLIGHT, self._most))
-        elif took_s < SLOW_S / 2:
-            self._room = min(self._room + 1.0 / _QUICK_ANSWERS_A_REQUEST, self._most)
+    def answered(self, turn: Turn, sort: str) -> None:
+        """Hear that the API did what it was asked for.
+
+        Requests of one sort take the same time if nobody waits. A refusal is quicker.
+        """
+        if self._room is not None:
+            now = self._clock.monotonic()
+            # Of many that go and come together, the first went alone and the last comes alone.
+            beside = max(turn.beside, self._in_flight)
+            self._room.learn(sort, now - turn.began, beside, now)
+
+    @property
+    def _most_now(self) -> float:
+        return self._most if self._room is None else self._room.size
 
     async def _enter(self, lane: Lane) -> None:
         line = self._waiting[lane]
@@ -113,6 +124,8 @@ class Lanes:
                     await self._clock.sleep(max(delay, 0.001))
             if self._bucket is not None:
                 self._bucket.take(self._clock.monotonic())
+            if lane is Lane.EVENT:
+                self._last_event = self._clock.monotonic()
             self._in_flight += 1
         finally:
             line.remove(bell)
@@ -126,13 +139,17 @@ class Lanes:
         paused = self._paused_until[lane] - now
         if paused > 0:
             return paused
-        if self._in_flight >= self._room and lane is not Lane.LEASE:
+        if self._in_flight >= self._most_now and lane is not Lane.LEASE:
             return None
         for better in Lane:
             if better == lane:
                 break
             if self._waiting[better] and self._paused_until[better] <= now:
                 return None
+        if lane is Lane.EVENT and self._room is not None and self._room.is_busy:
+            rest = self._last_event + BUSY_EVENTS_S - now
+            if rest > 0:
+                return rest
         return self._bucket.wait(now) if self._bucket is not None else 0.0
 
     def _wake_first(self) -> None:
