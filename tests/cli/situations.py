@@ -1,4 +1,4 @@
-"""Ten situations in which somebody asks `unisono why`, each on a cluster of its own.
+"""Twelve situations in which somebody asks `unisono why`, each on a cluster of its own.
 
 A situation is a short story that ends with the name of the job that is asked about. The clock is
 the test's, so the whole text of an answer is the same every time; it is kept in `why/NAME.txt`, to
@@ -107,12 +107,33 @@ async def turn(world: World) -> str:
 
 
 async def dependency(world: World) -> str:
-    """The data is still being prepared."""
-    await world.create(node("n1"), node("n2"), *queue(), job("prepare", pods=1, seconds=3600))
+    """The data is still being prepared, for an hour at most."""
+    prepare = job("prepare", pods=1, seconds=3600)
+    prepare["metadata"]["annotations"] = {"unisono.dev/time-limit": "1:00:00"}
+    await world.create(node("n1"), node("n2"), *queue(), prepare)
     await world.settle()
     after = job("train", pods=1)
     after["metadata"]["annotations"] = {"unisono.dev/depends-on": "afterok:prepare"}
     await world.create(after)
+    await world.pass_time(60)
+    return "train"
+
+
+async def begin(world: World) -> str:
+    """It is not to begin before tonight."""
+    later = job("train", pods=1)
+    later["metadata"]["annotations"] = {"unisono.dev/begin": "now+6hours"}
+    await world.create(node("n1"), *queue(), later)
+    await world.pass_time(60)
+    return "train"
+
+
+async def too_large(world: World) -> str:
+    """It asks for more than its queue may ever have."""
+    await world.create(node("n1"), node("n2"), node("n3"), *queue(gpus=16))
+    await world.create(job("other", pods=1, gpus=8, seconds=3600))
+    await world.settle()
+    await world.create(job("train", pods=3, gpus=8))
     await world.pass_time(60)
     return "train"
 
@@ -161,6 +182,8 @@ SITUATIONS: tuple[Situation, ...] = (
     topology,
     turn,
     dependency,
+    begin,
+    too_large,
     hold,
     provisioning,
     stock_out,

@@ -17,6 +17,8 @@ SAID = {
     "topology": ("best rack r1 holds 3 of 4", "room for 1 more pod in one rack"),
     "turn": ("number 2 of 2: default/job-large", "a priority above 100"),
     "dependency": ("waits for default/prepare to succeed", "when default/prepare has succeeded"),
+    "begin": ("it is not to start before 2023-11-15T04:13:", "if there is room then"),
+    "too-large": ("can never use more than 16 nvidia.com/gpu", "estimate: never, as things are"),
     "hold": ("an administrator holds it back", "kubectl annotate -n default job train"),
     "provisioning": ("2 × g6e.48xlarge on-demand", "when the last machine is ready"),
     "stock-out": ("out of stock (asked 2)", "another zone or machine type"),

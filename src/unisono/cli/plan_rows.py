@@ -8,7 +8,8 @@ from typing import Any
 from unisono.cli.decision import MOST_ESTIMATES
 from unisono.cli.standing import condition, in_line, job_of, pods_of
 from unisono.cli.start_times import facts_of, limit_of, start_of
-from unisono.engine.explain import message_of, reason_of
+from unisono.cli.why_around import is_aside
+from unisono.engine.explain import message_of, reason_of, stage_of
 from unisono.engine.model.explanation import Expected, Explanation, Planned
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan
@@ -52,7 +53,7 @@ def _living_row(workload: Json, door: Json | None, queue: Json | None, behind: s
         "pods": pods_of(workload),
         "start": start["start"] if start is not None else None,
         "promised": start is not None and start["promised"],
-        "turn": start["position"] if start is not None else _LAST,
+        "turn": None if is_aside(workload) else (start or {}).get("position") or _LAST,
         "behind": start.get("behind") if start is not None else None,
         "limit": limit,
         "reason": told.get("reason", ""),
@@ -85,7 +86,9 @@ def rehearsed_rows(state: ClusterState, now: Instant) -> tuple[list[Json], list[
                 "pods": _pods(workload),
                 "start": at(fact.start) if fact is not None else None,
                 "promised": isinstance(fact, Planned),
-                "turn": fact.position if fact is not None else _LAST,
+                "turn": None
+                if stage_of(why) == "hold"
+                else (fact.position if fact is not None else 0) or _LAST,
                 "behind": fact.behind if isinstance(fact, Planned) else None,
                 "limit": None
                 if limit is None
@@ -110,6 +113,13 @@ def _pods(workload: Workload) -> int:
 
 
 def _numbered(rows: list[Json]) -> list[Json]:
-    """Sort by turn, which is known of those with a date or an estimate, and count."""
-    rows.sort(key=lambda row: row.pop("turn"))
-    return [{"position": place, **row} for place, row in enumerate(rows, start=1)]
+    """Sort by turn, which is known of those with a date or an estimate, and count.
+
+    Who stands in no line (held, not to begin yet, behind another job) has no place, and comes last.
+    """
+    turns = [row.pop("turn") for row in rows]
+    order = sorted(range(len(rows)), key=lambda at: _LAST + 1 if turns[at] is None else turns[at])
+    return [
+        {"position": None if turns[at] is None else place, **rows[at]}
+        for place, at in enumerate(order, start=1)
+    ]

@@ -87,6 +87,8 @@ def start_words(start: Mapping[str, Any], now: float) -> str:
     behind = f", behind {start['behind']}" if start.get("behind") else ""
     if start.get("bought"):
         return f"starts at about {start['start']} ({soon}), when the machines are ready"
+    if not start["position"] and not start["promised"]:
+        return f"starts at about {start['start']} ({soon}), if there is room then"
     if start["promised"]:
         return f"starts at {start['start']} at the latest ({soon}{behind}), if limits are kept"
     return f"starts at about {start['start']} ({soon}{behind}); nothing is kept free for it"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 _NUMBER = re.compile(r"-?[0-9]+[a-zA-Z]{0,2}")  # 12, 500m, 64Gi
 WIDTH = 100  # what most terminals show without wrapping
+_NOTHING = "-"
 
 
 def table(
@@ -28,8 +29,7 @@ def table(
     """
     cells = [list(headings), *([_text(value) for value in row] for row in rows)]
     numeric = [
-        (right and column > 0)
-        or (len(cells) > 1 and all(_NUMBER.fullmatch(row[column]) for row in cells[1:]))
+        (right and column > 0) or _are_numbers([row[column] for row in cells[1:]])
         for column in range(len(headings))
     ]
     widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
@@ -43,6 +43,12 @@ def table(
     return "\n".join(lines)
 
 
+def _are_numbers(cells: list[str]) -> bool:
+    """Say whether a column is of numbers; some may be missing."""
+    there = [cell for cell in cells if cell != _NOTHING]
+    return bool(there) and all(_NUMBER.fullmatch(cell) for cell in there)
+
+
 def paragraph(text: str, *, indent: str = "  ") -> str:
     """Return text wrapped to the terminal, indented."""
     return textwrap.fill(
@@ -51,4 +57,4 @@ def paragraph(text: str, *, indent: str = "  ") -> str:
 
 
 def _text(value: object) -> str:
-    return "-" if value is None or value == "" else str(value)
+    return _NOTHING if value is None or value == "" else str(value)

@@ -43,11 +43,16 @@ def around_words(answer: Json, now: float) -> Iterator[str]:
         yield f"{on['job']} {_STANDING[on['state']]}, since {on['since']} ({age(on['since'], now)})"
 
 
+# Reasons with which nothing starts, whoever ends.
+_NEVER = ("Deactivated", "ExceedsMaxQuota", "Misconfigured")
+
 # Why nobody can say when a workload starts, by what it waits for.
 _UNKNOWN = {
     "GangDoesNotFit": "time limits of those who run would tell (unisono.dev/time-limit)",
     "CannotBuy": "nobody knows when there are machines again",
-    "DependencyPending": "it starts after another job, which does not say when it ends",
+    "DependencyPending": "it starts after another job, and nobody knows when that is",
+    "ArrayLimit": "it starts when enough others of its array have ended",
+    "LimitReached": "it starts when enough others have ended that count for the same limit",
     "Held": "nobody says when it will be released",
     "OnHold": "nobody says when its queue goes on",
     "QueueStopped": "nobody says when its queue goes on",
@@ -57,6 +62,8 @@ _UNKNOWN = {
 
 def guess_words(answer: Json, now: float) -> str:
     """Say when a workload without an estimate may start, or why nobody knows."""
+    if answer.get("reason") in _NEVER:
+        return "never, as things are: see what would change it"
     leaving = [one["until"] for one in answer.get("leaving") or () if one["pods"]]
     if leaving and all(leaving):
         when = _latest(max(leaving), now, "by")

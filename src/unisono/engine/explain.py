@@ -172,6 +172,8 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
             )
         case facts.Planned(start=start):
             return f"it is planned to start at {at(start)} at the latest"
+        case facts.Expected(start=start, position=0):
+            return f"it may start at about {at(start)}, if there is room then (an estimate)"
         case facts.Expected(start=start):
             return f"it is expected to start at about {at(start)} (an estimate)"
         case facts.NotBefore(begin=begin):
@@ -300,6 +302,8 @@ LIMIT_WORDS: Mapping[str, str] = {
 
 def _earlier(fact: facts.Planned | facts.Expected) -> str:
     """Say what would bring a start forward: others, its own limit, its place in turn."""
+    if not fact.position:
+        return ""  # the facts that keep it say it
     ways = ["others that end before their limits"]
     if fact.limit_from in ("policy", "history", "queue"):
         counts = f"it counts {lasting(fact.limit_ms)}: {LIMIT_WORDS[fact.limit_from]}"

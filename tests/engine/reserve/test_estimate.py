@@ -8,6 +8,7 @@ import pytest
 from tests.support.quota_builders import job, pods, queue, running
 from tests.support.quota_builders import snapshot as world
 from unisono.engine.cycle import plan
+from unisono.engine.model.dependency import Dependency
 from unisono.engine.model.explanation import Expected
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.node import Node
@@ -115,3 +116,47 @@ def test_asking_changes_nothing(rules: Backfill | None) -> None:
 def test_work_is_bounded() -> None:
     state = state_of(*((f"j{place}", 4, 10) for place in range(30)))
     assert len(estimates(state, NOW, most=5)) == 5
+
+
+def test_who_is_not_to_begin_yet_may_start_then() -> None:
+    later = limited(job("later", "q", pod_sets=(pods(1, {"gpu": 1}),)), 50)
+    later = msgspec.structs.replace(later, begin_at=Instant(500 * SECOND))
+    state = _beside(later)
+    assert estimates(state, NOW)[WorkloadKey("ns/later")] == Expected(
+        start=Instant(500 * SECOND), position=0, limit_ms=50 * SECOND, limit_from="request"
+    )
+
+
+def test_who_waits_for_others_starts_when_the_last_of_them_has_ended() -> None:
+    first = _after("first", 30, Dependency(kind="afterok", on="ns/h"))
+    second = _after("second", 30, Dependency(kind="afterany", on="ns/first"))
+    stranger = _after("stranger", 30, Dependency(kind="afterok", on="ns/nobody"))
+    begun = _after("begun", 30, Dependency(kind="after", on="ns/first", delay_ms=5 * SECOND))
+    found = estimates(_beside(first, second, stranger, begun), NOW)
+    starts = {key.partition("/")[2]: fact.start // SECOND for key, fact in found.items()}
+    assert starts == {"first": 100, "second": 130, "begun": 105}
+    assert all(fact.position == 0 for fact in found.values())
+
+
+def test_who_waits_for_somebody_without_a_limit_gets_none() -> None:
+    state = _beside(_after("first", 30, Dependency(kind="afterok", on="ns/h")), runs=None)
+    assert estimates(state, NOW) == {}
+
+
+def _after(name: str, seconds: int, *depends: Dependency) -> Workload:
+    made = limited(job(name, "q", pod_sets=(pods(1, {"gpu": 1}),)), seconds)
+    return msgspec.structs.replace(made, depends=depends, job=f"ns/{name}")
+
+
+def _beside(*waiting: Workload, runs: int | None = 100) -> ClusterState:
+    """Return four GPUs, taken by `h`, and some who stand in no line."""
+    state = restore(
+        world(
+            queue("q", "4"),
+            nodes=(Node(name=NodeName("n"), allocatable=amounts({"gpu": 4})),),
+            holdings=(held("h", 4, runs),),
+            waiting=waiting,
+        )
+    )
+    rehearse(state, NOW)
+    return state

@@ -236,7 +236,9 @@ class Expected(_Fact, frozen=True, kw_only=True):
     """An estimate: if limits were kept, it would start about then. Nothing is kept free for it."""
 
     start: Instant
-    position: int  # how many would be looked at before it, and itself
+    # How many would be looked at before it, and itself; 0: it waits for something else
+    # than room, and whether there is room by then nobody looked at.
+    position: int
     limit_ms: int = 0
     limit_from: LimitWord = "policy"
     nodes: tuple[NodeName, ...] = ()  # on which, as things stand; none where nobody looked

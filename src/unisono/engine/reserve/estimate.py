@@ -20,6 +20,7 @@ from unisono.engine.model.policy import Backfill
 from unisono.engine.order.lines import Waiting
 from unisono.engine.reserve.agenda import Agenda, Lasts
 from unisono.engine.reserve.backfill import try_in_time
+from unisono.engine.reserve.earliest import earliest
 from unisono.engine.reserve.seating import Seats
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import QueueBook
@@ -48,7 +49,7 @@ def estimates(
     state.refresh()
     first = turns_up_to(state, until, most)
     if not first:
-        return {}
+        return _with_others(state, now, {}, [], most) if lasts is None else {}
     rules = msgspec.structs.replace(
         state.policy.backfill or Backfill(),
         dates=None,
@@ -75,7 +76,23 @@ def estimates(
     for wait in waits:
         if wait.explanation.blockers and isinstance(wait.explanation.blockers[0], Planned):
             dated[wait.explanation.workload] = wait.explanation.blockers[0]
-    return dict(_in_order(state, now, first, dated, nodes))
+    found = dict(_in_order(state, now, first, dated, nodes))
+    if lasts is not None:  # a course of things for somebody in line: nobody asks about others
+        return found
+    return _with_others(state, now, found, [one.workload.key for _, one in first], most)
+
+
+def _with_others(
+    state: ClusterState,
+    now: Instant,
+    found: dict[WorkloadKey, Expected],
+    in_line: list[WorkloadKey],
+    most: int,
+) -> dict[WorkloadKey, Expected]:
+    """Return the same and when those may start who wait for something else than room."""
+    others = earliest(state, found, in_line, most)
+    soon = {key: fact for key, fact in others if now < fact.start <= now + HORIZON_MS}
+    return {**found, **soon}
 
 
 def _in_order(

@@ -161,6 +161,14 @@ class DependencyBook:
             return pending[0] if pending else never[0]
         return never[0] if never else pending[0] if pending else None
 
+    def there(self, job: str) -> list[WorkloadKey]:
+        """Return the workloads of a job that are not over."""
+        return sorted(self._there.get(job, ()))
+
+    def is_over(self, job: str) -> bool:
+        """Say whether a job has ended, and none of that name has come since."""
+        return job in self._results and job not in self._there
+
     def reminders(self, workload: Workload, now: Instant) -> tuple[Instant, ...]:
         """Return the instants at which a dependency is satisfied by time."""
         found = (

@@ -1,0 +1,151 @@
+"""When those may start who wait for something else than room (spec time §6).
+
+They are on no calendar: who is not to begin yet, who waits for another job, and who is over a limit
+of an account or a QOS. When that ends is known all the same, if those it depends on say how long
+they run. Whether there is room by then nobody looks at; that is what their place 0 says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+
+from unisono.engine.model.dependency import Dependency
+from unisono.engine.model.explanation import (
+    DependencyPending,
+    Expected,
+    LimitReached,
+    NotBefore,
+)
+from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.workload import Workload
+from unisono.engine.order.desk import TurnDesk
+from unisono.engine.order.tallies import Scope, Tallies
+from unisono.engine.state.cluster import ClusterState
+
+# A job that waits for one that waits for another, and so on: further nobody follows.
+_MOST_STEPS = 20
+
+Starts = Mapping[WorkloadKey, Expected]
+
+
+def earliest(
+    state: ClusterState, known: Starts, in_line: Iterable[WorkloadKey], most: int
+) -> Iterator[tuple[WorkloadKey, Expected]]:
+    """Yield estimates for those without one: of those held back `most`, and of all in line."""
+    held = sorted(
+        key for key, fact in state.held.items() if isinstance(fact, NotBefore | DependencyPending)
+    )
+    asked = _Asked(state, known)
+    for key in islice(held, most):
+        start = asked.start(key)
+        if start is not None:
+            yield key, _then(start, state.waiting[key].workload)
+    desk = state.turns.desk
+    if desk is None:
+        return
+    for key in in_line:
+        start = _below_limit(desk, key) if key not in known and key in desk.standings else None
+        if start is not None:
+            yield key, _then(start, state.waiting[key].workload)
+
+
+def _then(start: Instant, workload: Workload) -> Expected:
+    return Expected(
+        start=start,
+        position=0,
+        limit_ms=workload.longest_ms or 0,
+        limit_from=workload.longest_from,
+    )
+
+
+# --- others ---------------------------------------------------------------------------------------
+
+
+class _Asked:
+    """Who starts and ends when, as far as anybody knows."""
+
+    def __init__(self, state: ClusterState, known: Starts) -> None:
+        self._state = state
+        self._known = known
+        self._steps = 0
+
+    def start(self, key: WorkloadKey) -> Instant | None:
+        """Return when somebody who waits may start."""
+        if key in self._known:
+            return self._known[key].start
+        fact = self._state.held.get(key)
+        workload = self._state.waiting[key].workload
+        if isinstance(fact, NotBefore):
+            return fact.begin
+        if not isinstance(fact, DependencyPending) or self._steps >= _MOST_STEPS:
+            return None
+        self._steps += 1
+        found = [self._satisfied(each, fact) for each in workload.depends]
+        self._steps -= 1
+        if workload.depends_on_any:
+            return min((one for one in found if one is not None), default=None)
+        return None if None in found else max(one for one in found if one is not None)
+
+    def _satisfied(self, each: Dependency, fact: DependencyPending) -> Instant | None:
+        """Return when a dependency is satisfied at the latest; 0: it is already."""
+        if each.kind == "afternotok":
+            return None  # it is not expected to fail
+        if each.kind == "singleton":
+            there = [WorkloadKey(fact.on)] if fact.kind == "singleton" else []
+        else:
+            there = self._state.dependencies.there(each.on)
+            if not there and not self._state.dependencies.is_over(each.on):
+                return None  # nobody has heard of it
+        when = self._begins if each.kind == "after" else self._ends
+        found = [when(key) for key in there]
+        if None in found:
+            return None
+        last = max((one for one in found if one is not None), default=Instant(0))
+        return Instant(last + each.delay_ms)
+
+    def _begins(self, key: WorkloadKey) -> Instant | None:
+        running = self._state.running.get(key)
+        return running.since if running is not None else self.start(key)
+
+    def _ends(self, key: WorkloadKey) -> Instant | None:
+        running = self._state.running.get(key)
+        workload = running.holding.workload if running else self._state.waiting[key].workload
+        begun = self._begins(key)
+        if begun is None or workload.longest_ms is None:
+            return None
+        return Instant(begun + workload.longest_ms)
+
+
+# --- limits ---------------------------------------------------------------------------------------
+
+
+def _below_limit(desk: TurnDesk, key: WorkloadKey) -> Instant | None:
+    """Return when so many have ended that a workload is within the limit that it waits for."""
+    fact = desk.over_limit_of(key, Tallies())
+    if fact is None:
+        return None
+    if fact.unit not in ("tres", "jobs"):
+        return fact.until
+    missing = fact.used + fact.wanted - fact.limit
+    scope = _scope(desk, key, fact)
+    counts = [served.counted for served in desk.served.values() if scope in served.counted.scopes]
+    ending = sorted(
+        (one.end, one.tres.get(fact.tres, 0) if fact.unit == "tres" else 1)
+        for one in counts
+        if one.end is not None
+    )
+    for end, amount in ending:
+        missing -= amount
+        if missing <= 0:
+            return end
+    return None
+
+
+def _scope(desk: TurnDesk, key: WorkloadKey, fact: LimitReached) -> Scope:
+    """Return what a limit counts, as `order.tallies` names it."""
+    if fact.per == "group":
+        return fact.owner, "group", ""
+    if fact.owner.startswith(("qos/", "partition/")) and fact.per in ("user", "account"):
+        return fact.owner, "user" if fact.per == "user" else "account", fact.whose
+    return desk.accounts.owner(desk.standings[key].member.association), "group", ""
