@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from unisono.control.queue_status.tally import Sums
 from unisono.control.queue_status.writing import MOST_PER_SECOND, REST_SECONDS, Pace
 from unisono.kube.form import Key
 
 
-def written(pace: Pace, name: str, now: float) -> bool:
+def written(pace: Pace, name: str, now: float, pending: int = 1) -> bool:
     """Write a status that is different every time, if its queue does not rest."""
     key = Key("", name)
-    if pace.rests_until(key, now) is not None:
+    if pace.rests_until(key, Sums(pending=pending), now) is not None:
         return False
     queue = {"apiVersion": "a/v1", "kind": "Queue", "metadata": {"name": name}}
     return bool(list(pace.write(key, queue, {"pendingWorkloads": now}, now)))
@@ -36,3 +37,13 @@ def test_queues_that_are_quiet_again_slow_nobody_down() -> None:
         written(pace, f"queue-{number}", 0.0)
     assert written(pace, "queue-0", 20.0)
     assert written(pace, "queue-0", 20.0 + REST_SECONDS)
+
+
+def test_a_queue_that_is_empty_is_told_of_soon() -> None:
+    pace = Pace()
+    for number in range(10 * MOST_PER_SECOND):
+        written(pace, f"queue-{number}", 0.0)
+    assert not written(pace, "queue-0", 1.0)
+    assert written(pace, "queue-0", 1.0, pending=0)
+    assert not written(pace, "queue-0", 1.5, pending=0), "and once a second"
+    assert not written(pace, "queue-0", 2.0), "it is not empty any more"

@@ -97,7 +97,8 @@ class ClusterQueueStatus:
             self._pace.forget(key)
             self._manifests.forget(names.CLUSTER_QUEUE, "", key.name)
             return
-        rest = self._pace.rests_until(key, now)
+        sums = self._tally.of_queue(key.name)
+        rest = self._pace.rests_until(key, sums, now)
         if rest is not None:
             yield Again(rest)
             return
@@ -105,7 +106,6 @@ class ClusterQueueStatus:
         if written is None:
             return
         queue = queue_of(written, strict=self._policy.strict)
-        sums = self._tally.of_queue(key.name)
         status: Json = {
             "pendingWorkloads": sums.pending,
             "reservingWorkloads": sums.reserving,

@@ -69,7 +69,8 @@ class LocalQueueStatus:
         if obj is None:
             self._pace.forget(key)
             return
-        rest = self._pace.rests_until(key, now)
+        sums = self._tally.of_local(key)
+        rest = self._pace.rests_until(key, sums, now)
         if rest is not None:
             yield Again(rest)
             return
@@ -80,7 +81,6 @@ class LocalQueueStatus:
             if written is not None
             else ClusterQueue(name=obj["spec"]["clusterQueue"])
         )
-        sums = self._tally.of_local(key)
         status: Json = {
             "pendingWorkloads": sums.pending,
             "reservingWorkloads": sums.reserving,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import takewhile
 
 from unisono.control.actions import Json, Patch, Ref, Steps
+from unisono.control.queue_status.tally import Sums
 from unisono.kube.form import Key
 
 # A status is written at once, and then so many seconds not again.
@@ -16,6 +17,8 @@ REST_SECONDS = 1.0
 # Where many queues are busy each of them rests longer: statuses of queues must not cost more than
 # some hundredths of what an API server can store, which is some hundred writes a second.
 MOST_PER_SECOND = 3
+# That a queue is empty is what people, and scripts, wait for: it is told sooner.
+MOST_EMPTY_PER_SECOND = 30
 # Who was not written for so long does not count as busy.
 _BUSY_SECONDS = 10.0
 
@@ -27,15 +30,17 @@ class Pace:
         """Begin with nobody written."""
         self._written: dict[Key, float] = {}  # the busy ones, in order of their last write
 
-    def rests_until(self, key: Key, now: float) -> float | None:
-        """Return when a status may be written again; None if it may now.
+    def rests_until(self, key: Key, sums: Sums, now: float) -> float | None:
+        """Return when the status of a queue with these counts may be written; None if it may now.
 
         Until then nobody need work out what it would say.
         """
         last = self._written.get(key)
         if last is None:
             return None
-        due = last + max(REST_SECONDS, len(self._written) / MOST_PER_SECOND)
+        is_empty = not sums.pending and not sums.reserving
+        most = MOST_EMPTY_PER_SECOND if is_empty else MOST_PER_SECOND
+        due = last + max(REST_SECONDS, len(self._written) / most)
         return due if now < due else None
 
     def write(self, key: Key, obj: Json, status: Json, now: float) -> Steps:
