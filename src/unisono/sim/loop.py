@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import gc
 import math
-from array import array
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,7 @@ Progress = Callable[[int, int], None]  # completed jobs, all jobs
 MOST_CYCLES = 10_000
 # Objects that came and stayed: a few megabytes.
 COLLECTED_AFTER = 50_000
+NOT_RUNNING: Final = float("-inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +176,11 @@ class _Run:
         self._run_s: list[float] = trace.run.tolist()
         self._job_cpu: list[int] = trace.job_cpu.tolist()
         self._job_gpu: list[int] = trace.job_gpu_milli.tolist()
-        self._since: dict[int, float] = {}  # who runs since when
+        self._since = [NOT_RUNNING] * count  # since when each runs
+        self._running = 0  # how many do
         self._places: dict[int, Admit] = {}
         self._overhead: dict[int, float] = {}  # of those: what they first have to restore
-        self._attempts: dict[int, int] = {}
+        self._attempts = [0] * count
         self._ends: list[tuple[float, int, int]] = []  # time, attempt, row
         self._used_cpu = 0
         self._used_gpu = 0
@@ -204,7 +206,7 @@ class _Run:
                 state.time_passes(instant)
             while ends and ends[0][0] == now:
                 _, attempt, row = heappop(ends)
-                if row in since and attempts[row] == attempt:
+                if since[row] > NOT_RUNNING and attempts[row] == attempt:
                     self._complete(row, now)
                     done += 1
             if rental is not None:
@@ -228,7 +230,7 @@ class _Run:
     def _complete(self, row: int, now: float) -> None:
         self.end[row] = now
         self._stop(row, now)
-        if row in self._overhead:
+        if self._overhead and row in self._overhead:
             self.lost[row] += self._overhead[row]  # restoring is no progress
         self.state.goes(self._jobs.keys[row])
 
@@ -251,7 +253,7 @@ class _Run:
         log = self.log
         log.time.append(now)
         log.pending.append(len(state.waiting))
-        log.running.append(len(self._since))
+        log.running.append(self._running)
         log.cpu.append(self._used_cpu)
         log.gpu.append(self._used_gpu)
         if self._sampler is not None:
@@ -266,24 +268,26 @@ class _Run:
             self._rental.moved_in(admit.workload, admit.admission)
             self._rental.lend(admit.workload, admit.lent_by)
         self.decisions += 1
-        attempt = self._attempts.get(row, 0) + 1
+        attempt = self._attempts[row] + 1
         if attempt == 1:
             self.start[row] = now
         self._attempts[row] = attempt
         self._since[row] = now
+        self._running += 1
         if self._spans:
             self._places[row] = admit
         self._used_cpu += self._job_cpu[row]
         self._used_gpu += self._job_gpu[row]
         left = self._run_s[row]
-        if row in self._overhead:
+        if self._overhead and row in self._overhead:
             left += self._overhead[row]
         if left < math.inf:
             heappush(self._ends, (now + left, attempt, row))
 
     def _stop(self, row: int, now: float) -> float:
         """Take a job off its nodes; return how long it was there."""
-        since = self._since.pop(row)
+        since, self._since[row] = self._since[row], NOT_RUNNING
+        self._running -= 1
         if self._rental is not None:
             self._rental.moved_out(self._jobs.keys[row], now)
         self._used_cpu -= self._job_cpu[row]
@@ -419,12 +423,12 @@ class _Run:
         )
 
 
-# By way of an array of the standard library: NumPy asks of every number in a list what it is.
+# Told that it iterates, NumPy does not ask of every number in a list what it is.
 
 
 def _floats(values: list[float]) -> npt.NDArray[np.float64]:
-    return np.asarray(array("d", values))
+    return np.fromiter(values, np.float64, len(values))
 
 
 def _integers(values: list[int]) -> npt.NDArray[np.int64]:
-    return np.asarray(array("q", values))
+    return np.fromiter(values, np.int64, len(values))

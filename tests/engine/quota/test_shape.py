@@ -12,7 +12,7 @@ from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import LabelSelector, Requirement
 from unisono.engine.model.snapshot import Namespace
 from unisono.engine.model.workload import Workload
-from unisono.engine.quota.shape import Shapes
+from unisono.engine.quota.shape import UNUSED_KEPT, Shapes
 from unisono.engine.rehearsal import rehearse
 from unisono.engine.state.changes import (
     LocalQueueSet,
@@ -53,6 +53,37 @@ def _keeps_away(state: ClusterState, key: str, value: str, node: str = "n0") -> 
 def _starts(state: ClusterState) -> set[str]:
     rehearse(state, state.now)
     return {key.partition("/")[2] for key in state.running}
+
+
+def test_the_very_same_pod_sets_are_known_again() -> None:
+    shapes, same = Shapes(), (pods(2, {"gpu": 1}),)
+    first, second = (job(name, "q", pod_sets=same) for name in "ab")
+    assert shapes.take_again(first) is None
+    shape = shapes.take(first)
+    assert shapes.take_again(second) is shape
+    assert shape.users == 2
+    equal = job("c", "q", pod_sets=(pods(2, {"gpu": 1}),))
+    assert shapes.take_again(equal) is None
+    assert shapes.take(equal) is shape
+    for other in ({"reclaimable": (("main", 1),)}, {"min_total": 1}, {"replaces": first.key}):
+        assert shapes.take_again(job("d", "q", pod_sets=same, **other)) is None
+        assert shapes.take(job("d", "q", pod_sets=same, **other)) is not shape
+    shapes.hear((_rule("app", "x"),))  # now it may count whose they are
+    assert shapes.take_again(second) is None
+
+
+def test_pod_sets_that_nobody_used_for_long_are_forgotten() -> None:
+    shapes, same = Shapes(), (pods(2, {"gpu": 1}),)
+    shapes.give_back(shapes.take(job("a", "q", pod_sets=same)))
+    for gpus in range(3, 4 + UNUSED_KEPT):
+        shapes.give_back(shapes.take(job("b", "q", gpus)))
+    assert shapes.take_again(job("a", "q", pod_sets=same)) is None
+
+
+def test_labels_are_read_before_pod_sets_are_known_again() -> None:
+    shapes, labelled = Shapes(), _named("a")
+    shapes.take(labelled)
+    assert shapes.take_again(labelled) is None
 
 
 def test_jobs_that_differ_only_in_their_names_are_alike() -> None:

@@ -13,6 +13,7 @@ from unisono.engine.model.node import HOSTNAME
 from unisono.engine.model.resources import Amounts, amounts
 from unisono.engine.model.selection import Taint
 from unisono.engine.state.journal import JOURNAL_KEPT, Journal
+from unisono.engine.state.move import Move
 from unisono.engine.state.node_table import (
     ABSENT,
     BOOKED_TOGETHER,
@@ -242,17 +243,17 @@ def test_bookings_that_are_written_down_together_are_those_that_were_made() -> N
     dice, table = random.Random(7), table_of(*(node(f"n{i}", 8) for i in range(6)))
     kinds = [ONE, amounts({GPU: 2}), amounts({"cpu": 3, GPU: 1})]
     plain = {(i, kind): 0 for i in range(6) for kind in kinds}
-    booked: list[tuple[Rows, Integers, Amounts]] = []
+    booked: list[tuple[Rows, Integers, Amounts, Move | None]] = []
     for _ in range(5 * BOOKED_TOGETHER):
         if booked and dice.random() < 0.5:
-            rows, counts, kind = booked.pop(dice.randrange(len(booked)))
-            table.give_back(rows, counts, kind)
+            rows, counts, kind, came = booked.pop(dice.randrange(len(booked)))
+            table.give_back(rows, counts, kind, came=came if dice.random() < 0.7 else None)
             sign = -1
         else:
             rows = np.array(dice.sample(range(6), dice.randint(1, 3)))
             counts, kind = np.array([dice.randint(1, 2) for _ in rows]), dice.choice(kinds)
-            table.take(rows, counts, kind, fits=True)
-            booked.append((rows, counts, kind))
+            came = table.take(rows, counts, kind, fits=True)
+            booked.append((rows, counts, kind, came))
             sign = 1
         for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
             plain[row, kind] += sign * count

@@ -41,10 +41,12 @@ class Waiting:
 
     __slots__ = (
         "alone",
+        "is_plain",
         "key",
         "kind",
         "line",
         "priority",
+        "queue",
         "shape",
         "since",
         "term",
@@ -57,12 +59,16 @@ class Waiting:
     ) -> None:
         self.workload = workload
         self.key = workload.key
+        self.queue = workload.queue
         self.priority = workload.priority
+        self.is_plain = False  # nothing about it itself keeps it out of a line, or ends it
         self.shape = shape
         self.alone = alone  # shares no verdict with others of its shape
         self.term = term  # what it is to reservations; empty without any
-        self.since = workload.position_time  # what decides its place among equals, ...
-        self.tie = workload.tie  # ... and among those of one instant
+        # What decides its place among equals, ...
+        queued_at = workload.queued_at
+        self.since = workload.created_at if queued_at is None else queued_at
+        self.tie = workload.tie if workload.turn.number else workload.uid  # ... of one instant
         self.line: Line | Row | None = None  # None while its local queue or itself is held back
         own = workload.uid if alone or workload.may_preempt_at is not None else term
         self.kind: Kind = (shape.number, self.priority, own)
@@ -76,9 +82,10 @@ def kind_of(waiting: Waiting) -> Kind:
 class Line:
     """Members of one kind, first come first served."""
 
-    __slots__ = ("_members", "kind", "local_queue", "offered", "priority", "size")
+    __slots__ = ("_members", "key", "kind", "local_queue", "offered", "priority", "size")
 
-    def __init__(self, kind: Kind, priority: int, local_queue: LocalQueueKey) -> None:
+    def __init__(self, key: Kind, kind: Kind, priority: int, local_queue: LocalQueueKey) -> None:
+        self.key = key  # among all lines of the queue
         self.kind = kind
         self.priority = priority
         self.local_queue = local_queue
@@ -119,7 +126,8 @@ class Lines:
     usage_of: UsageOf | None = None  # set: admission fair sharing orders local queues first
     parked: dict[Kind, tuple[Blocker, ...]] = field(default_factory=dict)
     sticky: WorkloadKey | None = None  # made others leave; goes first until it is admitted
-    _lines: dict[tuple[Kind, LocalQueueKey | None], Line] = field(default_factory=dict)
+    # By kind, and by local queue where that matters.
+    _lines: dict[Kind, Line] = field(default_factory=dict)
     # (-priority, time, uid, member's sequence, entry's number, line): the number ends every tie.
     _heap: list[tuple[int, Instant, str, int, int, Line]] = field(default_factory=list)
     # Lines with perhaps another first member; they are offered when somebody asks for the head.
@@ -128,14 +136,14 @@ class Lines:
 
     def push(self, waiting: Waiting) -> bool:
         """Let a workload join; say whether it is in an active line, i.e. will be examined."""
-        kind, local_queue = waiting.kind, waiting.workload.queue
-        key = (kind, local_queue if self.usage_of else None)
+        kind = waiting.kind
+        key = kind if self.usage_of is None else (*kind, waiting.queue)
         line = self._lines.get(key)
         if line is None:
-            line = self._lines[key] = Line(kind, waiting.priority, local_queue)
+            line = self._lines[key] = Line(key, kind, waiting.priority, waiting.queue)
         self._sequence += 1
         line.push(waiting, self._sequence)
-        if kind in self.parked:
+        if self.parked and kind in self.parked:
             first = line.first()
             if first is None or first[3] is not waiting:
                 return False
@@ -150,14 +158,14 @@ class Lines:
         line = waiting.line
         assert isinstance(line, Line), f"{waiting.workload.key} stands in no line"
         line.drop(waiting)
-        self.unstick(waiting.workload.key)
+        self.unstick(waiting.key)
         if line.size == 0:
             line.offered = 0  # what stands for it on the heap is void
             self._stirred.pop(line, None)
-            del self._lines[line.kind, line.local_queue if self.usage_of else None]
-            if not self._keys(line.kind):
+            del self._lines[line.key]
+            if self.parked and not self._keys(line.kind):
                 self.parked.pop(line.kind, None)
-        elif line.kind not in self.parked:
+        elif not self.parked or line.kind not in self.parked:
             self._stirred[line] = None
 
     def head(self, sticky: Waiting | None) -> Waiting | None:
@@ -235,10 +243,10 @@ class Lines:
         """Return how many workloads wait."""
         return sum(line.size for line in self._lines.values())
 
-    def _keys(self, kind: Kind) -> list[tuple[Kind, LocalQueueKey | None]]:
+    def _keys(self, kind: Kind) -> list[Kind]:
         if self.usage_of is None:
-            return [(kind, None)] if (kind, None) in self._lines else []
-        return [key for key in self._lines if key[0] == kind]
+            return [kind] if kind in self._lines else []
+        return [key for key in self._lines if key[:-1] == kind]
 
     def _offer(self, line: Line) -> None:
         """Put a line's first member on the heap of heads (stale entries fall out in `head`)."""

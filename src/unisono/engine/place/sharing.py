@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from unisono.engine.model.resources import Amounts, share_in
 from unisono.engine.state.devices import fullest_first, rooms, share
+from unisono.engine.state.move import Move
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
 
 Devices = dict[int, list[int]]  # by row
@@ -22,6 +23,7 @@ class Booked:
     rows: Rows
     counts: Integers
     requests: Amounts
+    came: Move | None = None  # how they are counted
     seats: list[tuple[int, int]] = field(default_factory=list)  # row and device of each that shares
 
 
@@ -43,7 +45,7 @@ def book(
 ) -> Booked:
     """Count pods on nodes; those chosen last are the ones that come."""
     booked = Booked(rows, counts, requests)
-    table.take(rows, counts, requests, fits=True)
+    booked.came = table.take(rows, counts, requests, fits=True)
     if chosen:
         booked.seats = [
             (row, device)
@@ -56,7 +58,7 @@ def book(
 
 def give_back(table: NodeTable, booked: Booked) -> None:
     """Undo `book`."""
-    table.give_back(booked.rows, booked.counts, booked.requests)
+    table.give_back(booked.rows, booked.counts, booked.requests, came=booked.came)
     if booked.seats:
         _sit(table, booked, -1)
 

@@ -26,6 +26,7 @@ class Shape:
 
     __slots__ = (
         "counts",
+        "is_plain",
         "key",
         "least_in_total",
         "minimums",
@@ -41,7 +42,8 @@ class Shape:
     def __init__(self, number: int, key: _ShapeKey) -> None:
         self.number = number
         self.key = key
-        self.pod_sets, reclaimable, _, min_total, _ = key
+        self.pod_sets, reclaimable, replaces, min_total, _ = key
+        self.is_plain = not reclaimable and replaces is None and min_total is None
         done = dict(reclaimable)
         self.counts = tuple(
             max(0, pod_set.count - done.get(pod_set.name, 0)) for pod_set in self.pod_sets
@@ -84,10 +86,13 @@ UNUSED_KEPT = 256
 class Shapes:
     """Hands out one `Shape` for equal requests, for as long as somebody uses it and a while on."""
 
-    __slots__ = ("_by_key", "_has_rules", "_next", "_read", "_unused", "sociable")
+    __slots__ = ("_by_key", "_has_rules", "_next", "_plain", "_read", "_unused", "sociable")
 
     def __init__(self) -> None:
         self._by_key: dict[_ShapeKey, Shape] = {}
+        # By the identity of pod sets, of which the shape has the very same: those without labels or
+        # rules between pods, and with nothing else to ask.
+        self._plain: dict[int, Shape] = {}
         self._has_rules = False  # somebody keeps others away
         self._read: frozenset[str] = frozenset()  # the labels by which they tell them
         self._unused: dict[Shape, None] = {}  # those longest out of use first
@@ -110,6 +115,25 @@ class Shapes:
                 found |= self.hear(pod_set.anti_affinity)
         return found
 
+    def take_again(self, workload: Workload) -> Shape | None:
+        """Do as `take` if somebody with the very same pod sets came before; else None.
+
+        Then nothing has to be heard of either: its pods keep nobody away.
+        """
+        pod_sets = workload.pod_sets
+        shape = self._plain.get(id(pod_sets))
+        if (
+            shape is None
+            or shape.pod_sets is not pod_sets
+            or self._has_rules
+            or workload.reclaimable
+            or workload.replaces is not None
+            or workload.min_total is not None
+        ):
+            return None
+        self._use(shape)
+        return shape
+
     def take(self, workload: Workload) -> Shape:
         """Return the workload's shape and count one more user."""
         pod_sets, has_rules = workload.pod_sets, self._has_rules
@@ -131,11 +155,16 @@ class Shapes:
         if shape is None:
             shape = self._by_key[key] = Shape(self._next, key)
             self._next += 1
+            if not has_rules and shape.is_plain and not any(each.labels for each in pod_sets):
+                self._plain[id(pod_sets)] = shape
+        self._use(shape)
+        return shape
+
+    def _use(self, shape: Shape) -> None:
         if shape.users == 0:
             self._unused.pop(shape, None)
             self.sociable += shape.sociable
         shape.users += 1
-        return shape
 
     def _stripped(self, pod_set: PodSet) -> PodSet:
         """Return a pod set without the labels that nobody reads."""
@@ -154,3 +183,4 @@ class Shapes:
                 oldest = next(iter(self._unused))
                 del self._unused[oldest]
                 del self._by_key[oldest.key]
+                self._plain.pop(id(oldest.pod_sets), None)

@@ -173,7 +173,7 @@ class Agenda:
     def hear(self, running: Iterable[Running], doors: Iterable[Door]) -> None:
         """Take in everybody at once."""
         for each in running:
-            self.starts(each)
+            self.starts(each, each.holding.running_since)
         for door in doors:
             for waiting in door.waiting.values():
                 if waiting.line is not None and door.book is not None:
@@ -351,16 +351,13 @@ class Agenda:
 
     # --- who runs --------------------------------------------------------------------------------
 
-    def starts(self, running: Running) -> None:
+    def starts(self, running: Running, since: Instant) -> None:
         """Note when somebody who starts is expected to end."""
         if self.rules is None:
             return
         self._number += 1
-        holding = running.holding
-        admitted = holding.admitted_at
-        since = holding.reserved_at if admitted is None else admitted
-        lasts = self._lasts
-        limit = limit_of(holding.workload, self.rules) if lasts is None else lasts(holding.workload)
+        workload, lasts = running.holding.workload, self._lasts
+        limit = limit_of(workload, self.rules) if lasts is None else lasts(workload)
         end = Instant(since + limit)
         running.end = (end, self._number)
         at = bisect_right(self.ends, end)  # of those who end together, in the order of their starts
@@ -427,7 +424,9 @@ class Agenda:
 
 def limit_of(workload: Workload, rules: Backfill) -> int:
     """Return how long a workload will run at most (spec time §1)."""
-    longest = workload.longest_ms
+    longest = workload.time_limit_ms  # as most have it: asked of everybody who comes or starts
+    if workload.least_limit_ms is not None or workload.max_execution_ms is not None:
+        longest = workload.longest_ms
     return rules.default_limit_ms if longest is None else longest
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
 import numpy as np
 
 from unisono.engine.ledger import Booked
@@ -19,12 +20,14 @@ from unisono.engine.nominate import menu_of
 from unisono.engine.order.lines import Waiting
 from unisono.engine.place.demand import Constraint, constraint_for
 from unisono.engine.place.packing import fill
+from unisono.engine.quota.shape import Shape
 from unisono.engine.quota.tree import Cell, potential
 from unisono.engine.reserve.agenda import Group
 from unisono.engine.reserve.need import Counted, Known
 from unisono.engine.reserve.pod_room import PodRoom
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
+from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.tenancy import give_back, parts_of
 from unisono.engine.state.tenant import Tenant
 
@@ -42,7 +45,7 @@ def counted(state: ClusterState, group: Group, waiting: Waiting) -> Counted | No
         return group.counted
     known = group.book.counts.get(waiting.shape.number)
     if known is None or known.stamp != stamp or waiting.alone:
-        known = Known(stamp, _count(state, group, waiting))
+        known = Known(stamp, _count(state, group, waiting, stamp))
         if len(group.book.counts) >= COUNTS_KEPT:
             group.book.counts.clear()
         group.book.counts[waiting.shape.number] = known
@@ -70,7 +73,7 @@ def stamp_of(state: ClusterState) -> int:
     return state.config.edition + table.layout + table.traits.version
 
 
-def _count(state: ClusterState, group: Group, waiting: Waiting) -> Counted | None:
+def _count(state: ClusterState, group: Group, waiting: Waiting, stamp: int) -> Counted | None:
     book, shape, workload = group.book, waiting.shape, waiting.workload
     table, floor = state.floor.table, state.floor
     if len(shape.pod_sets) != 1 or shape.counts != shape.minimums or not floor.has_nodes:
@@ -90,6 +93,41 @@ def _count(state: ClusterState, group: Group, waiting: Waiting) -> Counted | Non
         or floor.tenancy.crowd.has_rules
     ):
         return None
+    # Gangs of many sizes are of the same pods: all but the number is found out once.
+    alike = msgspec.structs.replace(pod_set, count=1, min_count=None)
+    one = book.alike.get(alike)
+    if one is None or one.stamp != stamp:
+        one = Known(stamp, _count_one(state, book, shape))
+        if len(book.alike) >= COUNTS_KEPT:
+            book.alike.clear()
+        book.alike[alike] = one
+    found = one.counted
+    if found is None:
+        return None
+    pods = shape.counts[0]
+    cells = tuple((cell, amount * pods) for cell, amount in found.cells if amount * pods)
+    if any(amount > potential(cell) for cell, amount in cells):
+        return None  # it never fits; that is explained elsewhere
+    return Counted(
+        pods=pods,
+        named=pod_set.count,
+        flavor=found.flavor,
+        flavors=found.flavors,
+        pod_set=found.pod_set,
+        levels=found.levels,
+        fills_holes=found.fills_holes and pods > 0,
+        cells=cells,
+        charges=tuple((cell.account, amount) for cell, amount in cells),
+        columns=found.columns,
+        requests=found.requests,
+        allowed=found.allowed,
+        room=found.room,
+    )
+
+
+def _count_one(state: ClusterState, book: QueueBook, shape: Shape) -> Counted | None:
+    """Return what one pod of a shape that has one pod set needs."""
+    table, floor, pod_set = state.floor.table, state.floor, shape.pod_sets[0]
     menu = menu_of(state, book, shape)
     if menu.refusals or any(len(choice.options) != 1 for choice in menu.choices):
         return None
@@ -99,21 +137,20 @@ def _count(state: ClusterState, group: Group, waiting: Waiting) -> Counted | Non
     wanted: dict[Cell, int] = {}
     for option in options:
         for _, cell, per_pod in option.per_pod:
-            wanted[cell] = wanted.get(cell, 0) + per_pod * shape.counts[0]
-    cells = tuple((cell, amount) for cell, amount in wanted.items() if amount)
-    if any(amount > potential(cell) for cell, amount in cells):
-        return None  # it never fits; that is explained elsewhere
+            wanted[cell] = wanted.get(cell, 0) + per_pod
+    cells = tuple(wanted.items())
     flavors = tuple(state.config.flavors[option.flavor] for option in options)
     requests = pod_set.requests if pod_set.node_requests is None else pod_set.node_requests
     if any(amount and table.column(resource) is None for resource, amount in requests):
         return None  # no node has that; it is explained elsewhere
     constraint = constraint_for(pod_set, flavors)
+    levels = floor.surroundings().default_levels()
+    room = _room(state, constraint, requests, levels)
     placement = state.policy.placement
     rules = state.policy.pods_ready
-    levels = floor.surroundings().default_levels()
     return Counted(
-        pods=shape.counts[0],
-        named=pod_set.count,
+        pods=1,
+        named=1,
         flavor=options[0].flavor,
         flavors=tuple(
             sorted(
@@ -125,8 +162,7 @@ def _count(state: ClusterState, group: Group, waiting: Waiting) -> Counted | Non
         pod_set=pod_set.name,
         levels=levels,
         fills_holes=(
-            shape.counts[0] > 0
-            and not book.spec.checks
+            not book.spec.checks
             and not table.gpu_columns()
             and placement.scoring in ("auto", "leftover", "spare", "none")
             and not any(flavor.topology for flavor in flavors)
@@ -134,11 +170,11 @@ def _count(state: ClusterState, group: Group, waiting: Waiting) -> Counted | Non
             and (rules is None or not rules.block_admission)
         ),
         cells=cells,
-        charges=tuple((cell.account, amount) for cell, amount in cells),
+        charges=(),
         columns=table.columns_of(requests),
-        requests=requests,
+        requests=room.requests,  # the very same for gangs of all sizes
         allowed=floor.allowed(constraint),
-        room=_room(state, constraint, requests, levels),
+        room=room,
     )
 
 

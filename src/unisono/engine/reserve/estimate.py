@@ -62,7 +62,7 @@ def estimates(
     state.agenda = Agenda(rules, lasts)
     try:
         for running in state.running.values():
-            state.agenda.starts(running)
+            state.agenda.starts(running, running.holding.running_since)
         for book, waiting in first:
             state.agenda.join(waiting, book)
         seats = Seats(state.floor)

@@ -22,11 +22,10 @@ from unisono.engine.quota.tree import Cell, available
 from unisono.engine.reserve.agenda import Group, Kept, Member, Place, place_of
 from unisono.engine.reserve.counting import counted, stamp_of
 from unisono.engine.reserve.need import Counted
-from unisono.engine.reserve.pod_room import PodRoom
+from unisono.engine.reserve.pod_room import Caps, Chosen, PodRoom
 from unisono.engine.reserve.quick import offer_on
 from unisono.engine.reserve.shadow import Shadow
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.node_table import Integers
 from unisono.engine.state.queue_book import QueueBook, Running
 
 _Head = tuple[Place, int, Group]  # who of a group comes next
@@ -73,6 +72,7 @@ class _Pass:
     __slots__ = (
         "admissions",
         "caps",
+        "chosen",
         "explains",
         "free",
         "gone",
@@ -99,7 +99,8 @@ class _Pass:
         self.stamp = stamp_of(state)
         self.room: PodRoom | None = None
         self.free = 0  # pods that still fit, on all nodes together
-        self.caps: Integers | None = None  # and on each; None: nobody started yet
+        self.caps: Caps | None = None  # and on each, without those who start; None: as now
+        self.chosen: Chosen | None = None  # where the last one goes, who is not taken off yet
         self.spare = 0  # pods that may stay beyond the date
         self.left: dict[Cell, int] = {}  # of quota, now; each account is asked once
         self.later: dict[Cell, int] = {}  # of quota, at the date
@@ -107,7 +108,7 @@ class _Pass:
         self.started: list[tuple[Instant, Starting]] = []
         self.admissions: list[Admit] = []
         self.waits: list[Wait] = []
-        self.seen: dict[QueueBook, None] = {}  # the queues of whom was looked at
+        self.seen: list[QueueBook] = []  # the queues of whom was looked at
         self.refused: dict[Group, tuple[Blocker, ...]] = {}
         self.late: dict[Group, int] = {}
 
@@ -235,7 +236,8 @@ class _Pass:
     def _look(self, member: Member, known: Counted) -> bool:
         """Let one start if it may; otherwise say what is in its way."""
         group, limit = member.group, member.limit
-        self.seen[group.book] = None
+        if group.book not in self.seen:
+            self.seen.append(group.book)
         blockers = self.refused.get(group) if self.refused else None
         if blockers is None:
             left = self.left
@@ -300,9 +302,8 @@ class _Pass:
 
     def _start(self, waiting: Waiting, group: Group, known: Counted, end: Instant) -> None:
         state, room = self.state, known.room
-        if self.caps is None:
-            self.caps = room.caps.copy()
-        admission, tenants = offer_on(state.floor, self.caps, waiting, group.book, known)
+        chosen = room.only(known.pods) if room.is_single else self._choose(room, known.pods)
+        admission, tenants = offer_on(state.floor, chosen, waiting, group.book, known)
         self.free -= known.pods
         for cell, amount in known.cells:
             self.left[cell] -= amount
@@ -324,14 +325,27 @@ class _Pass:
                     self.later[cell] -= amount
             self.spare -= known.pods
 
+    def _choose(self, room: PodRoom, pods: int) -> Chosen:
+        """Choose nodes for pods that fit; most passes let one start, and need no other picture."""
+        if self.chosen is not None:
+            if self.caps is None:
+                self.caps = room.caps.copy()
+            room.take(self.caps, self.chosen)
+        found = self.chosen = room.pick(room.caps if self.caps is None else self.caps, pods)
+        assert found is not None, "there is room for it"
+        return found
+
     # --- the date --------------------------------------------------------------------------------
 
     def _dated(self, whom: WorkloadKey, known: Counted, limit: int) -> Shadow:
         """Let one after the other end until there are quota and places for the first that waits."""
         spare, requests = self.free - known.pods, known.requests
-        short: dict[Cell, int] = {}
-        for cell, amount in known.cells:
-            short[cell] = amount - (self.left[cell] if cell in self.left else self._ask(cell))
+        left = self.left
+        cells = [cell for cell, _ in known.cells]
+        short = [
+            amount - (left[cell] if cell in left else self._ask(cell))
+            for cell, amount in known.cells
+        ]
         ends, ending = self._ends()
         paid = index = 0  # whose quota is counted: it is not asked for as long as places are short
         soon, last = Instant(self.now + 1), len(ends) - 1
@@ -349,15 +363,16 @@ class _Pass:
                 continue  # they end together
             for over in ending[paid:index]:
                 for cell, amount in over.charges:
-                    if cell in short:
-                        short[cell] -= amount
+                    for number, wanted in enumerate(cells):
+                        if wanted is cell:
+                            short[number] -= amount
             paid = index
-            if all(missing <= 0 for missing in short.values()):
+            if max(short, default=0) <= 0:
                 break
         else:
             raise _Leave  # it never fits, or its turn depends on more than that
         self.spare = spare
-        self.later = {cell: -missing for cell, missing in short.items()}
+        self.later = {cell: -missing for cell, missing in zip(cells, short, strict=True)}
         gone: list[Booked] = [*ending[:index]]
         return Shadow(
             whom=whom,

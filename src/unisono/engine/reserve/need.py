@@ -9,6 +9,7 @@ import numpy as np
 from unisono.engine.model.explanation import Blocker, QuotaExhausted
 from unisono.engine.model.names import FlavorName, QueueName, ResourceName
 from unisono.engine.model.resources import Amounts, Usage
+from unisono.engine.model.workload import Admission
 from unisono.engine.place.feasible import Mask
 from unisono.engine.quota.tree import Cell, available
 from unisono.engine.reserve.pod_room import PodRoom
@@ -35,6 +36,8 @@ class Counted:
     requests: Amounts  # the same by name
     allowed: Mask  # which nodes
     room: PodRoom  # for such pods, on these nodes
+    # How it is written down where there is one node: gangs of one kind share it.
+    alone: Admission | None = None
 
     def has_quota(self) -> bool:
         """Say whether there is enough in every account."""

@@ -10,17 +10,20 @@ few rows are all that has to change. Otherwise nodes are counted again when some
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
 from unisono.engine.ledger import Ledger
 from unisono.engine.model.resources import Amounts
 from unisono.engine.place.feasible import Mask
 from unisono.engine.place.packing import fill
-from unisono.engine.state.move import Columns, Integers, Rows
+from unisono.engine.state.move import Columns, Integers, Move, Rows
 from unisono.engine.state.node_table import NodeTable
 
 # So many sizes of gangs are remembered.
 AMOUNTS_KEPT = 1024
+Caps = Integers | Mask  # how many pods fit on each; or whether one does, where that is all
 Chosen = tuple[Rows, Integers]  # rows of the node table, and how many pods go there
 
 
@@ -37,6 +40,7 @@ class PodRoom:
         "_seen",
         "_table",
         "_total",
+        "_zeros",
         "allowed",
         "columns",
         "is_even",
@@ -62,7 +66,8 @@ class PodRoom:
         self._is_exact = False
         self._seen = -1
         self._total = 0
-        self._caps: Integers = np.zeros(0, np.int64)
+        self._caps: Caps = np.zeros(0, np.int64)
+        self._zeros: Caps = np.zeros(1, np.bool_)  # what a node has room for that takes one, then
         self._ones: Integers = np.zeros(0, np.int64)  # handed out; nobody changes them
         self._amounts: dict[int, Integers] = {}  # as well: one number each, for the only node
 
@@ -74,10 +79,12 @@ class PodRoom:
         return self._total
 
     @property
-    def caps(self) -> Integers:
+    def caps(self) -> Caps:
         """How many pods fit where, by position: to be read, or copied."""
         if self._seen != self._table.usage.version:
             self._catch_up()
+        if self.is_single:
+            self._caps[0] = self._total
         return self._caps
 
     def total(self, ledger: Ledger) -> int:
@@ -101,7 +108,11 @@ class PodRoom:
         ledger.settle()
         return self.pick(self.caps, pods)
 
-    def pick(self, caps: Integers, pods: int) -> Chosen | None:
+    def only(self, pods: int) -> Chosen:
+        """Return the one node that there is, with so many pods."""
+        return self._rows, self._amount(pods)
+
+    def pick(self, caps: Caps, pods: int) -> Chosen | None:
         """Fill holes of these sizes, which are those of nodes in their order."""
         if self.is_even:  # no hole is smaller than another
             places = caps.nonzero()[0][:pods]
@@ -113,10 +124,10 @@ class PodRoom:
                 return places, self._ones[:pods]
             return self._rows[places], self._ones[:pods]
         if self.is_single:
-            return (self._rows, self._amount(pods)) if caps.item() >= pods else None
+            return self.only(pods) if caps.item() >= pods else None
         if int(caps.sum()) < pods:
             return None
-        places, counts = fill(caps, pods)
+        places, counts = fill(cast(Integers, caps), pods)
         order = places.argsort()
         return self._rows[places[order]], counts[order]
 
@@ -136,21 +147,23 @@ class PodRoom:
         if moves is None:
             self._count()
             return
-        position_of, caps = self._position_of, self._caps
-        for rows, move in reversed(moves):  # the oldest first
-            self._total += move.pods
-            if self.is_single:
-                continue
-            places = rows if position_of is None else position_of[rows]
-            if self.is_even:  # one pod, or none
-                caps[places] = move.pods > 0
-            elif move.pods < 0:
-                caps[places] -= move.counts
-            else:
-                caps[places] += move.counts
-        if self.is_single:  # for one number NumPy is the long way round
-            caps[0] = self._total
         self._seen = usage.version
+        moves.reverse()  # the oldest first
+        for move in moves:
+            self._total += move.pods
+            if not self.is_single:  # for one number NumPy is the long way round
+                self._move(move)
+
+    def _move(self, move: Move) -> None:
+        """Take in that pods came or went, node by node."""
+        caps = self._caps
+        places = move.rows if self._position_of is None else self._position_of[move.rows]
+        if not self.is_even:
+            caps[places] += move.counts if move.pods > 0 else -move.counts
+        elif move.pods > 0:  # one pod, or none
+            caps[places] = True
+        else:
+            caps.put(places, self._zeros)
 
     def _count(self) -> None:
         """Count all nodes."""
@@ -163,18 +176,17 @@ class PodRoom:
             np.maximum(by_row, 0, out=by_row)
             by_row *= self.allowed
         self._caps = by_row if self._position_of is None else by_row[self._rows]
+        if self.is_even:
+            self._caps = self._caps.astype(np.bool_)  # among which NumPy finds the free ones sooner
         self._total = int(by_row.sum())
         self._seen = table.usage.version
 
-    def take(self, caps: Integers, chosen: Chosen, pods: int) -> None:
+    def take(self, caps: Caps, chosen: Chosen) -> None:
         """Let pods go to rows, by position: they fit."""
         rows, counts = chosen
-        if self.is_single:
-            caps[0] = caps.item() - pods
-            return
         places = rows if self._position_of is None else self._position_of[rows]
         if self.is_even:
-            caps[places] = 0
+            caps.put(places, self._zeros)
         else:
             caps[places] -= counts
 

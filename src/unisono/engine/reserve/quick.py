@@ -19,7 +19,6 @@ from unisono.engine.reserve.agenda import Group
 from unisono.engine.reserve.need import Counted
 from unisono.engine.reserve.pod_room import Chosen
 from unisono.engine.state.floor import Floor
-from unisono.engine.state.node_table import Integers
 from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.tenant import Tenant
 
@@ -40,50 +39,47 @@ def offer(cycle: Cycle, waiting: Waiting, group: Group, known: Counted) -> Offer
     if chosen is None:
         return None
     floor = cycle.state.floor
-    admission, tenants = _write(floor, chosen, waiting, group.book, known)
+    admission, tenants = offer_on(floor, chosen, waiting, group.book, known)
     # Whoever is taken off the ledger again is soon asked for once more.
     floor.tenancy.remember(tenants[0].nodes, *chosen, known.pods)
     return admission, Starting(known.cells, tenants)
 
 
 def offer_on(
-    floor: Floor, caps: Integers, waiting: Waiting, book: QueueBook, known: Counted
-) -> tuple[Admission, tuple[Tenant, ...]]:
-    """Put a gang that fits into holes of these sizes, which shrink, and write it down."""
-    chosen = known.room.pick(caps, known.pods)
-    assert chosen is not None, "there is room for it"
-    known.room.take(caps, chosen, known.pods)
-    return _write(floor, chosen, waiting, book, known)
-
-
-def _write(
     floor: Floor, chosen: Chosen, waiting: Waiting, book: QueueBook, known: Counted
 ) -> tuple[Admission, tuple[Tenant, ...]]:
+    """Write down that a gang goes to nodes that were chosen for it."""
     rows, counts = chosen
-    nodes: tuple[tuple[NodeName, int], ...]
-    if known.room.is_single:
-        nodes = ((floor.table.name(rows.item()), known.pods),)
-    elif known.room.is_even:
-        nodes = tuple(floor.table.singles(rows))
-    else:
-        nodes = tuple(zip(floor.table.names(rows), counts.tolist(), strict=True))
-    assigned = PodSetAssignment(
-        name=known.pod_set, count=known.named, flavors=known.flavors, nodes=nodes
-    )
-    admission = Admission(queue=book.spec.name, pod_sets=(assigned,))
+    admission = known.alone
+    if admission is None:
+        admission = Admission(queue=book.spec.name, pod_sets=(_assigned(floor, chosen, known),))
+        if known.room.is_single:
+            known.alone = admission
     labels = waiting.workload.pod_sets[0].labels
     tenant = Tenant(
-        nodes=nodes,
+        nodes=admission.pod_sets[0].nodes,
         requests=known.requests,
-        namespace=namespace_of(waiting.workload.key),
+        namespace=namespace_of(waiting.key) if labels else "",  # without labels nobody asks
         labels=label_map(labels) if labels else None,
         rows=rows,
         counts=counts,
         pods=known.pods,
         layout=floor.table.layout,
     )
-    floor.expect(admission, (tenant,))
+    floor.expect(waiting.key, admission, (tenant,))
     return admission, (tenant,)
+
+
+def _assigned(floor: Floor, chosen: Chosen, known: Counted) -> PodSetAssignment:
+    rows, counts = chosen
+    nodes: tuple[tuple[NodeName, int], ...]
+    if known.room.is_even:
+        nodes = tuple(floor.table.singles(rows))
+    else:
+        nodes = tuple(zip(floor.table.names(rows), counts.tolist(), strict=True))
+    return PodSetAssignment(
+        name=known.pod_set, count=known.named, flavors=known.flavors, nodes=nodes
+    )
 
 
 def admit(cycle: Cycle, waiting: Waiting, known: Counted, made: Offer, *, later: bool) -> None:
@@ -98,7 +94,7 @@ def admit(cycle: Cycle, waiting: Waiting, known: Counted, made: Offer, *, later:
     cycle.starting.append(starting)
     cycle.admissions.append(
         Admit(
-            workload=waiting.workload.key,
+            workload=waiting.key,
             admission=admission,
             charges=known.charges,
         )

@@ -146,43 +146,47 @@ class ClusterState:
 
     def _enqueue(self, workload: Workload) -> None:
         """Let a workload wait: in a line, at a shut door, or held back by itself."""
-        was_held = bool(self.held) and isinstance(self.held.get(workload.key), Held)
-        known = self.waiting.get(workload.key)
+        key = workload.key
+        was_held = bool(self.held) and isinstance(self.held.get(key), Held)
+        known = self.waiting.get(key)
         if known is not None:
             if known.workload == workload:
                 return
-            self._dequeue(workload.key)
-        if self.shapes.hear_of(workload):
-            self.queue_anew()
-        shape = self.shapes.take(workload)
-        if shape.pod_sets is not workload.pod_sets and shape.pod_sets == workload.pod_sets:
-            # Equal pod sets are kept once.
-            workload = msgspec.structs.replace(workload, pod_sets=shape.pod_sets)
+            self._dequeue(key)
+        shape = self.shapes.take_again(workload)
+        if shape is None:
+            if self.shapes.hear_of(workload):
+                self.queue_anew()
+            shape = self.shapes.take(workload)
+            if shape.pod_sets is not workload.pod_sets and shape.pod_sets == workload.pod_sets:
+                # Equal pod sets are kept once.
+                workload = msgspec.structs.replace(workload, pod_sets=shape.pod_sets)
         if shape.shares and self.floor.open_devices(shape.shares):
             self.agenda.shake()
-        alone = self.floor.table.is_held_for(workload.key)
+        alone = self.floor.table.is_held_for(key)
         term = self.reserved.class_of(workload) + self.lenders.class_of(workload)
-        waiting = self.waiting[workload.key] = Waiting(workload, shape, alone=alone, term=term)
-        door = self.door(workload.queue)
-        door.waiting[workload.key] = waiting
+        waiting = self.waiting[key] = Waiting(workload, shape, alone=alone, term=term)
+        door = self.door(waiting.queue)
+        door.waiting[key] = waiting
         refusal = None
         if self.turns.desk is not None:
             refusal = self.turns.enter(workload, was_held=was_held)
         self.dependencies.enter(workload)
         if refusal is None and is_plain(workload):
+            waiting.is_plain = workload.max_execution_ms is None
             if door.book is not None:
                 self.line_up(waiting, door.book)
             return
         blocker = self._blocker(workload, refusal)
         if blocker is not None:
-            self.held[workload.key] = blocker
+            self.held[key] = blocker
         elif door.book is not None:
             self.line_up(waiting, door.book)
         for instant in reminders(workload):
             if instant > self.now:
-                self.timers.remind(instant, workload.key)
+                self.timers.remind(instant, key)
         for instant in self.dependencies.reminders(workload, self.now) if workload.depends else ():
-            self.timers.remind(instant, workload.key)
+            self.timers.remind(instant, key)
 
     def _blocker(self, workload: Workload, refusal: Blocker | None) -> Blocker | None:
         """Return what keeps a workload out of every line; `refusal` is what its turn says."""
@@ -226,7 +230,7 @@ class ClusterState:
             return
         if self.held:
             self.held.pop(key, None)
-        door = self.doors[waiting.workload.queue]
+        door = self.doors[waiting.queue]
         del door.waiting[key]
         if waiting.line is not None and door.book is not None:
             if door.book.lines.sticky == key:  # what it kept for itself is free for everybody
@@ -234,7 +238,7 @@ class ClusterState:
             self.leave_line(waiting, door.book)
         if self.turns.desk is not None:
             self.turns.leave(key)
-        if waiting.workload.array:
+        if not waiting.is_plain and waiting.workload.array:
             self.arrays.leave(waiting.workload)
         self.shapes.give_back(waiting.shape)
         if not door.waiting:
@@ -246,7 +250,7 @@ class ClusterState:
         book.lines.drop(waiting)
         if book.tree.wakes.has_sleepers and (kind := kind_of(waiting)) not in book.lines.parked:
             book.tree.wakes.forget((book.spec.name, kind))
-        if book.head_wait is not None and book.head_wait[0] == waiting.workload.key:
+        if book.head_wait is not None and book.head_wait[0] == waiting.key:
             book.head_wait = None
             self.rota.unstall(book)
             self.rota.wake_queue(book)
@@ -264,15 +268,16 @@ class ClusterState:
         self._release(key)
         book = self.forest.orphan(holding.admission.queue)
         charges = charges_of(holding.workload, holding.admission, book.spec, book.node)
-        self.settle_in(holding, book, charges)
+        self._settle_in(Running(holding, book, charges))
         self.agenda.shake()
         self.rota.wake_tree(book.tree)
 
     def _update(self, known: Running, holding: Holding) -> None:
         """Take in what changed about a holding; what it no longer uses is free."""
         old, known.holding = known.holding, holding
+        known.is_plain = False
         self.agenda.ended(known)
-        self.agenda.starts(known)
+        self.agenda.starts(known, holding.running_since)
         freed = recharge(known)
         if old.admission != holding.admission:
             self.floor.unseat(known)
@@ -286,24 +291,21 @@ class ClusterState:
         if as_candidate(old) != as_candidate(holding):
             self.rota.holdings_changed(known.book.tree)
 
-    def settle_in(
-        self, holding: Holding, book: QueueBook, charges: Charges, *, fits: bool = False
-    ) -> None:
-        """Book a holding whose charges are known; `fits`: a plan found the place."""
-        running = Running(holding, book, charges)
-        key = holding.workload.key
+    def _settle_in(self, running: Running, *, fits: bool = False) -> None:
+        """Book a holding; `fits`: a plan found the place."""
+        key, holding, book = running.key, running.holding, running.book
         self.running[key] = book.running[key] = running
-        door = self.door(holding.workload.queue)
+        door = self.door(running.queue)
         door.running[key] = running
-        for cell, amount in charges:
+        for cell, amount in running.charges:
             charge(cell, amount)
         self.floor.seat(running, fits=fits)
         if self.lenders.all or holding.ready_by is not None:
             self.lenders.note(running)
-        self.agenda.starts(running)
+        self.agenda.starts(running, running.since)
         if self.turns.desk is not None:
             self.turns.start(holding)
-        if holding.workload.array:
+        if not running.is_plain and holding.workload.array:
             self.arrays.start(holding.workload)
         if self.dependencies.is_asked:
             self.dependencies.start(holding)
@@ -314,12 +316,13 @@ class ClusterState:
             self.stopped[door] = None
 
     def start_holding(
-        self, waiting: Waiting, holding: Holding, charges: Charges, *, fits: bool
+        self, waiting: Waiting, holding: Holding, book: QueueBook, charges: Charges, *, fits: bool
     ) -> None:
         """Turn a waiting workload into a holding one; `fits`: nobody else is booked there."""
-        book = self.books[holding.admission.queue]
-        self._dequeue(waiting.workload.key)
-        self.settle_in(holding, book, charges, fits=fits)
+        self._dequeue(waiting.key)
+        running = Running(holding, book, charges)
+        running.is_plain = waiting.is_plain
+        self._settle_in(running, fits=fits)
 
     def finish(self, key: WorkloadKey) -> None:
         """Let a workload go whose successor takes over its quota."""
@@ -348,7 +351,7 @@ class ClusterState:
         if waiting is not None:
             self._dequeue(key)
             self.dependencies.forget(waiting.workload, self.now)
-        if running is not None:
+        if running is not None and self.dependencies.is_asked:
             self.dependencies.forget(running.holding.workload, self.now)
 
     def _release(self, key: WorkloadKey) -> None:
@@ -356,14 +359,14 @@ class ClusterState:
         running = self.running.pop(key, None)
         if running is None:
             return
-        book, door = running.book, self.doors[running.holding.workload.queue]
+        book, door = running.book, self.doors[running.queue]
         del book.running[key]
         del door.running[key]
         self.agenda.ended(running)
         if self.lenders.all:
             self.lenders.forget(key)
         self.terms.forget(key)
-        if running.holding.workload.array:
+        if not running.is_plain and running.holding.workload.array:
             self.arrays.stop(running.holding.workload)
         for cell, amount in running.charges:
             charge(cell, -amount)

@@ -171,6 +171,7 @@ def _reopen(state: ClusterState, book: QueueBook) -> None:
     state.agenda.forget_counts(book)
     book.menus.clear()
     book.counts.clear()
+    book.alike.clear()
     book.stalled = False
     book.head_wait = None
     turns.renew_lines(state, book)

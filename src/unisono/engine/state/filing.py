@@ -88,8 +88,9 @@ def _start(state: ClusterState, admit: Admit, now: Instant) -> None:
     waiting = state.waiting[admit.workload]
     admission, purchase = admit.admission, admit.purchase
     book = state.books[admission.queue]
-    if admit.replaces is not None:
-        state.finish(admit.replaces)
+    replaces = admit.replaces
+    if replaces is not None:
+        state.finish(replaces)
     workload = waiting.workload
     if admit.limit_ms is not None:
         workload = workload.granted(admit.limit_ms)
@@ -100,17 +101,17 @@ def _start(state: ClusterState, admit: Admit, now: Instant) -> None:
         admitted=admit.checks_pass and purchase is None,
         ready=state.policy.pods_ready is None,
     )
-    cell = book.node.cell
-    charges = tuple([(cell(account), amount) for account, amount in admit.charges])
-    state.start_holding(waiting, holding, charges, fits=not admit.lent_by)
+    node = book.node
+    charges = tuple([(node.cell(account), amount) for account, amount in admit.charges])
+    state.start_holding(waiting, holding, book, charges, fits=not admit.lent_by)
     if state.shapes.sociable:  # somebody waits for company on a node, or for evenness
         state.rota.nodes_changed()
     if purchase is not None and state.config.market is not None:
         state.config.market = with_purchase(state.config.market, purchase)
         state.agenda.shake()  # others may have counted on the same machines
-    state.floor.learn(waiting.workload)
+    state.floor.learn(workload)
     if state.recent.usage is not None:
-        key = waiting.workload.queue
+        key = waiting.queue
         state.recent.penalise(book.spec, key, state.doors[key], now)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from unisono.engine.model.explanation import GangDoesNotFit
-from unisono.engine.model.names import Instant, NodeName, ResourceName, namespace_of
+from unisono.engine.model.names import Instant, NodeName, ResourceName, WorkloadKey, namespace_of
 from unisono.engine.model.node import NodePod
 from unisono.engine.model.policy import Provisioning
 from unisono.engine.model.resources import Amounts, share_in
@@ -53,8 +53,7 @@ class Floor:
         self.pods: dict[str, tuple[NodePod, Tenant]] = {}  # of others, by their keys
         self._leaving: dict[str, None] = {}  # those that were told to end
         self.mix = Mix()
-        # By the identity of the admission, which is kept so that it stays what it is.
-        self._expected: dict[int, tuple[Admission, tuple[Tenant, ...]]] = {}
+        self._expected: dict[WorkloadKey, tuple[Admission, tuple[Tenant, ...]]] = {}
         self._config = config
         self._timers = timers
         self._feasibility = Feasibility(self.table, FEW_NODES)
@@ -152,7 +151,7 @@ class Floor:
     def seat(self, running: Running, *, fits: bool = False) -> None:
         """Let a holding's pods sit where its admission says; `fits`: there is room for them."""
         admission = running.holding.admission
-        known = self._expected.pop(id(admission), None)
+        known = self._expected.pop(running.key, None)
         if known is not None and known[0] is admission:
             running.tenants = known[1]
         else:
@@ -160,11 +159,11 @@ class Floor:
         for tenant in running.tenants:
             self.tenancy.occupy(tenant, fits=fits)
 
-    def expect(self, admission: Admission, tenants: tuple[Tenant, ...]) -> None:
+    def expect(self, key: WorkloadKey, admission: Admission, tenants: tuple[Tenant, ...]) -> None:
         """Remember whom an admission lets sit where: if it is carried out, they come soon."""
         if len(self._expected) >= EXPECTED_KEPT:
             self._expected.clear()
-        self._expected[id(admission)] = admission, tenants
+        self._expected[key] = admission, tenants
 
     def open_devices(self, shares: tuple[ResourceName, ...]) -> bool:
         """Get ready for pods that share GPUs; say whether that is new."""

@@ -59,21 +59,22 @@ class Journal:
         del self._chunks[:old]
         del self._moves[:old]
 
-    def moves_since(self, version: int, columns: Columns) -> list[tuple[Rows, Move]] | None:
+    def moves_since(self, version: int, columns: Columns) -> list[Move] | None:
         """Return what moved after `version`, the newest first, if only pods of one request did."""
-        while version in self._same:
+        while self._same and version in self._same:
             version = self._same[version]
         behind = self.version - version
-        found: list[tuple[Rows, Move]] = []
+        found: list[Move] = []
         at = len(self._chunks)
         while behind > 0 and at > 0:
             at -= 1
             move = self._moves[at]
-            if move is None or move.columns != columns or len(found) >= MOVES_FOLLOWED:
+            if move is None or len(found) >= MOVES_FOLLOWED:
                 return None
-            rows = self._chunks[at]
-            found.append((rows, move))
-            behind -= len(rows)
+            if move.columns is not columns and move.columns != columns:
+                return None
+            found.append(move)
+            behind -= len(move.rows)
         return None if behind else found
 
     def since(self, version: int) -> Rows | None:

@@ -22,7 +22,7 @@ from unisono.engine.model.selection import Taint
 from unisono.engine.state import move
 from unisono.engine.state.devices import DeviceColumns
 from unisono.engine.state.journal import Journal
-from unisono.engine.state.move import Columns, Move, without_visits
+from unisono.engine.state.move import Columns, Move
 
 Integers = move.Integers
 Rows = move.Rows
@@ -52,7 +52,7 @@ class NodeTable:
         self.resources: dict[ResourceName, int] = {}
         self.allocatable: Integers = np.zeros((0, 0), np.int64)
         self._free: Integers = np.zeros((0, 0), np.int64)
-        self._booked: list[tuple[Rows, Move]] = []  # what is not written into it yet
+        self._booked: dict[Move, None] = {}  # what is not written into it yet
         self.usable = np.zeros(0, np.bool_)  # there, and ready
         self.layout = 0  # grows when rows, labels of rows or their order change
         self.usage = Journal()  # what is free on a row, or what it is
@@ -154,7 +154,7 @@ class NodeTable:
 
     def is_held_for(self, key: str) -> bool:
         """Say whether some node is held for a workload."""
-        return bool(self._held.get(key))
+        return bool(self._held) and bool(self._held.get(key))
 
     # --- usage -----------------------------------------------------------------------------------
 
@@ -166,51 +166,67 @@ class NodeTable:
         *,
         pods: int = 0,
         fits: bool = False,
-    ) -> None:
+    ) -> Move | None:
         """Count pods on rows: `counts[i]` pods of the same request on `rows[i]`.
 
-        `pods` is the sum of counts, for who knows it; `fits` says that there is room for them.
+        `pods` is the sum of counts, for who knows it; `fits` says that there is room for them. What
+        is returned makes it cheap to undo.
         """
         if not len(rows):
-            return
+            return None
         columns = self.columns_of(requests)
-        move = Move(columns, counts, -(pods or int(counts.sum())))
-        self._booked.append((rows, move))
-        if len(self._booked) >= BOOKED_TOGETHER:
-            self._catch_up()
+        move = Move(rows, columns, counts, -(pods or int(counts.sum())))
+        self._book(move)
         if self.devices and share_in(requests) is not None:
             self.usage.note(rows)  # which parts of devices they take, their number does not tell
         elif fits or all(int(self.free_of(column)[rows].min()) >= 0 for column, _ in columns):
             self.usage.note(rows, move)
         else:
             self.usage.note(rows)
+        return move
 
-    def give_back(self, rows: Rows, counts: Integers, requests: Amounts, *, pods: int = 0) -> None:
-        """Undo `take`."""
+    def give_back(
+        self,
+        rows: Rows,
+        counts: Integers,
+        requests: Amounts,
+        *,
+        pods: int = 0,
+        came: Move | None = None,
+    ) -> None:
+        """Undo `take`; `came` is what it returned."""
         if not len(rows):
             return
-        move = Move(self.columns_of(requests), counts, pods or int(counts.sum()))
-        self._booked.append((rows, move))
-        if len(self._booked) >= BOOKED_TOGETHER:
-            self._catch_up()
+        if came is not None and came.rows is rows:
+            move = Move(rows, came.columns, came.counts, -came.pods)
+        else:
+            move = Move(rows, self.columns_of(requests), counts, pods or int(counts.sum()))
+        if came is not None and came in self._booked:
+            del self._booked[came]  # who came and went again has changed nothing
+        else:
+            self._book(move)
         if self.devices and share_in(requests) is not None:
             self.usage.note(rows)
         else:
             self.usage.note(rows, move)
 
+    def _book(self, move: Move) -> None:
+        self._booked[move] = None
+        if len(self._booked) >= BOOKED_TOGETHER:
+            self._catch_up()
+
     def _catch_up(self) -> None:
         """Write all bookings into the columns; in which order does not matter."""
-        booked, self._booked = self._booked, []
-        alike: dict[tuple[Columns, bool], list[tuple[Rows, Move]]] = {}
-        for entry in without_visits(booked):
-            alike.setdefault((entry[1].columns, entry[1].pods < 0), []).append(entry)
-        for (columns, comes), entries in alike.items():
-            if len(entries) == 1:
-                ((rows, move),) = entries
-                self._write(columns, rows, move.counts, -1 if comes else 1)
+        booked, self._booked = self._booked, {}
+        alike: dict[tuple[Columns, bool], list[Move]] = {}
+        for each in booked:
+            alike.setdefault((each.columns, each.pods < 0), []).append(each)
+        for (columns, comes), moves in alike.items():
+            if len(moves) == 1:
+                self._write(columns, moves[0].rows, moves[0].counts, -1 if comes else 1)
                 continue
-            rows = np.concatenate([rows for rows, _ in entries])
-            counts = np.concatenate([move.counts for _, move in entries])
+            rows = np.concatenate([each.rows for each in moves])
+            counts = np.concatenate([each.counts for each in moves])
             write = np.subtract if comes else np.add
             for column, amount in columns:
                 write.at(self._free[column], rows, counts if amount == 1 else counts * amount)
@@ -262,7 +278,7 @@ class NodeTable:
 
     @free.setter
     def free(self, amounts: Integers) -> None:
-        self._free, self._booked = amounts, []
+        self._free, self._booked = amounts, {}
 
     def column(self, resource: ResourceName) -> int | None:
         """Return the column of a resource; None if no node has it."""

@@ -8,7 +8,7 @@ from unisono.engine.ledger import Charges
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import FlavorName, Instant, WorkloadKey
 from unisono.engine.model.queue import ClusterQueue
-from unisono.engine.model.workload import Holding
+from unisono.engine.model.workload import Holding, PodSet
 from unisono.engine.order.lines import Lines
 from unisono.engine.order.turn_lines import TurnLines
 from unisono.engine.quota.flavors import Menu
@@ -21,10 +21,25 @@ from unisono.engine.state.wakes import Wakes
 class Running:
     """A workload that holds quota, with its charges resolved to cells of the quota tree."""
 
-    __slots__ = ("book", "charges", "end", "holding", "since", "tenants")
+    __slots__ = (
+        "book",
+        "charges",
+        "end",
+        "holding",
+        "is_plain",
+        "key",
+        "queue",
+        "since",
+        "tenants",
+    )
 
     def __init__(self, holding: Holding, book: QueueBook, charges: Charges) -> None:
+        workload = holding.workload
         self.holding = holding
+        self.key = workload.key
+        self.queue = workload.queue  # its local queue
+        # Nothing about the workload itself can end it, and it belongs to no array.
+        self.is_plain = False
         self.book = book
         self.charges = charges
         admitted = holding.admitted_at
@@ -53,6 +68,7 @@ class QueueBook:
     running: dict[WorkloadKey, Running] = field(default_factory=dict)
     menus: dict[int, Menu] = field(default_factory=dict)  # by shape number
     counts: dict[int, Known] = field(default_factory=dict)  # by shape, see `reserve.counting`
+    alike: dict[PodSet, Known] = field(default_factory=dict)  # one pod of each kind, likewise
     blocker: Blocker | None = None  # inactive or stopped: nobody here is examined
     # The last verdict on a head that stays where it is.
     head_wait: tuple[WorkloadKey, tuple[Blocker, ...]] | None = None

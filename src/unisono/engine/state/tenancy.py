@@ -121,12 +121,17 @@ class Tenancy:
             for name, _ in tenant.nodes:
                 if name not in self.table.row_of:
                     self._homeless.setdefault(name, {})[tenant] = None
-        self.table.take(tenant.rows, tenant.counts, tenant.requests, pods=tenant.pods, fits=fits)
+        tenant.came = self.table.take(
+            tenant.rows, tenant.counts, tenant.requests, pods=tenant.pods, fits=fits
+        )
         if self.table.devices:
             self._share(tenant)
 
     def _unseat(self, tenant: Tenant) -> None:
-        self.table.give_back(tenant.rows, tenant.counts, tenant.requests, pods=tenant.pods)
+        self.table.give_back(
+            tenant.rows, tenant.counts, tenant.requests, pods=tenant.pods, came=tenant.came
+        )
+        tenant.came = None
         tenant.rows, tenant.counts = NOWHERE, NOBODY
         if tenant.shared is not None:
             give_back(self.table, tenant.shared, self.table.free)

@@ -9,7 +9,7 @@ import numpy as np
 from unisono.engine.model.names import NodeName, ResourceName
 from unisono.engine.model.node import HostPort, PodRule
 from unisono.engine.model.resources import Amounts
-from unisono.engine.state.move import Integers, Rows
+from unisono.engine.state.move import Integers, Move, Rows
 
 NOWHERE: Rows = np.zeros(0, np.intp)
 NOBODY: Integers = np.zeros(0, np.int64)
@@ -30,6 +30,7 @@ class Tenant:
 
     __slots__ = (
         "anti_affinity",
+        "came",
         "counts",
         "devices",
         "host_ports",
@@ -66,6 +67,7 @@ class Tenant:
         self.devices = devices  # of pods that share GPUs, in the order of nodes
         self.rows = rows
         self.counts = counts
+        self.came: Move | None = None  # how it is counted in the node table
         self.shared: Shared | None = None  # the parts of devices that its pods have now
         self.pods = pods  # on those rows
         self.layout = layout  # of the node table, for which the rows are right

@@ -25,11 +25,10 @@ class Terms:
 
     def note(self, running: Running, now: Instant) -> None:
         """Keep track of what may end a holding: its own state now, or an instant to come."""
-        holding, policy = running.holding, self._config.policy
-        key = holding.workload.key
+        holding, policy, key = running.holding, self._config.policy, running.key
         protected_ms = running.book.spec.preemption.min_runtime_ms
         protected_until = Instant(holding.running_since + protected_ms) if protected_ms else now
-        if _is_free_of_terms(holding, policy):
+        if _is_free_of_terms(running, policy):
             if self.suspects:
                 self.suspects.pop(key, None)
             if protected_until > now:
@@ -69,14 +68,13 @@ class Terms:
             self.suspects.pop(key, None)
 
 
-def _is_free_of_terms(holding: Holding, policy: Policy) -> bool:
+def _is_free_of_terms(running: Running, policy: Policy) -> bool:
     """Say whether nothing about a holding itself can ever end it; most are like that."""
-    workload = holding.workload
-    return (
-        workload.active
-        and not workload.checks
-        and workload.max_execution_ms is None
-        and (policy.pods_ready is None or holding.ready)
+    if policy.pods_ready is not None and not running.holding.ready:
+        return False
+    workload = running.holding.workload
+    return running.is_plain or (
+        workload.active and not workload.checks and workload.max_execution_ms is None
     )
 
 

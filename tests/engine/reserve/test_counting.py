@@ -1,0 +1,64 @@
+"""What gangs need is counted once for all sizes, and is the same for each as on its own."""
+
+from __future__ import annotations
+
+from tests.support.quota_builders import job, pods, queue
+from tests.support.quota_builders import snapshot as world
+from unisono.engine.model.names import NodeName
+from unisono.engine.model.node import Node
+from unisono.engine.model.policy import Backfill, Policy
+from unisono.engine.model.resources import amounts
+from unisono.engine.reserve.counting import counted
+from unisono.engine.reserve.need import Counted
+from unisono.engine.state.changes import NodeSet, WorkloadWaits
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.views import restore
+
+POLICY = Policy(backfill=Backfill(dates=1))
+
+
+def _cluster() -> ClusterState:
+    state = restore(world(queue("q", "9"), policy=POLICY))
+    for number in range(3):
+        has = amounts({"gpu": 4})
+        state.apply(NodeSet(Node(name=NodeName(f"n{number}"), allocatable=has)))
+    return state
+
+
+def _asked(state: ClusterState, size: int, gpus: int) -> Counted | None:
+    name = f"{size}-of-{gpus}"
+    state.apply(WorkloadWaits(job(name, "q", pod_sets=(pods(size, {"gpu": gpus}),))))
+    waiting = state.waiting[job(name, "q").key]
+    group = state.agenda.group_of(waiting)
+    assert group is not None
+    return counted(state, group, waiting)
+
+
+def _told(known: Counted | None) -> tuple[object, ...] | None:
+    if known is None:
+        return None
+    cells = [(cell.account, amount) for cell, amount in known.cells]
+    assert cells == [*known.charges]
+    return (
+        (known.pods, known.named, known.pod_set, known.flavor, known.flavors),
+        (cells, known.columns, known.requests, known.levels, known.fills_holes),
+        (known.allowed.tolist(), known.room.free, known.room.requests),
+    )
+
+
+def test_each_size_needs_what_it_needs_on_its_own() -> None:
+    shared = _cluster()
+    for size, gpus in [(2, 1), (1, 1), (9, 1), (3, 2), (1, 2), (10, 1), (5, 2), (2, 1)]:
+        found = _asked(shared, size, gpus)
+        assert _told(found) == _told(_asked(_cluster(), size, gpus))
+        assert (found is None) == (size * gpus > 9)  # more than the queue may ever use
+        assert found is None or found.charges[0][1] == size * gpus
+
+
+def test_gangs_of_all_sizes_share_room_and_request() -> None:
+    state = _cluster()
+    one, other = _asked(state, 1, 1), _asked(state, 4, 1)
+    assert one is not None
+    assert other is not None
+    assert one.room is other.room
+    assert one.requests is other.requests
