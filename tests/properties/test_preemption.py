@@ -37,6 +37,9 @@ from unisono.engine.model.policy import FairSharing, Policy
 from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Admission, Holding, PodSetAssignment, Workload
+from unisono.engine.preempt import classical
+from unisono.engine.preempt.candidates import BookOf, Wish, own_candidates
+from unisono.engine.quota.tree import Cell, available
 from unisono.engine.rehearsal import leave, rehearse
 from unisono.engine.state.changes import WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
@@ -108,6 +111,42 @@ def _placed(workload: Workload, flavor: str, reserved_at: Instant) -> Holding:
 
 
 # --- victims -------------------------------------------------------------------------------------
+
+
+def _plain_gap(wish: Wish, cell: Cell, book_of: BookOf) -> int:
+    """Say how much has to be freed, looking at everybody."""
+    candidates = [*own_candidates(wish)]
+    if wish.book.spec.preemption.reclaim != "Never":
+        candidates += [one.running for one in classical._from_cohort(wish, book_of)]
+    freed = sum(
+        amount
+        for running in candidates
+        for held, amount in running.charges
+        if held.account == cell.account
+    )
+    return max(1, wish.charges[cell] - available(cell) - freed)
+
+
+@effort(200)
+@given(in_use(policy=CLASSICAL, waiting=4))
+def test_who_cannot_help_is_not_looked_at_and_that_changes_nothing(world: Snapshot) -> None:
+    skipped = []
+    may_help = classical._cohort_may_help
+
+    def noted(wish: Wish, own: list[classical._Candidate]) -> bool:
+        skipped.append(not may_help(wish, own))
+        return not skipped[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(classical, "_cohort_may_help", noted)
+        quick = restore(world)
+        plans = rehearse(quick, NOW, most_cycles=20)
+        patch.setattr(classical, "_cohort_may_help", lambda wish, own: True)
+        patch.setattr("unisono.engine.preempt.victims.victims_gap", _plain_gap)
+        thorough = restore(world)
+        assert rehearse(thorough, NOW, most_cycles=20) == plans
+    assert snapshot(thorough) == snapshot(quick)
+    event(f"looked away: {any(skipped)}, search: {bool(skipped)}")
 
 
 @effort(100)

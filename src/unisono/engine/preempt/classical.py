@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from unisono.engine.ledger import Ledger
 from unisono.engine.model.plan import PreemptionReason
@@ -56,13 +57,11 @@ def victims_gap(wish: Wish, cell: Cell, book_of: BookOf) -> int:
     All that candidates use may not be enough: then at least the rest must come free. If it would
     be, something else was in the way, and any release is worth another look.
     """
-    freed = sum(
-        amount
-        for candidate in _candidates(wish, book_of)
-        for held, amount in candidate.running.charges
-        if held.account == cell.account
-    )
-    return max(1, wish.charges[cell] - available(cell) - freed)
+    gap = wish.charges[cell] - available(cell)
+    everybody = chain(own_candidates(wish), _lenders_of(wish, book_of))
+    while gap > 1 and (running := next(everybody, None)) is not None:
+        gap -= sum(amount for held, amount in running.charges if held.account == cell.account)
+    return max(1, gap)
 
 
 def classical_victims(
@@ -70,7 +69,7 @@ def classical_victims(
 ) -> list[Target]:
     """Return who has to leave so that the wish fits; nobody if that is not possible."""
     candidates = [_Candidate(running, _OWN, "InClusterQueue") for running in own_candidates(wish)]
-    if wish.book.spec.preemption.reclaim != "Never":
+    if wish.book.spec.preemption.reclaim != "Never" and _cohort_may_help(wish, candidates):
         candidates.extend(_from_cohort(wish, book_of))
     everybody = [candidate.running for candidate in candidates]
     if not candidates or not could_suffice(wish, everybody):
@@ -111,12 +110,36 @@ def _offers(wish: Wish, candidates: list[_Candidate]) -> list[_Offer]:
     return [*told, *fewer, *rest]
 
 
-def _candidates(wish: Wish, book_of: BookOf) -> list[_Candidate]:
-    """Gather everybody who might have to leave, in no particular order."""
-    candidates = [_Candidate(running, _OWN, "InClusterQueue") for running in own_candidates(wish)]
-    if wish.book.spec.preemption.reclaim != "Never":
-        candidates.extend(_from_cohort(wish, book_of))
-    return candidates
+def _cohort_may_help(wish: Wish, own: list[_Candidate]) -> bool:
+    """Rule out that it matters who leaves other queues, without looking at any of them.
+
+    Where nobody of theirs may be taken while the preemptor's queue borrows, they are of use only if
+    it need not: if it did not borrow with all that it wants and without its own candidates.
+    """
+    if wish.has_place is not None:
+        return True  # whether there is room on nodes is asked, and told, with everybody gone
+    if wish.book.spec.preemption.borrow.policy != "Never" or _is_entitled(wish):
+        return True
+    left: dict[Account, int] = {}
+    for candidate in own:
+        for held, amount in candidate.running.charges:
+            left[held.account] = left.get(held.account, 0) + amount
+    return not any(
+        wanted and borrows_with(cell, wanted - left.get(cell.account, 0))
+        for cell, wanted in wish.charges.items()
+    )
+
+
+def _is_entitled(wish: Wish) -> bool:
+    """Say whether the preemptor's side has room at some level for what it asks there."""
+    wanted = {cell.account: amount for cell, amount in wish.charges.items()}
+    node = wish.book.node
+    while node.parent is not None:
+        if _holds(node, wanted):
+            return True
+        wanted = _beyond_local(node, wanted)
+        node = node.parent
+    return False
 
 
 def _place(
@@ -140,6 +163,18 @@ def _from_cohort(wish: Wish, book_of: BookOf) -> Iterator[_Candidate]:
                 yield _classify(wish, running, rank, ancestor)
         entitled = entitled or _holds(ancestor, rest)
         rest = _beyond_local(ancestor, rest)
+        below, ancestor = ancestor, ancestor.parent
+
+
+def _lenders_of(wish: Wish, book_of: BookOf) -> Iterator[Running]:
+    """Yield those of `_from_cohort` when nobody asks on which condition."""
+    if wish.book.spec.preemption.reclaim == "Never":
+        return
+    below = wish.book.node
+    ancestor = below.parent
+    while ancestor is not None:
+        for node in _over_quota(ancestor, below, wish.short):
+            yield from foreign_candidates(wish, book_of(node))
         below, ancestor = ancestor, ancestor.parent
 
 
