@@ -38,9 +38,9 @@ Decides = Callable[[ClusterState, Instant], Plan]
 
 def plan(state: ClusterState, now: Instant) -> Plan:
     """Decide one cycle."""
-    if state.config.policy.backfill is not None:
-        return plan_in_time(state, now)
     state.refresh()
+    if state.agenda.is_on:
+        return plan_in_time(state, now)
     cycle = Cycle(state, now, Ledger(state.floor.tenancy))
     stops = stops_due(state, now)
     cycle.victims.update(dict.fromkeys(stop.workload for stop in stops))

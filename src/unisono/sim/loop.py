@@ -38,7 +38,7 @@ from unisono.sim.trace import Trace
 
 Progress = Callable[[int, int], None]  # completed jobs, all jobs
 # Kueue's own rules may let workloads evict each other for ever (spec quota §18).
-MOST_CYCLES = 10_000
+MOST_CYCLES: Final = 10_000
 # Objects that came and stayed: a few megabytes.
 COLLECTED_AFTER = 50_000
 NOT_RUNNING: Final = float("-inf")
@@ -245,10 +245,12 @@ class _Run:
             changed = carry_out(state, made)
             for admit in made.admissions:
                 self._start(admit, now)
+            if not changed:
+                break
             told = bool(made.preemptions or made.stops)
             if told:
                 self._evict(made, now, instant)
-            if not changed or (self._one_pass_is_all and not told):
+            elif self._one_pass_is_all:
                 break
         log = self.log
         log.time.append(now)

@@ -162,7 +162,8 @@ class Shapes:
 
     def _use(self, shape: Shape) -> None:
         if shape.users == 0:
-            self._unused.pop(shape, None)
+            if shape in self._unused:
+                del self._unused[shape]
             self.sociable += shape.sociable
         shape.users += 1
 

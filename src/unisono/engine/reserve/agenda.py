@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Iterable
-from typing import Protocol
+from typing import Final, Protocol
 
 from unisono.engine.model.explanation import Blocker, Explanation, Planned, WouldDelay
 from unisono.engine.model.names import Instant, QueueName, WorkloadKey
@@ -33,7 +33,7 @@ Lasts = Callable[[Workload], int]  # how long somebody runs
 RoomKey = tuple[Constraint, Amounts, tuple[str, ...]]
 Ending = tuple[Instant, int, Running]  # when, a number that breaks ties, and who
 # Groups without members that are remembered: sizes of jobs come again and again.
-RESTING_KEPT = 1024
+RESTING_KEPT: Final = 1024
 
 
 class Kept(Protocol):
@@ -112,6 +112,7 @@ class Agenda:
 
     __slots__ = (
         "_draft",
+        "_drafted",
         "_entries",
         "_heads",
         "_known",
@@ -160,7 +161,8 @@ class Agenda:
         self.kept: Kept | None = None  # dates, as the last pass left them
         # For pods of one kind (constraint, request, order of nodes), and for which nodes.
         self.rooms: dict[RoomKey, tuple[tuple[int, int], PodRoom]] = {}
-        self._draft: tuple[int, Kept | None] | None = None
+        self._draft: Kept | None = None  # dates of a pass whose plan may be carried out ...
+        self._drafted = -1  # ... and from which version of the state it was made; -1: there is none
         self._entries: dict[WorkloadKey, Member] = {}  # everybody in line
         self._number = 0
         self._passes = 0
@@ -230,11 +232,12 @@ class Agenda:
         """Let a workload leave its line."""
         if self.rules is None:
             return
-        member = self._entries.pop(waiting.key)
+        member = self._entries[waiting.key]
+        del self._entries[waiting.key]
         group, members = member.group, member.group.members
         at = bisect_left(group.places, member.place) if members[0] is not member else 0
-        del members[at]
-        del group.places[at]
+        members.pop(at)
+        group.places.pop(at)
         if self.verdicts:
             self.verdicts.pop(waiting.key, None)
             self.promised.pop(waiting.key, None)
@@ -243,7 +246,7 @@ class Agenda:
             if members:
                 self._put_head(group.places[0], group)
         if members:
-            del group.limits[bisect_left(group.limits, member.limit)]
+            group.limits.pop(bisect_left(group.limits, member.limit))
         else:
             group.limits.clear()
             group.rest()
@@ -262,9 +265,9 @@ class Agenda:
         self.order.insert(at, group)
 
     def _drop_head(self, place: Place) -> None:
-        at = bisect_left(self._heads, place)
-        del self._heads[at]
-        del self.order[at]
+        at = bisect_left(self._heads, place) if self._heads[0] != place else 0
+        self._heads.pop(at)
+        self.order.pop(at)
 
     def is_in_line(self, member: Member) -> bool:
         """Say whether somebody who came still stands there."""
@@ -371,8 +374,8 @@ class Agenda:
         at = bisect_left(self.ends, running.end[0])
         while self.ending[at] is not running:
             at += 1
-        del self.ends[at]
-        del self.ending[at]
+        self.ends.pop(at)
+        self.ending.pop(at)
         self.is_shaken = True
 
     def endings(self) -> list[Ending]:
@@ -409,17 +412,17 @@ class Agenda:
 
     def draft(self, version: int, kept: Kept | None) -> None:
         """Keep what a pass found out, for the case that its plan is carried out."""
-        self._draft = version, kept
+        self._drafted, self._draft = version, kept
 
     def settle(self, version: int) -> None:
         """Take over what the pass found out whose plan is carried out."""
-        if self._draft is not None and self._draft[0] == version:
-            self.kept = self._draft[1]
-            self.dated = self.kept.first if self.kept is not None else None
+        if self._drafted == version:
+            kept = self.kept = self._draft
+            self.dated = kept.first if kept is not None else None
             self._passes += 1
             self.is_shaken = False
             self.newcomers.clear()
-        self._draft = None
+        self._drafted, self._draft = -1, None
 
 
 def limit_of(workload: Workload, rules: Backfill) -> int:

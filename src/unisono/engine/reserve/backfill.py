@@ -43,9 +43,8 @@ SURE = 10
 
 
 def plan_in_time(state: ClusterState, now: Instant) -> Plan:
-    """Decide one pass."""
-    state.refresh()
-    rules = state.config.policy.backfill
+    """Decide one pass; the state is up to date."""
+    rules = state.agenda.rules
     assert rules is not None, "without backfill the cycle decides"
     stops = stops_due(state, now)
     if not state.agenda.groups:  # nobody waits

@@ -120,13 +120,15 @@ class _Pass:
             shadow.gone += self.gone
         state.agenda.draft(state.version, shadow)
         names = [book.spec.name for book in self.seen]
+        if len(names) > 1:
+            names.sort()
         return Plan(
             based_on=state.version,
             now=self.now,
             admissions=tuple(self.admissions),
             waits=tuple(self.waits),
             dates=() if shadow is None else (shadow.date,),
-            examined=tuple(sorted(names) if len(names) > 1 else names),
+            examined=tuple(names),
         )
 
     # --- whom ------------------------------------------------------------------------------------
@@ -179,7 +181,8 @@ class _Pass:
         """Say whether a group has quota, and whether somebody might leave the date alone."""
         known, left = self._known(group), self.left
         for cell, amount in known.cells:
-            if amount > (left[cell] if cell in left else self._ask(cell)):
+            room = left.get(cell)
+            if amount > (self._ask(cell) if room is None else room):
                 return False
         if self.explains and not group.is_delaying:
             return True  # nobody told them yet
@@ -242,7 +245,8 @@ class _Pass:
         if blockers is None:
             left = self.left
             for cell, amount in known.cells:
-                if amount > (left[cell] if cell in left else self._ask(cell)):
+                room = left.get(cell)
+                if amount > (self._ask(cell) if room is None else room):
                     blockers = ()
                     if self.explains:
                         blockers = known.shortages_of(group.book.spec.name, left)
@@ -367,12 +371,12 @@ class _Pass:
                         if wanted is cell:
                             short[number] -= amount
             paid = index
-            if max(short, default=0) <= 0:
+            if not _is_short(short):
                 break
         else:
             raise _Leave  # it never fits, or its turn depends on more than that
         self.spare = spare
-        self.later = {cell: -missing for cell, missing in zip(cells, short, strict=True)}
+        self.later = {cell: -short[number] for number, cell in enumerate(cells)}
         gone: list[Booked] = [*ending[:index]]
         return Shadow(
             whom=whom,
@@ -399,6 +403,13 @@ class _Pass:
             ends.insert(at, end)
             ending.insert(at, booked)
         return ends, ending
+
+
+def _is_short(missing: list[int]) -> bool:
+    for amount in missing:  # noqa: SIM110  # asked whenever somebody ends
+        if amount > 0:
+            return True
+    return False
 
 
 def _planned(waiting: Waiting, start: Instant, limit: int) -> Planned:

@@ -113,10 +113,8 @@ class ClusterState:
             else:
                 take_in(self, change)
 
-    # The same without a value for it: whoever simulates has millions of them.
-
     def time_passes(self, now: Instant) -> None:
-        """Move the clock."""
+        """Move the clock; this and the next two are `apply`, without a value for the change."""
         self._tell(TimePassed(now) if self.listener is not None else None)
         reconfigure(self)
         pass_time(self, now)
@@ -225,9 +223,10 @@ class ClusterState:
 
     def _dequeue(self, key: WorkloadKey) -> None:
         """Forget a waiting workload."""
-        waiting = self.waiting.pop(key, None)
+        waiting = self.waiting.get(key)
         if waiting is None:
             return
+        del self.waiting[key]
         if self.held:
             self.held.pop(key, None)
         door = self.doors[waiting.queue]
@@ -356,9 +355,10 @@ class ClusterState:
 
     def _release(self, key: WorkloadKey) -> None:
         """Take a workload's quota back and wake who may use it."""
-        running = self.running.pop(key, None)
+        running = self.running.get(key)
         if running is None:
             return
+        del self.running[key]
         book, door = running.book, self.doors[running.queue]
         del book.running[key]
         del door.running[key]

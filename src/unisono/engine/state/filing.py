@@ -30,10 +30,11 @@ from unisono.engine.state.wakes import Sleeper
 
 def carry_out(state: ClusterState, plan: Plan) -> bool:
     """File a plan made from this very state; say whether it changed anything."""
-    assert plan.based_on == state.version, (
-        f"the plan was made from version {plan.based_on}, the state is at {state.version}"
+    based_on = plan.based_on
+    assert based_on == state.version, (
+        f"the plan was made from version {based_on}, the state is at {state.version}"
     )
-    state.agenda.settle(plan.based_on)
+    state.agenda.settle(based_on)
     state.version += 1
     waits, admissions = plan.waits, plan.admissions
     leave = bool(plan.preemptions or plan.stops)
@@ -52,8 +53,9 @@ def carry_out(state: ClusterState, plan: Plan) -> bool:
             changed[_book_of_wait(state, wait).tree] = None
         elif wait.outcome == "retry":
             late.append(wait)
-    for admit in admissions:
-        changed[state.books[admit.admission.queue].tree] = None
+    starting = [(admit, state.books[admit.admission.queue]) for admit in admissions]
+    for _, book in starting:
+        changed[book.tree] = None
     told: tuple[Eviction, ...] = ()
     smaller: tuple[Shrink, ...] = ()
     if leave:
@@ -65,8 +67,8 @@ def carry_out(state: ClusterState, plan: Plan) -> bool:
         changed.update((_book_of_wait(state, wait).tree, None) for wait in late)
     # Before anything starts or leaves: that may wake queues of any tree.
     _put_to_sleep(state, changed, plan)
-    for admit in admissions:
-        _start(state, admit, plan.now)
+    for admit, book in starting:
+        _start(state, admit, book, plan.now)
     for eviction in told:
         _evict(state, eviction.workload)
     for shrink in smaller:
@@ -84,10 +86,9 @@ def _put_to_sleep(state: ClusterState, changed: dict[TreeBook, None], plan: Plan
         state.rota.put_to_sleep(changed, examined=frozenset(plan.examined))
 
 
-def _start(state: ClusterState, admit: Admit, now: Instant) -> None:
+def _start(state: ClusterState, admit: Admit, book: QueueBook, now: Instant) -> None:
     waiting = state.waiting[admit.workload]
     admission, purchase = admit.admission, admit.purchase
-    book = state.books[admission.queue]
     replaces = admit.replaces
     if replaces is not None:
         state.finish(replaces)

@@ -7,6 +7,7 @@ nodes are needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import Instant, NodeName, ResourceName, WorkloadKey, namespace_of
@@ -35,7 +36,7 @@ from unisono.engine.state.timers import NODES, Timers
 # A pod that is so much later than it was told to be gone may hang; nobody counts on it any longer.
 OVERDUE_MS = 60_000
 # Admissions of plans that may never be carried out are not kept for long.
-EXPECTED_KEPT = 512
+EXPECTED_KEPT: Final = 512
 
 Leaving = tuple[NodePod, Tenant]  # a pod of somebody else that was told to end
 
@@ -151,7 +152,9 @@ class Floor:
     def seat(self, running: Running, *, fits: bool = False) -> None:
         """Let a holding's pods sit where its admission says; `fits`: there is room for them."""
         admission = running.holding.admission
-        known = self._expected.pop(running.key, None)
+        known = self._expected.get(running.key)
+        if known is not None:
+            del self._expected[running.key]
         if known is not None and known[0] is admission:
             running.tenants = known[1]
         else:

@@ -6,18 +6,20 @@ pods of one request came and went, it is also how many: room for that request ch
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from unisono.engine.state.move import Columns, Move, Rows
 
 # A reader that is further behind than this rereads everything; keeping more would only cost memory.
-JOURNAL_KEPT = 16384
+JOURNAL_KEPT: Final = 16384
 MANY_ROWS = 512
 # Who tries something and puts it back leaves a note, so that nobody looks again for that. Each use
 # follows a few of them; what is forgotten is only looked at once more.
 PUT_BACK_KEPT = 1024
 # Who is further behind than so many bookings counts nodes again: that costs about as much.
-MOVES_FOLLOWED = 16
+MOVES_FOLLOWED: Final = 16
 _Trace = tuple[int, int, Columns]  # rows, counts and columns: who came and went again has the same
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from typing import SupportsIndex
+from typing import Final, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ DEFAULT_PODS = 110
 # Requests whose columns are remembered; looking them up again costs a microsecond.
 REQUESTS_KEPT = 1024
 # So many bookings are written into the columns together, if nobody looks at nodes before.
-BOOKED_TOGETHER = 1024
+BOOKED_TOGETHER: Final = 1024
 # Above this share of new nodes sorting all names is cheaper than finding each its place.
 JOINED_SHARE = 64
 NAME_FIELD = "metadata.name"  # node affinity may match it like a label

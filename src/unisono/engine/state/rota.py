@@ -144,7 +144,9 @@ class Rota:
 
     def drop_claims(self) -> None:
         """After a cycle: forget the queues whose head does not wait for victims any more."""
-        for book in [*self.claimants] if self.claimants else ():
+        if not self.claimants:
+            return
+        for book in [*self.claimants]:
             if book.lines.sticky is None:
                 del self.claimants[book]
 
