@@ -11,13 +11,14 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from bench.__main__ import measure
 from bench.harness import Family, Scale
 from bench.output import as_json, say, targets_table
-from bench.real import admissions, gangs, kueue, restart
+from bench.real import admissions, gangs, kueue, restart, runner
 from tests.real.binaries import NoControlPlane
 
 FAMILIES = (
@@ -41,21 +42,35 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="COMMAND",
         help="also drive the load of admissions with Kueue itself (see bench/real/kueue.py)",
     )
+    parser.add_argument(
+        "--runner",
+        metavar="PROGRAM",
+        help="the program that drives Kueue's test drives the load of admissions (ditto)",
+    )
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     arguments = parser.parse_args(argv)
     _keep_bytecode()
     if unknown := [name for name in arguments.name if name not in names]:
         say(f"bench: there is no benchmark {unknown[0]!r}; there are {', '.join(names)}")
         return 2
-    chosen = [family for family in FAMILIES if family.name in (arguments.name or names)]
+    drives: admissions.Drives = admissions.ourselves
+    if arguments.runner is not None:
+        drives = partial(runner.bring, command=arguments.runner)
+    families = [
+        replace(family, measure=partial(admissions.measure, drives=drives))
+        if family.name == "admissions"
+        else family
+        for family in FAMILIES
+    ]
+    chosen = [family for family in families if family.name in (arguments.name or names)]
     if arguments.kueue is not None:
-        runs = partial(kueue.measure, command=arguments.kueue)
+        runs = partial(kueue.measure, command=arguments.kueue, drives=drives)
         chosen.append(Family("kueue", "the load of admissions, with Kueue itself", runs))
     as_table = arguments.output == "table"
     scale: Scale = "quick" if arguments.quick else "full"
     try:
         report = measure(chosen, scale, clock="wall", as_table=as_table)
-    except (NoControlPlane, kueue.NoKueue) as problem:
+    except (NoControlPlane, kueue.NoKueue, runner.NoRunner) as problem:
         say(f"bench: {problem}")
         return 1
     print(targets_table(report.results) if as_table else as_json(report))

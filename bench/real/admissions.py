@@ -1,8 +1,9 @@
 """The load of Kueue's own scheduler test on a real API server, driven as its runner does.
 
 Workloads without jobs are created queue by queue and class by class; who is admitted is finished
-after its time to run, who is evicted gives its quota back: one after the other, each when the last
-has been stored. Nothing but quota decides.
+after its time to run, who is evicted gives its quota back. Nothing but quota decides. With Kueue's
+runner itself (`bench/real/runner.py`) it does so one after the other, and waits for the statuses of
+queues.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -33,9 +34,9 @@ from bench.real.ground import (
     writes_of,
 )
 from unisono.control.conditions import is_true, with_condition
-from unisono.kube.client import Client
+from unisono.kube.client import Client, WatchEvent
 from unisono.kube.mapping import Kind
-from unisono.kube.trouble import Conflict
+from unisono.kube.trouble import Conflict, TooManyRequests
 from unisono.sim.generate.kueue_perf import CLASSES, CPU_PER_QUEUE, kueue_perf
 
 RATE = "workloads admitted and finished a second"
@@ -63,8 +64,6 @@ class Run:
     finished: set[str] = field(default_factory=set)
     admitted: set[str] = field(default_factory=set)
     evictions: int = 0
-    # What the runner has to do next: nobody's jobs all report at the same moment.
-    due: asyncio.Queue[Awaitable[None]] = field(default_factory=asyncio.Queue)
 
 
 class Outcome(NamedTuple):
@@ -80,9 +79,16 @@ class Outcome(NamedTuple):
 
 # Starts a controller for as long as a block lasts, and yields its process.
 Starts = Callable[[], AbstractContextManager[int]]
+# Brings a share of the load, and returns when all of it is through.
+Drives = Callable[[Ground, float], Run]
 
 
-def measure(scale: Scale) -> Iterator[Finding]:
+def ourselves(place: Ground, share: float) -> Run:
+    """Do what Kueue's runner does."""
+    return uvloop.run(_drive(place, share))
+
+
+def measure(scale: Scale, *, drives: Drives = ourselves) -> Iterator[Finding]:
     """Drive the load, and compare with what the API server can take."""
     writes: dict[str, int] = {}
     with ground(controllers=()) as place:
@@ -96,7 +102,7 @@ def measure(scale: Scale) -> Iterator[Finding]:
             writes.update(difference(writes_of(replica), before))
             end(replica)
 
-        made = driven(place, scale, starts)
+        made = driven(place, scale, starts, drives)
     yield from findings(made)
     count = len(made.run.finished)
     each = without_events(writes) / count
@@ -106,7 +112,7 @@ def measure(scale: Scale) -> Iterator[Finding]:
     yield Note(f"writes for each workload: {told(writes, count)}")
 
 
-def driven(place: Ground, scale: Scale, starts: Starts) -> Outcome:
+def driven(place: Ground, scale: Scale, starts: Starts, drives: Drives) -> Outcome:
     """Drive the load, after asking how much the server could take.
 
     There are etcd and the API server, as in Kueue's own test, and no controllers of Kubernetes.
@@ -115,7 +121,7 @@ def driven(place: Ground, scale: Scale, starts: Starts) -> Outcome:
     with starts() as pid:
         spent = {name: place.cpu_s(name) for name in ("kube-apiserver", "etcd")}
         own, asked = cpu_s(pid), requests_of(place)
-        run = uvloop.run(_drive(place, SHARES[scale]))
+        run = drives(place, SHARES[scale])
         return Outcome(
             run,
             bound,
@@ -190,9 +196,20 @@ async def _bound(place: Ground) -> float:
 
 
 async def _look_on(client: Client, version: str) -> None:
-    async with client.watch(WORKLOAD, _NAMESPACE, resource_version=version) as events:
-        async for _ in events:
-            pass
+    async for _ in _changes(client, version):
+        pass
+
+
+async def _changes(client: Client, version: str) -> AsyncIterator[WatchEvent]:
+    """Watch for ever; a server that has just learned of a kind may not be ready for it."""
+    while True:
+        try:
+            async with client.watch(WORKLOAD, _NAMESPACE, resource_version=version) as events:
+                async for event in events:
+                    version = event.object["metadata"]["resourceVersion"]
+                    yield event
+        except TooManyRequests as busy:
+            await asyncio.sleep(busy.retry_after_s or 1.0)
 
 
 def _admitted() -> list[Json]:
@@ -220,7 +237,6 @@ async def _drive(place: Ground, share: float) -> Run:
         version = (await client.list(WORKLOAD)).resource_version
         async with asyncio.TaskGroup() as tasks:
             follow = tasks.create_task(_follow(client, version, run, lasts, tasks))
-            works = tasks.create_task(_one_by_one(run.due))
             run.began = time.perf_counter()
 
             async def some(first: int) -> None:
@@ -245,13 +261,7 @@ async def _drive(place: Ground, share: float) -> Run:
                 await asyncio.sleep(_QUIET_S)
             run.ended = time.perf_counter()
             follow.cancel()
-            works.cancel()
     return run
-
-
-async def _one_by_one(due: asyncio.Queue[Awaitable[None]]) -> None:
-    while True:
-        await (await due.get())
 
 
 async def _follow(
@@ -262,11 +272,8 @@ async def _follow(
     tasks: asyncio.TaskGroup,
 ) -> None:
     """Do what the jobs would do: end after a while, and leave when evicted."""
-    while True:
-        async with client.watch(WORKLOAD, _NAMESPACE, resource_version=version) as events:
-            async for event in events:
-                version = event.object["metadata"]["resourceVersion"]
-                _saw(client, event.type, event.object, run, lasts, tasks)
+    async for event in _changes(client, version):
+        _saw(client, event.type, event.object, run, lasts, tasks)
 
 
 def _saw(
@@ -284,20 +291,16 @@ def _saw(
     if is_true(conditions, "Evicted") and is_true(conditions, "QuotaReserved"):
         run.evictions += 1
         run.admitted.discard(name)
-        run.due.put_nowait(_leave(client, obj))
+        tasks.create_task(_leave(client, obj))
     elif is_true(conditions, "Admitted") and name not in run.admitted:
         run.admitted.add(name)
         kind = name.partition("-")[0]
         run.waited[kind].append(time.perf_counter() - run.created[name])
-        tasks.create_task(_run(client, obj, lasts[kind], run))
+        tasks.create_task(_end(client, obj, lasts[kind], run))
 
 
-async def _run(client: Client, obj: Json, run_s: float, run: Run) -> None:
-    await asyncio.sleep(run_s)
-    run.due.put_nowait(_end(client, obj, run))
-
-
-async def _end(client: Client, obj: Json, run: Run) -> None:
+async def _end(client: Client, obj: Json, after_s: float, run: Run) -> None:
+    await asyncio.sleep(after_s)
     name = obj["metadata"]["name"]
     if name not in run.admitted:
         return
@@ -311,7 +314,7 @@ async def _end(client: Client, obj: Json, run: Run) -> None:
     except Conflict:
         found = await client.get(WORKLOAD, name, _NAMESPACE)
         if is_true(found["status"]["conditions"], "Admitted") and name in run.admitted:
-            await _end(client, found, run)
+            await _end(client, found, 0.0, run)
         return
     run.finished.add(name)
 

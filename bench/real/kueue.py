@@ -7,7 +7,11 @@ with, or its manager, and give the command; where the cluster is is added to it:
     make bench-real ARGS="--quick admissions --kueue ./minimalkueue"
     make bench-real ARGS="--quick admissions --kueue './kueue --config=no-webhooks.yaml'"
 
-It gets servers like ours, with the same definitions of its kinds.
+It gets servers like ours, with the same definitions of its kinds. The program that drives Kueue's
+own test can drive both, instead of what does the same here (see runner.py beside this):
+
+    go build sigs.k8s.io/kueue/test/performance/scheduler/runner
+    make bench-real ARGS="--quick admissions --kueue ./minimalkueue --runner ./runner"
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from contextlib import contextmanager
 from typing import IO
 
 from bench.harness import Finding, Scale
-from bench.real.admissions import driven, findings
+from bench.real.admissions import Drives, driven, findings, ourselves
 from bench.real.ground import Ground, ground
 from tests.real.cluster import there, until
 from unisono.kube.mapping import Kind
@@ -32,10 +36,10 @@ class NoKueue(Exception):
     """Why there are no figures of Kueue."""
 
 
-def measure(scale: Scale, *, command: str) -> Iterator[Finding]:
+def measure(scale: Scale, *, command: str, drives: Drives = ourselves) -> Iterator[Finding]:
     """Drive the load with Kueue in our place."""
     with ground(controllers=()) as place:
-        made = driven(place, scale, lambda: _at_work(place, command))
+        made = driven(place, scale, lambda: _at_work(place, command), drives)
     yield from findings(made, who="Kueue: ")
 
 
