@@ -57,7 +57,7 @@ def test_what_is_saved_can_be_shown_again(
         (["--policy", "easy"], "--trace: is missing"),
         (["--trace", "lublin:jobs=5", "--policy", "nope"], 'there is no policy "nope"; there are'),
         (["--trace", "gpu:jobs=5,gpus=8"], "--nodes: is missing"),
-        (["--trace", "lublin:jobs=5", "--jobs", "0"], "has no jobs to replay"),
+        (["--trace", "lublin:jobs=5", "--jobs", "0"], "--jobs: must be at least 1"),
     ],
 )
 def test_what_is_wrong_is_named(
@@ -101,3 +101,21 @@ def test_nodes_described_by_their_gpus_have_room_for_the_rest(
     assert main(["sim", *argv, "--policy", "easy"]) == 0
     found = {row["key"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
     assert found["completed"]["cells"][0]["mean"] == 8
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--checkpoint", "-1"], "--checkpoint: must be at least 0, and is -1.0"),
+        (["--restore", "5"], "--restore: is what a checkpoint costs"),
+        (["--jobs", "0"], "--jobs: must be at least 1, and is 0"),
+        (["--faults", "often"], "often: No such file"),
+        (["--faults", "mtbf=x"], '"x" is no time'),
+    ],
+)
+def test_numbers_that_mean_nothing_are_refused(
+    options: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["sim", "run", "--trace", "gpu:jobs=5,gpus=8", "--nodes", "1x{gpu=8}"]
+    assert main([*asked, *options]) == 2
+    assert says in capsys.readouterr().err

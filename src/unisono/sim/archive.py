@@ -10,7 +10,7 @@ import types
 import typing
 import zipfile
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -74,6 +74,8 @@ def _unpack(kind: type[Kind], prefix: str, arrays: Arrays, about: Mapping[str, A
     found: dict[str, Any] = {}
     for field in fields(kind):  # type: ignore[arg-type]  # the kinds of outcome.py, dataclasses all
         name, hint = f"{prefix}{field.name}", _without_none(hints[field.name])
+        if name not in arrays and name not in about and field.default is not MISSING:
+            continue  # written before there was such a thing
         if name in arrays:
             found[field.name] = arrays[name]
         elif about[name] is None:

@@ -61,6 +61,7 @@ FIGURES = (
     ),
     Figure("preemptions", "preemptions", number, LOWER),
     Figure("reclaims", "reclaims", number, NEITHER),
+    Figure("interruptions", "interrupted by nodes that failed", number, LOWER),
     Figure("lost", "work lost, seconds", number, LOWER),
     Figure("queue_mean", "queue length, mean", number, LOWER),
     Figure("queue_largest", "queue length, largest", number, LOWER),
@@ -76,7 +77,16 @@ FIGURES = (
 
 # Where nothing happened there is nothing to say: these are left out of tables while all are zero.
 _ONLY_IF_ANY = frozenset(
-    {"preemptions", "reclaims", "lost", "gang_waste", "decisions", "policy_cpu", "starving"}
+    {
+        "preemptions",
+        "reclaims",
+        "interruptions",
+        "lost",
+        "gang_waste",
+        "decisions",
+        "policy_cpu",
+        "starving",
+    }
 )
 
 

@@ -38,7 +38,8 @@ class Jobs:
         asked: list[_Asked] = [(*row,) for row in np.stack([c[first] for c in columns], 1).tolist()]
         known = [(_pod_set(each, trace.model_sets[each[-1]], listed),) for each in asked]
         self._pod_sets: list[tuple[PodSet, ...]] = [known[number] for number in alike.tolist()]
-        self._submit: list[int] = np.floor(trace.submit * 1000).astype(np.int64).tolist()
+        submit = np.floor(trace.submit * 1000).astype(np.int64) + round(trace.epoch * 1000)
+        self._submit: list[int] = submit.tolist()
         endless = np.isinf(trace.request)
         limits = np.ceil(np.where(endless, 0.0, trace.request) * 1000).astype(np.int64)
         self._limit: list[int | None] = limits.tolist()

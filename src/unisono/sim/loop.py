@@ -1,17 +1,15 @@
 """The simulator: virtual time around the engine that also decides live.
 
-Events of one instant are taken in this order: who completes, who is submitted; then the engine
-decides until nothing changes. What it admits runs for its true run time, which the engine does not
-know; who has to leave starts over, or goes on from its last checkpoint. The same inputs give the
-same log, byte for byte.
+Events of one instant are taken in this order: nodes fail, jobs complete, nodes come back, jobs are
+submitted; then the engine decides until nothing changes. What it admits runs for its true run time,
+which the engine does not know; who has to leave starts over, or goes on from its last checkpoint.
+The same inputs give the same log, byte for byte.
 """
 
 from __future__ import annotations
 
-import gc
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Final
@@ -21,7 +19,7 @@ import numpy.typing as npt
 
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.explain import message_of
-from unisono.engine.model.names import Instant, NodeName
+from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Admit, Plan, evictions
 from unisono.engine.rehearsal import leave, refuse_if_broken
@@ -29,8 +27,11 @@ from unisono.engine.state.filing import carry_out
 from unisono.engine.state.views import explanation
 from unisono.sim.bill import Bill, bill_of, standing
 from unisono.sim.clusters import capacity_of, node_sizes
+from unisono.sim.collecting import few_collections
+from unisono.sim.faults import Faults
 from unisono.sim.jobs import Jobs
 from unisono.sim.outcome import Capacity, Depth, Effort, Outcome, Spans, Stretches, make_outcome
+from unisono.sim.outside import MOST_INTERRUPTIONS, Outside, given_up
 from unisono.sim.renting import Rental, Terms
 from unisono.sim.sampling import FragmentSampler
 from unisono.sim.setup import Rules, entitlements, make_state
@@ -39,8 +40,6 @@ from unisono.sim.trace import Trace
 Progress = Callable[[int, int], None]  # completed jobs, all jobs
 # Kueue's own rules may let workloads evict each other for ever (spec quota §18).
 MOST_CYCLES: Final = 10_000
-# Objects that came and stayed: a few megabytes.
-COLLECTED_AFTER = 50_000
 NOT_RUNNING: Final = float("-inf")
 
 
@@ -92,19 +91,23 @@ def simulate(
     decides: Decides = plan,
     terms: Terms | None = None,
     prices: Mapping[NodeName, int] | None = None,
+    faults: Faults | None = None,
 ) -> Outcome:
     """Replay a trace under a policy; `checked` asks the auditor about every plan.
 
-    By `terms` machines are bought beside the nodes; `prices` are those of the nodes, an hour.
+    By `terms` machines are bought beside the nodes, at `prices` an hour; by `faults` nodes fail.
     """
     run = _Run(trace, nodes, rules, restarts or Restarts(), spans, checked, terms, prices or {})
     run.decides = decides
+    policy = run.state.policy
+    if faults is not None or policy.reservations or policy.turns is not None:
+        run.outside = Outside(run.state, run.base, nodes, faults)
     # An auditor reads why jobs wait, and whoever buys or looks at plans. Those that never start are
     # examined by the pass that always explains.
     run.state.explains = checked or terms is not None or decides is not plan
-    clocks = [one or _no_time for one in (clock, cpu_clock)]
+    clocks = [one or float for one in (clock, cpu_clock)]  # float() is 0.0
     began = [one() for one in clocks]
-    with _few_collections():
+    with few_collections():
         run.go(progress)
     wall_s, cpu_s = (one() - first for one, first in zip(clocks, began, strict=True))
     never = run.why_never()
@@ -112,21 +115,6 @@ def simulate(
         complain(never)
     effort = Effort(decisions=run.decisions, passes=run.passes, wall_s=wall_s, cpu_s=cpu_s)
     return run.outcome(seed, effort)
-
-
-def _no_time() -> float:
-    return 0.0
-
-
-@contextmanager
-def _few_collections() -> Iterator[None]:
-    """Look for cycles of garbage rarely: values of the engine have none, and there are many."""
-    before = gc.get_threshold()
-    gc.set_threshold(COLLECTED_AFTER, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 class _Run:
@@ -144,13 +132,14 @@ class _Run:
         prices: Mapping[NodeName, int],
     ) -> None:
         count = len(trace)
+        self.base = round(trace.epoch * 1000)  # the instant of second 0
         self.trace = trace
         self.nodes = nodes
         self.rules = rules
         self.restarts = restarts
         models = () if terms is None else terms.model_nodes()
         self.state = make_state(nodes, rules, trace, buys=terms is not None)
-        self._rental = None if terms is None else Rental(terms, self.state)
+        self._rental = None if terms is None else Rental(terms, self.state, self.base)
         self._prices = prices
         # By row. Lists: one number at a time is what NumPy is slow at.
         self.start = [math.nan] * count
@@ -159,6 +148,8 @@ class _Run:
         self.ran = [0.0] * count
         self.preemptions = [0] * count
         self.reclaims = [0] * count
+        self.interruptions: dict[int, int] = {}
+        self.outside: Outside | None = None
         self.passes = 0
         self.decides: Decides = plan
         self.decisions = 0
@@ -194,16 +185,25 @@ class _Run:
         submits: list[float] = trace.submit.tolist()
         count, arrived, done = len(submits), 0, 0
         fills = trace.is_endless
-        rental = self._rental
-        while ends or arrived < count or (rental is not None and rental.next_due() < math.inf):
+        rental, outside, base = self._rental, self.outside, self.base
+        while (
+            ends
+            or arrived < count
+            or (rental is not None and rental.next_due() < math.inf)
+            or (outside is not None and outside.is_awaited())
+        ):
             now = ends[0][0] if ends else math.inf
             if arrived < count and submits[arrived] < now:
                 now = submits[arrived]
             if rental is not None:
                 now = min(now, rental.next_due())
-            instant = Instant(int(now * 1000))
+            if outside is not None:
+                now = min(now, outside.next_due())
+            instant = outside.instant(now) if outside else Instant(base + int(now * 1000))
             if instant > state.now:
                 state.time_passes(instant)
+            if outside is not None:
+                outside.fail(now, self._lose)
             while ends and ends[0][0] == now:
                 _, attempt, row = heappop(ends)
                 if since[row] > NOT_RUNNING and attempts[row] == attempt:
@@ -213,6 +213,8 @@ class _Run:
                 for admit in rental.advance(now, instant):
                     self._send_away(admit, now)
                     self._start(admit, now)
+            if outside is not None:
+                outside.mend(self.decisions)
             while arrived < count and submits[arrived] == now:
                 state.joins(jobs.make(arrived))
                 arrived += 1
@@ -343,11 +345,21 @@ class _Run:
             self._interrupt(self._row_of[guest], now)
             self.state.joins(self.state.running[guest].holding.workload)
 
+    def _lose(self, key: WorkloadKey, now: float) -> None:
+        """Let a job queue again whose node failed, or give it up: some would never be done."""
+        row = self._row_of[key]
+        self._interrupt(row, now)
+        self.interruptions[row] = self.interruptions.get(row, 0) + 1
+        if self.interruptions[row] < MOST_INTERRUPTIONS:
+            self.state.joins(self.state.running[key].holding.workload)
+        else:
+            self.state.goes(key)
+
     def why_never(self) -> str:
         """Say how many jobs never started, and why the first of them did not."""
         left = np.flatnonzero(np.isnan(np.array(self.start)))
         if not left.shape[0]:
-            return ""
+            return given_up(self.interruptions)
         first = int(left[0])
         found = explanation(self.state, self._jobs.keys[first])
         why = f": {message_of(found)}" if found is not None else ""
@@ -422,6 +434,7 @@ class _Run:
             fragments=self._sampler.found() if self._sampler is not None else None,
             effort=effort,
             bill=bill,
+            interruptions=sum(self.interruptions.values()),
         )
 
 

@@ -68,6 +68,7 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     fairness: Fairness
     preemptions: int
     reclaims: int
+    interruptions: int  # of jobs, by nodes that failed
     lost: float  # GPU-seconds, or CPU-seconds
     starving: int
     queue_mean: float  # jobs that wait, mean over time
@@ -116,6 +117,7 @@ def measure(outcome: Outcome) -> Measures:
         fairness=fairness(outcome, sizes(outcome), capacity(outcome)),
         preemptions=int(outcome.preemptions.sum()),
         reclaims=int(outcome.reclaims.sum()),
+        interruptions=outcome.interruptions,
         lost=float((sizes(outcome) * outcome.lost).sum()),
         starving=_starving(wait),
         queue_mean=_time_mean(outcome.depth.time, outcome.depth.pending.astype(np.float64)),

@@ -99,6 +99,7 @@ class Outcome:
     fragments: Fragments | None = None
     effort: Effort = field(default_factory=Effort)
     bill: Bill | None = None  # what machines cost, where prices are known
+    interruptions: int = 0  # of jobs, by nodes that failed
 
 
 def make_outcome(
@@ -121,6 +122,7 @@ def make_outcome(
     fragments: Fragments | None = None,
     effort: Effort | None = None,
     bill: Bill | None = None,
+    interruptions: int = 0,
 ) -> Outcome:
     """Return an outcome; what is left out is as if nobody was ever interrupted.
 
@@ -147,6 +149,7 @@ def make_outcome(
         fragments=fragments,
         effort=effort or Effort(),
         bill=bill,
+        interruptions=interruptions,
     )
 
 

@@ -66,6 +66,7 @@ class Rental:
 
     terms: Terms
     state: ClusterState
+    base: int = 0  # the instant of second 0
     joined: list[Node] = field(default_factory=list)  # every node that there ever was
     _machines: dict[NodeName, _Machine] = field(default_factory=dict)
     _coming: dict[WorkloadKey, tuple[Admit, Purchase]] = field(default_factory=dict)
@@ -197,7 +198,7 @@ class Rental:
         machine.adrift_since = now
         market = self._market
         lot = msgspec.structs.replace(machine.lot, pods=(), taken_over=False)
-        due = Instant(int(machine.ready * 1000))
+        due = Instant(self.base + int(machine.ready * 1000))
         offered = (*market.adrift, Coming(workload=key, lots=(lot,), ready_by=due))
         self.state.apply(MarketSet(msgspec.structs.replace(market, adrift=offered)))
         for when in (machine.ready, now + REUSE_S):

@@ -93,6 +93,12 @@ def add_replaying(parser: argparse.ArgumentParser, *, seeds: int) -> None:
         help="who has to leave keeps what was done at the last multiple of this (default: nothing)",
     )
     parser.add_argument("--restore", type=float, default=0.0, metavar="S", help="what that costs")
+    parser.add_argument(
+        "--faults",
+        metavar="HOW",
+        help="let nodes fail: mtbf=20h,repair=30m (of every node, by chance), or a CSV file of "
+        "TIME,NODE,down and TIME,NODE,up",
+    )
     parser.add_argument("--audit", action="store_true", help="ask the auditor about every plan")
     parser.add_argument("--save", metavar="DIR", help="write outcomes for `sim show`")
     parser.add_argument(
@@ -126,12 +132,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def replay(chosen: list[Rules], arguments: argparse.Namespace) -> int:
     """Replay the trace under every policy, and show what came of it."""
+    from unisono.cli.sim.unsteady import check_options
     from unisono.engine.model.errors import InvalidManifest
 
     if not arguments.trace:
         raise InvalidManifest("--trace", "is missing; `unisono sim --help` shows examples")
-    if arguments.seeds < 1:
-        raise InvalidManifest("--seeds", "must be at least 1")
+    check_options(arguments)
     chosen = [scored for rules in chosen for scored in _scorings(rules, arguments.scoring)]
     if arguments.ledger is not None and (arguments.seeds > 1 or len(chosen) > 1):
         raise InvalidManifest("--ledger", "is of one run; give one policy, and no --seeds")
@@ -279,6 +285,7 @@ def _replay(
 ) -> Outcome:
     from unisono.cli.clock import RealClock, cpu_seconds
     from unisono.cli.sim.renting import prices_of
+    from unisono.cli.sim.unsteady import faults_of
     from unisono.engine.cycle import plan
     from unisono.sim.loop import Restarts, simulate
 
@@ -304,6 +311,7 @@ def _replay(
         decides=decides,
         terms=ground.terms,
         prices=prices_of(ground.nodes),
+        faults=faults_of(arguments.faults, ground.nodes, seed),
     )
 
 
