@@ -119,3 +119,11 @@ def test_numbers_that_mean_nothing_are_refused(
     asked = ["sim", "run", "--trace", "gpu:jobs=5,gpus=8", "--nodes", "1x{gpu=8}"]
     assert main([*asked, *options]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_what_is_left_out_is_told_to_programs_too(
+    swf: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sim", "--trace", swf, "--policy", "easy", "-o", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["leftOut"] == {"noRun": 1, "noSize": 0, "tooLarge": 0, "unreadable": 0}

@@ -268,3 +268,14 @@ def test_typical_pods_cover_most_of_a_trace() -> None:
     typical = typical_pods(trace)
     assert [(shape.gpus, round(shape.weight, 3)) for shape in typical] == [(1, 0.625), (2, 0.375)]
     assert typical_pods(trace.take([])) == ()
+
+
+def test_work_is_counted_in_what_jobs_ask_for_and_a_part_is_no_more_than_the_whole() -> None:
+    """A trace of CPUs on nodes that have GPUs as well; and pods with a tenth of a GPU."""
+    trace = make_trace("t", submit=[0], run=[100], cpu=1000, pods=[4])
+    found = measure(outcome_of(trace, [900], Capacity(cpu=4000, gpu_milli=8000)))
+    assert found.utilisation == pytest.approx(100 / 1000)
+    assert found.slowdown_per_processor.mean == 2.5
+    part = make_trace("t", submit=[0], run=[100], gpus=1, gpu_milli=[100])
+    found = measure(outcome_of(part, [0], Capacity(gpu_milli=8000)))
+    assert (found.slowdown.mean, found.slowdown_per_processor.mean) == (1, 1)

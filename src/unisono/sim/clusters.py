@@ -73,10 +73,10 @@ def capacity_of(nodes: Iterable[Node]) -> Capacity:
     )
 
 
-def node_sizes(nodes: Sequence[Node]) -> IntArray:
+def node_sizes(nodes: Sequence[Node], *, in_gpus: bool = True) -> IntArray:
     """Return how large each node is: thousandths of GPUs if any has some, else of CPUs."""
     each = [capacity_of([node]) for node in nodes]
-    has_gpus = any(one.gpu_milli for one in each)
+    has_gpus = in_gpus and any(one.gpu_milli for one in each)
     return np.array([one.gpu_milli if has_gpus else one.cpu for one in each], np.int64)
 
 

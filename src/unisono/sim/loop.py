@@ -175,7 +175,7 @@ class _Run:
         self._ends: list[tuple[float, int, int]] = []  # time, attempt, row
         self._used_cpu = 0
         self._used_gpu = 0
-        has_gpus = capacity_of(nodes).gpu_milli > 0 and terms is None
+        has_gpus = capacity_of(nodes).gpu_milli > 0 and terms is None and bool(trace.gpus.any())
         self._sampler = FragmentSampler(trace, nodes) if has_gpus else None
 
     def go(self, progress: Progress | None) -> None:
@@ -404,7 +404,7 @@ class _Run:
                 start=_floats(log.span_start),
                 end=_floats(log.span_end),
                 pods=_integers(log.span_pods),
-                size=node_sizes(nodes),
+                size=node_sizes(nodes, in_gpus=bool(self.trace.gpus.any())),
             )
         return make_outcome(
             self.rules.name,

@@ -156,7 +156,10 @@ def slowdowns(outcome: Outcome, *, per_processor: bool = False) -> FloatArray:
     response = (outcome.end - outcome.trace.submit)[done]
     run = (outcome.running - outcome.lost)[done]
     return bounded_slowdown(
-        response, run, np.maximum(sizes(outcome)[done], 1e-3) if per_processor else 1.0
+        # Less than one is one: a small part of a GPU is no slower than a whole one.
+        response,
+        run,
+        np.maximum(sizes(outcome)[done], 1.0) if per_processor else 1.0,
     )
 
 
@@ -187,8 +190,8 @@ def spread(values: FloatArray) -> Spread:
 
 
 def counts_gpus(outcome: Outcome) -> bool:
-    """Say whether work is counted in GPUs on this cluster."""
-    return outcome.capacity.gpu_milli > 0
+    """Say whether work is counted in GPUs: on a cluster that has some, if anybody asks for one."""
+    return outcome.capacity.gpu_milli > 0 and bool(outcome.trace.gpus.any())
 
 
 def sizes(outcome: Outcome) -> FloatArray:

@@ -13,6 +13,7 @@ import msgspec
 from unisono.sim.comparison import Comparison, Row
 from unisono.sim.measures import Measures, counts_gpus, measure
 from unisono.sim.outcome import Outcome
+from unisono.sim.summary import left_out
 
 _HOUR_S = 3600
 
@@ -48,6 +49,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     trace: str
     jobs: int
+    left_out: dict[str, int]  # of the trace, by what was wrong with them
     nodes: int
     seeds: int
     policies: tuple[PolicyFigures, ...]
@@ -63,6 +65,7 @@ def report(outcomes: Sequence[Outcome], found: Comparison) -> Report:
     return Report(
         trace=first.trace.name,
         jobs=len(first.trace),
+        left_out=left_out(first.trace),
         nodes=first.capacity.nodes,
         seeds=found.seeds,
         policies=tuple(_figures(policy, each) for policy, each in by_policy.items()),

@@ -54,16 +54,10 @@ def summarise(trace: Trace, capacity: Capacity | None = None) -> Summary:
     whole = float(trace.processors)
     if capacity is not None:
         whole = (capacity.gpu_milli if is_gpu else capacity.cpu) / 1000
-    dropped = trace.dropped
     return Summary(
         name=trace.name,
         jobs=len(trace),
-        dropped={
-            "noRun": dropped.no_run,
-            "noSize": dropped.no_size,
-            "tooLarge": dropped.too_large,
-            "unreadable": dropped.unreadable,
-        },
+        dropped=left_out(trace),
         span=span,
         processors=trace.processors,
         counts="GPUs" if is_gpu else "CPUs",
@@ -80,6 +74,17 @@ def summarise(trace: Trace, capacity: Capacity | None = None) -> Summary:
         users=len(np.unique(trace.user)),
         queues=_parts(trace, work),
     )
+
+
+def left_out(trace: Trace) -> dict[str, int]:
+    """Return how many jobs are not replayed, by what was wrong with them."""
+    dropped = trace.dropped
+    return {
+        "noRun": dropped.no_run,
+        "noSize": dropped.no_size,
+        "tooLarge": dropped.too_large,
+        "unreadable": dropped.unreadable,
+    }
 
 
 def _statuses(trace: Trace) -> dict[str, int]:
