@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from unisono.engine.quota.tree import Cell, charge
-from unisono.engine.state.tenancy import Tenancy
+from unisono.engine.state.tenancy import Cleared, Tenancy
 from unisono.engine.state.tenant import Tenant
 
 Charges = tuple[tuple[Cell, int], ...]
@@ -28,6 +28,14 @@ class Lifted(NamedTuple):
 
     bookings: Charges
     seats: tuple[tuple[Tenant, bool], ...]
+
+
+class Clearing(NamedTuple):
+    """Where a ledger and the nodes stood before many were counted as gone, and who was."""
+
+    mark: Mark
+    version: int
+    cleared: list[Cleared]
 
 
 class Booked(Protocol):
@@ -90,6 +98,30 @@ class Ledger:
         self.add(holding.charges)
         for tenant in holding.tenants:
             self._move(tenant, comes=True)
+
+    def clear_nodes(self, holdings: Iterable[Booked]) -> Clearing:
+        """Count many as gone from their nodes, for one look at these; their quota stays booked.
+
+        Nothing else may be booked before `fill_nodes` has undone it.
+        """
+        assert self._tenancy is not None, "only a ledger with nodes can be looked at"
+        mark = self.mark()
+        version = self._tenancy.table.usage.version
+        plain: list[Tenant] = []
+        for holding in holdings:
+            for tenant in holding.tenants:
+                if self._tenancy.is_plain(tenant):
+                    plain.append(tenant)
+                else:
+                    self._move(tenant, comes=False)
+        return Clearing(mark, version, self._tenancy.clear(plain))
+
+    def fill_nodes(self, clearing: Clearing) -> None:
+        """Count them as there again."""
+        assert self._tenancy is not None, "they were cleared"
+        self._tenancy.fill(clearing.cleared)
+        self.rollback(clearing.mark)
+        self._tenancy.table.usage.put_back(clearing.version)
 
     def seat(self, tenant: Tenant) -> None:
         """Let pods sit on nodes."""

@@ -155,11 +155,9 @@ def has_place_without(wish: Wish, ledger: Ledger, candidates: Sequence[Running])
     """Say whether there would be a place if everybody left who might: else nobody has to."""
     if wish.has_place is None:
         return True
-    mark = ledger.mark()
-    for running in candidates:
-        ledger.let_go(running)
+    clearing = ledger.clear_nodes(candidates)
     found = wish.has_place()
-    ledger.rollback(mark)
+    ledger.fill_nodes(clearing)
     return found
 
 

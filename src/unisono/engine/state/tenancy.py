@@ -8,11 +8,14 @@ counted again when the node returns.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
 import numpy as np
 
 from unisono.engine.model.names import NodeName, ResourceName
 from unisono.engine.model.node import Node
-from unisono.engine.model.resources import share_in
+from unisono.engine.model.resources import Amounts, share_in
 from unisono.engine.place.crowd import Crowd, Members
 from unisono.engine.state.devices import fullest_first, rooms, share
 from unisono.engine.state.move import Integers, Rows
@@ -23,6 +26,14 @@ _Nodes = tuple[tuple[NodeName, int], ...]
 _Located = tuple[_Nodes, Rows, Integers, int]
 # A cycle tries few places at a time.
 LOCATED_KEPT = 512
+
+
+class Cleared(NamedTuple):
+    """Pods of one request that are counted as gone, by row."""
+
+    requests: Amounts
+    rows: Rows
+    counts: Integers
 
 
 class Tenancy:
@@ -67,6 +78,41 @@ class Tenancy:
                 waiting.pop(tenant, None)
                 if not waiting:
                     del self._homeless[name]
+
+    def clear(self, tenants: Iterable[Tenant]) -> list[Cleared]:
+        """Count many as gone from their nodes at once; `fill` counts them as there again.
+
+        For a look at nodes in between: they stay tenants. Only for those of whom nothing but their
+        requests matters (`is_plain`).
+        """
+        self.moves += 1
+        by_requests: dict[Amounts, list[Tenant]] = {}
+        for tenant in tenants:
+            by_requests.setdefault(tenant.requests, []).append(tenant)
+        cleared: list[Cleared] = []
+        for requests, alike in by_requests.items():
+            on_rows = np.zeros(len(self.table), np.int64)
+            np.add.at(
+                on_rows,
+                np.concatenate([one.rows for one in alike]),
+                np.concatenate([one.counts for one in alike]),
+            )
+            rows = np.flatnonzero(on_rows)
+            cleared.append(Cleared(requests, rows, on_rows[rows]))
+            self.table.give_back(rows, cleared[-1].counts, requests)
+        return cleared
+
+    def fill(self, cleared: list[Cleared]) -> None:
+        """Undo `clear`."""
+        self.moves += 1
+        for requests, rows, counts in cleared:
+            self.table.take(rows, counts, requests)
+
+    def is_plain(self, tenant: Tenant) -> bool:
+        """Say whether only the requests of a tenant's pods matter to others."""
+        return not (
+            self.table.devices or tenant.labels or tenant.host_ports or tenant.anti_affinity
+        )
 
     def put_node(self, node: Node) -> None:
         """Add or change a node; tenants that were waiting for it are counted on it."""

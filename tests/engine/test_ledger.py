@@ -1,0 +1,70 @@
+"""The ledger: many are counted as gone for one look at nodes, and then as there again."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.support.place_books import bytes_of
+from tests.support.place_builders import GPU, node, table_of
+from unisono.engine.ledger import Ledger, Starting
+from unisono.engine.model.names import NodeName
+from unisono.engine.model.resources import amounts
+from unisono.engine.place.crowd import Crowd
+from unisono.engine.state.tenancy import Tenancy
+from unisono.engine.state.tenant import Tenant
+
+NAMES = "abcdef"
+
+
+def holding(dice: random.Random, *, labelled: bool) -> Starting:
+    """Return pods of one or two requests on some nodes, perhaps on one that is not there."""
+    tenants = tuple(
+        Tenant(
+            nodes=tuple((NodeName(name), dice.randint(1, 2)) for name in dice.sample("abcdefz", 3)),
+            requests=amounts({GPU: dice.randint(0, 2)}),
+            labels={"app": "x"} if labelled and dice.random() < 0.3 else {},
+        )
+        for _ in range(dice.randint(0, 2))
+    )
+    return Starting((), tenants)
+
+
+def crowded(dice: random.Random, *, labelled: bool) -> tuple[Tenancy, list[Starting]]:
+    tenancy = Tenancy(table_of(*(node(name, 8) for name in NAMES)), Crowd())
+    everybody = [holding(dice, labelled=labelled) for _ in range(10)]
+    for one in everybody:
+        for tenant in one.tenants:
+            tenancy.occupy(tenant)
+    return tenancy, everybody
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+@pytest.mark.parametrize("seed", range(10))
+def test_nodes_look_as_if_they_had_left_and_then_as_before(seed: int, labelled: bool) -> None:
+    tenancy, everybody = crowded(random.Random(seed), labelled=labelled)
+    plainly, those = crowded(random.Random(seed), labelled=labelled)
+    ledger, other = Ledger(tenancy), Ledger(plainly)
+    for books, its in ((ledger, everybody), (other, those)):
+        for tenant in its[0].tenants:  # something was booked before
+            books.unseat(tenant)
+    before, moves, version = bytes_of(tenancy), tenancy.moves, tenancy.table.usage.version
+    clearing = ledger.clear_nodes(everybody[1:7])
+    for one in those[1:7]:
+        other.let_go(one)
+    assert tenancy.table.free.tobytes() == plainly.table.free.tobytes()
+    assert len(tenancy.crowd.groups) == len(plainly.crowd.groups)
+    assert tenancy.moves > moves
+    seen = tenancy.moves
+    ledger.fill_nodes(clearing)
+    assert bytes_of(tenancy) == before
+    assert tenancy.moves > seen
+    changed = tenancy.table.usage.since(version)
+    assert changed is not None
+    assert not len(changed), "nobody has to look again"
+    ledger.rollback()
+    for one in everybody:
+        for tenant in one.tenants:
+            tenancy.vacate(tenant)
+    assert tenancy.table.free.tobytes() == tenancy.table.allocatable.tobytes()
