@@ -85,6 +85,20 @@ def test_a_difference_is_shown_with_both_sides(tmp_path: Path, capsys: Captured)
     assert answer["difference"]["decision"] == 3
 
 
+def test_a_recording_that_lacks_a_line_is_damaged(tmp_path: Path, capsys: Captured) -> None:
+    life = Life(POLICIES["easy"], 7, most=1 << 30)
+    for _ in range(20):
+        life.step()
+    lines = life.reel.recordings[0]
+    folder = Folder(tmp_path)
+    folder.begin(lines[0])
+    for line in (*lines[1:3], *lines[5:]):
+        folder.add(line)
+    folder.close()
+    assert main(["replay", str(tmp_path)]) == 3
+    assert "decision 3 is missing; decision 5 follows" in capsys.readouterr().err
+
+
 def test_recordings_are_private_bounded_and_survive_a_crash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

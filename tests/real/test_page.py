@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.pool_scheduler import schedule
 from unisono.sim.comparison import compare
+from unisono.sim.generate.gpu import gpu
 from unisono.sim.generate.lublin import lublin
 from unisono.sim.page.render import page
 
@@ -40,6 +41,13 @@ setTimeout(() => {
   const pixels = new Uint32Array(pen.getImageData(0, 0, width, height).data.buffer);
   for (const pixel of pixels) colors.add(pixel);
   document.body.dataset.colors = colors.size;
+  const colour = [...document.querySelectorAll("#controls select")][1];
+  if (colour) {
+    document.body.dataset.first = document.getElementById("colour-of").textContent;
+    colour.value = "wait";
+    colour.dispatchEvent(new Event("change"));
+  }
+  document.body.dataset.second = document.getElementById("colour-of").textContent;
   document.body.dataset.wider = document.documentElement.scrollWidth > innerWidth;
 }, 100);
 </script>"""
@@ -53,25 +61,39 @@ def browser() -> str:
     pytest.skip("there is no Chromium here")
 
 
-@pytest.mark.parametrize("width", [500, 1280])
-def test_the_page_draws_and_listens(browser: str, tmp_path: Path, width: int) -> None:
-    trace = lublin(jobs=800, processors=64, load=1.0, seed=3)
-    outcomes = [schedule(trace, policy) for policy in ("fcfs", "easy", "easy-sjbf")]
-    path = tmp_path / "page.html"
-    text = page(outcomes, compare(outcomes))
+def test_the_page_says_what_colours_mean(browser: str, tmp_path: Path) -> None:
+    """Of several queues it begins with those, and the reader may choose."""
+    trace = gpu(jobs=60, gpus=32, teams=3, seed=3)
+    outcomes = [schedule(trace, policy) for policy in ("fcfs", "easy")]
+    seen = _seen(browser, page(outcomes, compare(outcomes)), tmp_path, 1280)[1]
+    assert seen["first"] == "which queue it came from"
+    assert seen["second"] == "how long it waited"
+
+
+def _seen(browser: str, text: str, folder: Path, width: int) -> tuple[str, dict[str, str]]:
+    """Return the document after the probe, and what the probe saw."""
+    path = folder / "page.html"
     path.write_text(text.replace("</body>", f"{_PROBE}</body>"), encoding="utf-8")
     dumped = subprocess.run(
         [
             *(browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom"),
             *(f"--window-size={width},2000", "--virtual-time-budget=4000"),
-            *(f"--user-data-dir={tmp_path / 'profile'}", path.as_uri()),
+            *(f"--user-data-dir={folder / 'profile'}", path.as_uri()),
         ],
         capture_output=True,
         text=True,
         timeout=120,
         check=True,
     ).stdout
-    seen = dict(re.findall(r'data-(\w+)="([^"]*)"', re.findall(r"<body[^>]*>", dumped)[0]))
+    found = re.findall(r'data-(\w+)="([^"]*)"', re.findall(r"<body[^>]*>", dumped)[0])
+    return dumped, dict(found)
+
+
+@pytest.mark.parametrize("width", [500, 1280])
+def test_the_page_draws_and_listens(browser: str, tmp_path: Path, width: int) -> None:
+    trace = lublin(jobs=800, processors=64, load=1.0, seed=3)
+    outcomes = [schedule(trace, policy) for policy in ("fcfs", "easy", "easy-sjbf")]
+    dumped, seen = _seen(browser, page(outcomes, compare(outcomes)), tmp_path, width)
     assert 'data-drawn="yes"' in dumped
     assert "trouble" not in seen
     assert re.match(r"wait at most .* d; fcfs 100 %; easy 100 %; easy-sjbf 100 %", seen["curve"])

@@ -20,7 +20,7 @@ examples:
   unisono sim --trace gpu:jobs=500 --policy easy --record /tmp/f && unisono replay /tmp/f
 
 Exit code 0: every decision came out the same, byte for byte; 1: one did not, and the first
-difference is shown; 2: there is no such recording or decision.
+difference is shown; 2: there is no such recording or decision; 3: the file is damaged.
 """
 
 
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     if told is None:
         first = last - count + 1
         what = f"has decisions {first} to {last}" if count else "has no whole decision"
-        raise InvalidManifest("--at" if arguments.at else "", f"{path} {what}")
+        raise InvalidManifest("--at" if arguments.at is not None else "", f"{path} {what}")
     answer = {
         "file": str(path),
         "decisions": count,

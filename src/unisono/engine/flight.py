@@ -166,6 +166,8 @@ def replay(lines: Iterable[bytes]) -> Iterator[tuple[Again, ClusterState]]:
     pending: Plan | None = None  # the last plan, until it is known whether it was carried out
     for number, line in enumerate(rest, start=base.first):
         entry = _read(line, Decision, f"decision {number}")
+        if entry.number != number:
+            raise Unreadable(f"decision {number} is missing; decision {entry.number} follows")
         recorded = _read(bytes(entry.plan), Plan, f"the plan of decision {number}")
         if pending is not None and _was_carried_out(pending, recorded, entry):
             carry_out(state, pending)

@@ -9,6 +9,12 @@
   // --- words and colours ---------------------------------------------------------------------
 
   const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  // What is legible on a colour: light or dark, whichever has more contrast (WCAG).
+  const inkOn = (fill) => {
+    const [red, green, blue] = [1, 3, 5].map((at) => parseInt(fill.slice(at, at + 2), 16) / 255)
+      .map((one) => (one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#16181b" : "#fff";
+  };
   const policyColor = (place) => `var(--p${place % 6})`;
   const digits = (value) => {
     const size = Math.abs(value);
@@ -273,6 +279,7 @@
   const charts = [];
   const isOverview = () => "cells" in data.windows[view.window].charts[0];
   const redrawBars = () => {
+    document.getElementById("colour-of").textContent = view.by === "queue" ? "which queue it came from" : "how long it waited";
     const names = view.by === "wait" ? WAITS
       : ranked.slice(0, 8).map((queue) => data.queues[queue] || "no queue").concat(ranked.length > 8 ? ["others"] : []);
     const tone = view.by === "wait" ? "w" : "q";
@@ -382,12 +389,11 @@
         if (w > 3 && h > 3) { pen.strokeStyle = card; pen.lineWidth = 1; pen.strokeRect(x, y, w, h); }
         if (jobs[bars[at]][0] === view.job) (chosen = chosen || []).push([x, y, w, h]);
         if (w > 60 && h > 15) {
-          pen.fillStyle = "#fff";
+          pen.fillStyle = inkOn(pen.fillStyle);
           pen.font = "11px system-ui, sans-serif";
           pen.textAlign = "left";
           pen.save();
           pen.beginPath(); pen.rect(x, y, w - 4, h); pen.clip();
-          pen.shadowColor = "rgb(0 0 0 / 55%)"; pen.shadowBlur = 2;
           pen.fillText(jobs[bars[at]][0], x + 5, y + h / 2 + 4);
           pen.restore();
         }

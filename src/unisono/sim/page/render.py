@@ -224,8 +224,8 @@ content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inlin
 <div id="use"></div></section>
 {money}</div>
 <section><h2>Who ran where</h2>
-<p>Time to the right, {unit} from top to bottom. One bar is a job; its colour says how long
-it waited, and what is empty is idle.</p>
+<p>Time to the right, {unit} from top to bottom. One bar is a job; its colour says
+<span id="colour-of">how long it waited</span>, and what is empty is idle.</p>
 <div class="controls" id="controls"></div>
 <div id="gantt"></div>
 </section>
