@@ -43,6 +43,7 @@ from unisono.engine.quota.tree import Cell, available
 from unisono.engine.rehearsal import leave, rehearse
 from unisono.engine.state.changes import WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.queue_book import Running
 from unisono.engine.state.views import as_changes, restore, snapshot
 
 pytestmark = pytest.mark.slow
@@ -133,7 +134,7 @@ def test_who_cannot_help_is_not_looked_at_and_that_changes_nothing(world: Snapsh
     skipped = []
     may_help = classical._cohort_may_help
 
-    def noted(wish: Wish, own: list[classical._Candidate]) -> bool:
+    def noted(wish: Wish, own: list[Running]) -> bool:
         skipped.append(not may_help(wish, own))
         return not skipped[-1]
 

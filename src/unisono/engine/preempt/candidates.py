@@ -93,20 +93,21 @@ def foreign_candidates(wish: Wish, book: QueueBook) -> Iterator[Running]:
     rule = wish.book.spec.preemption.reclaim
     if rule == "Never" or book.blocker is not None:
         return
+    mine, takes_any = wish.workload.priority, rule == "Any"
     for running in book.running.values():
-        lower = wish.workload.priority > running.holding.workload.priority
-        if (rule == "Any" or lower) and _counts(wish, running):
+        if (takes_any or mine > running.holding.workload.priority) and _counts(wish, running):
             yield running
 
 
 def _counts(wish: Wish, running: Running) -> bool:
     """Say whether the candidate uses what is short and may be disturbed at all."""
-    holding = running.holding
-    if holding.workload.key in wish.gone:
+    holding, short = running.holding, wish.short
+    if wish.gone and holding.workload.key in wish.gone:
         return False
-    if not any(cell.account in wish.short and amount > 0 for cell, amount in running.charges):
-        return False
-    return holding.evicting or holding.keeps is not None or may_disturb(wish, running)
+    for cell, amount in running.charges:
+        if amount > 0 and cell.account in short:
+            return holding.evicting or holding.keeps is not None or may_disturb(wish, running)
+    return False
 
 
 def may_disturb(wish: Wish, running: Running) -> bool:
@@ -138,15 +139,16 @@ def most_to_give(wish: Wish, running: Running) -> int:
 def could_suffice(wish: Wish, candidates: Sequence[Running]) -> bool:
     """Rule out hopeless searches: availability grows by no more than what all candidates use."""
     for cell, wanted in wish.charges.items():
-        if cell.account not in wish.short:
+        account, missing = cell.account, wanted - available(cell)
+        if account not in wish.short:
             continue
-        freed = sum(
-            amount
-            for running in candidates
-            for held, amount in running.charges
-            if held.account == cell.account
-        )
-        if available(cell) + freed < wanted:
+        for running in candidates:
+            if missing <= 0:
+                break  # the rest only adds to that
+            for held, amount in running.charges:
+                if held.account == account:
+                    missing -= amount
+        if missing > 0:
             return False
     return True
 

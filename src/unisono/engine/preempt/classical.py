@@ -69,14 +69,19 @@ def classical_victims(
 ) -> list[Target]:
     """Return who has to leave so that the wish fits; nobody if that is not possible."""
     candidates = [_Candidate(running, _OWN, "InClusterQueue") for running in own_candidates(wish)]
-    if wish.book.spec.preemption.reclaim != "Never" and _cohort_may_help(wish, candidates):
-        candidates.extend(_from_cohort(wish, book_of))
     everybody = [candidate.running for candidate in candidates]
-    if not candidates or not could_suffice(wish, everybody):
+    if wish.book.spec.preemption.reclaim != "Never":
+        if _cohort_may_help(wish, everybody):
+            candidates.extend(_from_cohort(wish, book_of))
+            everybody = [candidate.running for candidate in candidates]
+        elif wish.has_place is not None:
+            # None of them can be taken, but that there is no place is told with all of them gone.
+            everybody.extend(_lenders_of(wish, book_of))
+    if not everybody or not could_suffice(wish, everybody):
+        return []
+    if not has_place_without(wish, ledger, everybody) or not candidates:
         return []
     candidates.sort(key=lambda c: _place(c, wish, usage_of))
-    if not has_place_without(wish, ledger, everybody):
-        return []
     offers = _offers(wish, candidates)
     for allow_borrowing in _attempts(wish, candidates):
         mark = ledger.mark()
@@ -110,19 +115,17 @@ def _offers(wish: Wish, candidates: list[_Candidate]) -> list[_Offer]:
     return [*told, *fewer, *rest]
 
 
-def _cohort_may_help(wish: Wish, own: list[_Candidate]) -> bool:
+def _cohort_may_help(wish: Wish, own: list[Running]) -> bool:
     """Rule out that it matters who leaves other queues, without looking at any of them.
 
     Where nobody of theirs may be taken while the preemptor's queue borrows, they are of use only if
     it need not: if it did not borrow with all that it wants and without its own candidates.
     """
-    if wish.has_place is not None:
-        return True  # whether there is room on nodes is asked, and told, with everybody gone
     if wish.book.spec.preemption.borrow.policy != "Never" or _is_entitled(wish):
         return True
     left: dict[Account, int] = {}
-    for candidate in own:
-        for held, amount in candidate.running.charges:
+    for running in own:
+        for held, amount in running.charges:
             left[held.account] = left.get(held.account, 0) + amount
     return not any(
         wanted and borrows_with(cell, wanted - left.get(cell.account, 0))
