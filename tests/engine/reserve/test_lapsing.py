@@ -33,6 +33,18 @@ def test_of_equals_only_the_first_has_the_one_date() -> None:
     assert _told(here, "B2", "B3") == {"B2": 90}
 
 
+def test_an_equal_that_comes_later_and_goes_first_is_told_the_date() -> None:
+    """Of one second the uid decides who goes first."""
+    here = machine(EASY, 8)
+    here.submit("A", 8, 30)
+    here.decide()
+    here.submit("C", 8, 60)
+    here.go_to(0)
+    here.submit("B", 8, 60)
+    here.go_to(0)
+    assert _told(here, "B", "C") == {"B": 30}
+
+
 @pytest.mark.parametrize(("gpus", "spread"), [(8, 1), (1, 8)])
 def test_who_is_overtaken_loses_the_one_date_and_gets_it_back(gpus: int, spread: int) -> None:
     """In pieces of one pod everything is counted; otherwise it is tried on nodes."""
@@ -66,3 +78,7 @@ def test_nobody_says_a_date_that_it_does_not_have(rules: Backfill, seed: int) ->
         waiting = [one for one in names[: names.index(name) + 1] if one not in here.starts]
         told = _told(here, *waiting)
         assert told.items() <= here.dates.items(), "every date that is told is given"
+        if rules.dates == 1:
+            dated = here.state.agenda.dated
+            given = {dated.workload.removeprefix("ns/"): dated.start // SECOND} if dated else {}
+            assert told == given, "and the one that is given is told"

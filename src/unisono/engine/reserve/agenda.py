@@ -320,7 +320,7 @@ class Agenda:
         """
         known = self._own(waiting.workload.key, group)
         if known is None:
-            known = group.blockers
+            known = _without_date(group.blockers)
         if len(blockers) != 1 or not isinstance(blockers[0], WouldDelay):
             return known != blockers
         return not group.is_delaying or self.as_of_now(known, waiting) != blockers
