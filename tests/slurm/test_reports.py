@@ -218,6 +218,30 @@ def test_scontrol_shows_by_many_names(words: list[str], printed: str) -> None:
     assert scontrol.run(words, api).text.splitlines()[0].startswith(printed)
 
 
+def test_scontrol_shows_when_reservations_begin_and_end() -> None:
+    """It is 18:00: one is now, one comes again tomorrow, one has an end instead of a duration."""
+    said = [
+        {"name": "now", "start": "2026-11-15T17:30:00Z", "duration": "1h", "nodes": ["n1", "n2"]},
+        {"name": "fans", "start": "2026-11-10T08:00:00Z", "duration": "90m", "repeat": "Daily"},
+        {
+            "name": "move",
+            "start": "2026-11-20T08:00:00Z",
+            "end": "2026-11-22T08:00:00Z",
+            "maintenance": True,
+        },
+    ]
+    policies = {"/apis/unisono.dev/v1/policies": {"items": [{"reservations": said}]}}
+    lines = scontrol.run(["show", "reservation"], around(FakeApi([], policies))).text.splitlines()
+    assert lines[0] == (
+        "ReservationName=now StartTime=2026-11-15T17:30:00 EndTime=2026-11-15T18:30:00 "
+        "Duration=01:00:00"
+    )
+    assert lines[1] == "   Nodes=n[1-2] Flags= State=ACTIVE"
+    assert "StartTime=2026-11-16T08:00:00 EndTime=2026-11-16T09:30:00" in lines[4]
+    assert lines[5] == "   Nodes=ALL Flags=DAILY State=INACTIVE"
+    assert "EndTime=2026-11-22T08:00:00 Duration=2-00:00:00" in lines[8]
+
+
 def test_hosts_are_those_of_the_job_that_asks() -> None:
     inside = around(FakeApi(), environment={"SLURM_JOB_NODELIST": "g-[1-2]"})
     assert scontrol.run(["show", "hostnames"], inside).text == "g-1\ng-2\n"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unisono.slurm.finding import called, find
+from unisono.slurm.formats import clock
 from unisono.slurm.host_list import BadHostList, expand, fold
 from unisono.slurm.jobs import Row, rows_of
 from unisono.slurm.loading import decoded, priorities
@@ -192,19 +193,37 @@ def _config(api: Quick, around: Around) -> Outcome:
 def _reservations(api: Quick, around: Around) -> Outcome:
     """Print the reservations of the Policy."""
     found = decoded(api.call("GET", "/apis/unisono.dev/v1/policies"))
-    made = [_reservation(one) for policy in found for one in policy.get("reservations") or ()]
+    made = [
+        _reservation(one, around.now)
+        for policy in found
+        for one in policy.get("reservations") or ()
+    ]
     return Outcome("".join(made) or "No reservations in the system\n")
 
 
-def _reservation(said: Json) -> str:
+_PERIODS = {"Daily": 86_400, "Weekly": 7 * 86_400}
+
+
+def _reservation(said: Json, now: float) -> str:
+    """Write one reservation; of one that comes again, the time that is now or comes next."""
+    from unisono.kinds.scalar import duration_ms, instant_ms  # not needed by who asks otherwise
+
+    start = instant_ms(str(said.get("start"))) / 1000
+    lasts = duration_ms(str(said["duration"])) / 1000 if said.get("duration") else 0.0
+    if said.get("end"):
+        lasts = instant_ms(str(said["end"])) / 1000 - start
+    period = _PERIODS.get(str(said.get("repeat")))
+    if period and now >= start + lasts:
+        start += (int((now - start - lasts) // period) + 1) * period
+    state = "ACTIVE" if start <= now < start + lasts else "INACTIVE"
     nodes = said.get("nodes") or "all"
     names = "ALL" if isinstance(nodes, str) else fold(nodes)
     flags = ["MAINT"] if said.get("maintenance") else []
     flags += [str(said["repeat"]).upper()] if said.get("repeat") else []
     return (
-        f"ReservationName={said.get('name')} StartTime={said.get('start')} "
-        f"EndTime={said.get('end') or 'N/A'} Duration={said.get('duration') or 'N/A'}\n"
-        f"   Nodes={names} Flags={','.join(flags)}\n"
+        f"ReservationName={said.get('name')} StartTime={shown(start)} "
+        f"EndTime={shown(start + lasts)} Duration={clock(lasts)}\n"
+        f"   Nodes={names} Flags={','.join(flags)} State={state}\n"
         f"   Users={','.join(said.get('users') or ()) or '(null)'} "
         f"Accounts={','.join(said.get('accounts') or ()) or '(null)'}\n\n"
     )
