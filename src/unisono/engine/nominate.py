@@ -143,6 +143,7 @@ def nominate(
         gone=gone,
         displaces=displaces,
         find_place=finds_place(seeker, late),
+        only_room_counts=seeker.only_room_counts if seeker is not None and late is never else None,
     )
     mark = ledger.mark()
     if replaced is not None:

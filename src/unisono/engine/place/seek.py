@@ -51,6 +51,23 @@ class Seeker:
         """Say whether there is a place for all that an assignment needs."""
         return not isinstance(self.place(assignment), GangDoesNotFit)
 
+    def only_room_counts(self, assignment: Assignment) -> bool:
+        """Say whether more room never hurts: pods of one kind, anywhere, and no rules about them.
+
+        Then they have a place if nodes have room for so many of them, and else none.
+        """
+        gang, tenancy = self.gang(assignment), self.floor.tenancy
+        if self.kept is not None or len(gang.demands) != 1 or gang.min_total is not None:
+            return False
+        demand = gang.demands[0]
+        return (
+            demand.is_plain
+            and demand.mode != "required"
+            and demand.slice_size <= 1
+            and not tenancy.crowd.has_rules
+            and not tenancy.table.devices
+        )
+
     def is_fenced_off(self, assignment: Assignment) -> bool:
         """Say whether there would be a place, if only nothing were reserved for others."""
         if self.fence is None:

@@ -37,6 +37,7 @@ class Wish:
     gone: frozenset[WorkloadKey]  # victims of others, already counted as gone
     only_evicting: bool  # may count on those who leave anyway, but not make anybody leave
     has_place: Callable[[], bool] | None  # whether nodes would do; None: nobody asks about nodes
+    only_room_counts: bool  # where there is a place, there is one with more room, too
     spares_fresh: bool  # whoever has not run for its queue's minimum is not a candidate (§18.5)
     may_shrink: bool  # gangs that can do with fewer pods give up those instead of leaving
 

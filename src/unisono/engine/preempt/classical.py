@@ -10,9 +10,9 @@ that is enough, nobody has to leave (`shrinking.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 
 from unisono.engine.ledger import Ledger
 from unisono.engine.model.plan import PreemptionReason
@@ -37,6 +37,8 @@ from unisono.engine.quota.tree import Cell, Node, available, borrows_with, local
 from unisono.engine.state.queue_book import Running
 
 _HIERARCHY, _PRIORITY, _OWN = 0, 1, 2
+# Without so many there is mostly room for a gang.
+FEW = 32
 
 
 @dataclass(slots=True, frozen=True)
@@ -76,7 +78,11 @@ def classical_victims(
             everybody = [candidate.running for candidate in candidates]
         elif wish.has_place is not None:
             # None of them can be taken, but that there is no place is told with all of them gone.
-            everybody.extend(_lenders_of(wish, book_of))
+            others = _lenders_of(wish, book_of)
+            if not everybody and wish.only_room_counts and could_suffice(wish, ()):
+                _has_place_without_some(wish.has_place, ledger, others)
+                return []
+            everybody.extend(others)
     if not everybody or not could_suffice(wish, everybody):
         return []
     if not has_place_without(wish, ledger, everybody) or not candidates:
@@ -90,6 +96,24 @@ def classical_victims(
         if targets:
             return targets
     return []
+
+
+def _has_place_without_some(
+    has_place: Callable[[], bool], ledger: Ledger, others: Iterator[Running]
+) -> None:
+    """Ask for a place with more and more of the others gone, until there is one or all are gone.
+
+    Where only room counts there is a place without all of them if there is one without some.
+    """
+    gone, more = list[Running](), FEW
+    while some := [*islice(others, more)]:
+        gone += some
+        clearing = ledger.clear_nodes(gone)
+        found = has_place()
+        ledger.fill_nodes(clearing)
+        if found:
+            return
+        more *= 4
 
 
 def _offers(wish: Wish, candidates: list[_Candidate]) -> list[_Offer]:

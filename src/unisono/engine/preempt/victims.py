@@ -36,6 +36,8 @@ class VictimSearch:
     displaces: bool = True  # False: it looks at another time, when nobody has to leave
     # Says whether an assignment finds nodes as things are on the ledger; None without nodes.
     find_place: Callable[[Assignment], bool] | None = None
+    # Says whether only room counts for that; None: perhaps something else does.
+    only_room_counts: Callable[[Assignment], bool] | None = None
 
     @property
     def backs_off(self) -> bool:
@@ -65,7 +67,7 @@ class VictimSearch:
         if not self.has_rules:
             short = wanted - max(0, available(cell))
             return Simulated(Verdict.NO_VICTIMS, borrow_level(cell, wanted)[0], short)
-        wish = self._wish({cell: wanted}, {cell: None}, None)
+        wish = self._wish({cell: wanted}, {cell: None}, None, only_room_counts=False)
         quota = Ledger()  # nobody asks about nodes yet
         targets = self._search(wish, quota)
         if not targets:
@@ -86,7 +88,10 @@ class VictimSearch:
             return []
         find_place = None if anywhere else self.find_place
         has_place = None if find_place is None else (lambda: find_place(assignment))
-        wish = self._wish(assignment.charges, assignment.needs_victims, has_place)
+        only_room = self.only_room_counts is not None and self.only_room_counts(assignment)
+        wish = self._wish(
+            assignment.charges, assignment.needs_victims, has_place, only_room_counts=only_room
+        )
         return self._search(wish, self.ledger)
 
     def _wish(
@@ -94,6 +99,8 @@ class VictimSearch:
         charges: dict[Cell, int],
         short: Mapping[Cell, None],
         has_place: Callable[[], bool] | None,
+        *,
+        only_room_counts: bool,
     ) -> Wish:
         return Wish(
             workload=self.workload,
@@ -104,6 +111,7 @@ class VictimSearch:
             gone=self.gone,
             only_evicting=self.backs_off,
             has_place=has_place,
+            only_room_counts=only_room_counts,
             spares_fresh=not self.policy.strict,
             may_shrink=not self.policy.strict,
         )
