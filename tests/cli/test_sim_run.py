@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from unisono.cli.main import main
 
@@ -109,6 +110,8 @@ def test_nodes_described_by_their_gpus_have_room_for_the_rest(
         (["--checkpoint", "-1"], "--checkpoint: must be at least 0, and is -1.0"),
         (["--restore", "5"], "--restore: is what a checkpoint costs"),
         (["--jobs", "0"], "--jobs: must be at least 1, and is 0"),
+        (["--html", "nowhere/out.html"], "--html: there is no folder nowhere"),
+        (["--nodes", "100y"], '--nodes (--cluster): "100y" is not COUNTxTYPE'),
         (["--faults", "often"], "often: No such file"),
         (["--faults", "mtbf=x"], '"x" is no time'),
     ],
@@ -127,3 +130,16 @@ def test_what_is_left_out_is_told_to_programs_too(
     assert main(["sim", "--trace", swf, "--policy", "easy", "-o", "json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["leftOut"] == {"noRun": 1, "noSize": 0, "tooLarge": 0, "unreadable": 0}
+
+
+def test_the_same_for_people_and_programs(swf: str, capsys: pytest.CaptureFixture[str]) -> None:
+    told = []
+    for form in ("json", "yaml"):
+        assert main(["sim", "--trace", swf, "--policy", "easy", "-o", form]) == 0
+        told.append(yaml.safe_load(capsys.readouterr().out))
+    for one in told:
+        del one["policies"][0]["wallSeconds"], one["policies"][0]["jobsPerSecond"]
+        one["rows"] = [row["key"] for row in one["rows"]]
+    assert told[0] == told[1]
+    assert main(["sim", "trace", swf, "-o", "yaml"]) == 0
+    assert yaml.safe_load(capsys.readouterr().out)["jobs"] == 3

@@ -45,7 +45,8 @@ def load_outcome(path: Path) -> Outcome:
             arrays = {name: file[name] for name in file.files}
         about = msgspec.json.decode(arrays.pop(_ABOUT).tobytes(), type=dict[str, Any])
     except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as trouble:
-        raise BadTrace(str(path), f"is no outcome of a simulation: {trouble}") from trouble
+        message = "is no outcome of a simulation; `unisono sim run --save DIR` writes them"
+        raise BadTrace(str(path), message) from trouble
     if about.get("schema") != SCHEMA:
         raise BadTrace(str(path), f"the schema is {about.get('schema')}; this is {SCHEMA}")
     try:

@@ -90,6 +90,8 @@ def _row(figure: Figure, columns: Sequence[Sequence[Measures]]) -> Row | None:
     if not is_worth_showing(figure, [value for column in values for value in column]):
         return None
     cells = [_cell(figure, column, values[0], is_first=at == 0) for at, column in enumerate(values)]
+    if all(math.isnan(cell.mean) for cell in cells):  # some seeds have nothing to measure
+        return None
     return Row(figure.key, figure.label, tuple(cells))
 
 

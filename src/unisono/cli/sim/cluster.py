@@ -28,6 +28,6 @@ def _nodes(text: str) -> tuple[Node, ...]:
     try:
         manifests = list(nodes_of(parse_shape(text), now=_LONG_AGO))
     except BadShape as trouble:
-        raise InvalidManifest("--cluster", str(trouble)) from trouble
+        raise InvalidManifest("--nodes (--cluster)", str(trouble)) from trouble
     listed = {"apiVersion": "v1", "kind": "List", "items": manifests}
     return manifest_nodes([(text, msgspec.json.encode(listed))])

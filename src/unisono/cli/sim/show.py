@@ -33,7 +33,7 @@ def add_showing(parser: argparse.ArgumentParser) -> None:
     """Add the options of everything that shows outcomes."""
     parser.add_argument("--html", metavar="FILE", help="write one page with charts, for a browser")
     parser.add_argument(
-        "-o", "--output", choices=("table", "json"), default="table", help="default: table"
+        "-o", "--output", choices=("table", "json", "yaml"), default="table", help="default: table"
     )
 
 
@@ -54,15 +54,25 @@ def show(outcomes: Sequence[Outcome], arguments: argparse.Namespace) -> None:
         from unisono.sim.page.render import page
 
         Path(arguments.html).write_text(page(outcomes, found), encoding="utf-8")
-    if arguments.output == "json":
-        import msgspec
-
+    if arguments.output == "table":
+        print(table_of(found))
+    else:
         from unisono.sim.report import report
 
-        told = msgspec.json.encode(report(outcomes, found))
+        write_value(report(outcomes, found), arguments.output)
+
+
+def write_value(value: object, form: str) -> None:
+    """Write a value for programs; what is not a number is null."""
+    import msgspec
+
+    told = msgspec.json.encode(value)
+    if form == "json":
         sys.stdout.buffer.write(msgspec.json.format(told) + b"\n")
-    else:
-        print(table_of(found))
+        return
+    from unisono.cli.objects import dump
+
+    sys.stdout.write(dump(msgspec.json.decode(told), form))
 
 
 def table_of(found: Comparison) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import math
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--write", metavar="FILE", help="write the jobs as JSON lines (.gz packs)")
     parser.add_argument(
-        "-o", "--output", choices=("table", "json"), default="table", help="default: table"
+        "-o", "--output", choices=("table", "json", "yaml"), default="table", help="default: table"
     )
 
 
@@ -62,12 +61,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.write:
         _write(trace, Path(arguments.write))
     found = summarise(trace, capacity)
-    if arguments.output == "json":
-        import msgspec
-
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(found)) + b"\n")
-    else:
+    if arguments.output == "table":
         print(_text(found))
+    else:
+        from unisono.cli.sim.show import write_value
+
+        write_value(found, arguments.output)
     return 0
 
 

@@ -34,6 +34,10 @@ def check_options(arguments: argparse.Namespace) -> None:
         given = getattr(arguments, name)
         if given is not None and not given >= value:
             raise InvalidManifest(f"--{name}", f"must be at least {value}, and is {given}")
+    for name in ("html", "ledger"):  # before minutes of simulation are lost
+        path = getattr(arguments, name)
+        if path is not None and not Path(path).absolute().parent.is_dir():
+            raise InvalidManifest(f"--{name}", f"there is no folder {Path(path).parent}")
     if arguments.restore and not arguments.checkpoint:
         raise InvalidManifest("--restore", "is what a checkpoint costs; give --checkpoint, too")
     if arguments.faults is not None and (arguments.pools is not None or arguments.fill):
