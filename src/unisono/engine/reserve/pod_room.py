@@ -68,7 +68,7 @@ class PodRoom:
         self._total = 0
         self._caps: Caps = np.zeros(0, np.int64)
         self._zeros: Caps = np.zeros(1, np.bool_)  # what a node has room for that takes one, then
-        self._ones: Integers = np.zeros(0, np.int64)  # handed out; nobody changes them
+        self._ones: dict[int, Integers] = {}  # by how many; handed out, nobody changes them
         self._amounts: dict[int, Integers] = {}  # as well: one number each, for the only node
 
     @property
@@ -118,11 +118,8 @@ class PodRoom:
             places = caps.nonzero()[0][:pods]
             if len(places) < pods:
                 return None
-            if pods > len(self._ones):
-                self._ones = np.ones(2 * pods, np.int64)
-            if self._position_of is None:
-                return places, self._ones[:pods]
-            return self._rows[places], self._ones[:pods]
+            rows = places if self._position_of is None else self._rows[places]
+            return rows, self._one_each(pods)
         if self.is_single:
             return self.only(pods) if caps.item() >= pods else None
         if int(caps.sum()) < pods:
@@ -130,6 +127,15 @@ class PodRoom:
         places, counts = fill(cast(Integers, caps), pods)
         order = places.argsort()
         return self._rows[places[order]], counts[order]
+
+    def _one_each(self, pods: int) -> Integers:
+        """Return so many ones: gangs of one size share them."""
+        found = self._ones.get(pods)
+        if found is None:
+            if len(self._ones) >= AMOUNTS_KEPT:
+                self._ones.clear()
+            found = self._ones[pods] = np.ones(pods, np.int64)
+        return found
 
     def _amount(self, pods: int) -> Integers:
         """Return one number as an array: gangs of one size share it."""
@@ -160,6 +166,8 @@ class PodRoom:
         places = move.rows if self._position_of is None else self._position_of[move.rows]
         if not self.is_even:
             caps[places] += move.counts if move.pods > 0 else -move.counts
+        elif len(places) == 1:  # for one number NumPy is the long way round
+            caps[places.item()] = move.pods > 0
         elif move.pods > 0:  # one pod, or none
             caps[places] = True
         else:
