@@ -77,7 +77,7 @@ def own_candidates(wish: Wish) -> Iterator[Running]:
     if rule == "Never":
         return
     mine = wish.workload
-    for running in wish.book.running.values():
+    for running in _in_question(wish, wish.book):
         theirs = running.holding.workload
         lower = mine.priority > theirs.priority
         newer = (
@@ -95,9 +95,17 @@ def foreign_candidates(wish: Wish, book: QueueBook) -> Iterator[Running]:
     if rule == "Never" or book.blocker is not None:
         return
     mine, takes_any = wish.workload.priority, rule == "Any"
-    for running in book.running.values():
+    for running in _in_question(wish, book):
         if (takes_any or mine > running.holding.workload.priority) and _counts(wish, running):
             yield running
+
+
+def _in_question(wish: Wish, book: QueueBook) -> Iterable[Running]:
+    """Return who runs in a queue; who may make nobody leave need not look at all of them."""
+    everybody = book.running.values()
+    if not wish.only_evicting:
+        return everybody
+    return [one for one in everybody if one.holding.evicting or one.holding.keeps is not None]
 
 
 def _counts(wish: Wish, running: Running) -> bool:
