@@ -197,7 +197,7 @@ class Scheduler:
                 yield from self._tell(self.explanations[other])
         due = self._next_due()
         if due is not None:
-            yield Again(due / 1000)
+            yield Again(float(-(-due // 1000)))  # not before the whole second that it counts in
 
     def _hear(self, view: View, now: Instant) -> None:
         """Tell the engine what is different."""

@@ -35,9 +35,10 @@ class Unexamined:
         self._may_have_moved = True
 
     def explanations(self) -> Iterator[Explanation]:
-        """Yield what is known about those who came, and about those whose door moved."""
+        """Yield what is known of those who came, are held otherwise, or whose door moved."""
         self._state.refresh()
-        keys, self._came = self._came, {}
+        keys, self._came = {**self._came, **self._state.moved}, {}
+        self._state.moved.clear()
         if self._may_have_moved:
             self._may_have_moved = False
             for gone in self._doors.keys() - self._state.doors.keys():

@@ -5,11 +5,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from unisono.engine.model.names import Instant
+from unisono.engine.order.lines import Waiting, kind_of
 from unisono.engine.state import turns
 from unisono.engine.state.timers import NODES
 
 if TYPE_CHECKING:
     from unisono.engine.state.cluster import ClusterState
+
+
+def look_again(state: ClusterState, waiting: Waiting) -> None:
+    """Look at one workload again: an instant or an end that it waited for has come."""
+    key = waiting.workload.key
+    book = state.doors[waiting.workload.queue].book
+    blocker = state.blocker_of(waiting.workload, state.turns.blocker(key))
+    for instant in state.dependencies.reminders(waiting.workload, state.now):
+        state.timers.remind(instant, key)
+    if blocker is not None:
+        if waiting.line is not None and book is not None:
+            state.leave_line(waiting, book)
+        if state.held.get(key) != blocker:
+            state.moved[key] = None
+        state.held[key] = blocker
+    elif key in state.held:
+        del state.held[key]
+        if book is not None:
+            state.line_up(waiting, book)
+    elif book is not None:
+        state.rota.rouse(book, kind_of(waiting))
+        state.rota.unstall(book)
+        state.rota.wake_queue(book)
 
 
 def pass_time(state: ClusterState, now: Instant) -> None:
@@ -31,7 +55,7 @@ def pass_time(state: ClusterState, now: Instant) -> None:
             state.rota.nodes_changed()
             state.reserved.remind(state.now)
         elif waiting is not None:
-            state.wake_workload(waiting)
+            look_again(state, waiting)
         elif running is not None:
             state.terms.look(running, state.now)
             state.rota.holdings_changed(running.book.tree)

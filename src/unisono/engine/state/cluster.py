@@ -37,7 +37,7 @@ from unisono.engine.state.changes import (
     WorkloadHolds,
     WorkloadWaits,
 )
-from unisono.engine.state.clock import pass_time
+from unisono.engine.state.clock import look_again, pass_time
 from unisono.engine.state.config import Config
 from unisono.engine.state.configuring import open_or_shut, reconfigure, take_in
 from unisono.engine.state.dependencies import DependencyBook
@@ -70,6 +70,7 @@ class ClusterState:
         self.running: dict[WorkloadKey, Running] = {}
         self.doors: dict[LocalQueueKey, Door] = {}
         self.held: dict[WorkloadKey, Blocker] = {}
+        self.moved: dict[WorkloadKey, None] = {}  # of those: for another reason than was told
         # Stopped queues (and local queues) whose holdings may have to leave.
         self.stopped: dict[QueueBook | Door, None] = {}
         self.recent = RecentUsage(self.config)
@@ -175,7 +176,7 @@ class ClusterState:
             if door.book is not None:
                 self.line_up(waiting, door.book)
             return
-        blocker = self._blocker(workload, refusal)
+        blocker = self.blocker_of(workload, refusal)
         if blocker is not None:
             self.held[key] = blocker
         elif door.book is not None:
@@ -186,7 +187,7 @@ class ClusterState:
         for instant in self.dependencies.reminders(workload, self.now) if workload.depends else ():
             self.timers.remind(instant, key)
 
-    def _blocker(self, workload: Workload, refusal: Blocker | None) -> Blocker | None:
+    def blocker_of(self, workload: Workload, refusal: Blocker | None) -> Blocker | None:
         """Return what keeps a workload out of every line; `refusal` is what its turn says."""
         found = own_blocker(workload, self.now) or refusal
         if found is None and workload.depends:
@@ -229,6 +230,7 @@ class ClusterState:
         del self.waiting[key]
         if self.held:
             self.held.pop(key, None)
+            self.moved.pop(key, None)
         door = self.doors[waiting.queue]
         del door.waiting[key]
         if waiting.line is not None and door.book is not None:
@@ -398,28 +400,6 @@ class ClusterState:
             self.rota.ready.pop(book, None)
             self.stopped.pop(book, None)
 
-    # --- time ------------------------------------------------------------------------------------
-
-    def wake_workload(self, waiting: Waiting) -> None:
-        """Look at one workload again: an instant that it waited for has come."""
-        key = waiting.workload.key
-        book = self.doors[waiting.workload.queue].book
-        blocker = self._blocker(waiting.workload, self.turns.blocker(key))
-        for instant in self.dependencies.reminders(waiting.workload, self.now):
-            self.timers.remind(instant, key)
-        if blocker is not None:
-            if waiting.line is not None and book is not None:
-                self.leave_line(waiting, book)
-            self.held[key] = blocker
-        elif key in self.held:
-            del self.held[key]
-            if book is not None:
-                self.line_up(waiting, book)
-        elif book is not None:
-            self.rota.rouse(book, kind_of(waiting))
-            self.rota.unstall(book)
-            self.rota.wake_queue(book)
-
     # --- configuration ---------------------------------------------------------------------------
 
     def refresh(self) -> None:
@@ -427,11 +407,11 @@ class ClusterState:
         reconfigure(self)
         if self.turns.desk is not None:
             for key in self.turns.settle():
-                self.wake_workload(self.waiting[key])
+                look_again(self, self.waiting[key])
         while self.dependencies.stirred or self.arrays.changed:
             for key in [*self.dependencies.settle(), *self.arrays.settle()]:
                 if key in self.waiting:
-                    self.wake_workload(self.waiting[key])
+                    look_again(self, self.waiting[key])
         self.rota.settle()
 
     def door(self, key: LocalQueueKey) -> Door:

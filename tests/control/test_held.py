@@ -1,0 +1,58 @@
+"""Who is held back hears when the reason is another one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.control.test_dates import play
+from tests.control.test_live_jobs import workload
+from tests.support.control_objects import job
+from tests.support.control_world import World
+from unisono.control import names
+from unisono.control.conditions import find
+from unisono.kinds.settings import Settings
+
+Json = dict[str, Any]
+
+
+def said_of(world: World, name: str) -> str:
+    """Return why a job waits, in words."""
+    found = find(workload(world, name)["status"]["conditions"], "QuotaReserved")
+    assert found is not None
+    return str(found["message"])
+
+
+def saying(name: str, **annotations: str) -> Json:
+    """Return a job of one pod with annotations of ours."""
+    made = job(name, pods=1)
+    said = {f"unisono.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    made["metadata"]["annotations"] = said
+    return made
+
+
+def test_who_waits_for_a_job_that_was_deleted_hears_that_it_never_starts() -> None:
+    async def story(world: World) -> None:
+        await world.create(job("prepare", pods=1, seconds=600))
+        await world.settle()
+        await world.create(saying("train", depends_on="afterok:prepare"))
+        await world.settle()
+        assert "waits for default/prepare to succeed" in said_of(world, "train")
+        await world.client.delete(names.JOB, "prepare", "default")
+        await world.pass_time(30)
+        assert said_of(world, "train").startswith("DependencyNeverSatisfied")
+
+    play(story, Settings())
+
+
+def test_who_cannot_meet_its_deadline_any_more_hears_of_it() -> None:
+    async def story(world: World) -> None:
+        await world.create(job("first", pods=2, seconds=6000))
+        await world.settle()
+        late = saying("late", time_limit="5:00", deadline="now+10minutes")
+        await world.create(late)
+        await world.settle()
+        assert "cannot end by" not in said_of(world, "late")
+        await world.pass_time(400)
+        assert "it cannot end by" in said_of(world, "late")
+
+    play(story, Settings())
