@@ -8,6 +8,9 @@ import pytest
 
 from tests.cli.situations import FOLDER, SITUATIONS, Situation, name_of, words
 from unisono.cli.tables import WIDTH
+from unisono.cli.why_answer import answer
+from unisono.cli.why_found import Found
+from unisono.cli.why_text import text
 
 # What has to be said in each: the cause with its number, and the way out.
 SAID = {
@@ -43,3 +46,23 @@ def test_the_answer_names_cause_number_and_way_out(situation: Situation) -> None
 def test_every_file_belongs_to_a_situation() -> None:
     kept = {path.stem for path in FOLDER.glob("*.txt")}
     assert kept == {name_of(one) for one in SITUATIONS} == set(SAID)
+
+
+def test_an_array_is_not_taken_for_a_job_that_nobody_manages() -> None:
+    """Its tasks are jobs of their own; until it is their turn there is only the array."""
+    made = {
+        "apiVersion": "unisono.dev/v1",
+        "kind": "SlurmJob",
+        "metadata": {
+            "name": "sweep-5",
+            "namespace": "default",
+            "uid": "u",
+            "creationTimestamp": "2026-11-16T22:00:00Z",
+        },
+        "spec": {"array": {"tasks": "0-15", "limit": 2}},
+        "status": {"state": "PENDING", "reason": "JobArrayTaskLimit"},
+    }
+    said = text(answer(Found(asked=made, job=made)), 1_794_866_460.0)
+    assert said.startswith("SlurmJob default/sweep-5 waits.")
+    assert "JobArrayTaskLimit: its tasks are jobs of their own" in " ".join(said.split())
+    assert "label it" not in said

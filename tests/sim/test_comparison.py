@@ -52,6 +52,20 @@ def test_a_clear_difference_is_larger_than_its_spread() -> None:
     assert row(compare([*less, *base]), "wait.mean").cells[1].verdict == "worse"
 
 
+def test_a_figure_that_one_seed_has_nothing_to_measure_of_is_left_out() -> None:
+    never = make_outcome(
+        "a",
+        make_trace("t", submit=[0], run=[100], cpu=1000),
+        Capacity(nodes=1, cpu=1000),
+        start=np.array([math.nan]),
+        end=np.array([math.nan]),
+        seed=2,
+    )
+    keys = {one.key for one in compare([waited("a", 1), never]).rows}
+    assert "jobs" in keys
+    assert "wait.mean" not in keys
+
+
 def test_rows_that_tell_nothing_are_left_out() -> None:
     keys = {one.key for one in compare([waited("a", 1), waited("b", 2)]).rows}
     assert "wait.mean" in keys

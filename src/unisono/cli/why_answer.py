@@ -204,6 +204,8 @@ def _without_workload(found: Found) -> Json:
     if queue:
         made = {"state": "unknown", "queue": queue}
     made["isJob"] = _is_job(job)
+    if (job.get("spec") or {}).get("array"):
+        return made | _array(job)
     if found.pods:
         made["pods"] = _phases(found.pods)
         made["places"] = _seats(found.pods)
@@ -227,6 +229,19 @@ def _without_workload(found: Found) -> Json:
                 made["state"] = "stuck"
             break
     return made
+
+
+def _array(job: Json) -> Json:
+    """Say how an array stands: it has no pods, its tasks are jobs of their own."""
+    status = job.get("status") or {}
+    word = str(status.get("reason") or "")
+    said = f"{word}: its tasks are jobs of their own (`unisono squeue` lists them)"
+    return {
+        "state": "waiting" if status.get("state") == "PENDING" else "finished",
+        "since": job["metadata"]["creationTimestamp"],
+        "reason": word,
+        "message": said,
+    }
 
 
 def _seats(pods: list[Json]) -> list[Json]:
