@@ -108,7 +108,7 @@ def test_nodes_described_by_their_gpus_have_room_for_the_rest(
     ("options", "says"),
     [
         (["--checkpoint", "-1"], "--checkpoint: must be at least 0, and is -1.0"),
-        (["--restore", "5"], "--restore: is what a checkpoint costs"),
+        (["--restore", "5"], "--restore: is what going on costs"),
         (["--jobs", "0"], "--jobs: must be at least 1, and is 0"),
         (["--html", "nowhere/out.html"], "--html: there is no folder nowhere"),
         (["--nodes", "100y"], '--nodes (--cluster): "100y" is not COUNTxTYPE'),

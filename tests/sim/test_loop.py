@@ -8,9 +8,10 @@ import pytest
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import amounts
-from unisono.sim.loop import Restarts, simulate
+from unisono.sim.loop import simulate
 from unisono.sim.measures import measure, slowdowns
 from unisono.sim.outcome import Outcome
+from unisono.sim.restarts import Restarts
 from unisono.sim.setup import POLICIES, with_overrun
 from unisono.sim.trace import Trace, make_trace
 
@@ -114,6 +115,14 @@ def test_whoever_has_a_checkpoint_goes_on_from_there() -> None:
     assert outcome.end.tolist() == [80 + 5 + 60, 80, 680]
     assert outcome.lost[0] == 20 + 5  # restoring is no progress
     assert slowdowns(outcome)[0] == pytest.approx(1.45)
+
+
+def test_whoever_is_suspended_goes_on_where_it_was() -> None:
+    outcome = simulate(
+        taking_back(), processors(2), POLICIES["kueue"], restarts=Restarts(suspends=True)
+    )
+    assert outcome.end.tolist() == [80 + 40, 80, 680]
+    assert (outcome.lost[0], outcome.preemptions[0]) == (0, 1)
 
 
 def test_queues_own_all_of_the_cluster_together() -> None:

@@ -18,10 +18,11 @@ from unisono.engine.model.resources import amounts
 from unisono.sim.errors import BadTrace
 from unisono.sim.faults import as_written, by_chance
 from unisono.sim.generate.gpu import gpu
-from unisono.sim.loop import Restarts, simulate
+from unisono.sim.loop import simulate
 from unisono.sim.measures import measure
 from unisono.sim.outcome import Outcome
 from unisono.sim.outside import MOST_INTERRUPTIONS
+from unisono.sim.restarts import Restarts
 from unisono.sim.setup import POLICIES
 from unisono.sim.trace import Trace, make_trace
 
@@ -63,6 +64,11 @@ def test_with_checkpoints_it_goes_on_from_the_last_one() -> None:
     trace = jobs((10, 100, 2))
     outcome = failing("60,n1,down 80,n1,up", trace, restarts=Restarts(20, 5))
     assert (outcome.end[0], outcome.lost[0]) == (145, 15)
+
+
+def test_what_was_suspended_is_lost_with_its_node() -> None:
+    outcome = failing("60,n1,down 80,n1,up", jobs((10, 100, 2)), restarts=Restarts(suspends=True))
+    assert (outcome.end[0], outcome.lost[0]) == (180, 50)
 
 
 def test_others_go_on_and_nobody_is_put_on_a_node_that_is_down() -> None:

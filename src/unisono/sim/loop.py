@@ -33,6 +33,7 @@ from unisono.sim.jobs import Jobs
 from unisono.sim.outcome import Capacity, Depth, Effort, Outcome, Spans, Stretches, make_outcome
 from unisono.sim.outside import MOST_INTERRUPTIONS, Outside, given_up
 from unisono.sim.renting import Rental, Terms
+from unisono.sim.restarts import Restarts
 from unisono.sim.sampling import FragmentSampler
 from unisono.sim.setup import Rules, entitlements, make_state
 from unisono.sim.trace import Trace
@@ -41,18 +42,6 @@ Progress = Callable[[int, int], None]  # completed jobs, all jobs
 # Kueue's own rules may let workloads evict each other for ever (spec quota §18).
 MOST_CYCLES: Final = 10_000
 NOT_RUNNING: Final = float("-inf")
-
-
-@dataclass(frozen=True, slots=True)
-class Restarts:
-    """What a job that had to leave keeps of its work."""
-
-    checkpoint_s: float = 0.0  # 0: nothing; else what was done at the last whole multiple
-    restore_s: float = 0.0  # what it costs to take it up again
-
-    def kept(self, done: float) -> float:
-        """Return the work that is not lost."""
-        return done // self.checkpoint_s * self.checkpoint_s if self.checkpoint_s else 0.0
 
 
 @dataclass(slots=True)
@@ -329,11 +318,11 @@ class _Run:
             self.reclaims[row] += eviction.reason.startswith("InCohort")
             leave(self.state, eviction.workload, instant, stops.get(eviction.workload))
 
-    def _interrupt(self, row: int, now: float) -> None:
+    def _interrupt(self, row: int, now: float, *, is_lost: bool = False) -> None:
         """Stop a job that is not done, with what it keeps of its work."""
         stayed = self._stop(row, now)
         worked = max(0.0, stayed - self._overhead.get(row, 0.0))
-        kept = self.restarts.kept(worked)
+        kept = self.restarts.kept(worked, is_lost=is_lost)
         self.lost[row] += stayed - kept
         self._run_s[row] -= kept
         self._overhead[row] = self.restarts.restore_s if kept else self._overhead.get(row, 0.0)
@@ -348,7 +337,7 @@ class _Run:
     def _lose(self, key: WorkloadKey, now: float) -> None:
         """Let a job queue again whose node failed, or give it up: some would never be done."""
         row = self._row_of[key]
-        self._interrupt(row, now)
+        self._interrupt(row, now, is_lost=True)
         self.interruptions[row] = self.interruptions.get(row, 0) + 1
         if self.interruptions[row] < MOST_INTERRUPTIONS:
             self.state.joins(self.state.running[key].holding.workload)

@@ -94,6 +94,9 @@ def add_replaying(parser: argparse.ArgumentParser, *, seeds: int) -> None:
     )
     parser.add_argument("--restore", type=float, default=0.0, metavar="S", help="what that costs")
     parser.add_argument(
+        "--suspend", action="store_true", help="who has to leave keeps all that was done"
+    )
+    parser.add_argument(
         "--faults",
         metavar="HOW",
         help="let nodes fail: mtbf=20h,repair=30m (of every node, by chance), or a CSV file of "
@@ -287,7 +290,8 @@ def _replay(
     from unisono.cli.sim.renting import prices_of
     from unisono.cli.sim.unsteady import faults_of
     from unisono.engine.cycle import plan
-    from unisono.sim.loop import Restarts, simulate
+    from unisono.sim.loop import simulate
+    from unisono.sim.restarts import Restarts
 
     decides = plan
     if arguments.record is not None:
@@ -299,7 +303,7 @@ def _replay(
         trace,
         ground.nodes,
         rules,
-        restarts=Restarts(arguments.checkpoint, arguments.restore),
+        restarts=Restarts(arguments.checkpoint, arguments.restore, arguments.suspend),
         spans=arguments.ledger is not None
         or (bool(arguments.html or arguments.save) and int(trace.pods.sum()) <= MOST_DRAWN),
         checked=arguments.audit,

@@ -38,8 +38,9 @@ def check_options(arguments: argparse.Namespace) -> None:
         path = getattr(arguments, name)
         if path is not None and not Path(path).absolute().parent.is_dir():
             raise InvalidManifest(f"--{name}", f"there is no folder {Path(path).parent}")
-    if arguments.restore and not arguments.checkpoint:
-        raise InvalidManifest("--restore", "is what a checkpoint costs; give --checkpoint, too")
+    if arguments.restore and not (arguments.checkpoint or arguments.suspend):
+        message = "is what going on costs; give --checkpoint or --suspend, too"
+        raise InvalidManifest("--restore", message)
     if arguments.faults is not None and (arguments.pools is not None or arguments.fill):
         raise InvalidManifest(
             "--faults", "is of nodes that are there; leave out --pools and --fill"
