@@ -35,6 +35,8 @@ def test_a_simulation_is_recorded_and_made_again(tmp_path: Path, capsys: Capture
     policies = "fifo,kueue-fair,easy,easy-sjbf,conservative"
     assert main(["sim", *where, "--policy", policies, "--record", str(tmp_path)]) == 0
     capsys.readouterr()
+    assert main(["replay", str(tmp_path)]) == 2
+    assert "; choose one of conservative-0, easy-0" in capsys.readouterr().err
     folders = sorted(tmp_path.iterdir())
     assert [folder.name for folder in folders] == sorted(f"{p}-0" for p in policies.split(","))
     for folder in folders:

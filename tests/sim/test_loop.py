@@ -170,7 +170,7 @@ def test_who_never_starts_is_named_with_the_reason() -> None:
     trace = jobs((0, 1, 10, 10), (1, 9, 10, 10))
     outcome = simulate(trace, processors(4), POLICIES["easy"], complain=heard.append)
     assert np.isnan(outcome.start).tolist() == [False, True]
-    assert heard[0].startswith("1 jobs never started; job 2: pod set main needs 9 cpu")
+    assert heard[0].startswith("1 job never started; job 2: pod set main needs 9 cpu")
 
 
 def test_what_no_node_lists_is_not_asked_for() -> None:

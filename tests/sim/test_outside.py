@@ -92,7 +92,7 @@ def test_a_job_that_never_gets_to_its_end_is_given_up() -> None:
     outcome = failing(events, jobs((0, 3600, 2)), complain=told.append)
     assert math.isnan(outcome.end[0])
     assert measure(outcome).interruptions == MOST_INTERRUPTIONS
-    assert told == [f"1 jobs given up, interrupted {MOST_INTERRUPTIONS} times"]
+    assert told == [f"1 job given up, interrupted {MOST_INTERRUPTIONS} times"]
 
 
 @pytest.mark.parametrize("policy", ["easy", "kueue-fair", "multifactor+conservative"])

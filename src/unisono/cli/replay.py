@@ -24,6 +24,10 @@ difference is shown; 2: there is no such recording or decision; 3: the file is d
 """
 
 
+# Of a folder of folders so many are named.
+_MOST_NAMED = 10
+
+
 def parser() -> argparse.ArgumentParser:
     """Describe the arguments."""
     made = argparse.ArgumentParser(
@@ -85,7 +89,9 @@ def _recording(path: Path) -> Path:
         return path
     found = recordings(path)
     if not found:
-        raise InvalidManifest("", f"{path} holds no recordings")
+        inside = sorted(one.name for one in path.iterdir() if one.is_dir() and recordings(one))
+        where = f"; choose one of {', '.join(inside[:_MOST_NAMED])}" if inside else ""
+        raise InvalidManifest("", f"{path} holds no recordings{where}")
     return found[-1]
 
 

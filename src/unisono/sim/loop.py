@@ -31,7 +31,7 @@ from unisono.sim.collecting import few_collections
 from unisono.sim.faults import Faults
 from unisono.sim.jobs import Jobs
 from unisono.sim.outcome import Capacity, Depth, Effort, Outcome, Spans, Stretches, make_outcome
-from unisono.sim.outside import MOST_INTERRUPTIONS, Outside, given_up
+from unisono.sim.outside import MOST_INTERRUPTIONS, Outside, given_up, jobs_text
 from unisono.sim.renting import Rental, Terms
 from unisono.sim.restarts import Restarts
 from unisono.sim.sampling import FragmentSampler
@@ -352,7 +352,7 @@ class _Run:
         first = int(left[0])
         found = explanation(self.state, self._jobs.keys[first])
         why = f": {message_of(found)}" if found is not None else ""
-        return f"{left.shape[0]:,} jobs never started; job {self.trace.name_of(first)}{why}"
+        return f"{jobs_text(len(left))} never started; job {self.trace.name_of(first)}{why}"
 
     def _known_nodes(self) -> tuple[Node, ...]:
         """Return every node that there ever was, in the order of their numbers."""

@@ -85,4 +85,13 @@ class Outside:
 def given_up(interruptions: Mapping[int, int]) -> str:
     """Say how many jobs were given up, by how often each was interrupted; empty: none."""
     lost = sum(times >= MOST_INTERRUPTIONS for times in interruptions.values())
-    return f"{lost:,} jobs given up, interrupted {MOST_INTERRUPTIONS} times" if lost else ""
+    return f"{jobs_text(lost)} given up, interrupted {MOST_INTERRUPTIONS} times" if lost else ""
+
+
+def jobs_text(count: int) -> str:
+    """Say how many jobs.
+
+    >>> jobs_text(1), jobs_text(1200)
+    ('1 job', '1,200 jobs')
+    """
+    return f"{count:,} job{'s' if count != 1 else ''}"
