@@ -5,7 +5,8 @@
     finish, decide      the same, and cycles until nothing changes: who can use it has started
 
 Two series each: against the length of the backlog at the most queues, and against the number of
-queues at the longest backlog. Then a state in which queues may preempt, as in teams that lend, and
+queues at the longest backlog. Then one against the length of a backlog of twenty kinds, which must
+hardly matter, a state in which queues may preempt, as in teams that lend, and
 a series against the number of kinds (shape and priority) that wait in a queue.
 """
 
@@ -33,6 +34,8 @@ from unisono.engine.state.cluster import ClusterState
 
 EVENT_US = 1000
 MOST_GROWTH = 0.2  # of what a finish costs, with who waits: hardly at all
+FEW_KINDS, FEW_QUEUES = 20, 5
+ALIKE = (1_000, 10_000, 30_000, 100_000)
 FINISH_AND_DECIDE = 2  # which of the rows about one state
 
 
@@ -44,13 +47,16 @@ class Sizes:
     queues: tuple[int, ...]
     kinds: tuple[int, ...]
     kinds_queues: int
+    alike: tuple[int, ...]  # who wait of few kinds
     samples: int
 
 
 SIZES: dict[Scale, Sizes] = {
-    "full": Sizes((100, 1_000, 10_000, 100_000), (10, 100, 1_000, 5_000), (1, 4, 16), 100, 200),
-    "quick": Sizes((100, 1_000), (10, 100), (1, 8), 50, 20),
-    "tiny": Sizes((10, 20), (2, 4), (1, 2), 2, 3),
+    "full": Sizes(
+        (100, 1_000, 10_000, 100_000), (10, 100, 1_000, 5_000), (1, 4, 16), 100, ALIKE, 200
+    ),
+    "quick": Sizes((100, 1_000), (10, 100), (1, 8), 50, (1_000, 3_000), 20),
+    "tiny": Sizes((10, 20), (2, 4), (1, 2), 2, (20, 40), 3),
 }
 FORMS: tuple[Form, ...] = ("flat", "deep")
 
@@ -60,6 +66,7 @@ def measure(scale: Scale) -> Iterator[Finding]:
     sizes = SIZES[scale]
     for form in FORMS:
         yield from _of_form(form, sizes)
+    yield from _of_few_kinds(sizes)
     able = Layout(sizes.queues[-1], "deep", rules=PREEMPTION)
     taken = _on(able, sizes.pending[-1], sizes.samples)
     found = taken.rows(f"deep, {able.queues:,} queues, preempting", sizes.pending[-1], "pending")
@@ -76,21 +83,28 @@ def _of_form(form: Form, sizes: Sizes) -> Iterator[Finding]:
     *fewer, pending = sizes.pending
     *less, queues = sizes.queues
     at_most_queues, at_most_pending = f"{form}, {queues:,} queues", f"{form}, {pending:,} pending"
-    finishes: list[Row] = []
     for count in fewer:
         taken = _on(Layout(queues, form), count, sizes.samples)
-        found = taken.rows(at_most_queues, count, "pending")
-        finishes.append(found[FINISH_AND_DECIDE])
-        yield from found
+        yield from taken.rows(at_most_queues, count, "pending")
     for many in less:
         taken = _on(Layout(many, form), pending, sizes.samples)
         yield from taken.rows(at_most_pending, many, "queues")
     largest = _on(Layout(queues, form), pending, sizes.samples)
     found = largest.rows(at_most_queues, pending, "pending")
-    finishes.append(found[FINISH_AND_DECIDE])
     yield from found
     yield from largest.rows(at_most_pending, queues, "queues")
     yield from _promises(found)
+
+
+def _of_few_kinds(sizes: Sizes) -> Iterator[Finding]:
+    """Let more and more wait of twenty kinds, whose number is what a finish has to look at."""
+    finishes: list[Row] = []
+    few = Layout(FEW_QUEUES)
+    for count in sizes.alike:
+        taken = _on(few, count, sizes.samples, kinds=FEW_KINDS // FEW_QUEUES)
+        found = taken.rows(f"{FEW_KINDS} kinds", count, "pending")
+        finishes.append(found[FINISH_AND_DECIDE])
+        yield from found
     yield growth_target(f"growth, {finishes[0].what}", finishes, MOST_GROWTH)
 
 
