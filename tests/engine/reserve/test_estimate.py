@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import msgspec
 import pytest
 
@@ -136,6 +138,19 @@ def test_who_waits_for_others_starts_when_the_last_of_them_has_ended() -> None:
     starts = {key.partition("/")[2]: fact.start // SECOND for key, fact in found.items()}
     assert starts == {"first": 100, "second": 130, "begun": 105}
     assert all(fact.position == 0 for fact in found.values())
+
+
+def test_layers_that_wait_for_each_other_are_followed_once() -> None:
+    """On every way through them there would be 8 to the power of 12 steps."""
+    layers = [["h"], *([f"l{depth}-{number}" for number in range(8)] for depth in range(12))]
+    waiting = [
+        _after(name, 10, *(Dependency(kind="afterok", on=f"ns/{one}") for one in before))
+        for before, names in pairwise(layers)
+        for name in names
+    ]
+    found = estimates(_beside(*waiting), NOW)
+    assert len(found) == 8 * 12
+    assert found[WorkloadKey("ns/l11-7")].start == Instant((100 + 11 * 10) * SECOND)
 
 
 def test_who_waits_for_somebody_without_a_limit_gets_none() -> None:

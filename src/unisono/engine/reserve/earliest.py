@@ -69,11 +69,20 @@ class _Asked:
         self._state = state
         self._known = known
         self._steps = 0
+        # Many wait for the same: without this, layers of jobs that all wait for all of the layer
+        # before would be followed on every way through them.
+        self._found: dict[WorkloadKey, Instant | None] = {}
 
     def start(self, key: WorkloadKey) -> Instant | None:
         """Return when somebody who waits may start."""
         if key in self._known:
             return self._known[key].start
+        if key not in self._found:
+            self._found[key] = None  # who waits for itself never starts
+            self._found[key] = self._held_until(key)
+        return self._found[key]
+
+    def _held_until(self, key: WorkloadKey) -> Instant | None:
         fact = self._state.held.get(key)
         workload = self._state.waiting[key].workload
         if isinstance(fact, NotBefore):

@@ -28,6 +28,7 @@ def look_again(state: ClusterState, waiting: Waiting) -> None:
         state.held[key] = blocker
     elif key in state.held:
         del state.held[key]
+        state.moved.pop(key, None)
         if book is not None:
             state.line_up(waiting, book)
     elif book is not None:
