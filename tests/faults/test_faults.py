@@ -34,6 +34,12 @@ def test_pods_that_were_sent_to_a_node_are_not_sent_to_another() -> None:
 
 
 @pytest.mark.slow
+def test_an_admission_is_not_repeated_after_a_quota_cut() -> None:
+    """Its PATCH was refused with a 500, sent again, and accepted: 13 of 8 GPUs were used."""
+    check(range(50_131, 50_132))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(QUICK, MANY, _EACH))
 def test_many_clusters_in_trouble(
     first: int, record_property: Callable[[str, object], None]

@@ -15,6 +15,7 @@ from unisono.kube.lanes import Lane, Lanes
 from unisono.kube.transport import Answer
 from unisono.kube.trouble import (
     BadRequest,
+    Expired,
     Forbidden,
     Gone,
     Invalid,
@@ -202,3 +203,33 @@ def test_a_refused_stream_is_an_exception_and_pauses_its_lane() -> None:
         assert VirtualClock().monotonic() == pytest.approx(4, abs=0.01)
 
     run(main())
+
+
+@pytest.mark.parametrize("fault", [refuse(500, "x"), refuse(429, "x"), LOST, NO_CONNECTION])
+def test_a_decision_is_sent_once(fault: Answer | Unreachable) -> None:
+    api = FakeApi()
+    api.fail(fault)
+    once = Call(method="PATCH", path="/version", repeatable=True, once=True)
+    tries, _, trouble = outcome(api, once)
+    assert (tries, trouble is None) == (1, False)
+
+
+def test_what_does_not_hold_any_more_when_its_turn_comes_is_not_sent() -> None:
+    """It waited because the API wanted to be left alone, and the quota was cut meanwhile."""
+    api = FakeApi()
+    holds = [True]
+
+    async def main() -> float:
+        clock = VirtualClock()
+        lanes = Lanes(clock, rate=math.inf)
+        lanes.pause(Lane.NORMAL, 5.0)
+        one = Call(method="PATCH", path="/version", once=True, holds=lambda: holds[0])
+        sending = asyncio.create_task(caller(api, lanes).call(one))
+        await asyncio.sleep(0)
+        holds[0] = False
+        with pytest.raises(Expired):
+            await sending
+        return clock.monotonic()
+
+    assert run(main()) == 5.0
+    assert api.asked == []

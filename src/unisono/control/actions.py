@@ -8,7 +8,7 @@ find its way from what is stored alone.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -57,6 +57,9 @@ class Patch(msgspec.Struct, frozen=True):
     subresource: str = ""
     # False: whatever its state is now. Only for changes that are right in every state.
     exact: bool = True
+    # Says whether what was decided still holds; asked right before the write is sent. If not, it
+    # fails with Expired. The object's own state is what `exact` is for; this is about the rest.
+    holds: Callable[[], bool] | None = None
 
 
 class Delete(msgspec.Struct, frozen=True):
@@ -73,6 +76,7 @@ class Bind(msgspec.Struct, frozen=True):
     pod: Ref
     node: str
     annotations: dict[str, str] = {}  # msgspec gives every struct its own copy
+    holds: Callable[[], bool] | None = None  # as of a patch
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -104,14 +108,28 @@ class Breathe(msgspec.Struct, frozen=True):
     """Let others have a turn; there is more to do."""
 
 
+class Read(msgspec.Struct, frozen=True):
+    """Ask the API for an object as it is now, and let the view show it; None if it is gone.
+
+    The view is enough for nearly everything, as whatever it missed will wake the controller again.
+    This is for what cannot be undone, and for a write of which nobody knows what became.
+    """
+
+    kind: Kind
+    namespace: str
+    name: str
+
+
 class Together(msgspec.Struct, frozen=True):
     """Independent actions, carried out at the same time; the key fails if one of them does."""
 
-    actions: Sequence[Create | Patch | Delete | Bind]
+    actions: Sequence[Create | Patch | Delete | Bind | Read]
+    # Hand back what became of each, trouble included, and fail for none of them.
+    tells: bool = False
 
 
 Write = Create | Patch | Delete | Bind
-Action = Write | Note | Again | Wake | Breathe | Together
+Action = Write | Read | Note | Again | Wake | Breathe | Together
 
 # What a controller's step is: it yields actions and gets back what became of each (None for notes
 # and deletions).

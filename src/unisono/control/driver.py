@@ -6,6 +6,8 @@
 
 The driver has no opinion about what is right; it only makes sure that a key is worked on by one
 worker at a time, that a failed key comes back later, and that the view shows own writes at once.
+A write that failed is never sent again from here, nor below: the controller that wanted it looks
+at its key anew, and decides whether it still does (ADR 0028).
 Tests call `step` by hand and stop between any two actions.
 """
 
@@ -27,6 +29,7 @@ from unisono.control.actions import (
     Json,
     Note,
     Patch,
+    Read,
     Ref,
     Together,
     Wake,
@@ -40,7 +43,7 @@ from unisono.kube.clock import Clock
 from unisono.kube.direct import Order, Result, Stored
 from unisono.kube.form import Key
 from unisono.kube.mapping import POD, Kind
-from unisono.kube.trouble import AlreadyExists, Conflict, KubeTrouble, NotFound
+from unisono.kube.trouble import AlreadyExists, Conflict, KubeTrouble, NotFound, UnknownKind
 from unisono.kube.workqueue import WorkQueue
 
 # Trouble that goes away by itself: the view was behind, or the API busy.
@@ -159,44 +162,47 @@ class Driver:
             case Breathe():
                 await asyncio.sleep(0)
                 return None
-            case Together(actions):
-                return await self._all(actions, task)
+            case Together(actions, tells):
+                answers = await self._all(actions, task)
+                failed = next((one for one in answers if isinstance(one, KubeTrouble)), None)
+                if failed is not None and not tells:
+                    raise failed
+                return answers
             case _:
                 return await self._write(action, task)
 
-    async def _all(self, actions: Sequence[Write], task: Task) -> list[Any]:
-        """Carry out several actions at once; all of them, before saying that one failed."""
+    async def _all(self, actions: Sequence[Write | Read], task: Task) -> list[Any]:
+        """Carry out several actions at once; return what became of each, trouble included."""
         orders = [order for action in actions if (order := order_of(action)) is not None]
         if not orders:
             return await self._each(actions, task)
         results = iter(await self._client.write(orders))
-        trouble: KubeTrouble | None = None
         answers: list[Any] = []
         for action in actions:
             try:
-                if isinstance(action, Delete):
-                    answers.append(await self._delete(action))
+                if isinstance(action, Delete | Read):
+                    answers.append(await self._write(action, task))
                 else:
                     answers.append(await self._came_of(action, next(results), task))
-            except KubeTrouble as one:
-                trouble = trouble or one
-        if trouble is not None:
-            raise trouble
+            except KubeTrouble as trouble:
+                answers.append(trouble)
         return answers
 
-    async def _each(self, actions: Sequence[Write], task: Task) -> list[Any]:
+    async def _each(self, actions: Sequence[Write | Read], task: Task) -> list[Any]:
         calls = (self._write(action, task) for action in actions)
         results = await asyncio.gather(*calls, return_exceptions=True)
         for result in results:
-            if isinstance(result, BaseException):
+            if isinstance(result, BaseException) and not isinstance(result, KubeTrouble):
                 raise result
         return list(results)
 
     # ---- writing -----------------------------------------------------------------------------
 
-    async def _write(self, action: Write, task: Task) -> Json | None:
+    async def _write(self, action: Write | Read, task: Task) -> Json | None:
         if isinstance(action, Delete):
             return await self._delete(action)
+        if isinstance(action, Read):
+            return await self._read(action)
         order = order_of(action)
         assert order is not None
         return await self._came_of(action, (await self._client.write((order,)))[0], task)
@@ -230,6 +236,18 @@ class Driver:
             raise trouble
         return there
 
+    async def _read(self, action: Read) -> Json | None:
+        """Return an object as the API has it; nothing that it does not serve can be there."""
+        kind, key = action.kind, Key(action.namespace, action.name)
+        try:
+            return self._saw(await self._client.get(kind, key.name, key.namespace, once=True))
+        except (NotFound, UnknownKind):
+            there = self._view.find(kind, key.name, key.namespace)
+            if there is not None:
+                gone = self._view.assume_gone(kind, key, there["metadata"]["uid"])
+                self.changed(kind, gone)
+            return None
+
     async def _delete(self, action: Delete) -> Json | None:
         ref = action.ref
         try:
@@ -240,6 +258,7 @@ class Driver:
                 uid=ref.uid,
                 grace_s=action.grace,
                 propagation=action.policy,
+                once=True,
             )
         except NotFound:
             left = {}
@@ -269,18 +288,18 @@ class Driver:
         raise RuntimeError(f"the controllers do not come to rest after {most} tasks")
 
 
-def order_of(action: Write) -> Order | None:
+def order_of(action: Write | Read) -> Order | None:
     """Return a write as the client takes it; deletions are not among those it takes together."""
     match action:
         case Create(obj):
             ref = Ref.to(obj)
             return Order("create", ref.kind, ref.namespace, ref.name, obj)
-        case Patch(ref, changes, subresource, exact):
+        case Patch(ref, changes, subresource, exact, holds):
             if exact and ref.version:
                 metadata = {**changes.get("metadata", {}), "resourceVersion": ref.version}
                 changes = {**changes, "metadata": metadata}
-            return Order("patch", ref.kind, ref.namespace, ref.name, changes, subresource)
-        case Bind(ref, node, annotations):
+            return Order("patch", ref.kind, ref.namespace, ref.name, changes, subresource, holds)
+        case Bind(ref, node, annotations, holds):
             metadata = {"name": ref.name, "namespace": ref.namespace, "uid": ref.uid}
             if annotations:
                 metadata["annotations"] = annotations
@@ -290,8 +309,8 @@ def order_of(action: Write) -> Order | None:
                 "metadata": metadata,
                 "target": {"apiVersion": "v1", "kind": "Node", "name": node},
             }
-            return Order("bind", POD, ref.namespace, ref.name, binding)
-        case Delete():
+            return Order("bind", POD, ref.namespace, ref.name, binding, holds=holds)
+        case Delete() | Read():
             return None
 
 

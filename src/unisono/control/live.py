@@ -20,7 +20,7 @@ from unisono.kube.informer import Informer
 from unisono.kube.mapping import Kind
 from unisono.kube.recorder import Recorder
 from unisono.kube.store import Delta, Store
-from unisono.kube.trouble import Conflict
+from unisono.kube.trouble import Conflict, Expired
 from unisono.kube.workqueue import Workers
 
 # So many keys are worked on at once; writes of different keys then share a commit, or a connection.
@@ -158,9 +158,10 @@ async def work(
         outcome = Outcome(task)
         try:
             await driver.attend(task, outcome)
-        except Conflict:
-            # Two of us wrote to one object. The view knows the newer state already, so there is
-            # nothing to wait for; but whoever keeps colliding is sent to the back of the line.
+        except (Conflict, Expired):
+            # Two of us wrote to one object, or something changed that a decision counted on. The
+            # view knows the newer state already, so there is nothing to wait for; but whoever
+            # keeps colliding is sent to the back of the line.
             collisions[task] = collisions.get(task, 0) + 1
             if collisions[task] > _MOST_COLLISIONS:
                 del collisions[task]

@@ -8,6 +8,10 @@ What may be repeated (kube-api.md, 4.2):
                                              server-side apply, DELETE with a uid)
     429                                      everything: the API has turned it away; the lane waits
                                              as long as the API wishes
+
+A decision is never repeated here, whatever became of it (`Call.once`): between two tries the quota
+or the node that it counts on may be gone, and only whoever decided can tell. For the same reason it
+is not sent at all if what it was decided on has changed while it waited for its turn (`holds`).
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from unisono.kube.direct import Direct, Order, Result
 from unisono.kube.lanes import Lane, Lanes
 from unisono.kube.limits import Growth
 from unisono.kube.transport import Answer, Stream, Transport
-from unisono.kube.trouble import Refused, TooManyRequests, Unreachable, refusal
+from unisono.kube.trouble import Expired, Refused, TooManyRequests, Unreachable, refusal
 
 # With the pauses below about half a minute: a restart of an API server, no longer.
 MOST_TRIES = 10
@@ -45,6 +49,9 @@ class Call:
     body: bytes = b""
     lane: Lane = Lane.NORMAL
     repeatable: bool = False
+    once: bool = False  # sent at most once, whatever the answer
+    # Asked when its turn has come, right before it is sent: False if it must not be any more.
+    holds: Callable[[], bool] | None = None
     timeout_s: float = TIMEOUT_S
 
     @property
@@ -151,10 +158,17 @@ class Caller:
     async def write(self, direct: Direct, orders: Sequence[Order]) -> list[Result]:
         """Write without a request; an API in the same process needs no protection from us."""
         self._permit()
-        self.counts.calls += len(orders)
-        results = await direct.write(orders)
-        self.counts.refused += sum(isinstance(one, Refused) for one in results)
-        return results
+        # Nothing waits for its turn here, so all of them are asked before the first is stored.
+        hold = [order.holds is None or order.holds() for order in orders]
+        sent = [order for order, holds in zip(orders, hold, strict=True) if holds]
+        self.counts.calls += len(sent)
+        results = iter(await direct.write(sent))
+        answers = [
+            next(results) if holds else Expired(f"{order.name}: what it was decided on has changed")
+            for order, holds in zip(orders, hold, strict=True)
+        ]
+        self.counts.refused += sum(isinstance(one, Refused) for one in answers)
+        return answers
 
     async def call(self, call: Call) -> Answer:
         """Return a successful answer; raises Refused or Unreachable."""
@@ -171,7 +185,7 @@ class Caller:
                 if isinstance(trouble, TooManyRequests) and pause is not None:
                     self._lanes.pause(call.lane, pause)
                     pause = 0.0  # the lane itself keeps the time
-                if pause is None or tries >= self._most_tries:
+                if pause is None or call.once or tries >= self._most_tries:
                     raise
             self.counts.retries += 1
             if pause > 0:
@@ -213,6 +227,8 @@ class Caller:
         async with self._lanes.turn(call.lane) as turn:
             if call.writes:
                 self._permit()
+                if call.holds is not None and not call.holds():
+                    raise Expired(f"{call.method} {call.path}: what it was decided on has changed")
                 self.counts.writes[call.method, resource] += 1
             self.counts.calls += 1
             answer = await self._transport.request(

@@ -95,11 +95,17 @@ class Client:
     # --- reading ---------------------------------------------------------------------------------
 
     async def get(
-        self, kind: Kind, name: str, namespace: str = "", *, subresource: str = ""
+        self,
+        kind: Kind,
+        name: str,
+        namespace: str = "",
+        *,
+        subresource: str = "",
+        once: bool = False,
     ) -> Json:
-        """Return one object; raises NotFound."""
+        """Return one object; raises NotFound. With `once` nothing is tried again."""
         path = await self.path(kind, name, namespace, subresource)
-        return await self._object(self._reading(kind, path))
+        return await self._object(self._reading(kind, path, once=once))
 
     async def list(
         self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = ""
@@ -221,11 +227,14 @@ class Client:
         form: PatchForm = "merge",
         subresource: str = "",
         repeatable: bool | None = None,
+        once: bool = False,
+        holds: Callable[[], bool] | None = None,
         dry_run: bool = False,
     ) -> Json:
         """Change some fields. A patch that names a `resourceVersion` applies to that state only.
 
-        Such a patch is repeated after a lost answer, others only if the caller says that they may.
+        Such a patch is repeated after a lost answer, others only if the caller says that they may;
+        with `once` neither is. `holds` is asked right before it is sent, and False raises Expired.
         """
         path = await self.path(kind, name, namespace, subresource)
         if repeatable is None:
@@ -240,6 +249,8 @@ class Client:
             subresource,
             content_type=_CONTENT_TYPES[form],
             repeatable=repeatable,
+            once=once,
+            holds=holds,
             dry_run=dry_run,
         )
 
@@ -271,6 +282,7 @@ class Client:
         resource_version: str = "",
         grace_s: int | None = None,
         propagation: Propagation = "Background",
+        once: bool = False,
     ) -> Json:
         """Delete an object, or only the one with this uid or in this state; raises NotFound.
 
@@ -294,40 +306,59 @@ class Client:
             body=orjson.dumps(options),
             lane=_lane(kind, ""),
             repeatable=bool(uid),
+            once=once,
         )
         return await self._object(call)
 
     async def submit(
-        self, kind: Kind, name: str, namespace: str, subresource: str, new: Json
+        self,
+        kind: Kind,
+        name: str,
+        namespace: str,
+        subresource: str,
+        new: Json,
+        *,
+        once: bool = False,
+        holds: Callable[[], bool] | None = None,
     ) -> Json:
         """POST to a subresource: binding, eviction."""
         path = await self.path(kind, name, namespace, subresource)
-        return await self._write("POST", path, kind, new, subresource)
+        return await self._write("POST", path, kind, new, subresource, once=once, holds=holds)
 
-    async def write(self, orders: Sequence[Order]) -> Sequence[Result]:
+    async def write(self, orders: Sequence[Order], *, repeats: bool = False) -> Sequence[Result]:
         """Carry several writes out at once; the result of each is the object, or the trouble.
 
         An API in the same process makes them durable together; any other gets a request for each.
+        Each is sent once: these are decisions, and whoever made one is asked again if it failed.
+        `repeats` is for what is true whenever it is written, such as events.
         """
         if (direct := self._caller.direct) is not None:
             return await self._caller.write(direct, orders)
-        return await asyncio.gather(*map(self._ordered, orders))
+        return await asyncio.gather(*(self._ordered(order, once=not repeats) for order in orders))
 
-    async def _ordered(self, order: Order) -> Result:
+    async def _ordered(self, order: Order, *, once: bool) -> Result:
         name, namespace, content = order.name, order.namespace, order.content
+        kind, holds = order.kind, order.holds
         try:
             match order.verb:
                 case "create":
-                    return Stored(await self.create(content))
+                    path = await self.path(kind, "", namespace)
+                    return Stored(await self._write("POST", path, kind, content, once=once))
                 case "patch":
-                    subresource = order.subresource
-                    return Stored(
-                        await self.patch(
-                            order.kind, name, namespace, content, subresource=subresource
-                        )
+                    patched = await self.patch(
+                        kind,
+                        name,
+                        namespace,
+                        content,
+                        subresource=order.subresource,
+                        once=once,
+                        holds=holds,
                     )
+                    return Stored(patched)
                 case "bind":
-                    await self.submit(order.kind, name, namespace, "binding", content)
+                    await self.submit(
+                        kind, name, namespace, "binding", content, once=once, holds=holds
+                    )
                     return Stored(None)
         except KubeTrouble as trouble:
             return trouble
@@ -349,10 +380,11 @@ class Client:
             metadata.get("namespace", ""),
         )
 
-    def _reading(self, kind: Kind, path: str, query: Mapping[str, str] = NOTHING) -> Call:
-        return Call(
-            method="GET", path=path, query=query, lane=_lane(kind, "", reads=True), repeatable=True
-        )
+    def _reading(
+        self, kind: Kind, path: str, query: Mapping[str, str] = NOTHING, *, once: bool = False
+    ) -> Call:
+        lane = _lane(kind, "", reads=True)
+        return Call(method="GET", path=path, query=query, lane=lane, repeatable=True, once=once)
 
     async def _write(
         self,
@@ -365,6 +397,8 @@ class Client:
         content_type: str = "application/json",
         query: Mapping[str, str] = NOTHING,
         repeatable: bool = False,
+        once: bool = False,
+        holds: Callable[[], bool] | None = None,
         dry_run: bool = False,
     ) -> Json:
         asked = {"fieldManager": FIELD_MANAGER, **query}
@@ -378,6 +412,8 @@ class Client:
             body=orjson.dumps(content),
             lane=_lane(kind, subresource),
             repeatable=repeatable,
+            once=once,
+            holds=holds,
         )
         return await self._object(call)
 

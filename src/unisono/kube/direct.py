@@ -7,7 +7,7 @@ cluster gets the same from single requests side by side (`Client.write`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from unisono.kube.form import Json
@@ -24,6 +24,8 @@ class Order(NamedTuple):
     name: str
     content: Json
     subresource: str = ""
+    # Says whether what was decided still holds; asked right before the write is sent.
+    holds: Callable[[], bool] | None = None
 
 
 class Stored(NamedTuple):

@@ -146,7 +146,7 @@ class Recorder:
         if not decided:
             return []
         try:
-            results = await self._client.write([order for _, order in decided])
+            results = await self._client.write([order for _, order in decided], repeats=True)
         except KubeTrouble:
             self.dropped += len(decided)
             return []

@@ -15,6 +15,7 @@ KubeTrouble
 ├─ Unreachable           there was no answer
 ├─ BadAnswer             there was one that we cannot read
 ├─ UnknownKind           the API does not serve that kind
+├─ Expired               what a write was decided on has changed: nothing was sent, decide again
 ├─ NotLeading            another replica may be in charge: nothing is written
 ├─ LoginFailed           the program that logs us in failed; it may succeed later
 └─ BadConfig             a kubeconfig or a certificate is wrong; somebody must mend it
@@ -53,6 +54,10 @@ class UnknownKind(KubeTrouble):
     """The API does not serve this kind; perhaps its CRD is not installed."""
 
 
+class Expired(KubeTrouble):
+    """What a write was decided on changed before it was sent; whoever decided has to do so anew."""
+
+
 class NotLeading(KubeTrouble):
     """This replica is not, or no longer, the leader, so it must not write."""
 
@@ -63,6 +68,21 @@ class LoginFailed(KubeTrouble):
 
 class BadConfig(KubeTrouble):
     """Something about how to reach the cluster is wrong; the text says what to change."""
+
+
+def is_in_doubt(trouble: KubeTrouble) -> bool:
+    """Say whether a write that ended so may have been carried out, or may be yet.
+
+    Behind a gateway, or an API server whose etcd was slow, any 5xx may follow a write that is
+    stored; a 4xx is said before anything is.
+    """
+    match trouble:
+        case Unreachable():
+            return trouble.sent
+        case ServerTrouble() | BadAnswer():
+            return True
+        case _:
+            return False
 
 
 class Cause(msgspec.Struct, frozen=True):

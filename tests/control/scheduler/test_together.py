@@ -128,7 +128,7 @@ def test_one_that_fails_keeps_nobody_and_gets_its_turn() -> None:
                     results.insert(1, Conflict(status))
                 return results
 
-            world._controllers.write = write_but_one  # type: ignore[method-assign]
+            world._controllers.write = write_but_one  # type: ignore[method-assign,assignment]
             await _give_quota(world, 12)
             await world.pass_time(5)
             assert spoilt

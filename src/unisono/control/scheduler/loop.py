@@ -5,7 +5,8 @@ then cycles are made until one changes nothing. Every plan passes the auditor be
 every admission and eviction is one status patch of a Workload in the state that the plan knew.
 
 A patch that fails means that the engine believes something that is not so. Those workloads are
-read again from the view before the next decision.
+read again from the view before the next decision. A write that was not stored is never repeated as
+it was, and one that may have been counts until that is known (`expiry.py`).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from unisono.control.actions import (
 )
 from unisono.control.scheduler import record
 from unisono.control.scheduler.estimating import Estimates, has_date
+from unisono.control.scheduler.expiry import RESOLVE_AGAIN_S, Basis
 from unisono.control.scheduler.implicit import written_queue
 from unisono.control.scheduler.news import News
 from unisono.control.scheduler.operator_policy import OperatorPolicy
@@ -42,7 +44,7 @@ from unisono.control.scheduler.unwritten import Decided, has_room, only_admits
 from unisono.control.scheduler.usage_ledger import NAME as LEDGER_NAME
 from unisono.control.scheduler.usage_ledger import recorded_usage
 from unisono.control.shrinking import telling
-from unisono.control.usable import host_names
+from unisono.control.usable import host_names, node_name
 from unisono.control.view import View
 from unisono.engine.audit import Standing
 from unisono.engine.cycle import Decides, plan
@@ -59,6 +61,7 @@ from unisono.engine.state.filing import carry_out
 from unisono.kinds.settings import Settings
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
+from unisono.kube.trouble import KubeTrouble
 
 CYCLE = Key("", "cycle")
 LEDGER = Key("kube-system", LEDGER_NAME)
@@ -116,6 +119,8 @@ class Scheduler:
         settings = self._living(settings)
         self._translator = Translator(view, settings, places_strays=places_strays)
         self.sent = self._translator.sent
+        self._in_doubt = self._translator.in_doubt
+        self._basis = Basis()
         policies = (names.POLICY,) if view.has(names.POLICY) else ()
         self._market = market
         self._market_moved = market is not None
@@ -146,9 +151,14 @@ class Scheduler:
         if self._market is not None and self._market.concerns(kind, obj):
             self._market_moved = True
             yield CYCLE
-        if kind not in self._heard_kinds or not self._news.is_news(kind, obj, view):
-            return
         metadata = obj["metadata"]
+        if kind not in self._heard_kinds:
+            return
+        is_news = self._news.is_news(kind, obj, view)
+        if is_news:
+            self._basis.touched(kind, metadata["name"], view)
+        elif kind != names.WORKLOAD or _key_of(metadata) not in self._in_doubt:
+            return
         self._dirty[kind, Key(metadata.get("namespace", ""), metadata["name"])] = None
         yield CYCLE
 
@@ -156,9 +166,13 @@ class Scheduler:
         """Hear what changed, and decide until nothing changes."""
         instant = Instant(int(now) * 1000)  # conditions have whole seconds
         yield from self._take_over(view, instant)
+        if self._in_doubt:
+            yield from self._in_doubt.resolve(now)
         self._dirty |= {(names.POD, pod): None for pod in self._translator.sent.expired(now)}
         for _ in self._hearing(view, instant):
             yield Breathe()
+        if self._in_doubt:
+            yield Again(now + RESOLVE_AGAIN_S)
         yield from self._repair(view, now)
         unwritten: list[Decided] = []
         for _ in range(_MOST_CYCLES):
@@ -214,6 +228,7 @@ class Scheduler:
             self._market_moved = False
             self.state.apply(MarketSet(self._market.read(view)))
         dirty, self._dirty = self._dirty, {}
+        self._basis.heard()
         if dirty:
             self.estimates.heard()
         order = {kind: place for place, kind in enumerate(self._translator.watches)}
@@ -298,9 +313,23 @@ class Scheduler:
         for mender in self._menders:
             for write, told in mender.writes(view, host_names(view), now):
                 self._dirty[names.WORKLOAD, Key(write.ref.namespace, write.ref.name)] = None
-                yield write
+                nodes = [node_name(host, view) for host, _ in record.hosts_of(write.changes)]
+                holds = self._basis.holding(nodes)
+                yield from self._store([msgspec.structs.replace(write, holds=holds)])
                 yield Note(write.ref, mender.told_as, told)
                 self._hear(view, self.state.now)
+
+    def _store(self, writes: Sequence[Patch | Bind]) -> Steps:
+        """Write decisions down, all of them; then raise what the first that failed failed for."""
+        results: Sequence[Json | KubeTrouble | None] = yield Together(writes, tells=True)
+        trouble: KubeTrouble | None = None
+        for write, result in zip(writes, results, strict=True):
+            if isinstance(result, KubeTrouble):
+                trouble = trouble or result
+                if isinstance(write, Patch):
+                    self._in_doubt.note(write, result)
+        if trouble is not None:
+            raise trouble
 
     def _doubt(self, made: Plan) -> None:
         """Read everybody again whom a plan moves: what is not stored yet may never be."""
@@ -319,7 +348,9 @@ class Scheduler:
         if not decided:
             return
         with self._translator.sent.writing(now):
-            yield Together([write for one in decided for write in self._writes(*one, view, now)])
+            yield from self._store(
+                [write for one in decided for write in self._writes(*one, view, now)]
+            )
         for one in decided:
             yield from _notes(one.made, view)
 
@@ -333,7 +364,8 @@ class Scheduler:
                 (one,) = admit.admission.pod_sets
                 shared = gpu_seats.told(one.devices[0]) if one.devices else {}
                 self._translator.sent.note(pod, one.nodes[0][0])
-                yield Bind(Ref.to(pod), one.nodes[0][0], shared)
+                holds = self._basis.holding(one.nodes[0][:1])
+                yield Bind(Ref.to(pod), one.nodes[0][0], shared, holds)
                 continue
             workload = _get(view, admit.workload)
             if workload is not None:
@@ -347,22 +379,29 @@ class Scheduler:
                     epoch=self._epoch,
                     minds_readiness=self.state.policy.pods_ready is not None,
                 )
-                yield Patch(Ref.to(workload), changes, "status")
+                nodes = (node for one in admit.admission.pod_sets for node, _ in one.nodes)
+                holds = self._basis.holding(nodes)
+                yield Patch(Ref.to(workload), changes, "status", holds=holds)
         stops = {stop.workload: stop for stop in made.stops}
+        holds = self._basis.holding()
         for eviction in evictions(made):
-            workload = _get(view, eviction.workload)
+            workload = self._settled(view, eviction.workload)
             if workload is not None:
                 stop = stops.get(eviction.workload)
                 by = _described(view, eviction.by)
                 changes = record.evicted(workload, eviction, stop, by, now=now)
-                yield Patch(Ref.to(workload), changes, "status")
+                yield Patch(Ref.to(workload), changes, "status", holds=holds)
                 if stop is not None and stop.deactivate and workload["spec"].get("active", True):
                     yield Patch(Ref.to(workload), {"spec": {"active": False}}, exact=False)
         for smaller in shrinks(made):
-            workload = _get(view, smaller.workload)
+            workload = self._settled(view, smaller.workload)
             if workload is not None:
                 changes = telling(workload, smaller, _described(view, smaller.by), now=now)
-                yield Patch(Ref.to(workload), changes, "status")
+                yield Patch(Ref.to(workload), changes, "status", holds=holds)
+
+    def _settled(self, view: View, key: WorkloadKey) -> Json | None:
+        """Return a workload of which is known what it has."""
+        return _get(view, key) if key not in self._in_doubt else None
 
     def _explain(self, made: Plan) -> Steps:
         for wait in made.waits:
@@ -399,6 +438,10 @@ class Scheduler:
         doubt = Instant(int(sent * 1000) + 1) if sent is not None else None
         found = (self.state.timers.next(), self.estimates.next_due(), doubt)
         return min((due for due in found if due is not None), default=None)
+
+
+def _key_of(metadata: Json) -> WorkloadKey:
+    return WorkloadKey(f"{metadata['namespace']}/{metadata['name']}")
 
 
 def _get(view: View, key: WorkloadKey) -> Json | None:

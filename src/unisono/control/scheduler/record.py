@@ -29,6 +29,8 @@ RELEASED = "Released"
 # In a placement's message: the phase that a repair interrupted.
 WAS = "was"
 NOTHING_MORE: Mapping[str, str] = MappingProxyType({})
+# In a placement's message: how often a write in doubt was made impossible.
+FENCE = "fence"
 # How long a planned gang may wait for its pods to exist (placement §10.2).
 PODS_CREATED_SECONDS = 120
 
@@ -300,6 +302,26 @@ def stamped(workload: Json, epoch: int) -> Json | None:
     return {
         "status": {"conditions": [changed if one is found else one for one in conditions or ()]}
     }
+
+
+def fenced(workload: Json, now: float) -> Json:
+    """Return the status patch that changes nothing but the state that a write names.
+
+    A write of the state before it, of which nobody knows where it is, comes too late after it.
+    """
+    conditions = (workload.get("status") or {}).get("conditions")
+    found = find(conditions, names.PLACEMENT)
+    parts = dict(part.partition("=")[::2] for part in found["message"].split()) if found else {}
+    parts |= {"gen": parts.get("gen", "0"), FENCE: str(int(parts.get(FENCE, "0")) + 1)}
+    written = with_condition(
+        conditions,
+        names.PLACEMENT,
+        found["status"] if found else "False",
+        found["reason"] if found else RELEASED,
+        " ".join(f"{key}={value}" for key, value in parts.items()),
+        now=now,
+    )
+    return {"status": {"conditions": written}}
 
 
 def placement_of(conditions: list[Json] | None) -> tuple[str, dict[str, str]]:

@@ -16,6 +16,7 @@ from unisono.control.actions import Json
 from unisono.control.conditions import is_true
 from unisono.control.pod_gangs.links import gang_of, is_solo
 from unisono.control.purchases import machines_due
+from unisono.control.scheduler.expiry import InDoubt
 from unisono.control.scheduler.implicit import VOLCANO_DOOR, read_flavor, read_queue
 from unisono.control.scheduler.limits import Limits
 from unisono.control.scheduler.reading import LiveContext, Manifests
@@ -78,6 +79,7 @@ class Translator:
         """Read objects from a view; strays are pods that nobody else finds a node for."""
         self._places_strays = places_strays
         self.sent = Sent()
+        self.in_doubt = InDoubt()
         self._view = view
         self._settings = settings
         self.manifests = Manifests(view)
@@ -146,6 +148,7 @@ class Translator:
             case names.VOLUME:
                 return  # what was on it is lost, and its claim says so
             case _:
+                self.in_doubt.gone(WorkloadKey(full))
                 self._sets.forget(WorkloadKey(full))
                 yield changes.WorkloadGone(WorkloadKey(full))
                 yield from self._stragglers(full)
@@ -332,6 +335,7 @@ class Translator:
                 yield from self._own(one)
 
     def _own(self, obj: Json) -> Changes:
+        obj = self.in_doubt.as_if(obj)
         metadata = obj["metadata"]
         key = WorkloadKey(f"{metadata['namespace']}/{metadata['name']}")
         is_known = self._sets.is_known(key, metadata)

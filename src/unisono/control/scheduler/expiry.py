@@ -1,0 +1,162 @@
+"""When a decision stops counting, and when one that may have been stored does (ADR 0028).
+
+the API refuses a write     it is not repeated: the next cycle decides anew
+quota, queues or a node     what has not been sent yet is not sent (`Basis`)
+  change before it is sent
+nobody knows whether it     the engine counts it as stored, so that nobody else gets the same
+  was stored (`InDoubt`)    quota or nodes; the object is read, and if it is as it was, it is
+                            written once more with nothing but a new number. From then on the
+                            write in doubt cannot happen any more, however late it arrives: it
+                            names a state that is past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from unisono.control import names
+from unisono.control.actions import Json, Patch, Read, Ref, Steps, Together
+from unisono.control.scheduler import record
+from unisono.control.usable import is_usable
+from unisono.control.view import View
+from unisono.engine.model.names import WorkloadKey
+from unisono.kube.mapping import Kind
+from unisono.kube.trouble import KubeTrouble, is_in_doubt
+
+# As many as are decided at once; more would keep new decisions waiting for old ones.
+MOST_RESOLVED = 64
+# How long after a vain attempt the next one is made: an API that restarts is back by then.
+RESOLVE_AGAIN_S = 5.0
+# What decides about one workload or pod alone. A write names the state of its own object anyway,
+# and what becomes of the others does not make a place smaller that was found free.
+_OF_ONE = frozenset({names.WORKLOAD, names.POD, names.CLAIM, names.VOLUME})
+
+
+class Basis:
+    """Counts changes of what every decision rests on: queues, quota, flavors, and each node."""
+
+    def __init__(self) -> None:
+        """Begin with nothing heard."""
+        self._count = 0
+        self._heard = 0  # the count at which the engine knew everything
+        self._configured = 0
+        self._changed: dict[str, int] = {}  # nodes, and when
+        self._nodes: dict[str, int] = {}
+
+    def touched(self, kind: Kind, name: str, view: View) -> None:
+        """Hear that an object is different."""
+        if kind in _OF_ONE:
+            return
+        self._count += 1
+        if kind != names.NODE:
+            self._configured = self._count
+            return
+        node = view.get(kind, name)
+        worth = 0 if node is None else _worth(node)
+        if self._nodes.get(name) != worth:
+            self._changed[name] = self._count
+            self._nodes[name] = worth
+
+    def heard(self) -> None:
+        """Hear that the engine is told everything now."""
+        self._heard = self._count
+
+    def holding(self, nodes: Iterable[str] = ()) -> Callable[[], bool]:
+        """Return what says whether a decision of this moment, about these nodes, still holds."""
+        since, on = self._heard, tuple(dict.fromkeys(nodes))
+
+        def holds() -> bool:
+            if self._configured > since:
+                return False
+            return all(self._changed.get(node, 0) <= since for node in on)
+
+        return holds
+
+
+def _worth(node: Json) -> int:
+    """Return a number for what a placement reads of a node: not its heartbeats."""
+    metadata, spec = node["metadata"], node.get("spec") or {}
+    parts = (
+        metadata.get("uid"),
+        metadata.get("labels"),
+        spec.get("taints"),
+        is_usable(node),
+        (node.get("status") or {}).get("allocatable"),
+    )
+    return hash(orjson.dumps(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Doubt:
+    ref: Ref
+    status: Json
+
+
+class InDoubt:
+    """Knows the writes that gave a workload something and of which nobody knows what became."""
+
+    def __init__(self) -> None:
+        """Begin with none. Who starts anew reads what is stored, and is told of it."""
+        self._doubts: dict[WorkloadKey, _Doubt] = {}
+
+    def __contains__(self, key: WorkloadKey) -> bool:
+        """Say whether there is one about a workload."""
+        return key in self._doubts
+
+    def __bool__(self) -> bool:
+        """Say whether there is any."""
+        return bool(self._doubts)
+
+    def note(self, patch: Patch, trouble: KubeTrouble) -> None:
+        """Hear how a write failed; one that gave nothing is harmless even if it comes late."""
+        status = patch.changes.get("status") or {}
+        if is_in_doubt(trouble) and status.get("admission"):
+            ref = patch.ref
+            self._doubts[WorkloadKey(f"{ref.namespace}/{ref.name}")] = _Doubt(ref, status)
+
+    def as_if(self, obj: Json) -> Json:
+        """Return a Workload as it is, or will be, if the write in doubt is stored."""
+        metadata = obj["metadata"]
+        key = WorkloadKey(f"{metadata['namespace']}/{metadata['name']}")
+        doubt = self._doubts.get(key)
+        if doubt is None:
+            return obj
+        seen = (metadata.get("uid", ""), metadata.get("resourceVersion", ""))
+        if seen != (doubt.ref.uid, doubt.ref.version):
+            del self._doubts[key]  # it was stored, or comes too late for ever
+            return obj
+        return {**obj, "status": _merged(obj.get("status") or {}, doubt.status)}
+
+    def gone(self, key: WorkloadKey) -> None:
+        """Hear that a workload is no more."""
+        self._doubts.pop(key, None)
+
+    def resolve(self, now: float) -> Steps:
+        """Find out what became of the writes in doubt, and see to it that nothing more does."""
+        refs = [doubt.ref for doubt in self._doubts.values()][:MOST_RESOLVED]
+        reads = [Read(ref.kind, ref.namespace, ref.name) for ref in refs]
+        found: Sequence[Json | KubeTrouble | None] = yield Together(reads, tells=True)
+        fences = [
+            Patch(Ref.to(obj), record.fenced(obj, now), "status")
+            for ref, obj in zip(refs, found, strict=True)
+            if isinstance(obj, dict) and Ref.to(obj) == ref
+        ]
+        if fences:
+            yield Together(fences, tells=True)
+
+
+def _merged(old: Mapping[str, object], changes: Mapping[str, object]) -> Json:
+    """Return what a JSON merge patch makes of an object; neither changes."""
+    merged = dict(old)
+    for name, value in changes.items():
+        if value is None:
+            merged.pop(name, None)
+        elif isinstance(value, dict):
+            before = merged.get(name)
+            merged[name] = _merged(before if isinstance(before, dict) else {}, value)
+        else:
+            merged[name] = value
+    return merged
