@@ -33,7 +33,9 @@ _DURATION_MS = {
 }
 _MAX_DURATION_LENGTH = 64  # enough for every unit twice; keeps the arithmetic cheap
 # Go's durations end near 292 years; nobody waits longer.
-_MAX_DURATION_MS = 2**63 // 10**6
+MAX_DURATION_MS = 2**63 // 10**6
+# Of a number that somebody wrote as a text: enough for 64 bits. Python refuses to read thousands.
+_MAX_DIGITS = 18
 
 
 class Scalar(msgspec.Struct, frozen=True):
@@ -87,6 +89,27 @@ class Duration(Scalar, frozen=True):
         return self.text
 
 
+def whole_number(text: object, most: int = 10**_MAX_DIGITS - 1) -> int | None:
+    """Return the number that a text says, at most `most`; None if it says none that we count.
+
+    >>> whole_number("0042"), whole_number("-1"), whole_number("9" * 5000), whole_number("70", 60)
+    (42, None, None, None)
+    """
+    if not isinstance(text, str) or not text.isdecimal() or len(text) > _MAX_DIGITS:
+        return None
+    number = int(text)
+    return number if number <= most else None
+
+
+def seconds_ms(seconds: int) -> int:
+    """Return seconds in milliseconds, at most what a duration can be.
+
+    >>> seconds_ms(90), seconds_ms(2**63 - 1) == MAX_DURATION_MS
+    (90000, True)
+    """
+    return max(-MAX_DURATION_MS, min(seconds * 1000, MAX_DURATION_MS))
+
+
 @lru_cache(maxsize=4096)  # what happens within a second has one time, and is read many times
 def instant_ms(text: str) -> int:
     """Return milliseconds since the epoch; raise ValueError with the reason.
@@ -124,6 +147,6 @@ def duration_ms(text: str) -> int:
         (Fraction("0" + number) * _DURATION_MS[unit] for number, unit in parts), Fraction(0)
     )
     rounded = -(-exact.numerator // exact.denominator)
-    if rounded > _MAX_DURATION_MS:
+    if rounded > MAX_DURATION_MS:
         raise ValueError(f'"{text}" is longer than a duration can be (about 292 years)')
     return -rounded if text.startswith("-") else rounded

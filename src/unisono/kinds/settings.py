@@ -32,6 +32,7 @@ from unisono.kinds.provisioning_policy import (
 )
 from unisono.kinds.reservations import reservations_of
 from unisono.kinds.resource_rules import NO_RULES, ResourceRules, Transformation
+from unisono.kinds.scalar import seconds_ms
 from unisono.kinds.scheduling_policy import SchedulingPolicy
 from unisono.kinds.selectors import selector_of
 from unisono.kinds.turns import turns_of
@@ -154,8 +155,8 @@ def _pods_ready(section: WaitForPodsReady, *, is_old: bool) -> engine.PodsReady 
         block_admission=section.block_admission,
         requeue_by=again.timestamp,
         backoff_limit=again.backoff_limit_count,
-        backoff_base_ms=again.backoff_base_seconds * 1000,
-        backoff_max_ms=again.backoff_max_seconds * 1000,
+        backoff_base_ms=seconds_ms(again.backoff_base_seconds),
+        backoff_max_ms=seconds_ms(again.backoff_max_seconds),
     )
 
 

@@ -23,7 +23,7 @@ from unisono.engine.model.workload import LimitSource
 from unisono.kinds.arrays import ARRAY, read_array
 from unisono.kinds.dependencies import DEPENDS_ON, read_dependencies
 from unisono.kinds.notes import Notes
-from unisono.kinds.scalar import duration_ms, instant_ms
+from unisono.kinds.scalar import duration_ms, instant_ms, seconds_ms
 
 TIME_LIMIT = "unisono.dev/time-limit"
 TIME_MIN = "unisono.dev/time-min"
@@ -91,7 +91,7 @@ def _clock_ms(days: str | None, first: str, second: str | None, third: str | Non
         seconds = one * 3600 + two * 60 + three
     else:
         seconds = one * 60 + two
-    return seconds * 1000
+    return seconds_ms(seconds)
 
 
 def instant_of(text: str, created_at: Instant) -> Instant:
@@ -126,8 +126,8 @@ def times_of(
     """Return what a job says of itself; what cannot be read is a problem of that field."""
     limit = _limit_of(annotations, TIME_LIMIT, notes)
     source: LimitSource = "request"
-    if active_s is not None and (limit is None or active_s * 1000 < limit):
-        limit, source = active_s * 1000, "job"
+    if active_s is not None and (limit is None or seconds_ms(active_s) < limit):
+        limit, source = seconds_ms(active_s), "job"
     return Times(
         limit_ms=limit,
         limit_from=source,

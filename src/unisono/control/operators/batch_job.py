@@ -21,7 +21,6 @@ from unisono.control.actions import (
 )
 from unisono.control.conditions import find, is_true, seconds, timestamp, with_condition
 from unisono.control.controller import Reads, own_key, owner_key
-from unisono.control.operators.indexes import format_indexes
 from unisono.control.operators.job_counts import (
     INDEX,
     INDEX_FAILURES,
@@ -40,6 +39,7 @@ from unisono.control.operators.pods import (
     pod_from,
     pod_name,
 )
+from unisono.control.operators.room import AT_ONCE, TIMES_TOO_MANY, most_pods, too_many
 from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -48,7 +48,6 @@ _OURS = ("", None, "kubernetes.io/job-controller")
 _JOB_NAME = "batch.kubernetes.io/job-name"
 _FIRST_BACKOFF = 10.0
 _LONGEST_BACKOFF = 600.0
-_MOST_AT_ONCE = 500
 
 
 def _read_of_pod(pod: Json) -> object:
@@ -104,7 +103,7 @@ class JobOperator:
         if job["spec"].get("suspend"):
             yield from self._suspend(job, counts, now)
             return
-        yield from self._run(job, pods, counts, now)
+        yield from self._run(job, pods, counts, view, now)
 
     # ---- suspended ---------------------------------------------------------------------------
 
@@ -126,7 +125,9 @@ class JobOperator:
 
     # ---- running -----------------------------------------------------------------------------
 
-    def _run(self, job: Json, pods: Sequence[Json], counts: Counts, now: float) -> Steps:
+    def _run(
+        self, job: Json, pods: Sequence[Json], counts: Counts, view: View, now: float
+    ) -> Steps:
         status = _status(job, counts, now)
         if is_true(status["conditions"], "Suspended"):
             status["conditions"] = with_condition(
@@ -138,15 +139,20 @@ class JobOperator:
         if end is not None:
             yield from self._end(job, counts, end, status, now)
             return
+        wanted = _wanted(job["spec"], counts)
+        room = most_pods(job, wanted, (job["spec"]["template"],), view)
+        if wanted > room * TIMES_TOO_MANY:
+            yield from too_many(job, wanted, view, now)
+            room = len(counts.active)  # what is there stays
         # The status with the pods that it speaks of: one of the two alone is mended the next time.
-        new, again_at = self._missing(job, pods, counts, now)
+        new, again_at = self._missing(job, pods, counts, room, now)
         status["active"] += len(new)
         patch = _status_patch(job, status)
         if new or patch is not None:
             yield Together([*map(Create, new), *([patch] if patch is not None else [])])
         yield from _release([*counts.to_release, *counts.new_succeeded, *counts.new_failed])
         yield from _release(counts.ignored)
-        surplus = len(counts.active) - _wanted(job["spec"], counts)
+        surplus = len(counts.active) - wanted
         if surplus > 0:
             going = sorted(counts.active, key=lambda pod: (is_ready(pod), -index_of(pod)))[:surplus]
             yield from _release(going)  # they did not fail, and are not to be counted
@@ -158,16 +164,16 @@ class JobOperator:
             yield Again(seconds(status["startTime"]) + deadline)
 
     def _missing(
-        self, job: Json, pods: Sequence[Json], counts: Counts, now: float
+        self, job: Json, pods: Sequence[Json], counts: Counts, room: int, now: float
     ) -> tuple[list[Json], float | None]:
-        """Return the pods to make now, and when others may follow."""
+        """Return the pods to make now, as long as there is room, and when others may follow."""
         spec = job["spec"]
-        missing = _wanted(spec, counts) - len(counts.active)
+        missing = min(_wanted(spec, counts), room) - len(counts.active)
         if spec.get("podReplacementPolicy") == "Failed":
             missing -= len(counts.terminating)
         if missing <= 0:
             return [], None
-        numbers, again_at = _numbers(spec, counts, min(missing, _MOST_AT_ONCE), now)
+        numbers, again_at = _numbers(spec, counts, min(missing, AT_ONCE), now)
         taken = {pod["metadata"]["name"] for pod in pods}
         return _new_pods(job, counts, numbers, taken), again_at
 
@@ -240,9 +246,9 @@ def _status(job: Json, counts: Counts, now: float) -> Json:
         "uncountedTerminatedPods": {part: uids for part, uids in uncounted.items() if uids},
     }
     if job["spec"].get("completionMode") == "Indexed":
-        status["completedIndexes"] = format_indexes(counts.completed_indexes)
+        status["completedIndexes"] = counts.completed_indexes.text()
     if job["spec"].get("backoffLimitPerIndex") is not None:
-        status["failedIndexes"] = format_indexes(counts.failed_indexes)
+        status["failedIndexes"] = counts.failed_indexes.text()
     return status
 
 
@@ -310,7 +316,7 @@ def _numbers(
     Whoever failed waits: the whole Job, or each index by itself if it has a limit of its own.
     """
     is_indexed = spec.get("completionMode") == "Indexed"
-    numbers = free_indexes(spec, counts)[:missing] if is_indexed else list(range(missing))
+    numbers = free_indexes(spec, counts, missing) if is_indexed else list(range(missing))
     if spec.get("backoffLimitPerIndex") is None:
         until = _backoff_until(counts.failures_in_a_row())
         return (numbers, None) if until <= now else ([], until)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from unisono.control.actions import Json
 from unisono.control.conditions import find, seconds
-from unisono.control.operators.indexes import parse_indexes
+from unisono.control.operators.indexes import Indexes, parse_indexes
 from unisono.control.operators.pods import is_deleting, is_terminal, phase_of
 
 TRACKING = "batch.kubernetes.io/job-tracking"
@@ -35,8 +35,8 @@ class Counts:
     to_release: list[Json] = field(default_factory=list)
     succeeded: int = 0
     failed: int = 0
-    completed_indexes: set[int] = field(default_factory=set)
-    failed_indexes: set[int] = field(default_factory=set)  # given up, with a limit per index
+    completed_indexes: Indexes = field(default_factory=Indexes)
+    failed_indexes: Indexes = field(default_factory=Indexes)  # given up, with a limit per index
     # When pods failed that count, and when the last one succeeded: what decides about back-off.
     failures: list[tuple[float, int]] = field(default_factory=list)  # time, index
     last_success: float = 0.0

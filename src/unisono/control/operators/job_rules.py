@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from unisono.control.actions import Json
-from unisono.control.operators.indexes import parse_indexes
+from unisono.control.operators.indexes import Indexes, parse_indexes
 from unisono.control.operators.job_counts import Counts, index_of, restarts
 from unisono.control.operators.pods import phase_of
 
@@ -119,10 +120,11 @@ def _success(spec: Json, counts: Counts) -> Verdict | None:
     return None
 
 
-def free_indexes(spec: Json, counts: Counts) -> list[int]:
-    """Return the numbers that neither ran through nor run now, lowest first."""
-    taken = counts.completed_indexes | counts.failed_indexes
-    taken |= {index_of(pod) for pod in counts.active}
+def free_indexes(spec: Json, counts: Counts, most: int) -> list[int]:
+    """Return at most so many of the numbers that neither ran through nor run now, lowest first."""
+    pods = [*counts.active]
     if spec.get("podReplacementPolicy") == "Failed":
-        taken |= {index_of(pod) for pod in counts.terminating}
-    return [number for number in range(spec.get("completions") or 0) if number not in taken]
+        pods += counts.terminating
+    taken = Indexes((number, number) for number in map(index_of, pods) if number >= 0)
+    taken = taken | counts.completed_indexes | counts.failed_indexes
+    return list(islice(taken.left_out(spec.get("completions") or 0), most))

@@ -12,12 +12,14 @@ was, and so its new pods get the places of the old ones.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 from unisono.control import names
 from unisono.control.actions import (
     Action,
     Again,
+    Breathe,
     Create,
     Delete,
     Json,
@@ -40,6 +42,7 @@ from unisono.control.operators.jobset_jobs import (
     runs_at_once,
     service_of,
     subdomain_of,
+    weight_of,
 )
 from unisono.control.operators.jobset_rules import (
     Jobs,
@@ -53,6 +56,7 @@ from unisono.control.operators.jobset_rules import (
     sorted_out,
 )
 from unisono.control.operators.pods import is_deleting
+from unisono.control.operators.room import AT_ONCE, HELD, most_pods, too_many
 from unisono.control.recovery import ATTEMPT, LAST_INCIDENT, Record, recovered
 from unisono.control.view import View
 from unisono.kube.form import Key
@@ -106,6 +110,10 @@ class JobSetOperator:
             there = view.get(names.SERVICE, subdomain_of(job_set), key.namespace)
             if there is None:
                 yield Create(service_of(job_set))
+        weight = weight_of(job_set)
+        if not suspends and weight > _most(job_set, weight, view):
+            yield from too_many(job_set, weight, view, now)
+            return
         yield from _make(job_set, jobs, now, suspends=suspends)
 
 
@@ -122,20 +130,34 @@ def _make(job_set: Json, jobs: Jobs, now: float, *, suspends: bool) -> Steps:
     counts = counts_of(job_set, jobs)
     there = {job["metadata"]["name"]: job for job in (*jobs.current, *jobs.previous)}
     replicated = {one["name"]: one for one in job_set["spec"].get("replicatedJobs") or ()}
+    active = {job["metadata"]["name"] for job in jobs.active}
     writes: list[Create | Patch | Delete] = []
-    for child in children_of(job_set, restarts, is_gang=is_gang(job_set), last=last):
+    if suspends:
+        held = [job for job in jobs.active if not job["spec"].get("suspend")]
+        writes += [_held(job_set, job) for job in held]
+    children = children_of(job_set, restarts, is_gang=is_gang(job_set), last=last)
+    # Those that wait are only looked at, and nobody has counted how many there are.
+    for child in islice(children, HELD) if suspends else children:
         job = there.get(child.name)
         if job is None:
             if may_start(job_set, replicated[child.replicated], counts):
                 child.obj["spec"]["suspend"] = suspends
                 writes.append(Create(child.obj))
-        elif job in jobs.active and bool(job["spec"].get("suspend")) != suspends:
-            if suspends:
-                writes.append(_held(job_set, job))
-            elif may_start(job_set, replicated[child.replicated], counts):
+        elif not suspends and child.name in active and job["spec"].get("suspend"):
+            if may_start(job_set, replicated[child.replicated], counts):
                 writes += _let_go(job, child)
+        if len(writes) >= AT_ONCE:
+            yield Together(writes)
+            yield Breathe()
+            writes = []
     if writes:
         yield Together(writes)
+
+
+def _most(job_set: Json, weight: int, view: View) -> int:
+    """Return how many of so many pods there may be."""
+    specs = (one["template"].get("spec") or {} for one in job_set["spec"]["replicatedJobs"])
+    return most_pods(job_set, weight, (spec.get("template") or {} for spec in specs), view)
 
 
 def _held(job_set: Json, job: Json) -> Patch | Delete:

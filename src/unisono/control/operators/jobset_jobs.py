@@ -7,7 +7,7 @@ JobSet starts all of them again together. Under upstream accounting the template
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from unisono.control import names
@@ -53,6 +53,14 @@ def pods_of(replicated: Json) -> int:
     return min(parallelism, int(completions))
 
 
+def weight_of(job_set: Json) -> int:
+    """Return how many objects a JobSet becomes: its pods, or its Jobs where those have none."""
+    return sum(
+        replicas_of(one) * max(1, pods_of(one))
+        for one in job_set["spec"].get("replicatedJobs") or ()
+    )
+
+
 def runs_at_once(spec: Json) -> bool:
     """Say whether all pods of a Job run at the same time; others come one after another."""
     parallelism = int(spec.get("parallelism", 1))
@@ -92,9 +100,11 @@ def service_of(job_set: Json) -> Json:
 
 def children_of(
     job_set: Json, attempt: int, *, is_gang: bool, last: Record | None
-) -> Sequence[Child]:
-    """Return the Jobs of an attempt, in order; none of them says whether it is suspended."""
-    found: list[Child] = []
+) -> Iterator[Child]:
+    """Yield the Jobs of an attempt, in order; none of them says whether it is suspended.
+
+    There may be more of them than anybody can hold: take only what is needed.
+    """
     for replicated in job_set["spec"].get("replicatedJobs") or ():
         for index in range(replicas_of(replicated)):
             name = f"{job_set['metadata']['name']}-{replicated['name']}-{index}"
@@ -104,8 +114,7 @@ def children_of(
                 _tell_attempt(job["spec"], attempt, last)
                 if runs_at_once(job["spec"]):
                     _fail_at_once(job["spec"])
-            found.append(Child(name, replicated["name"], index, job))
-    return found
+            yield Child(name, replicated["name"], index, job)
 
 
 def _job(job_set: Json, replicated: Json, name: str, texts: Mapping[str, str]) -> Json:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.jobs.workload import owner_reference
+from unisono.control.operators.room import nameable
 from unisono.control.operators.ssh_keys import KeyPair
 from unisono.control.operators.trainjob_parts import (
     Draft,
@@ -152,7 +153,8 @@ def _hosts(draft: Draft, slots: int) -> Json:
     lines = [
         f"{draft.host(job, pod)} slots={slots}\n"
         for job in jobs
-        for pod in range(draft.counts.get(job, 0))
+        for count in (draft.counts.get(job, 0),)
+        for pod in range(nameable(count, len(draft.host(job, count))))
     ]
     return {
         "apiVersion": names.CONFIG_MAP.api_version,

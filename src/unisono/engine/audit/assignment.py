@@ -66,29 +66,37 @@ def _may_be_given(world: World, workload: Workload, given: dict[str, int]) -> bo
     minimum (spec placement §8.7).
     """
     if not world.has_nodes:
-        return any(given == counts for counts in partial_counts(workload.pod_sets))
+        return is_partial_count(workload.pod_sets, given)
     return all(
         (each.count if each.min_count is None else each.min_count) <= given[each.name] <= each.count
         for each in workload.pod_sets
     )
 
 
-def partial_counts(pod_sets: tuple[PodSet, ...]) -> Iterator[dict[str, int]]:
-    """List the counts of each step of partial admission, the full ones first.
+def is_partial_count(pod_sets: tuple[PodSet, ...], given: dict[str, int]) -> bool:
+    """Say whether some step of partial admission leaves each set with so many pods.
+
+    In step s of S, a set that can spare p pods gives up floor(p s / S) of them. So every set names
+    the first and the last step in which it has given up as many as it has; there is one for all of
+    them unless these do not meet. Two thousand million steps are not tried one by one.
 
     >>> sets = (PodSet(name="w", count=10, min_count=5), PodSet(name="e", count=6, min_count=3))
-    >>> [tuple(counts.values()) for counts in partial_counts(sets)][:4]
-    [(10, 6), (10, 6), (9, 6), (9, 5)]
+    >>> is_partial_count(sets, {"w": 9, "e": 5}), is_partial_count(sets, {"w": 10, "e": 5})
+    (True, False)
     """
     spare = {
         each.name: 0 if each.min_count is None else each.count - each.min_count for each in pod_sets
     }
     steps = sum(spare.values())
-    for step in range(steps + 1):
-        yield {
-            each.name: each.count - (spare[each.name] * step // steps if steps else 0)
-            for each in pod_sets
-        }
+    first, last = 0, steps
+    for each in pod_sets:
+        pods, gone = spare[each.name], each.count - given.get(each.name, -1)
+        if not 0 <= gone <= pods:
+            return False
+        if pods:
+            first = max(first, -(-gone * steps // pods))
+            last = min(last, -(-(gone + 1) * steps // pods) - 1)
+    return first <= last and given.keys() == spare.keys()
 
 
 def _check_pod_set(

@@ -10,13 +10,23 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from unisono.engine.model.names import FlavorName, ResourceName
+from unisono.engine.model.names import CPU, PODS, FlavorName, ResourceName
 
 Amounts = tuple[tuple[ResourceName, int], ...]
 
 # A quota of 2^63-1 units or more means "no limit" (spec quota §3). Sums of such quotas stay exact
 # because Python integers do not overflow.
 UNLIMITED = 2**63 - 1
+
+# The largest numbers that stand for something. Columns of nodes are 64-bit integers: with these
+# bounds, the sums over 32,768 nodes, or over as many pods of one node, stay below 2^63, and so does
+# what a score multiplies (thousandths of all GPUs of a node with its millicores). A pod that asks
+# for more can never run, and its workload says so; what a node has on top is not counted.
+MAX_AMOUNT = 2**48  # of one pod or one node: 256 TiB
+MAX_MILLICORES = 2**40  # a thousand million cores
+MAX_GPUS = 1024  # of one pod or one node, which has a column for each that is shared
+MAX_PODS_PER_NODE = 4096  # kubelets take 110 by default, and some hundreds where they are told to
+MAX_COUNT = 2**31 - 1  # of anything in a manifest: Kubernetes counts in 32 bits
 
 # A GPU that several pods share is counted in thousandths, by a resource of its own: `500` of
 # `nvidia.com/gpu-milli` is half of one `nvidia.com/gpu`.
@@ -64,6 +74,25 @@ def is_gpu(resource: str) -> bool:
     (True, True, False)
     """
     return resource.endswith("/gpu") or "/mig-" in resource
+
+
+@lru_cache(maxsize=1024)
+def most_of(resource: str) -> int:
+    """Return the most of a resource that a pod can ask for, or a node have, as it is counted here.
+
+    >>> most_of("cpu") // 1000, most_of("nvidia.com/gpu"), most_of("memory") >> 40
+    (1099511627, 1024, 256)
+    """
+    if resource == CPU:
+        return MAX_MILLICORES
+    if resource == PODS:
+        return MAX_PODS_PER_NODE
+    return MAX_GPUS if is_gpu(resource) else MAX_AMOUNT
+
+
+def bounded(resource: str, amount: int) -> int:
+    """Return an amount cut to what is counted: from nothing to `most_of` the resource."""
+    return max(0, min(amount, most_of(resource)))
 
 
 @lru_cache(maxsize=1024)

@@ -13,13 +13,15 @@ GPU only; whoever asks for parts of several is told so. Spec placement §8.15.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 
-from unisono.engine.model.resources import WHOLE_GPU, share_of
+from unisono.engine.model.resources import MAX_GPUS, WHOLE_GPU, share_of
 from unisono.engine.model.selection import AffinityTerm, Requirement
 from unisono.kinds.core.nano import Nano
 from unisono.kinds.quantity import NANO
+from unisono.kinds.scalar import whole_number
 
 GPU = "nvidia.com/gpu"
 PART = str(share_of(GPU))
@@ -41,6 +43,7 @@ PART_WORDS = (
     ALIBABA_COUNT,
 )
 _PERCENT = WHOLE_GPU // 100
+_FRACTION = re.compile(r"[0-9]{1,9}(?:\.[0-9]{0,18})?|\.[0-9]{1,18}")
 
 
 def with_parts(requests: Nano, annotations: Mapping[str, str]) -> tuple[Nano, str]:
@@ -108,18 +111,17 @@ def _too_large(requests: Nano) -> str:
 
 
 def _fraction(key: str, text: str) -> int:
-    try:
-        milli = Fraction(text) * WHOLE_GPU
-    except (ValueError, ZeroDivisionError) as trouble:
-        raise ValueError(f'{key} is "{text}", which is no number') from trouble
+    if _FRACTION.fullmatch(text) is None:  # 1e999999999 is a number, too, and takes all day
+        raise ValueError(f'{key} is "{text[:40]}", which is no number like 0.5')
+    milli = Fraction(text) * WHOLE_GPU
     return -(-milli.numerator // milli.denominator)  # rounded up: nobody gets less
 
 
 def _number(key: str, annotations: Mapping[str, str]) -> int:
-    text = annotations[key]
-    if not text.isdecimal():
-        raise ValueError(f'{key} is "{text}", which is no number')
-    return int(text)
+    number = whole_number(annotations[key])
+    if number is None:
+        raise ValueError(f'{key} is "{annotations[key][:40]}", which is no number')
+    return number
 
 
 def with_models(
@@ -136,6 +138,7 @@ def with_models(
 def device_of(annotations: Mapping[str, str]) -> int | None:
     """Return which GPU of its node a pod shares, if it says so."""
     for key in (OWN_DEVICE, ALIBABA_INDEX):
-        if annotations.get(key, "").isdecimal():
-            return int(annotations[key])
+        number = whole_number(annotations.get(key, ""))
+        if number is not None and number < MAX_GPUS:
+            return number
     return None

@@ -6,9 +6,9 @@ amount is kept in the finest unit that Kubernetes knows, and only `rounded` give
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from unisono.engine.model.resources import Amounts, amounts
+from unisono.engine.model.resources import UNLIMITED, Amounts, amounts, bounded, most_of
 from unisono.kinds.core.schema import ResourceList
 from unisono.kinds.quantity import Quantity, format_amount
 
@@ -21,8 +21,28 @@ def nano(resources: ResourceList) -> Nano:
 
 
 def rounded(resources: Mapping[str, int]) -> Amounts:
-    """Return engine amounts: millicores of CPU and whole units of all else, rounded up."""
-    return amounts({name: Quantity("", size).amount(name) for name, size in resources.items()})
+    """Return engine amounts: millicores of CPU and whole units of all else, rounded up.
+
+    They are cut to what the engine counts; `beyond` says of which that is not the whole truth.
+    """
+    return amounts(
+        {name: bounded(name, Quantity("", size).amount(name)) for name, size in resources.items()}
+    )
+
+
+def beyond(resources: Mapping[str, int]) -> Iterator[str]:
+    """Yield a sentence for every resource of which one pod asks for more than there can be.
+
+    >>> list(beyond({"cpu": 9 * 10**24, "memory": 10**9}))
+    ['asks for 9000000000000000 cpu; one pod can have 1099511627776m cpu at most: ask for less']
+    """
+    for name, size in sorted(resources.items()):
+        amount, most = Quantity("", size).amount(name), most_of(name)
+        if amount > most:
+            asked = "more than can be counted of" if amount >= UNLIMITED else ""
+            asked = f"{asked} {name}" if asked else written(size, name)
+            limit = f"{format_amount(most, name)} {name}"
+            yield f"asks for {asked}; one pod can have {limit} at most: ask for less"
 
 
 def written(size: int, resource: str) -> str:

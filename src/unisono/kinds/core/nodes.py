@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 from unisono.engine.model import node as engine
 from unisono.engine.model.names import NodeName
-from unisono.engine.model.resources import amounts
+from unisono.engine.model.resources import amounts, bounded
 from unisono.engine.model.selection import Taint
 from unisono.kinds.conditions import condition
 from unisono.kinds.core.cluster import Node
@@ -50,7 +50,7 @@ def node_of(node: Node, more_labels: Mapping[str, str]) -> engine.Node:
         held_for=holder,
         allocatable=amounts(
             {
-                name: quantity.amount(name)
+                name: bounded(name, quantity.amount(name))
                 for name, quantity in (node.status.allocatable or node.status.capacity).items()
             }
         ),

@@ -21,7 +21,7 @@ import msgspec
 from unisono.engine.model.resources import Amounts
 from unisono.kinds.core.gpu_parts import PART_WORDS, with_parts
 from unisono.kinds.core.limits import NO_LIMITS, NamespaceLimits, Needs, violations, with_defaults
-from unisono.kinds.core.nano import Nano, first_of, highest, nano, rounded, total, written
+from unisono.kinds.core.nano import Nano, beyond, first_of, highest, nano, rounded, total, written
 from unisono.kinds.core.schema import Container, PodSpec, ResourceList, ResourceRequirements
 from unisono.kinds.resource_rules import NO_RULES, ResourceRules, charged
 
@@ -96,7 +96,7 @@ def _worked_out(spec: PodSpec, costing: PodCosting, annotations: Mapping[str, st
     return PodCost(
         requests=rounded(requests),
         charged=rounded(charged(requests, costing.rules)),
-        misconfigured="; ".join(chain(faults, filter(None, [wrong_part]))),
+        misconfigured="; ".join(chain(faults, filter(None, [wrong_part]), beyond(requests))),
     )
 
 

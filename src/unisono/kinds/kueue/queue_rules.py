@@ -29,6 +29,7 @@ from unisono.kinds.kueue.quota_rules import check_groups, groups_of
 from unisono.kinds.meta import wrong_with_subdomain
 from unisono.kinds.notes import Notes
 from unisono.kinds.quantity import NANO
+from unisono.kinds.scalar import seconds_ms
 from unisono.kinds.selectors import check_selector, selector_of
 
 MICRO = 10**6
@@ -231,7 +232,7 @@ def _preemption(preemption: Preemption) -> engine.PreemptionRules:
         borrow=engine.BorrowWithinCohort(
             policy=borrow.policy, max_priority_threshold=borrow.max_priority_threshold
         ),
-        min_runtime_ms=(preemption.min_runtime_seconds or 0) * 1000,
+        min_runtime_ms=seconds_ms(preemption.min_runtime_seconds or 0),
     )
 
 

@@ -42,6 +42,7 @@ from unisono.kinds.kueue.workloads import (
 from unisono.kinds.notes import Notes
 from unisono.kinds.registry import Context
 from unisono.kinds.said import read_said
+from unisono.kinds.scalar import seconds_ms
 from unisono.kinds.times import ACTIVE_DEADLINE
 
 GATED_BY = "kueue.x-k8s.io/admission-gated-by"
@@ -196,8 +197,8 @@ def workload_of(
         preemptions=preemptions,
         may_preempt_at=may_preempt_at,
         requeues=(requeue.count or 0) if requeue else 0,
-        max_execution_ms=None if longest is None else longest * 1000,
-        past_execution_ms=(status.accumulated_past_execution_time_seconds or 0) * 1000,
+        max_execution_ms=None if longest is None else seconds_ms(longest),
+        past_execution_ms=seconds_ms(status.accumulated_past_execution_time_seconds or 0),
         misconfigured="; ".join(context.notes.faults),
         can_shrink=annotations.get(CAN_SHRINK) == "true",
         # Without an owner its own name is what others call it, and that is its key.

@@ -18,7 +18,6 @@ from unisono.control import names
 from unisono.control.actions import (
     Action,
     Again,
-    Create,
     Delete,
     Json,
     Note,
@@ -38,6 +37,7 @@ from unisono.control.operators.kubeflow.replicas import Replicas, attempt_of, so
 from unisono.control.operators.kubeflow.status import ENDS, counts_of, with_state
 from unisono.control.operators.kubeflow.words import MPI, Sort
 from unisono.control.operators.pods import is_deleting, is_terminal
+from unisono.control.operators.room import made, most_pods, too_many
 from unisono.control.operators.ssh_keys import KeyPair, new_key_pair
 from unisono.control.recovery import ATTEMPT, LAST_INCIDENT, Record, record_of
 from unisono.control.view import View
@@ -122,6 +122,10 @@ class KubeflowOperator:
 
     def _run(self, job: Json, owned: Sequence[Json], view: View, now: float) -> Steps:
         replicas, old = sort_pods(job, self._sort, owned)
+        wanted = sum(one.count for one in replicas)
+        if wanted > most_pods(job, wanted, (one.template for one in replicas), view):
+            yield from too_many(job, wanted, view, now)
+            return
         if not (job.get("status") or {}).get("startTime"):
             yield from self._make(job, replicas, view)
         deadline = self._deadline(job)
@@ -153,10 +157,9 @@ class KubeflowOperator:
         namespace = job["metadata"]["namespace"]
         if self._sort is MPI:
             has_keys = view.get(names.SECRET, mpi.keys_name(job), namespace) is not None
-            wanted = mpi.objects(job, replicas, None if has_keys else self._keys())
+            yield from made(mpi.objects(job, replicas, None if has_keys else self._keys()))
         else:
-            wanted = services(job, self._sort, replicas)
-        yield Together([Create(obj) for obj in wanted])
+            yield from made(services(job, self._sort, replicas))
 
     def _is_through(self, job: Json, replicas: Sequence[Replicas]) -> bool:
         """Say whether whoever decides has succeeded."""
@@ -185,14 +188,13 @@ class KubeflowOperator:
             if now < at:
                 yield Again(at)
                 return
-        made = []
         for one in replicas:
             if one.type == "Launcher" and mpi.waits_for_workers(job):
                 if not all(other.are_ready for other in replicas if other is not one):
                     continue
-            made += [new_pod(job, self._sort, replicas, one, number) for number in one.missing]
-        if made:
-            yield Together([Create(pod) for pod in made])
+            yield from made(
+                new_pod(job, self._sort, replicas, one, number) for number in one.missing()
+            )
 
     def _restart(self, job: Json, record: Record, *, used: int, now: float) -> Steps:
         """Count an attempt; its number on the job makes leftovers of all pods there are."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from unisono.control.actions import Json
 from unisono.control.jobs.workload import owner_reference
@@ -66,9 +66,9 @@ def _open(container: Json, sort: Sort, port: int) -> None:
         container["ports"] = [*ports, {"name": sort.port_name, "containerPort": port}]
 
 
-def services(job: Json, sort: Sort, replicas: Sequence[Replicas]) -> list[Json]:
-    """Return one Service per pod, of the pod's name, that leads to it alone."""
-    return [
+def services(job: Json, sort: Sort, replicas: Sequence[Replicas]) -> Iterator[Json]:
+    """Yield one Service per pod, of the pod's name, that leads to it alone."""
+    return (
         {
             "apiVersion": "v1",
             "kind": "Service",
@@ -86,4 +86,4 @@ def services(job: Json, sort: Sort, replicas: Sequence[Replicas]) -> list[Json]:
         }
         for one in replicas
         for index in range(one.count)
-    ]
+    )

@@ -7,7 +7,7 @@ so a pod that it counts and that is not there any more was taken away.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from unisono.control.actions import Json
@@ -33,10 +33,9 @@ class Replicas:
         """The type as pods and pod sets are called."""
         return self.type.lower()
 
-    @property
-    def missing(self) -> list[int]:
-        """The numbers that have no pod."""
-        return [number for number in range(self.count) if number not in self.pods]
+    def missing(self) -> Iterator[int]:
+        """Yield the numbers that have no pod; take only as many as are needed."""
+        return (number for number in range(self.count) if number not in self.pods)
 
     def in_phase(self, *phases: str) -> int:
         """Count the pods in some phases."""

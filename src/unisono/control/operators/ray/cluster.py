@@ -34,6 +34,7 @@ from unisono.control.operators.ray import words
 from unisono.control.operators.ray.groups import HEAD, Group, groups_of
 from unisono.control.operators.ray.pods import new_pod, service, service_name
 from unisono.control.operators.ray.status import PROVISIONED, SUSPENDED, SUSPENDING, status_of
+from unisono.control.operators.room import made, most_pods, too_many
 from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -127,7 +128,7 @@ class RayClusterOperator:
                 message = "the head is gone, and what it knew with it; all pods start over"
                 yield Note(Ref.to(cluster), "HeadLost", message, "Warning")
         else:
-            yield from self._replace(cluster, groups, pods, owned)
+            yield from self._replace(cluster, groups, pods, owned, view, now)
         yield from _write(cluster, status_of(cluster, groups, pods, now), now)
 
     def _resume(self, cluster: Json, now: float) -> Generator[Action, Any, Json]:
@@ -148,11 +149,21 @@ class RayClusterOperator:
         return bool(owned) and (head is None or is_deleting(head) or is_terminal(head))
 
     def _replace(
-        self, cluster: Json, groups: Sequence[Group], pods: Pods, owned: Sequence[Json]
+        self,
+        cluster: Json,
+        groups: Sequence[Group],
+        pods: Pods,
+        owned: Sequence[Json],
+        view: View,
+        now: float,
     ) -> Steps:
         """Send away who ended or is too many; make whoever is missing."""
-        wanted = {(group.name, number) for group in groups for number in range(group.count)}
-        kept = {pod["metadata"]["uid"] for place, pod in pods.items() if place in wanted}
+        counts = {group.name: group.count for group in groups}
+        kept = {
+            pod["metadata"]["uid"]
+            for (name, number), pod in pods.items()
+            if number < counts.get(name, 0)
+        }
         going = [
             pod
             for pod in owned
@@ -160,14 +171,16 @@ class RayClusterOperator:
         ]
         if going:
             yield Together([Delete(Ref.to(pod)) for pod in going])
-        made = [
+        wanted = sum(counts.values())
+        if wanted > most_pods(cluster, wanted, (group.template for group in groups), view):
+            yield from too_many(cluster, wanted, view, now)
+            return
+        yield from made(
             new_pod(cluster, group, number)
             for group in groups
             for number in range(group.count)
             if (group.name, number) not in pods
-        ]
-        if made:
-            yield Together([Create(pod) for pod in made])
+        )
 
 
 def _sorted(owned: Sequence[Json]) -> dict[tuple[str, int], Json]:

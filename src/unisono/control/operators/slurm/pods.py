@@ -61,7 +61,8 @@ def pods_of(job: Json, seats: Sequence[Seat], sets: Mapping[str, Injection]) -> 
     number = 0
     hosts = [f"{_host(job, place)}.{subdomain(job)}" for place in range(len(seats))]
     for group in job["spec"]["groups"]:
-        for place in range(int(group["nodes"])):
+        # One for each node that it has: the number in the manifest is only what was asked for.
+        for place in range(min(int(group["nodes"]), len(seats) - number)):
             made.append(_pod(job, group, number, place, seats, hosts, sets))
             number += 1
     return made

@@ -15,7 +15,7 @@ from unisono.control.operators.slurm import words
 from unisono.control.view import View
 from unisono.kinds.dependencies import DEPENDS_ON
 from unisono.kinds.slurm import ENDED
-from unisono.slurm.sbatch.arrays import Array, for_task, read_array
+from unisono.slurm.sbatch.arrays import MOST_TASKS, Array, BadArray, for_task, read_array
 from unisono.slurm.sbatch.document import apart
 
 # Tasks that wait as jobs of their own: enough to start at once what finds a place, as many as
@@ -35,7 +35,15 @@ def array_of(job: Json) -> str:
 def open_tasks(array: Json, view: View, now: float) -> Steps:
     """Make the next tasks; end the array with the last of them."""
     spec, status = array["spec"], array.get("status") or {}
-    whole = read_array(spec["array"]["tasks"])
+    try:
+        whole = read_array(spec["array"]["tasks"])
+        read_array(spec["array"].get("cancelled") or "0")
+    except BadArray as trouble:
+        # Nobody who uses sbatch comes here; whoever wrote the object hears what is wrong with it.
+        wrong = {"state": "FAILED", "reason": "BadConstraints", "endTime": timestamp(now)}
+        message = f"spec.array: {trouble}; write tasks like 0-15,20 up to {MOST_TASKS - 1}"
+        yield Patch(Ref.to(array), {"status": {**wrong, "message": message}}, "status")
+        return
     limit = int(spec["array"].get("limit") or 0)
     tasks = view.owned(words.JOB, array["metadata"]["uid"])
     states = [str((one.get("status") or {}).get("state") or "PENDING") for one in tasks]

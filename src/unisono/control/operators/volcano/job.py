@@ -24,6 +24,7 @@ from unisono.control.jobs.adapter import Injection
 from unisono.control.jobs.framework import injections
 from unisono.control.jobs.queues import Queues
 from unisono.control.operators.pods import is_deleting
+from unisono.control.operators.room import made, most_pods, too_many
 from unisono.control.operators.ssh_keys import KeyPair, new_key_pair
 from unisono.control.operators.volcano import plugins, words
 from unisono.control.operators.volcano.phases import (
@@ -135,6 +136,10 @@ class VolcanoJobOperator:
         if unknown:
             message = f"plugins that are not known here are ignored: {', '.join(unknown)}"
             yield Note(Ref.to(written), "PluginIgnored", message, "Warning")
+        left_out = plugins.hosts_left_out(job) if "svc" in named else 0
+        if left_out:
+            message = f"the lists of hosts leave out {left_out} pods: there are too many to name"
+            yield Note(Ref.to(written), "HostsLeftOut", message, "Warning")
         return written
 
     def _obey(self, job: Json, command: Json, pods: Tally, now: float) -> Steps:
@@ -187,7 +192,9 @@ class VolcanoJobOperator:
             if number >= one.wanted or is_lost_with_node(pod, node)
         ]
         yield from _delete(useless)
-        if not pods.old:
+        if not pods.old and not admission and pods.wanted > most_pods(job, pods.wanted, (), view):
+            yield from too_many(job, pods.wanted, view, now)
+        elif not pods.old:
             yield from _create(job, pods, admission, now)
         yield from _write(job, pods, now, move)
         later = [reaction.at for reaction in found if reaction.at > now]
@@ -210,7 +217,7 @@ class VolcanoJobOperator:
 
 def _create(job: Json, pods: Tally, admission: Admission, now: float) -> Steps:
     """Make the pods that are missing; a name is free again when its pod is gone for good."""
-    made = [
+    yield from made(
         new_pod(
             job,
             one.task,
@@ -220,10 +227,8 @@ def _create(job: Json, pods: Tally, admission: Admission, now: float) -> Steps:
         )
         for one in pods.tasks
         if may_start(one, pods)
-        for number in one.missing
-    ]
-    if made:
-        yield Together([Create(pod) for pod in made])
+        for number in one.missing()
+    )
 
 
 def _delete(pods: Sequence[Json]) -> Steps:

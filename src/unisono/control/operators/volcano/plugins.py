@@ -20,6 +20,7 @@ from typing import Any
 
 from unisono.control.actions import Json
 from unisono.control.jobs.workload import owner_reference
+from unisono.control.operators.room import nameable
 from unisono.control.operators.ssh_keys import KeyPair
 from unisono.control.operators.volcano import words
 from unisono.control.operators.volcano.tasks import Task, host_name, tasks_of
@@ -28,7 +29,7 @@ KNOWN = ("svc", "ssh", "env", "pytorch", "mpi", "tensorflow")
 _IMPLY_SVC = ("pytorch", "tensorflow", "mpi")
 _HOSTS_AT = "/etc/volcano"
 _ROOT_SSH = "/root/.ssh"
-_MENTIONED = re.compile(r"\bVC_[A-Z0-9_]+_\d+_SVC\b")
+_MENTIONED = re.compile(r"\bVC_([A-Z0-9_]+)_(0|[1-9][0-9]{0,9})_SVC\b")
 
 
 def plugins_of(job: Json) -> Mapping[str, Sequence[str]]:
@@ -87,7 +88,7 @@ def config_map(job: Json) -> Json:
         hosts = _hosts(job, task)
         data[f"{task.name.replace('-', '_')}.host"] = "\n".join(hosts)
         data[f"VC_{_upper(task.name)}_HOSTS"] = ",".join(hosts)
-        data[f"VC_{_upper(task.name)}_NUM"] = str(len(hosts))
+        data[f"VC_{_upper(task.name)}_NUM"] = str(task.replicas)
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -141,7 +142,18 @@ def _metadata(job: Json, name: str) -> Json:
 
 
 def _hosts(job: Json, task: Task) -> list[str]:
-    return [host_name(job, task.name, number) for number in range(task.replicas)]
+    """Return the names of a task's pods, as many as there is room for."""
+    return [host_name(job, task.name, number) for number in range(_listed(job, task))]
+
+
+def _listed(job: Json, task: Task) -> int:
+    longest = len(host_name(job, task.name, task.replicas))
+    return nameable(task.replicas, longest * len(job["spec"]["tasks"]))
+
+
+def hosts_left_out(job: Json) -> int:
+    """Return how many pods the lists of hosts do not name because there are too many."""
+    return sum(task.replicas - _listed(job, task) for task in tasks_of(job))
 
 
 def _upper(task: str) -> str:
@@ -200,13 +212,16 @@ def _name(pod: Json, job: Json) -> None:
 
 def _addresses(pod: Json, job: Json) -> list[Json]:
     """Return the variables that name single pods."""
-    mentioned = {name for text in _texts(pod["spec"]) for name in _MENTIONED.findall(text)}
+    mentioned: dict[str, set[int]] = {}
+    for text in _texts(pod["spec"]):
+        for task_, digits in _MENTIONED.findall(text):
+            mentioned.setdefault(task_, set()).add(int(digits))
     found = []
     for task in tasks_of(job):
-        for number in range(task.replicas):
+        numbers = {0, *mentioned.get(_upper(task.name), ())}
+        for number in sorted(number for number in numbers if number < task.replicas):
             name = f"VC_{_upper(task.name)}_{number}_SVC"
-            if number == 0 or name in mentioned:
-                found.append(_variable(name, host_name(job, task.name, number)))
+            found.append(_variable(name, host_name(job, task.name, number)))
     return found
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from unisono.control.actions import Json
 from unisono.control.operators.pods import is_deleting, is_terminal, phase_of
@@ -28,10 +29,9 @@ class TaskPods:
     pods: dict[int, Json] = field(default_factory=dict)  # by number, of this version
     lost: list[int] = field(default_factory=list)  # numbers whose pods went, or go, by themselves
 
-    @property
-    def missing(self) -> list[int]:
-        """The numbers that have no pod."""
-        return [number for number in range(self.wanted) if number not in self.pods]
+    def missing(self) -> Iterator[int]:
+        """Yield the numbers that have no pod; take only as many as are needed."""
+        return (number for number in range(self.wanted) if number not in self.pods)
 
     def count(self, phase: str) -> int:
         """Count the pods in a phase that are not on their way out."""
@@ -110,7 +110,7 @@ def _lost(one: TaskPods, recorded: Json) -> list[int]:
     ]
     known = min(sum((recorded.get("phase") or {}).values()), one.wanted)
     gone = known - sum(number < one.wanted for number in one.pods)
-    return going + one.missing[: max(0, gone)]
+    return going + list(islice(one.missing(), max(0, gone)))
 
 
 def may_start(one: TaskPods, pods: Tally) -> bool:
