@@ -14,6 +14,7 @@ from typing import Any
 
 from unisono.apiserver.api import Api, Outside
 from unisono.apiserver.bootstrap import SYSTEM, bootstrap
+from unisono.apiserver.request import User
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
 from unisono.cli.clock import RealClock
@@ -47,7 +48,9 @@ _PATIENCE_SECONDS = 60.0
 class ProcessWorld:
     """The API, the controllers and the machine."""
 
-    def __init__(self, directory: Path, tier: Tier, aliases: tuple[Alias, ...] = ()) -> None:
+    def __init__(
+        self, directory: Path, tier: Tier, aliases: tuple[Alias, ...] = (), **more: Any
+    ) -> None:
         self.directory = directory
         self.troubles: list[Exception] = []
         self.clock = RealClock()
@@ -63,6 +66,7 @@ class ProcessWorld:
             aliases=aliases,
             tier=tier,
             is_root=os.geteuid() == 0,
+            **more,
         )
         self.machine = self.runner.machine
 
@@ -75,6 +79,7 @@ class ProcessWorld:
             Outside(clock=self.clock.now, new_uid=new_uid, chance=random.Random(7)),
         )
         await bootstrap(api)
+        self._api = api
         self.client: Client = client_over(
             InProcess(api, SYSTEM),
             clock=self.clock,
@@ -112,6 +117,15 @@ class ProcessWorld:
             lambda namespace, pod: driver.want("process-kubelet", Key(namespace, pod))
         )
         await live.run(driver)
+
+    def acting_as(self, name: str) -> Client:
+        """Return a client of one of several people."""
+        return client_over(
+            InProcess(self._api, User(name=name)),
+            clock=self.clock,
+            chance=random.Random(7),
+            lanes=Lanes(self.clock, rate=math.inf),
+        )
 
     # ---- looking ------------------------------------------------------------------------------
 

@@ -9,6 +9,10 @@ from typing import Protocol
 # What an address means is worked out in `rest.route`; here are only its parts.
 
 
+# Whoever is in this group may do everything, as in Kubernetes.
+MASTERS = "system:masters"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
     """Who asks, as authentication found out."""
@@ -16,6 +20,7 @@ class User:
     name: str
     groups: tuple[str, ...] = ()
     uid: str = ""
+    system_uid: int = 0  # whom process pods of theirs run as on this machine; 0: nobody said
 
 
 @dataclass(slots=True, kw_only=True)

@@ -8,8 +8,8 @@ import math
 import os
 import sys
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -42,6 +42,7 @@ from unisono.runner.simulated.steps import SimulatedSteps
 from unisono.runner.usage import Usage
 
 if TYPE_CHECKING:
+    from unisono.runner.process.accounts import Accounts
     from unisono.runner.process.runner import ProcessRunner
 
 
@@ -53,6 +54,9 @@ class Pods:
     logs: Path
     manner: Manner = "simulated"
     speed: float = 1.0  # of simulated ones
+    # What processes do not see of this machine, with the entries of each that they do.
+    hidden: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    accounts: Accounts | None = None  # whom each process pod runs as; none: ourselves
 
 
 class AtWork(NamedTuple):
@@ -152,6 +156,8 @@ def _process_runner(pods: Pods, addresses: Addresses, clock: RealClock) -> Proce
         addresses=addresses,
         manners=Manners(default="process"),
         is_root=os.geteuid() == 0,
+        hidden=pods.hidden,
+        accounts=pods.accounts,
     )
 
 

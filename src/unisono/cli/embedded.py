@@ -38,7 +38,7 @@ from unisono.apiserver.storage.store import Store
 from unisono.cli.chosen_policy import Chosen
 from unisono.cli.clock import seconds_now
 from unisono.cli.ids import chance, new_uid
-from unisono.cli.instance import Instance, InstanceError
+from unisono.cli.instance import POD_UIDS, Instance, InstanceError
 from unisono.engine.model.errors import InvalidManifest
 from unisono.kinds.settings import Settings
 from unisono.kinds.submission import settings_from
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from unisono.cli.controllers import AtWork
     from unisono.engine.cycle import Decides
     from unisono.runner.choice import Manner
+    from unisono.runner.process.accounts import Accounts
 
 ADMIN = User(name="unisono-admin", groups=("system:masters", "system:authenticated"))
 _HOST = "127.0.0.1"
@@ -67,6 +68,8 @@ class Choices:
     policy: Chosen | None = None
     decides: Decides | None = None  # somebody else than the engine, who also records decisions
     objects: tuple[dict[str, Any], ...] = ()  # applied at every start, as a person would
+    pod_uids: tuple[int, int] = POD_UIDS  # system users of process pods of several people
+    private: tuple[Path, ...] = ()  # more that process pods do not see, beside our own folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +130,34 @@ async def working(there: Answering, instance: Instance, choices: Choices) -> Asy
         logs=instance.logs,
         manner=choices.pods,
         speed=choices.speed,
+        hidden=_hidden(instance, choices),
+        accounts=_accounts(instance, choices),
     )
     controlling = controllers.controlling(there.api, pods, there.settings, decides=choices.decides)
     async with controlling as at_work:
         yield Running(there.api, there.url, at_work)
+
+
+def _hidden(instance: Instance, choices: Choices) -> dict[str, tuple[str, ...]]:
+    """Return what process pods do not see, with the entries of each that they do.
+
+    The pods of the one who owns the instance act for the owner: `sbatch` in a batch script finds
+    the cluster by its kubeconfig.
+    """
+    seen = (instance.kubeconfig.name,) if choices.users is None else ()
+    private = dict.fromkeys((str(path.resolve()) for path in choices.private), ())
+    return {**private, str(instance.directory.resolve()): seen}
+
+
+def _accounts(instance: Instance, choices: Choices) -> Accounts | None:
+    """Return whom process pods run as; None if there is one person, whose processes they are."""
+    if choices.users is None:
+        return None
+    from unisono.runner.process.accounts import Accounts
+
+    users = load_users(choices.users).values()
+    given = {user.name: user.system_uid for user in users if user.system_uid}
+    return Accounts(instance.directory / "run" / "uids.json", choices.pod_uids, given)
 
 
 @contextlib.asynccontextmanager

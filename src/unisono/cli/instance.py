@@ -27,6 +27,11 @@ from typing import Any
 from unisono.engine.model.errors import InvalidManifest, UnisonoError
 from unisono.slurm.quick import DOOR
 
+# The system users of process pods, first and last: above everything that distributions, systemd and
+# /etc/subuid hand out (up to 1,879,048,191), below what a signed number holds; as many as a user's
+# subordinate range usually has.
+POD_UIDS = (1_900_000_000, 1_900_065_535)
+
 
 class InstanceError(UnisonoError):
     """The folder of an instance cannot be used; the message says why and what to do."""

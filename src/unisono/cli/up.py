@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from unisono.cli.chosen_policy import Chosen, chosen_policy, path_of
-from unisono.cli.instance import Instance, default_directory
+from unisono.cli.instance import POD_UIDS, Instance, default_directory
 from unisono.engine.model.errors import InvalidManifest
 
 _FIRST_NODES = "2xg6e.48xlarge"
 _MOST_SPEED = 100_000
 _TURN_SECONDS = 0.0005
+_HIGHEST_UID = 2**31 - 1  # the kernel has one bit more; many programs do not
+_LONGEST_RANGE = 21
 
 _EXAMPLES = """\
 examples:
@@ -119,6 +121,14 @@ def parser() -> argparse.ArgumentParser:
         help="more users, with tokens and groups; roles count from then on",
     )
     found.add_argument(
+        "--pod-uids",
+        type=_uids,
+        default=POD_UIDS,
+        metavar="FIRST-LAST",
+        help="with --users and --pods process, as root: system users of pods, one for each person "
+        f"without a uid in the users file (default: {POD_UIDS[0]}-{POD_UIDS[1]})",
+    )
+    found.add_argument(
         "--listen",
         default="127.0.0.1",
         metavar="HOST",
@@ -147,6 +157,17 @@ def _metrics_port(text: str) -> int:
     return int(text)
 
 
+def _uids(text: str) -> tuple[int, int]:
+    first, _, last = text.partition("-")
+    if not (first.isdecimal() and last.isdecimal() and len(text) <= _LONGEST_RANGE):
+        raise argparse.ArgumentTypeError(f"{text} is not FIRST-LAST, as in 200000-265535")
+    if not 0 < int(first) <= int(last) <= _HIGHEST_UID:
+        raise argparse.ArgumentTypeError(
+            f"{text}: must go up, from 1 (0 is root) to at most {_HIGHEST_UID}"
+        )
+    return int(first), int(last)
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Run until told to stop."""
     return serve(arguments)
@@ -157,6 +178,8 @@ def serve(arguments: argparse.Namespace, objects: tuple[dict[str, Any], ...] = (
     if arguments.listen not in ("127.0.0.1", "::1", "localhost") and arguments.users is None:
         message = f"{arguments.listen} can be reached by others; say who they are with --users FILE"
         raise InvalidManifest("--listen", message)
+    if arguments.users is not None and arguments.pods == "process":
+        _refuse_shared_user()
     instance = Instance(arguments.data_dir or default_directory())
     instance.prepare()
     lock = instance.lock()
@@ -170,6 +193,25 @@ def serve(arguments: argparse.Namespace, objects: tuple[dict[str, Any], ...] = (
     finally:
         os.close(lock)
     return 0
+
+
+def _refuse_shared_user() -> None:
+    """Several people's commands as one system user would all be that user's."""
+    instead = "leave --users out, or choose --pods simulated"
+    if os.geteuid() != 0:
+        message = (
+            "process with --users runs commands of several people, and each needs a system user "
+            f"of their own, which only root can give: run this as root, {instead}"
+        )
+        raise InvalidManifest("--pods", message)
+    from unisono.runner.process.machine import has_rooms
+
+    if not has_rooms():
+        message = (
+            "process with --users keeps people apart by namespaces, and this machine lets nobody "
+            f"make any: run it where root may (not in a container without CAP_SYS_ADMIN), {instead}"
+        )
+        raise InvalidManifest("--pods", message)
 
 
 def _nodes(chosen: str | None, *, is_first: bool) -> Iterator[dict[str, Any]]:
@@ -261,6 +303,8 @@ async def _until_stopped(
         is_power_safe=not arguments.fast_commit,
         policy=policy,
         objects=objects,
+        pod_uids=arguments.pod_uids,
+        private=tuple(path for path in (arguments.users, arguments.record) if path is not None),
     )
     async with answering(instance, choices, nodes) as there:
         taken = int(there.url.rpartition(":")[2])

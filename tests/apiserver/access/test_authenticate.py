@@ -90,6 +90,15 @@ HASH, OTHER = (f"sha256:{hash_token(token)}" for token in "ab")
             f"users: [{{name: a, tokenHash: '{HASH}'}}, {{name: a, tokenHash: '{OTHER}'}}]",
             "a is there already",
         ),
+        *(
+            (f"users: [{{name: a, tokenHash: '{HASH}', uid: {uid}}}]", r"users\[0\]\.uid: must")
+            for uid in ("0", "-1", "root", "true", "1.5", "2147483648", "null")
+        ),
+        (
+            f"users: [{{name: a, tokenHash: '{HASH}', uid: 7}}, "
+            f"{{name: b, tokenHash: '{OTHER}', uid: 7}}]",
+            "7 is a's already",
+        ),
     ],
 )
 def test_files_that_cannot_be_used(tmp_path: Path, text: str, message: str) -> None:

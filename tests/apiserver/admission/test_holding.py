@@ -11,6 +11,7 @@ from tests.apiserver.admission.manifests import KUEUE, QUEUE, cluster, job, kueu
 from tests.apiserver.surroundings import Around, served_as
 from unisono.apiserver.admission import mutate
 from unisono.apiserver.errors import ApiError
+from unisono.apiserver.request import User
 
 Json = dict[str, Any]
 
@@ -141,7 +142,23 @@ def test_what_a_controller_makes_was_submitted_by_whoever_submitted_the_job() ->
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u"}
     pod = named("p", "team", spec={})
     pod["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+    # Anybody can write such a reference, and would be somebody else.
+    assert submitted("/pods", deepcopy(pod), around)["metadata"]["annotations"] == {
+        SUBMITTER: "ada"
+    }
+    around.user = User(name="system:unisono", groups=("system:masters",))
     assert submitted("/pods", pod, around)["metadata"]["annotations"] == {SUBMITTER: "grace"}
+
+
+def test_a_job_of_a_cron_job_is_its_authors() -> None:
+    around = cluster()
+    timed = {"apiVersion": "batch/v1", "kind": "CronJob", **named("nightly", "team", spec={})}
+    around.add("batch/cronjobs", submitted("batch/cronjobs", timed, around))
+    around.user = User(name="system:unisono", groups=("system:masters",))
+    made = job()
+    owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": "u"}
+    made["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+    assert submitted("batch/jobs", made, around)["metadata"]["annotations"] == {SUBMITTER: "ada"}
 
 
 @pytest.mark.parametrize("given", [{}, {SUBMITTER: "mallory"}, None])

@@ -79,7 +79,7 @@ class Pretended:
     def progress(self, uid: str, container: str) -> tuple[str, float] | None:
         return self.reports.get(container)
 
-    def refresh(self, volumes: list[Volume]) -> None:
+    def refresh(self, volumes: list[Volume], owner: tuple[int, int] | None = None) -> None:
         self.calls.append("refresh")
 
     def write_hosts(self, uid: str, text: str) -> None:

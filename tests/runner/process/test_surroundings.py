@@ -244,16 +244,13 @@ def test_mounts_go_from_the_outside_in() -> None:
     manifest = pod(volumes=volumes, containers=[container])
     found = volumes_of(manifest, PLACES, sources(manifest))
     mounts = mounts_of(container, manifest, found, {"RANK": "3"})
+    own, memory = "/pods/u/volumes/v", "/pods/u/volumes/m"
     assert mounts == [
-        Mount(source="/pods/u/volumes/v", target="/data", read_only=True),
-        Mount(source="/pods/u/volumes/v/3/x", target="/data/in"),
-        Mount(source="/pods/u/volumes/m", target="/dev/shm", memory_bytes=64 << 20),
+        Mount(source=own, target="/data", read_only=True, inside=own),
+        Mount(source=f"{own}/3/x", target="/data/in", inside=own),
+        Mount(source=memory, target="/dev/shm", memory_bytes=64 << 20, inside=memory),
     ]
-    assert wanted_directories(found.values(), mounts) == [
-        "/pods/u/volumes/v",
-        "/pods/u/volumes/m",
-        "/pods/u/volumes/v/3/x",
-    ]
+    assert wanted_directories(found.values(), mounts) == [(own, ""), (memory, ""), (own, "3/x")]
     put = path_rewriting(mounts)
     assert put("cp /data/in/a /data/b") == "cp /pods/u/volumes/v/3/x/a /pods/u/volumes/v/b"
 

@@ -6,6 +6,7 @@ More users than the owner of an instance come from a file:
     - name: alice
       groups: [research]
       tokenHash: sha256:5e884898da28047151d0e56f8dc6292773603d0d6aabbd62a11ef721d1542d8
+      uid: 1001        # optional: the system user of their process pods
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ AUTHENTICATED = "system:authenticated"
 # this many still cost less than reading the request.
 MAX_USERS = 1000
 _MAX_TOKEN = 4096
+_LAST_UID = 2**31 - 1  # the kernel has one bit more; many programs do not
 _HASH = re.compile(r"sha256:([0-9a-f]{64})")
 
 
@@ -79,6 +81,7 @@ def load_users(path: Path) -> dict[str, User]:
         raise BadUsers(f"{path}: has {len(listed)} users; at most {MAX_USERS} are allowed")
     users: dict[str, User] = {}
     names: set[str] = set()
+    accounts: dict[int, str] = {}
     for number, entry in enumerate(listed):
         where = f"{path}: users[{number}]"
         token_hash, user = _user(entry, where)
@@ -86,6 +89,9 @@ def load_users(path: Path) -> dict[str, User]:
             raise BadUsers(f"{where}.name: {user.name} is there already")
         if token_hash in users:
             raise BadUsers(f"{where}.tokenHash: {users[token_hash].name} has the same token")
+        other = accounts.setdefault(user.system_uid, user.name) if user.system_uid else user.name
+        if other != user.name:
+            raise BadUsers(f"{where}.uid: {user.system_uid} is {other}'s already")
         names.add(user.name)
         users[token_hash] = user
     return users
@@ -94,7 +100,7 @@ def load_users(path: Path) -> dict[str, User]:
 def _user(entry: Any, where: str) -> tuple[str, User]:
     if not isinstance(entry, dict):
         raise BadUsers(f"{where}: needs name, groups and tokenHash")
-    unknown = sorted(set(entry) - {"name", "groups", "tokenHash"}, key=str)
+    unknown = sorted(set(entry) - {"name", "groups", "tokenHash", "uid"}, key=str)
     if unknown:
         raise BadUsers(f"{where}.{unknown[0]}: is not a field of a user")
     name, groups = entry.get("name"), entry.get("groups") or []
@@ -108,5 +114,10 @@ def _user(entry: Any, where: str) -> tuple[str, User]:
             f"{where}.tokenHash: must be sha256: and 64 hexadecimal digits, as made by: "
             "printf %s TOKEN | sha256sum"
         )
+    system_uid = entry.get("uid", 0)
+    if "uid" in entry and (type(system_uid) is not int or not 0 < system_uid <= _LAST_UID):
+        raise BadUsers(
+            f"{where}.uid: must be the number of a system user, from 1 (0 is root) to {_LAST_UID}"
+        )
     all_groups = tuple(dict.fromkeys((*groups, AUTHENTICATED)))
-    return written.group(1), User(name=name, groups=all_groups)
+    return written.group(1), User(name=name, groups=all_groups, system_uid=system_uid)

@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unisono.apiserver.access.roles import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, GROUP
-from unisono.apiserver.request import User
-
-MASTERS = "system:masters"
+from unisono.apiserver.request import MASTERS, User
 
 # The stored objects of a kind, by `group/plural`: all of them, in any order.
 Every = Callable[[str], Iterable[Mapping[str, Any]]]

@@ -19,6 +19,7 @@ from unisono.apiserver.access.authenticate import AUTHENTICATED, Authenticator
 from unisono.apiserver.access.authorize import Authorizer
 from unisono.apiserver.access.escalation import escalation
 from unisono.apiserver.access.guard import ANONYMOUS
+from unisono.apiserver.access.tenancy import overreach
 from unisono.apiserver.errors import ApiError, Cause, forbidden, invalid, method_not_allowed
 from unisono.apiserver.request import Request, User
 from unisono.apiserver.rest.body import parse_object
@@ -87,9 +88,11 @@ class RoleReviews(Reviews):
     def check_object(
         self, user: User, key: str, obj: Mapping[str, Any], old: Mapping[str, Any] | None
     ) -> None:
-        """Refuse a role or binding that hands out more than its author has."""
+        """Refuse a role or binding that hands out more than its author has, and overreach."""
         if self._authorizer is not None:
-            refused = escalation(self._authorizer, user, key, obj, old)
+            refused = escalation(self._authorizer, user, key, obj, old) or overreach(
+                self._authorizer, user, key, obj, old
+            )
             if refused is not None:
                 raise refused
 

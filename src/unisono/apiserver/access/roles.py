@@ -24,7 +24,8 @@ _ALL = (*_READ, *_WRITE)
 _JOBS: Mapping[str, tuple[str, ...]] = {
     "batch": ("jobs", "cronjobs"),
     "trainer.kubeflow.org": ("trainjobs",),
-    "kubeflow.org": ("*",),
+    # By name: `*` would bring their statuses along, which are their operators' to write.
+    "kubeflow.org": ("jaxjobs", "mpijobs", "paddlejobs", "pytorchjobs", "tfjobs", "xgboostjobs"),
     "jobset.x-k8s.io": ("jobsets",),
     "ray.io": ("rayclusters", "rayjobs", "rayservices", "raycronjobs"),
     "batch.volcano.sh": ("jobs", "cronjobs"),

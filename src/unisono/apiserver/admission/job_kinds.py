@@ -66,11 +66,25 @@ def _keys() -> Mapping[tuple[str, str], str]:
     }
 
 
+@cache
+def _keys_of(keys: tuple[str, ...]) -> Mapping[tuple[str, str], str]:
+    """Find the same of some kinds that are no jobs."""
+    return {(one.api_version, one.kind): one.key for one in served_kinds() if one.key in keys}
+
+
 def managed_owner(obj: Json, around: Surroundings) -> Mapping[str, Any] | None:
     """Return the job that an object belongs to; what is decided about that one counts for it."""
+    return controlling_owner(obj, around)
+
+
+def controlling_owner(
+    obj: Json, around: Surroundings, more: tuple[str, ...] = ()
+) -> Mapping[str, Any] | None:
+    """Return the job that an object belongs to, or an owner of some more kinds, by their keys."""
     metadata = at(obj, "metadata")
     for owner in items(metadata, "ownerReferences"):
-        key = _keys().get((str(owner.get("apiVersion")), str(owner.get("kind"))))
+        named = str(owner.get("apiVersion")), str(owner.get("kind"))
+        key = _keys().get(named) or _keys_of(more).get(named)
         if key is not None and owner.get("controller") is True:
             found = around.find(key, str(metadata.get("namespace")), str(owner.get("name")))
             if found is not None:

@@ -23,6 +23,7 @@ from unisono.control.actions import Json, Steps
 from unisono.control.controller import own_key
 from unisono.control.progress import progress_of
 from unisono.control.view import View
+from unisono.kinds.meta import wrong_with_subdomain
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.runner.process.mounts import Mount, Volume
@@ -74,9 +75,9 @@ def offer(pod: Json, container: str, run: int, view: View, *, own: str, kept: st
 
 def keeper_of(pod: Json) -> str:
     """Return the name that the pods of one job share over all attempts; empty if there is none."""
-    workload = _said(pod).get(names.WORKLOAD_ANNOTATION, "")
-    if workload:
-        return str(workload)
+    workload = str(_said(pod).get(names.WORKLOAD_ANNOTATION) or "")
+    if workload and not wrong_with_subdomain(workload):  # it is to be one part of a path
+        return workload
     for owner in pod["metadata"].get("ownerReferences") or ():
         if owner.get("controller") and owner["kind"] == names.JOB.kind:
             return f"{owner['name']}-{owner['uid']}"

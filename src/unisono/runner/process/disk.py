@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import TypeVar
 
 import msgspec
 
+from unisono.runner.process import rooms
 from unisono.runner.process.files import Files
 from unisono.runner.process.launch import Plan, Record
 from unisono.runner.process.mounts import Volume, wanted_directories
@@ -61,9 +63,11 @@ class Disk:
         pod = self.pods / launch.uid
         pod.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.write_hosts(launch.uid, plan.hosts_text)
-        for path in wanted_directories(plan.volumes, plan.mounts):
-            _directory(Path(path))
-        self.refresh(plan.volumes)
+        for inside, below in wanted_directories(plan.volumes, plan.mounts):
+            _directory(Path(inside))
+            # One step at a time: pods may have put links there, and we may be root.
+            os.close(rooms.beneath(inside, below.split("/") if below else (), creates=True))
+        self.refresh(plan.volumes, launch.owner)
         own = Path(launch.directory)
         for name in ("root", "tmp"):
             (own / name).mkdir(parents=True, exist_ok=True)
@@ -74,11 +78,14 @@ class Disk:
         (own / "message").chmod(0o666)
         _write(own / "record.json", msgspec.json.encode(plan.record))
 
-    def refresh(self, volumes: Iterable[Volume]) -> None:
-        """Write the files of volumes that are made of files, all of a volume at once."""
+    def refresh(self, volumes: Iterable[Volume], owner: tuple[int, int] | None = None) -> None:
+        """Write the files of volumes that are made of files, all of a volume at once.
+
+        They belong to the system user of the pod, who may be the only one to read them.
+        """
         for volume in volumes:
             if volume.files is not None:
-                put_files(Path(volume.path), volume.files)
+                put_files(Path(volume.path), volume.files, owner)
 
     def write_hosts(self, uid: str, text: str) -> None:
         """Write a pod's hosts file in place: it is the same file that containers have mounted."""
@@ -110,7 +117,12 @@ class Disk:
         """Return the last whole line in which a container said how far it is, and when."""
         path = self.pods / uid / "progress" / f"{container}.json"
         try:
-            with path.open("rb") as file:
+            # The pod's own file: a link may lead to what is not its business, and whoever opens a
+            # pipe waits for somebody to write to it.
+            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            with os.fdopen(handle, "rb") as file:
+                if not stat.S_ISREG(os.fstat(handle).st_mode):
+                    return None
                 size = file.seek(0, os.SEEK_END)
                 file.seek(max(0, size - _LONGEST_REPORT))
                 lines = file.read().decode(errors="replace").strip().splitlines()
@@ -126,7 +138,7 @@ class Disk:
         return self.pods / record.uid / "containers" / record.container
 
 
-def put_files(directory: Path, files: Files) -> None:
+def put_files(directory: Path, files: Files, owner: tuple[int, int] | None = None) -> None:
     """Have just these files in a directory; readers see all the old ones or all the new ones.
 
     As kubelets do it: names are links through `..data`, and that link is moved.
@@ -147,6 +159,8 @@ def put_files(directory: Path, files: Files) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(file.content)
         target.chmod(file.mode)
+        if owner is not None:
+            os.chown(target, *owner)
     (directory / version).mkdir(exist_ok=True)
     new = directory / "..data.new"
     new.unlink(missing_ok=True)

@@ -4,14 +4,16 @@
                  ◀───────────{code}──────────────────────────
 
 Shims listen on sockets that have a name but no file (`unisono/ADDRESS/CONTAINER`), so that they are
-reached from every room of this machine, by processes of the same user only. Linux. Only the
-standard library.
+reached from every room of this machine, by processes of the same user only: the one who runs the
+instance, and the one whose container it is. Anybody may take a name first, so whoever asks looks at
+who listens, too. Linux. Only the standard library.
 """
 
 from __future__ import annotations
 
 import array
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -30,10 +32,17 @@ class Errands:
     """The errands of one container, on the side of its shim."""
 
     def __init__(
-        self, names: Sequence[str], begin: Callable[[Mapping[str, Any]], NoReturn]
+        self,
+        names: Sequence[str],
+        begin: Callable[[Mapping[str, Any]], NoReturn],
+        owners: Sequence[int] = (),
     ) -> None:
-        """Listen under names; `begin` turns a new process into what was asked for."""
+        """Listen under names; `begin` turns a new process into what was asked for.
+
+        `owners` are the users who may ask besides ourselves and root.
+        """
         self._begin = begin
+        self._askers = frozenset((os.getuid(), 0, *owners))
         self.listeners: list[socket.socket] = []
         self._clients: dict[int, socket.socket] = {}  # pid → who waits for its end
         for name in names:
@@ -49,7 +58,7 @@ class Errands:
         """Start what somebody asks for; return the connection, which ends if they lose interest."""
         client, _ = listener.accept()
         client.settimeout(_PATIENCE_SECONDS)
-        if _peer(client) not in (os.getuid(), 0):
+        if _peer(client) not in self._askers:
             client.close()
             return None
         try:
@@ -153,6 +162,8 @@ def send(
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.connect(_PREFIX + name)
+        if _peer(connection) not in (os.getuid(), 0):
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "another user listens there")
         wish = {"argv": list(argv), "env": dict(env or {}), "cwd": cwd, "tty": tty}
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
         data = json.dumps(wish).encode() + b"\n"

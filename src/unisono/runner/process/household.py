@@ -11,6 +11,7 @@ from unisono.control.actions import Json
 from unisono.control.view import View
 from unisono.kinds.core.gpu_parts import device_of
 from unisono.runner.addresses import Addresses
+from unisono.runner.process.accounts import Account, Accounts
 from unisono.runner.process.devices import Devices
 from unisono.runner.process.health import Check
 from unisono.runner.process.hosts import Host, hosts_text, neighbours
@@ -53,8 +54,8 @@ class Processes(Protocol):
     def kill(self, uid: str, container: str) -> None:
         """End a container and everything that came of it."""
 
-    def refresh(self, volumes: list[Volume]) -> None:
-        """Bring files of volumes up to date."""
+    def refresh(self, volumes: list[Volume], owner: tuple[int, int] | None = None) -> None:
+        """Bring files of volumes up to date; they belong to a system user, or to us."""
 
     def write_hosts(self, uid: str, text: str) -> None:
         """Tell a pod who is where."""
@@ -71,6 +72,7 @@ class Household:
     addresses: Addresses
     ports: Ports
     devices: Devices = field(default_factory=Devices)
+    accounts: Accounts | None = None  # none: every pod runs as ourselves
 
     def learn(self, view: View) -> None:
         """Learn what is there from an earlier life; end what belongs to nobody."""
@@ -105,8 +107,12 @@ class Household:
                 device_of(pod["metadata"].get("annotations") or {}),
             ),
             self.ports,
+            self._account(pod),
         )
         return self.machine.start(plan(pod, container, run, around))
+
+    def _account(self, pod: Json) -> Account | None:
+        return self.accounts.of(pod) if self.accounts is not None else None
 
     def where(self, pod: Json, view: View) -> Where:
         """Return where a pod is."""
@@ -125,7 +131,9 @@ class Household:
             volumes = volumes_of(pod, places, Sources(pod, view, self.where(pod, view)))
         except NotYet:
             return
-        self.machine.refresh([one for one in volumes.values() if one.files is not None])
+        account = self._account(pod)
+        owner = (account.uid, account.gid) if account is not None else None
+        self.machine.refresh([one for one in volumes.values() if one.files is not None], owner)
 
     def write_names(self, namespace: str, pods: list[Json], view: View) -> None:
         """Tell pods of a namespace who is where."""

@@ -16,6 +16,7 @@ import msgspec
 
 from unisono.control.actions import Json
 from unisono.kinds.quantity import Quantity
+from unisono.runner.process.accounts import Account
 from unisono.runner.process.checkpoints import offer
 from unisono.runner.process.devices import Held, variables
 from unisono.runner.process.environment import Environment, environment
@@ -48,6 +49,7 @@ _REMOTE_SHELLS = ("OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent")
 _LOG_BYTES = 10 << 20
 _LOG_FILES = 5
 _MESSAGE_PATH = "/dev/termination-log"
+_TOOLS = "/unisono/tools"  # where containers that have their own view of files see our programs
 
 
 class Alias(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -72,6 +74,9 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     host_paths: tuple[str, ...] = ()
     aliases: tuple[Alias, ...] = ()
     tools: str = ""  # a directory of programs of ours that go before all others
+    programs: tuple[str, ...] = ()  # directories that those need to run
+    # What containers do not see of this machine, with the entries of each that they do.
+    hidden: Mapping[str, tuple[str, ...]] = {}
 
     def directory(self, pod: Json) -> str:
         """Return the directory of a pod."""
@@ -100,6 +105,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     says_log_on_error: bool = False
     memory_bytes: int = 0  # more than this, and it is killed; 0: any
     errands: tuple[str, ...] = ()  # names under which others have commands run in it
+    owner: tuple[int, int] | None = None  # system user and group; none: ours
+    hidden: Mapping[str, tuple[str, ...]] = {}
     log_bytes: int = _LOG_BYTES
     log_files: int = _LOG_FILES
 
@@ -139,6 +146,7 @@ class Around:
     others: Sequence[Host]  # names of neighbours
     held: Held  # devices
     ports: Ports
+    account: Account | None = None  # the system user of the pod; none: ours
 
 
 def plan(pod: Json, container: Json, run: int, around: Around) -> Plan:
@@ -187,11 +195,13 @@ def plan(pod: Json, container: Json, run: int, around: Around) -> Plan:
         hostname=hostname_of(pod),
         notes=notes,
         hosts=f"{directory}/hosts" if ground.tier else "",
-        mounts=(*_programs(whole), *mounts) if ground.tier else (),
+        mounts=(*_programs(whole), *_tools(around), *mounts) if ground.tier else (),
         message_path=container.get("terminationMessagePath") or _MESSAGE_PATH,
         says_log_on_error=container.get("terminationMessagePolicy") == "FallbackToLogsOnError",
         memory_bytes=Quantity.from_raw(limit).units,
         errands=_errands(pod, name, address),
+        owner=(around.account.uid, around.account.gid) if around.account else None,
+        hidden=ground.hidden,
     )
     record = Record(
         namespace=namespace,
@@ -216,7 +226,10 @@ def _given(pod: Json, alias: Alias | None, around: Around) -> dict[str, str]:
         env |= alias.env
         if alias.path:
             env["PATH"] = f"{alias.path}:{env.get('PATH', '')}".rstrip(":")
-    if tools := around.ground.tools:
+    if account := around.account:
+        env |= {"HOME": account.home, "USER": account.name, "LOGNAME": account.name}
+    if around.ground.tools:
+        tools = _TOOLS if around.ground.tier else around.ground.tools
         env["UNISONO_TOOLS"] = tools
         env["PATH"] = f"{tools}:{env.get('PATH', '')}".rstrip(":")
         env |= dict.fromkeys(_REMOTE_SHELLS, f"{tools}/ssh")
@@ -287,7 +300,20 @@ def _programs(env: Mapping[str, str]) -> list[Mount]:
     # A batch script runs where it was submitted, and its output is to be found there.
     found.append(env.get("SLURM_SUBMIT_DIR", ""))
     kept = [path for path in dict.fromkeys(found) if path.startswith("/tmp/")]
-    return [Mount(source=path, target=path) for path in kept]
+    return [Mount(source=path, target=path, as_owner=True) for path in kept]
+
+
+def _tools(around: Around) -> list[Mount]:
+    """Return our own programs, which may lie where containers do not see them."""
+    ground, is_others = around.ground, around.account is not None
+    found = [
+        Mount(source=path, target=path, read_only=is_others)
+        for path in ground.programs
+        if is_others or path.startswith("/tmp/")
+    ]
+    if ground.tools:
+        found.append(Mount(source=ground.tools, target=_TOOLS, read_only=True))
+    return found
 
 
 def _held_ports(

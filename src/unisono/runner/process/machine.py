@@ -188,9 +188,9 @@ class Machine:
         if entry is not None:
             self._signal(entry, shim.KILL)
 
-    def refresh(self, volumes: list[Volume]) -> None:
-        """Bring files of volumes up to date."""
-        self._disk.refresh(volumes)
+    def refresh(self, volumes: list[Volume], owner: tuple[int, int] | None = None) -> None:
+        """Bring files of volumes up to date; they belong to a system user, or to us."""
+        self._disk.refresh(volumes, owner)
 
     def write_hosts(self, uid: str, text: str) -> None:
         """Tell a pod who is where."""

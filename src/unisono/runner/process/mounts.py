@@ -19,12 +19,14 @@ from pathlib import PurePosixPath
 import msgspec
 
 from unisono.control.actions import Json
+from unisono.kinds.meta import wrong_with_subdomain
 from unisono.kinds.quantity import Quantity
 from unisono.runner.process.expand import expand
 from unisono.runner.process.files import Files, files_of
 from unisono.runner.process.sources import NotYet, Sources
 
 _FAILED = "FailedMount"
+_LONGEST_SHOWN = 80  # of a name that is none, in a message
 
 
 class Mount(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +35,9 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     target: str
     read_only: bool = False
+    # Pods write below this directory: no link of theirs is followed from here to the source.
+    inside: str = ""
+    as_owner: bool = False  # the pod names it itself: only what its own user could open
     # In memory, of this size, and of this container alone (0: as large as it gets).
     memory_bytes: int | None = None
 
@@ -45,6 +50,7 @@ class Volume(msgspec.Struct, frozen=True, kw_only=True):
     creates: bool = True
     memory_bytes: int | None = None
     read_only: bool = False
+    inside: str = ""  # whence on pods may have put links; empty: its own path
 
 
 class Places(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,14 +70,14 @@ def volumes_of(pod: Json, places: Places, sources: Sources) -> dict[str, Volume]
 
 
 def _volume(volume: Json, pod: Json, places: Places, sources: Sources) -> Volume:
-    name = volume["name"]
+    name = _plain(volume["name"])
     own = f"{places.pod}/volumes/{name}"
     files = files_of(volume, sources)
     if files is not None:
         return Volume(path=own, files=files, read_only=True)
     namespace = pod["metadata"].get("namespace", "")
     if (claim := volume.get("persistentVolumeClaim")) is not None:
-        path = f"{places.claims}/{namespace}/{claim['claimName']}"
+        path = f"{places.claims}/{namespace}/{_plain(claim['claimName'])}"
         return Volume(path=path, read_only=bool(claim.get("readOnly")))
     if volume.get("ephemeral") is not None:
         return Volume(path=f"{places.claims}/{namespace}/{pod['metadata']['name']}-{name}")
@@ -88,16 +94,23 @@ def _volume(volume: Json, pod: Json, places: Places, sources: Sources) -> Volume
     return Volume(path=own, memory_bytes=limit)
 
 
+def _plain(name: object) -> str:
+    """Return a name that is to be one part of a path; what templates say is not always checked."""
+    wrong = wrong_with_subdomain(str(name))
+    if wrong:
+        raise NotYet(f"volume {str(name)[:_LONGEST_SHOWN]!r}: {wrong}", _FAILED)
+    return str(name)
+
+
 def _host_path(host: Json, places: Places) -> Volume:
     path = str(PurePosixPath(host["path"]))
-    is_allowed = ".." not in PurePosixPath(path).parts and any(
-        PurePosixPath(path).is_relative_to(allowed) for allowed in places.host_paths
-    )
-    if not is_allowed:
+    is_plain = ".." not in PurePosixPath(path).parts
+    above = [one for one in places.host_paths if PurePosixPath(path).is_relative_to(one)]
+    if not is_plain or not above:
         allowed = ", ".join(places.host_paths) or "none"
         raise NotYet(f"hostPath {path} is not allowed here (allowed: {allowed})", _FAILED)
     creates = str(host.get("type") or "") == "DirectoryOrCreate"
-    return Volume(path=path, creates=creates)
+    return Volume(path=path, creates=creates, inside=str(PurePosixPath(above[0])))
 
 
 def mounts_of(
@@ -120,6 +133,8 @@ def mounts_of(
                 source="/".join((volume.path, *parts)),
                 target=str(PurePosixPath("/", mount["mountPath"])),
                 read_only=bool(mount.get("readOnly")) or volume.read_only,
+                # Files of ours are links (`disk.put_files`), and nobody else writes there.
+                inside=(volume.inside or volume.path) if volume.files is None else "",
                 memory_bytes=volume.memory_bytes if is_private else None,
             )
         )
@@ -166,12 +181,20 @@ def path_rewriting(mounts: Sequence[Mount]) -> Rewriting:
     return Rewriting({mount.target: mount.source for mount in mounts if mount.target != "/"})
 
 
-def wanted_directories(volumes: Iterable[Volume], mounts: Iterable[Mount]) -> list[str]:
-    """Return the directories that have to be there before a container starts."""
-    made = [volume.path for volume in volumes if volume.creates]
-    plain = [volume.path for volume in volumes if volume.creates and volume.files is None]
+def wanted_directories(volumes: Iterable[Volume], mounts: Iterable[Mount]) -> list[tuple[str, str]]:
+    """Return the directories that have to be there before a container starts.
+
+    Each is said in two parts: one of ours, and what comes below it, where pods write.
+    """
+    made = [
+        (volume.inside or volume.path, volume.path[len(volume.inside or volume.path) + 1 :])
+        for volume in volumes
+        if volume.creates
+    ]
+    plain = [volume for volume in volumes if volume.creates and volume.files is None]
     for mount in mounts:
-        for path in plain:
-            if mount.source.startswith(f"{path}/"):
-                made.append(mount.source)  # a subPath that nobody has made yet
+        for volume in plain:
+            if mount.source.startswith(f"{volume.path}/"):  # a subPath that nobody has made yet
+                inside = volume.inside or volume.path
+                made.append((inside, mount.source[len(inside) + 1 :]))
     return list(dict.fromkeys(made))

@@ -60,6 +60,9 @@ def main(arguments: Sequence[str]) -> int:
         except ConnectionRefusedError as error:  # the pod has only just been started
             if not left:
                 sys.stderr.write(f"ssh: {host} ({address}): {error.strerror}\n")
+        except (BrokenPipeError, ConnectionResetError):  # it hung up on us
+            sys.stderr.write(f"ssh: {host} ({address}) is a pod of another user\n")
+            break
         time.sleep(_PAUSE_SECONDS)
     return 255
 

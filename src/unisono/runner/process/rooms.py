@@ -4,6 +4,8 @@
     volumes      at their paths, made on the fly; a directory that has to grow is taken apart
     /etc/hosts   the pod's own, and its own hostname
     /tmp         its own; /proc shows only its own processes
+    hidden       folders of the instance are empty but for what is named (`Hidden`)
+    for others   of another system user than ours: its own /var/tmp, /dev/shm and terminals, too
 
 Works without privileges where the kernel lets users make namespaces, and with them everywhere else.
 Only the standard library: `shim` runs this in a bare interpreter. Linux only. Spec jobs §8.
@@ -11,21 +13,28 @@ Only the standard library: `shim` runs this in a bare interpreter. Linux only. S
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import errno
 import os
 import re
 import stat
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _NEW_MOUNT, _NEW_UTS, _NEW_USER, _NEW_PID = 0x20000, 0x4000000, 0x10000000, 0x20000000
 _READ_ONLY, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 32, 4096, 16384, 1 << 18
 _DETACH = 2
-_SUBREAPER, _DEATH_SIGNAL = 36, 1
+_SUBREAPER, _DEATH_SIGNAL, _NO_NEW_PRIVILEGES = 36, 1, 38
 # Flags of a file system that a mount of ours has to keep: (as told, as asked for).
 _KEPT_FLAGS = ((2, 2), (4, 4), (8, 8), (1024, 1024), (2048, 2048), (4096, 1 << 21))
 # Never bound as they are: of these, every room has its own.
 _OWN = ("proc", "tmp")
+# What people of one machine share by default; a container of another user has its own.
+_APART = ("/var/tmp", "/dev/shm", "/dev/pts")
 # Consoles and disks: many, and of no use to a container.
 _LEFT = re.compile(r"tty\w|vcs|loop|ram\d|sd[a-z]|vd[a-z]|nvme")
 
@@ -48,6 +57,22 @@ def become_subreaper() -> None:
 def die_with_parent(number: int) -> None:
     """Get a signal when the process that made this one is gone."""
     _call("prctl", _DEATH_SIGNAL, number, 0, 0, 0)
+
+
+class Owner(NamedTuple):
+    """The system user that a container runs as, if that is not ours."""
+
+    uid: int
+    gid: int
+
+
+def become(owner: Owner | None) -> None:
+    """Be that user for good; no program that follows can get more rights than this one has."""
+    _call("prctl", _NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    if owner is not None:
+        os.setgroups([])
+        os.setresgid(owner.gid, owner.gid, owner.gid)
+        os.setresuid(owner.uid, owner.uid, owner.uid)
 
 
 def leave() -> None:
@@ -102,12 +127,17 @@ def furnish(
     mounts: Sequence[Mapping[str, Any]],
     directories: Iterable[str] = (),
     private_tmp: str,
+    hidden: Mapping[str, Sequence[str]] | None = None,
+    owner: Owner | None = None,
 ) -> None:
     """Make a room below `root`, move into it, and close the door.
 
-    Each mount has a source, a target, and perhaps read_only or memory_bytes; `directories` are made
-    if they are missing.
+    Each mount has a source, a target, and perhaps read_only or memory_bytes; a source below
+    `inside` is reached without a link, and `as_owner` says that it is left out where the owner
+    could not have opened it. `directories` are made if they are missing. `hidden` are paths with
+    what is still to be seen below each.
     """
+    kept_away = {os.path.realpath(path): below for path, below in (hidden or {}).items()}
     _call("unshare", _NEW_MOUNT)  # the door of whoever looks after us stays open
     mount("none", "/", None, _RECURSIVE | _PRIVATE)
     mount("tmpfs", root, "tmpfs", 0, "mode=755")
@@ -118,15 +148,24 @@ def furnish(
         **{one["target"]: _is_directory(one) for one in mounts},
         "/tmp": True,
         "/proc": True,
+        **dict.fromkeys(_APART if owner is not None else (), True),
     }
-    _bring("/", root, wanted)
+    _bring("/", root, wanted, owner)
+    _hide_below("/", root, kept_away)
     for path in sorted(wanted, key=lambda path: path.count("/")):
         _make(root + path, is_directory=wanted[path])
     mount("proc", f"{root}/proc", "proc")
     mount(private_tmp, f"{root}/tmp", None, _BIND)
+    if owner is not None:
+        _keep_apart(root, private_tmp)
     for one in sorted(mounts, key=lambda one: str(one["target"]).count("/")):
-        _make(root + one["target"], is_directory=wanted[one["target"]])  # below another mount
-        _place(one, root + one["target"])
+        with _source(one, kept_away, owner) as source:
+            if source is None:
+                continue
+            _make(root + one["target"], is_directory=wanted[one["target"]])  # below another mount
+            _place(one, source, root + one["target"])
+            if source:
+                _hide_below(os.path.realpath(source), root + one["target"], kept_away)
     _call("sethostname", hostname.encode(), len(hostname.encode()))
     os.chdir(root)
     _call("pivot_root", b".", b".")
@@ -134,7 +173,118 @@ def furnish(
     os.chdir("/")
 
 
-def _bring(path: str, root: str, wanted: Mapping[str, bool]) -> None:
+def _hide_below(source: str, target: str, hidden: Mapping[str, Sequence[str]]) -> None:
+    """Hide what is not to be seen of a directory of the machine where a room has it."""
+    base = source.rstrip("/")
+    for path, shown in sorted(hidden.items()):
+        if f"{path}/".startswith(f"{base}/"):
+            _hide(path, shown, target + path[len(base) :])
+
+
+def _hide(path: str, shown: Sequence[str], there: str) -> None:
+    """Put something empty over a path of the machine, with a few entries of it."""
+    if not os.path.lexists(there):
+        return  # a room has its own /tmp, and what others may not see is not in it anyway
+    if not os.path.isdir(there):
+        mount("/dev/null", there, None, _BIND)
+        return
+    mount("tmpfs", there, "tmpfs", 0, "mode=755,size=64k")
+    for name in shown:
+        if os.path.exists(f"{path}/{name}"):
+            _make(f"{there}/{name}", is_directory=False)
+            mount(f"{path}/{name}", f"{there}/{name}", None, _BIND)
+    mount("none", there, None, _REMOUNT | _BIND | _READ_ONLY)
+
+
+def _keep_apart(root: str, private_tmp: str) -> None:
+    """Give a container of another user what people of one machine usually share."""
+    mount(private_tmp, f"{root}/var/tmp", None, _BIND)
+    mount("tmpfs", f"{root}/dev/shm", "tmpfs", 0, "mode=1777")
+    mount("devpts", f"{root}/dev/pts", "devpts", 0, "newinstance,ptmxmode=0666,mode=0600")
+    _make(f"{root}/dev/ptmx", is_directory=False)
+    mount(f"{root}/dev/pts/ptmx", f"{root}/dev/ptmx", None, _BIND)
+
+
+@contextlib.contextmanager
+def _source(
+    one: Mapping[str, Any], hidden: Mapping[str, Sequence[str]], owner: Owner | None
+) -> Iterator[str | None]:
+    """Yield a path of what is to be mounted that nobody can bend meanwhile; None to leave it out.
+
+    What a pod names itself is opened as the pod's user would, and never below a hidden path: a
+    mount passes by the modes of all folders above it.
+    """
+    if one.get("memory_bytes") is not None:
+        yield ""
+        return
+    handle = -1
+    try:
+        if one.get("as_owner"):
+            handle = _opened_as(one["source"], owner)
+            real = os.readlink(f"/proc/self/fd/{handle}") if handle >= 0 else ""
+            is_seen = not any(f"{real}/".startswith(f"{path}/") for path in hidden)
+            yield f"/proc/self/fd/{handle}" if real and is_seen else None
+        elif one.get("inside"):
+            below = one["source"][len(one["inside"]) :].strip("/")
+            handle = beneath(one["inside"], below.split("/") if below else ())
+            yield f"/proc/self/fd/{handle}"
+        else:
+            yield one["source"]
+    finally:
+        if handle >= 0:
+            os.close(handle)
+
+
+def _opened_as(path: str, owner: Owner | None) -> int:
+    """Return a descriptor of what a user could open; -1 if they could not."""
+    if owner is None:
+        return os.open(path, os.O_PATH) if os.path.exists(path) else -1
+    os.setgroups([])  # this process needs none of ours any more
+    os.setegid(owner.gid)
+    os.seteuid(owner.uid)
+    try:
+        return os.open(path, os.O_PATH)
+    except OSError:
+        return -1
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+
+
+def beneath(directory: str, parts: Sequence[str], *, creates: bool = False) -> int:
+    """Return a descriptor of something in a directory that others write to.
+
+    No link is followed on the way: whoever can write there could have it lead anywhere. With
+    `creates`, missing directories are made, for every user of a pod to write to.
+    """
+    handle = os.open(directory, os.O_PATH | os.O_DIRECTORY)
+    for part in parts:
+        try:
+            below = _entered(part, handle, creates=creates)
+        finally:
+            os.close(handle)
+        handle = below
+        if stat.S_ISLNK(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise OSError(errno.ELOOP, f"subPath: {part} is a link, which may lead anywhere")
+    return handle
+
+
+def _entered(part: str, above: int, *, creates: bool) -> int:
+    """Return a descriptor of an entry of a directory, which may be a link."""
+    if creates:
+        try:
+            os.mkdir(part, dir_fd=above)
+        except FileExistsError:
+            pass
+        else:
+            made = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+            os.fchmod(made, 0o777)  # by what was opened: a name may be another's by now
+            return made
+    return os.open(part, os.O_PATH | os.O_NOFOLLOW, dir_fd=above)
+
+
+def _bring(path: str, root: str, wanted: Mapping[str, bool], owner: Owner | None) -> None:
     """Bind the entries of a directory of the machine into the same directory of a room."""
     base = path.rstrip("/")
     for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
@@ -150,13 +300,25 @@ def _bring(path: str, root: str, wanted: Mapping[str, bool]) -> None:
                 mount(here, there, None, _BIND)
             else:
                 os.mkdir(there, stat.S_IMODE(entry.stat().st_mode))
-                if _has_to_grow(here, wanted):
-                    _bring(here, root, wanted)
+                if owner is not None and not _may_enter(entry.stat(), owner):
+                    # Its owner's alone; to the others it is empty, and may be mounted into.
+                    os.chmod(there, 0o755)
+                elif _has_to_grow(here, wanted):
+                    _bring(here, root, wanted, owner)
                 else:
                     mount(here, there, None, _BIND | _RECURSIVE)
         except OSError:
             # What this user may not see is not in the room either.
             continue
+
+
+def _may_enter(status: os.stat_result, owner: Owner) -> bool:
+    """Say whether a user without other groups may go through a directory."""
+    if status.st_uid == owner.uid:
+        return bool(status.st_mode & stat.S_IXUSR)
+    if status.st_gid == owner.gid:
+        return bool(status.st_mode & stat.S_IXGRP)
+    return bool(status.st_mode & stat.S_IXOTH)
 
 
 def _has_to_grow(path: str, wanted: Mapping[str, bool]) -> bool:
@@ -179,12 +341,12 @@ def _is_directory(one: Mapping[str, Any]) -> bool:
     return one.get("memory_bytes") is not None or os.path.isdir(one["source"])
 
 
-def _place(one: Mapping[str, Any], target: str) -> None:
+def _place(one: Mapping[str, Any], source: str, target: str) -> None:
     size = one.get("memory_bytes")
     if size is not None:
         mount("tmpfs", target, "tmpfs", 0, f"mode=1777,size={size}" if size else "mode=1777")
         return
-    mount(one["source"], target, None, _BIND | _RECURSIVE)
+    mount(source, target, None, _BIND | _RECURSIVE)
     if one.get("read_only"):
         told = os.statvfs(target).f_flag
         kept = sum(asked for seen, asked in _KEPT_FLAGS if told & seen)

@@ -9,11 +9,13 @@ await runner.close()          # or not: containers outlive us, and are found aga
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from unisono.runner.addresses import Addresses
+from unisono.runner.process.accounts import Accounts
 from unisono.runner.process.checkpoints import CheckpointKeeper
 from unisono.runner.process.household import Household
 from unisono.runner.process.kubelet import Manners, ProcessKubelet
@@ -49,6 +51,13 @@ class ProcessRunner:
         await self.machine.close(grace_s)
 
 
+def _own_programs() -> tuple[str, ...]:
+    """Return where this interpreter and this package are, unless every container sees them."""
+    package = str(Path(__file__).resolve().parents[3])
+    found = dict.fromkeys((sys.prefix, sys.base_prefix, package))
+    return tuple(path for path in found if path not in ("/", "/usr", "/usr/local"))
+
+
 def process_runner(
     directory: Path,
     logs: Path,
@@ -62,13 +71,17 @@ def process_runner(
     aliases: Sequence[Alias] = (),
     tier: Tier | None = None,
     is_root: bool = False,
+    hidden: Mapping[str, tuple[str, ...]] | None = None,
+    accounts: Accounts | None = None,
 ) -> ProcessRunner:
     """Make a runner that keeps its pods in a directory; without a tier, the best there is.
 
-    `env` is our own environment, `api` where pods find the API, `is_root` whether we are.
+    `env` is our own environment, `api` where pods find the API, `is_root` whether we are. `hidden`
+    are paths that pods do not see, with the entries of each that they do; `accounts` whom each pod
+    runs as.
     """
     given = {name: env[name] for name in _PASSED_ON if name in env}
-    if is_root:
+    if is_root and accounts is None:
         given |= dict.fromkeys(_ROOT_IS_FINE, "1")
     if api is not None:
         given |= {"KUBERNETES_SERVICE_HOST": api[0], "KUBERNETES_SERVICE_PORT": str(api[1])}
@@ -85,8 +98,10 @@ def process_runner(
         host_paths=tuple(host_paths),
         aliases=tuple(aliases),
         tools=str(tools),
+        programs=_own_programs(),
+        hidden=hidden or {},
     )
     machine = Machine(ground, now)
-    household = Household(machine, addresses, Ports(is_port_free))
+    household = Household(machine, addresses, Ports(is_port_free), accounts=accounts)
     keeper = CheckpointKeeper(directory / "checkpoints")
     return ProcessRunner(machine, ProcessKubelet(household, manners), keeper)

@@ -54,7 +54,8 @@ class Shim:
         self._status: int | None = None
         self._trouble = b""
         self._is_out_of_memory = False
-        self._errands = Errands(launch["errands"], self._run_errand)
+        owners = (launch["owner"][0],) if launch["owner"] else ()
+        self._errands = Errands(launch["errands"], self._run_errand, owners)
 
     def run(self) -> None:
         """Run it to its end."""
@@ -174,6 +175,7 @@ class Shim:
         launch = self._launch
         if launch["tier"]:
             rooms.join(self._main)
+            rooms.become(_owner(launch))
         _hear_again()
         env = {**launch["env"], **wish["env"]}
         os.chdir(wish["cwd"] or launch["cwd"])
@@ -262,9 +264,16 @@ def _furnish(launch: Launch) -> None:
             mounts=mounts,
             directories=[launch["cwd"]],
             private_tmp=f"{directory}/tmp",
+            hidden=launch["hidden"],
+            owner=_owner(launch),
         )
     except OSError as error:  # a missing volume is not a missing command
         raise OSError(f"{error.strerror or error} {error.filename or ''}".strip()) from error
+
+
+def _owner(launch: Launch) -> rooms.Owner | None:
+    """Return the system user of a container; None if it is ours."""
+    return rooms.Owner(*launch["owner"]) if launch["owner"] else None
 
 
 def _be_first(launch: Launch, output: int) -> NoReturn:
@@ -301,6 +310,8 @@ def _become(launch: Launch, output: int) -> NoReturn:
     for source, target in ((nothing, 0), (output, 1), (output, 2)):
         os.dup2(source, target)
     _hear_again()
+    if launch["tier"]:
+        rooms.become(_owner(launch))
     _enter(launch)
     if not launch["argv"]:
         while True:
