@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -31,7 +32,7 @@ def test_an_api_is_loaded_without_the_engine() -> None:
 def test_processes_of_several_people_are_refused_without_root(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(up.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     words = ["--users", str(tmp_path / "users.yaml"), "--pods", "process"]
     arguments = up.parser().parse_args([*words, "--data-dir", str(tmp_path / "data")])
     with pytest.raises(InvalidManifest, match="run this as root, leave --users out"):
@@ -42,7 +43,7 @@ def test_processes_of_several_people_are_refused_without_root(
 def test_processes_of_several_people_are_refused_without_namespaces(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(up.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(machine, "has_rooms", lambda: False)
     words = ["--users", str(tmp_path / "users.yaml"), "--pods", "process"]
     with pytest.raises(InvalidManifest, match="lets nobody make any"):
