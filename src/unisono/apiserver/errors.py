@@ -24,6 +24,24 @@ class Cause:
         return {**raw, "field": self.field} if self.field else raw
 
 
+# What a person reads of it; a hostile object can have a mistake in each of a million items.
+MAX_CAUSES = 50
+# A field's path has every key above it, and keys of maps may be as long as the body.
+_MAX_TEXT = 1024
+# Of a whole message, which often quotes what it is about: a name or a version of any length.
+_MAX_MESSAGE = 32 * 1024
+
+
+def _cut(text: str, most: int = _MAX_TEXT) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def _shortened(cause: Cause) -> Cause:
+    if len(cause.message) <= _MAX_TEXT and len(cause.field) <= _MAX_TEXT:
+        return cause
+    return Cause(cause.reason, _cut(cause.message), _cut(cause.field))
+
+
 class ApiError(Exception):
     """A request that is refused."""
 
@@ -42,6 +60,7 @@ class ApiError(Exception):
         continue_token: str = "",
     ) -> None:
         """Make a refusal; `kind` is the plural for lookups and the Kind for invalid objects."""
+        message = _cut(message, _MAX_MESSAGE)
         super().__init__(message)
         self.code = code
         self.reason = reason
@@ -112,13 +131,17 @@ def conflict(
 
 
 def invalid(kind: str, name: str, causes: Iterable[Cause], *, group: str = "") -> ApiError:
-    """The object breaks a rule of its kind."""
-    listed = tuple(causes)
+    """The object breaks a rule of its kind, or many; only the first ones are told."""
+    every = tuple(causes)
+    listed = tuple(_shortened(cause) for cause in every[:MAX_CAUSES])
     resource = f"{kind}.{group}" if group else kind
     texts = [
         f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in listed
     ]
+    if len(every) > len(listed):
+        texts.append(f"and {len(every) - len(listed)} more")
     listing = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    name = _cut(name)
     message = f'{resource} "{name}" is invalid: {listing}'
     return ApiError(422, "Invalid", message, name=name, group=group, kind=kind, causes=listed)
 

@@ -2,6 +2,10 @@
 
 Reads are answered at once; writes wait for the disk. A request is at work until its answer has
 left, so that many slow readers of long lists cannot fill the memory.
+
+Whatever is sent, the event loop stays free for everybody else: large requests are handled one after
+the other, with a pause after each that is as long as it took, and bodies that have not been handled
+yet fill no more than a part of the memory.
 """
 
 from __future__ import annotations
@@ -23,6 +27,17 @@ from unisono.apiserver.request import Request, Response, User
 Admit = Callable[[str, str, Mapping[str, str]], User]
 
 
+# From this size on a request can take tens of milliseconds: three megabytes of containers take
+# seconds. Manifests of jobs have some kilobytes; few definitions of kinds are larger than this.
+LARGE_BODY_BYTES = 64 * 1024
+# A large request may take half of the time, but nobody waits longer than this for the next one.
+_LONGEST_PAUSE_SECONDS = 1.0
+# More would wait for half a minute and fill the memory meanwhile.
+MAX_LARGE_WAITING = 16
+# Of bodies that are on their way or wait, over all connections: twenty of the largest.
+MAX_HELD_BYTES = 64 * 1024 * 1024
+
+
 class Front:
     """Turns calls into requests of the API."""
 
@@ -31,6 +46,9 @@ class Front:
         self.api = api
         self._admit = admit
         self._flights = flights or Flights()
+        self._large = asyncio.Lock()  # held by the large request at work, and for a while after it
+        self._large_waiting = 0
+        self._held_bytes = 0
 
     def begin(
         self, method: str, target: bytes, headers: Mapping[str, str], known: User | None = None
@@ -65,10 +83,28 @@ class Front:
             return None
         return call.user
 
-    def refuse_size(self, call: Call) -> None:
-        """Decide about a request whose body is too large."""
-        if call.refusal is None:
+    def take(self, call: Call, data: bytes) -> bool:
+        """Take a part of a call's body; say no if nothing more of it is wanted.
+
+        Then the call is refused: its body is too large, or those of all calls together are.
+        """
+        is_fine = call.take(data)
+        if call.body:
+            call.held += len(data)
+            self._held_bytes += len(data)
+            if self._held_bytes > MAX_HELD_BYTES:
+                call.refusal = refusal(_busy("too many bytes are on their way"))
+                call.body.clear()
+        if not call.body:
+            self.drop(call)
+        if not is_fine and call.refusal is None:
             call.refusal = refusal(too_large(MAX_BODY_BYTES))
+        return is_fine
+
+    def drop(self, call: Call) -> None:
+        """Forget a call's body: it was handled, or nobody will."""
+        self._held_bytes -= call.held
+        call.held = 0
 
     def answer(self, call: Call) -> Response | Coroutine[Any, Any, Response]:
         """Answer a whole request, or return the work that will; `leave` must follow."""
@@ -98,15 +134,41 @@ class Front:
             return _broken(mistake)
 
     async def _write(self, request: Request) -> Response:
+        if len(request.body) >= LARGE_BODY_BYTES:
+            return await self._write_large(request)
         try:
             return await self.api.handle(request)
         except Exception as mistake:  # noqa: BLE001 (as above)
             return _broken(mistake)
 
+    async def _write_large(self, request: Request) -> Response:
+        """Answer a large request when it is its turn, and let others have theirs afterwards."""
+        if self._large_waiting >= MAX_LARGE_WAITING:
+            return refusal(_busy(f"{MAX_LARGE_WAITING} large requests wait already"))
+        self._large_waiting += 1
+        try:
+            await self._large.acquire()
+        finally:
+            self._large_waiting -= 1
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            return await self.api.handle(request)
+        except Exception as mistake:  # noqa: BLE001 (as above)
+            return _broken(mistake)
+        finally:
+            pause = min(loop.time() - began, _LONGEST_PAUSE_SECONDS)
+            loop.call_later(pause, self._large.release)
+
     def leave(self, call: Call) -> None:
         """Note that the answer to a call has left, or that nobody waits for it any more."""
         self._flights.leave(call.flight)
         call.flight = ""
+        self.drop(call)
+
+
+def _busy(why: str) -> ApiError:
+    return ApiError(429, "TooManyRequests", f"too many requests: {why}", retry_after=1)
 
 
 def _broken(mistake: Exception) -> Response:

@@ -14,6 +14,7 @@ start together, each with its own minimum.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -151,10 +152,10 @@ def _names(roles: Sequence[_Role]) -> list[str]:
     """Name the sets: `main`, else by task where there is one of it, else by their first pods."""
     if len(roles) == 1:
         return [roles[0].task or "main"]
-    tasks = [role.task for role in roles]
+    tasks = Counter(role.task for role in roles)
     return [
         role.task
-        if role.task and tasks.count(role.task) == 1
+        if role.task and tasks[role.task] == 1
         else role.pods[0].metadata.annotations.get(ROLE_HASH) or role.pods[0].metadata.name
         for role in roles
     ]
@@ -209,11 +210,11 @@ def _part_sets(
         set_of_pods(role.pods, name, len(role.pods))
         for role, name in zip(roles, names, strict=True)
     ]
-    sliced = [role.slices for role in roles]
+    sliced = Counter(role.slices for role in roles)
     for made, role, least in zip(pod_sets(sets, context), roles, minima, strict=True):
         topology = rules.topology or made.topology
         if role.slices is not None and rules.slices[role.slices].topology is not None:
-            if sliced.count(role.slices) == 1:
+            if sliced[role.slices] == 1:
                 topology = rules.slices[role.slices].topology
             else:
                 _warn_of_mixed_blocks(role.slices, context)

@@ -326,13 +326,15 @@ def _check_placement(section: Placement, notes: Notes) -> None:
             message = f'must be auto or a list of node labels, not "{section.levels}"'
             notes.problem("placement.levels", message)
         return
+    seen: set[str] = set()
     for index, label in enumerate(section.levels):
         path = f"placement.levels[{index}]"
         wrong = wrong_with_label_key(label)
         if wrong:
             notes.problem(path, wrong)
-        if label in section.levels[:index]:
+        if label in seen:
             notes.problem(path, f'"{label}" stands twice')
+        seen.add(label)
         if label == HOSTNAME and index < len(section.levels) - 1:
             notes.problem(path, f"{HOSTNAME} can only be the last level")
 

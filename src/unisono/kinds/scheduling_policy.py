@@ -318,11 +318,13 @@ def _check_known(name: str, known: Iterable[str], path: str, what: str, notes: N
 
 
 def _check_unique(path: str, listed: list[str], notes: Notes) -> None:
+    seen: set[str] = set()
     for index, name in enumerate(listed):
         if not name:
             notes.problem(f"{path}[{index}].name", "is required")
-        elif name in listed[:index]:
+        elif name in seen:
             notes.problem(f"{path}[{index}].name", f'"{name}" stands twice')
+        seen.add(name)
 
 
 KINDS: tuple[Kind, ...] = (

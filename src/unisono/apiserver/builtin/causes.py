@@ -55,6 +55,11 @@ def too_long(path: str, limit: int, what: str = "bytes") -> Cause:
     return Cause("FieldValueTooLong", f"Too long: may not be more than {limit} {what}", path)
 
 
+def too_many(path: str, count: int, most: int) -> Cause:
+    """A list is longer than allowed."""
+    return Cause("FieldValueTooMany", f"Too many: {count}: must have at most {most} items", path)
+
+
 def about(path: str, value: object, wrong: str) -> Iterator[Cause]:
     """Yield a cause if one of the `wrong_with_…` functions found something."""
     if wrong:

@@ -34,6 +34,7 @@ from unisono.kinds.overriding import override
 from unisono.kinds.shapes.served import served_kinds
 
 _VERSION = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_MAX_VERSION = 63  # a version is a DNS label
 _SCOPES = ("Cluster", "Namespaced")
 _COLUMN_TYPES = ("integer", "number", "string", "boolean", "date")
 
@@ -170,7 +171,7 @@ def _check_versions(spec: Json) -> Iterator[Cause]:
     stored = 0
     for path, version in numbered(spec, "versions", "spec"):
         name = str(version.get("name") or "")
-        if _VERSION.fullmatch(name) is None:
+        if len(name) > _MAX_VERSION or _VERSION.fullmatch(name) is None:
             yield invalid(f"{path}.name", name, "must be a lower-case name such as v1beta1")
         if name in seen:
             yield duplicate(f"{path}.name", name)

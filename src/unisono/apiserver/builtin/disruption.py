@@ -14,7 +14,7 @@ from unisono.kinds.decode import decode
 from unisono.kinds.overriding import override
 from unisono.kinds.selectors import LabelSelector, check_selector
 
-_PERCENT = re.compile(r"[0-9]+%")
+_PERCENT = re.compile(r"[0-9]{1,9}%")  # as many digits as an int32 surely holds
 _POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unisono.apiserver.builtin.causes import about, duplicate, invalid, not_supported, required
+from unisono.apiserver.builtin.causes import (
+    about,
+    duplicate,
+    invalid,
+    not_supported,
+    required,
+    too_many,
+)
 from unisono.apiserver.builtin.pod_checks import check_template
 from unisono.apiserver.builtin.pod_defaults import fill_template
 from unisono.apiserver.builtin.reach import Json, at, child, fill, fill_text, items, numbered
@@ -13,6 +20,8 @@ from unisono.kinds.meta import wrong_with_label_key
 
 _MAX_INT32 = 2**31 - 1
 _MAX_INDEXED_PODS = 100_000
+_MOST_EXIT_CODES = 255  # as in Kubernetes
+_MOST_DIGITS = 9  # of an index; more than any job has pods
 _COUNTS = (
     "parallelism",
     "completions",
@@ -146,11 +155,15 @@ def _check_codes(codes: Json, path: str, spec: Json) -> Iterator[Cause]:
         yield invalid(f"{path}.containerName", name, "must be one of the containers' names")
     if not values:
         yield invalid(f"{path}.values", values, "at least one value is required")
+    if len(values) > _MOST_EXIT_CODES:
+        yield too_many(f"{path}.values", len(values), _MOST_EXIT_CODES)
+    seen: set[int] = set()
     for index, value in enumerate(values):
-        if value in values[:index]:
+        if value in seen:
             yield duplicate(f"{path}.values[{index}]", value)
         elif value == 0 and operator == "In":
             yield invalid(f"{path}.values[{index}]", value, "must not be 0 for the In operator")
+        seen.add(value)
 
 
 def _check_success_policy(spec: Json, path: str) -> Iterator[Cause]:
@@ -177,7 +190,7 @@ def _wrong_with_indexes(text: str, completions: int) -> str:
     last = -1
     for part in text.split(","):
         ends = part.split("-")
-        if len(ends) > 2 or not all(end.isdecimal() for end in ends):
+        if len(ends) > 2 or not all(end.isdecimal() and len(end) <= _MOST_DIGITS for end in ends):
             return f'"{part}" is neither an index nor a range of them'
         numbers = [int(end) for end in ends]
         if numbers[-1] >= completions:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
 from unisono.apiserver.builtin.causes import about, forbidden, invalid, required, too_long
@@ -25,6 +24,7 @@ from unisono.kinds.meta import (
     wrong_with_subdomain,
 )
 from unisono.kinds.shapes.served import Served
+from unisono.kinds.text_cache import cached_if_short
 
 MAX_ANNOTATION_BYTES = 262_144
 STANDARD_FINALIZERS = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
@@ -96,7 +96,7 @@ def _check_name(metadata: Json, served: Served) -> Iterator[Cause]:
         yield from about("metadata.generateName", base, _name_rule(served)(f"{base}x"))
 
 
-_wrong_namespace = lru_cache(maxsize=256)(wrong_with_dns_label)
+_wrong_namespace = cached_if_short(256)(wrong_with_dns_label)
 
 
 def _check_namespace(metadata: Json, served: Served) -> Iterator[Cause]:
@@ -113,7 +113,7 @@ def _check_namespace(metadata: Json, served: Served) -> Iterator[Cause]:
 # ---- labels and annotations --------------------------------------------------------------------
 
 # Few keys are on many objects.
-_wrong_key = lru_cache(maxsize=1024)(wrong_with_label_key)
+_wrong_key = cached_if_short(1024)(wrong_with_label_key)
 
 
 def check_labels(labels: object, path: str) -> Iterator[Cause]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -12,6 +11,7 @@ from unisono.apiserver.builtin.reach import Json, at, child, items
 from unisono.apiserver.builtin.seen import Seen
 from unisono.apiserver.times import timestamp
 from unisono.kinds.quantity import Quantity
+from unisono.kinds.text_cache import cached_if_short
 
 _COMPUTE = ("cpu", "memory")
 _SEEN: Seen[str] = Seen()
@@ -105,4 +105,4 @@ def _nano_of(raw: object) -> int:
         return 0
 
 
-_nano_of_text = lru_cache(maxsize=1024)(_nano_of)
+_nano_of_text = cached_if_short(1024)(_nano_of)

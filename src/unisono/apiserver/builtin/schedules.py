@@ -41,7 +41,7 @@ def wrong_with_schedule(text: str) -> str:
 
 def _wrong_with_part(part: str, name: str, least: int, most: int, words: tuple[str, ...]) -> str:
     span, slash, step = part.partition("/")
-    if slash and not (step.isdecimal() and int(step) > 0):
+    if slash and not (step.isdecimal() and len(step) <= 4 and int(step) > 0):
         return f"{name} has the step {step!r}, which is not a number above zero"
     if span in ("*", "?"):
         return ""

@@ -24,6 +24,7 @@ class Call:
     keeps_open: bool = True
     body: list[bytes] = field(default_factory=list)
     size: int = 0
+    held: int = 0  # bytes of the body that count among those of all requests
     flight: str = ""  # the place it holds among those at work
 
     def take(self, data: bytes) -> bool:

@@ -107,7 +107,10 @@ class Connection(asyncio.Protocol):
     @override
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        for call in (*self._waiting, *((self._call,) if self._call is not None else ())):
+            self._front.drop(call)
         self._waiting.clear()
+        self._call = None
         self.resume_writing()  # whoever waits for room finds that nobody listens
         if self._copying is not None:
             self._copying.cancel()
@@ -210,9 +213,8 @@ class Connection(asyncio.Protocol):
     def on_body(self, body: bytes) -> None:
         """Take a part of the body."""
         call = self._call
-        if call is None or call.take(body):
+        if call is None or self._front.take(call, body):
             return
-        self._front.refuse_size(call)
         call.keeps_open = False
         if call.size > _MOST_DISCARDED:
             self.hang_up()

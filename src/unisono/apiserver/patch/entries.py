@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from unisono.apiserver.errors import Cause, invalid
-from unisono.apiserver.patch.field_set import Tree, read_fields, union
+from unisono.apiserver.patch.field_set import Tree, read_fields, union_of
 
 Json = dict[str, Any]
 
@@ -161,6 +161,7 @@ def cap(entries: Entries) -> None:
         return
     updates.sort(key=lambda who: (entries[who].time, who.manager, who.version, who.subresource))
     buckets: dict[str, Who] = {}
+    gathered: dict[Who, list[Tree]] = {}
     for who in updates:
         if surplus <= 0:
             break
@@ -171,8 +172,12 @@ def cap(entries: Entries) -> None:
         if bucket not in entries:
             entries[bucket] = entries.pop(first)
         kept, merged = entries[bucket], entries.pop(who)
-        entries[bucket] = Owned(union(merged.fields, kept.fields), kept.version, merged.time)
+        gathered.setdefault(bucket, [kept.fields]).append(merged.fields)
+        kept.time = merged.time
         surplus -= 1
+    for bucket, trees in gathered.items():
+        trees.reverse()  # fields of the newest first, as if they had been merged one by one
+        entries[bucket].fields = union_of(trees)
 
 
 @lru_cache(maxsize=8)
@@ -187,7 +192,4 @@ def timestamp(now: float) -> str:
 
 def all_fields(entries: Iterable[Owned]) -> Tree:
     """Return what anybody owns."""
-    fields: Tree = {}
-    for owned in entries:
-        fields = union(fields, owned.fields)
-    return fields
+    return union_of([owned.fields for owned in entries])

@@ -48,6 +48,18 @@ def union(left: Tree, right: Tree) -> Tree:
     return merged
 
 
+def union_of(trees: list[Tree]) -> Tree:
+    """Return the paths in any of many sets.
+
+    In pairs, and the results in pairs again: one after the other, a set that grows would be copied
+    once for each of them.
+    """
+    while len(trees) > 1:
+        pairs = [union(*trees[at : at + 2]) for at in range(0, len(trees) - 1, 2)]
+        trees = [*pairs, trees[-1]] if len(trees) % 2 else pairs
+    return trees[0] if trees else {}
+
+
 def _either(left: Tree, right: Tree) -> Tree:
     if left and right:
         return union(left, right)

@@ -21,6 +21,7 @@ import orjson
 
 from unisono.apiserver.patch.metadata import METADATA
 from unisono.kinds.shapes.shape import Shape
+from unisono.kinds.text_cache import cached_if_short
 
 LEAF: Final = 0
 FIELDS: Final = 1
@@ -191,12 +192,12 @@ _ESCAPES = str.maketrans(
 
 
 # The names of containers, variables and conditions come up again and again.
-@lru_cache(maxsize=4096, typed=True)
+@cached_if_short(4096, typed=True)
 def _key_text(*key: Any) -> str:
     return "k:" + json_text(dict(zip(key[::2], key[1::2], strict=True)))
 
 
-@lru_cache(maxsize=4096, typed=True)
+@cached_if_short(4096, typed=True)
 def _value_text(value: Any) -> str:
     return "v:" + json_text(value)
 

@@ -151,6 +151,7 @@ def _merge_items(
     original: list[Json], patch: list[Json], key: str, shape: Shape | None
 ) -> list[Any]:
     wanted: list[Json] = []
+    unwanted: set[Any] = set()
     is_replacing = False
     for item in patch:
         directive = _directive(item)
@@ -161,12 +162,13 @@ def _merge_items(
         elif key not in item:
             raise _misfit(f"an item of the patch lacks its merge key {key!r}")
         elif directive == "delete":
-            gone = identity(item[key])
-            original = [there for there in original if _identity_by(there, key) != gone]
+            unwanted.add(identity(item[key]))
         else:
             wanted.append(item)
     if is_replacing:
         return [_plain_object(item) for item in wanted]
+    if unwanted:
+        original = [there for there in original if _identity_by(there, key) not in unwanted]
 
     places: dict[Any, int] = {}
     for place, there in enumerate(original):

@@ -57,7 +57,6 @@ def message(name: str) -> dict[int, Field] | None:
     return dict(_field(part) for part in text.split(","))
 
 
-@cache
 def message_of(api_version: str, kind: str) -> str:
     """Return the message of a kind; empty if its form is not known here."""
     if kind == _DELETE_OPTIONS:

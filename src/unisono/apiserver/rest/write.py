@@ -14,6 +14,7 @@ from unisono.apiserver import admission
 from unisono.apiserver.builtin.metadata import check_metadata
 from unisono.apiserver.catalogue import Resource
 from unisono.apiserver.errors import (
+    ApiError,
     Cause,
     already_exists,
     bad_request,
@@ -29,16 +30,20 @@ from unisono.apiserver.rest.context import Here, Tools
 from unisono.apiserver.rest.manner import Manner
 from unisono.apiserver.rest.owning import translator, unowned
 from unisono.apiserver.rest.route import Route
-from unisono.apiserver.rest.states import check_parts, drop_empty, is_over
+from unisono.apiserver.rest.states import check_metadata_types, check_parts, drop_empty, is_over
 from unisono.apiserver.rest.twins import Twin, Twins
 from unisono.apiserver.rest.versions import shown, shown_bytes, stored
-from unisono.apiserver.storage.record import Record
+from unisono.apiserver.storage.record import Key, Record
+from unisono.apiserver.storage.store import TooLarge
 from unisono.apiserver.strategy import Json, Strategy
 from unisono.apiserver.times import timestamp
 
 _MAX_GENERATED_BASE = 58
 _GENERATED_ENDING = 5
 _ATTEMPTS = 8
+# As large as a request may be. Defaults and managedFields can make an object ten times as large as
+# what was sent; etcd takes 1.5 MiB, of a form that is half as long as JSON.
+MAX_OBJECT_BYTES = 3 * 1024 * 1024
 
 # What the server alone writes in metadata; an update carries the old values on.
 _KEPT = (
@@ -132,8 +137,17 @@ class Writer:
             )
         if manner.is_dry:
             return None, orjson.dumps(obj)
-        record = self._tools.store.put(where, stored(obj, resource))
+        record = self._put(request, where, stored(obj, resource))
         return record, shown_bytes(record, resource)
+
+    def _put(self, request: Request, where: Key, obj: Json) -> Record:
+        """Stage an object; what clients store is bounded, and so is what others have to read."""
+        try:
+            most = 0 if request.is_unchecked else MAX_OBJECT_BYTES
+            return self._tools.store.put(where, obj, most_bytes=most)
+        except TooLarge as error:
+            message = f"{error}, with defaults and managedFields"
+            raise ApiError(413, "RequestEntityTooLarge", message) from error
 
     def _settle_namespace(self, obj: Json, route: Route) -> None:
         metadata = obj["metadata"]
@@ -240,7 +254,7 @@ class Writer:
         if is_over(obj):
             gone = self._tools.store.remove(record.key, stored(obj, resource))
             return gone, shown_bytes(gone, resource)
-        changed = self._tools.store.put(record.key, stored(obj, resource))
+        changed = self._put(request, record.key, stored(obj, resource))
         return changed, shown_bytes(changed, resource)
 
     def _moves(self, obj: Json, old: Json, resource: Resource) -> bool:
@@ -342,6 +356,7 @@ class Writer:
         """Fill in what is left unsaid: by the schema, then by what other fields say."""
         resource.checker.fill(obj)
         check_parts(obj)
+        check_metadata_types(resource.served.kind, resource.served.group, obj["metadata"])
         drop_empty(obj["metadata"])
         if twin is None:
             resource.strategy.default(obj)

@@ -14,7 +14,7 @@ from typing import Any
 
 from unisono.apiserver.errors import Cause
 from unisono.apiserver.schema import fault
-from unisono.apiserver.schema.counterpart import NOTHING, stood_before
+from unisono.apiserver.schema.counterpart import NOTHING, Comparing
 from unisono.apiserver.schema.fault import Fault
 from unisono.apiserver.schema.fill import compile_fill
 from unisono.apiserver.schema.nesting import refuse_deep
@@ -102,9 +102,9 @@ class Checker:
         if self._node.raw.keys() <= _SAYS_NOTHING_OF_THE_WHOLE:
             # Most updates change the spec or the status, not both: the other need not be read.
             new = {name: part for name, part in obj.items() if name not in old or old[name] != part}
+        both = Comparing(self._node, obj, old)
         return [
             found
             for found in check(new) or ()
-            if (found.steps or found.lacking not in obj)
-            and not stood_before(found, self._node, obj, old)
+            if (found.steps or found.lacking not in obj) and not both.stood_before(found)
         ]

@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
+from unisono.kinds.text_cache import cached_if_short
+
 # A pattern that is longer is a mistake or an attack; the longest in use have some 300 characters.
 _MAX_PATTERN = 4096
 # Python's engine gets only subjects so short that as many loops in a row as the pattern has cannot
@@ -119,9 +121,10 @@ def finder(pattern: str) -> Callable[[str], str]:
     return find
 
 
-@lru_cache(maxsize=4096)  # names and images repeat
+@cached_if_short(4096)  # names and images repeat
 def _search_linear(pattern: str, text: str) -> bool:
-    import cel  # late: it takes long to load, and hardly anybody needs it
+    # Late: it takes most of a second to load. A server loads it before it is ready (`cli.preload`).
+    import cel
 
     try:
         return bool(cel.evaluate("text.matches(pattern)", {"text": text, "pattern": pattern}))

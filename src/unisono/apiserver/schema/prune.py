@@ -1,15 +1,21 @@
 """Take out what a schema does not know, and say where it stood.
 
-A pass returns the paths of what it removed, each relative to its own value, or None.
+A pass returns the paths of what it removed, each relative to its own value, or None. Everything
+unknown goes, but only the first paths are told: a hostile body can have a hundred thousand of them,
+and each step here is work for all that is below it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from unisono.apiserver.schema.node import Node, Pass, later
 
+# As many as Kubernetes' own decoder collects of a body (sigs.k8s.io/json).
+MAX_UNKNOWN_FIELDS = 100
+# A key is shown up to this length; Kubernetes cuts warnings that are too long at 256 characters.
+_MAX_SHOWN_KEY = 128
 _ANYTHING = frozenset(("", "object"))
 
 
@@ -44,6 +50,7 @@ def _object(node: Node) -> Pass:
             return None
         found: list[str] | None = None
         unknown: list[str] | None = None
+        below: Sequence[str] | None
         for name, item in value.items():
             child = get(name, _unknown)
             if child is None:
@@ -51,13 +58,14 @@ def _object(node: Node) -> Pass:
             if child is not _unknown:
                 below = child(item)
             elif not keeps_unknown:
-                below = [""]
-                unknown = [*unknown, name] if unknown else [name]
+                below = _ITSELF
+                if unknown is None:
+                    unknown = []
+                unknown.append(name)
             else:
                 below = None if otherwise is None else otherwise(item)
             if below:
-                here = [f"{name}{_joined(path)}" for path in below]
-                found = found + here if found else here
+                found = _more(found, name, below)
         if unknown:
             for name in unknown:
                 del value[name]
@@ -74,8 +82,7 @@ def _list(below: Pass) -> Pass:
         for index, item in enumerate(value):
             unknown = below(item)
             if unknown:
-                here = [f"[{index}]{_joined(path)}" for path in unknown]
-                found = found + here if found else here
+                found = _more(found, f"[{index}]", unknown)
         return found
 
     return prune
@@ -89,11 +96,26 @@ def _map(below: Pass) -> Pass:
         for key, item in value.items():
             unknown = below(item)
             if unknown:
-                here = [f"{key}{_joined(path)}" for path in unknown]
-                found = found + here if found else here
+                found = _more(found, key, unknown)
         return found
 
     return prune
+
+
+_ITSELF = ("",)
+
+
+def _more(found: list[str] | None, step: str, below: Sequence[str]) -> list[str]:
+    """Return the paths found so far and those one step further down, as far as they are told."""
+    if found is None:
+        found = []
+    elif len(found) >= MAX_UNKNOWN_FIELDS:
+        return found
+    if len(step) > _MAX_SHOWN_KEY:
+        step = f"{step[: _MAX_SHOWN_KEY - 3]}..."
+    room = MAX_UNKNOWN_FIELDS - len(found)
+    found.extend([f"{step}{_joined(path)}" for path in below[:room]])
+    return found
 
 
 def _joined(path: str) -> str:

@@ -7,15 +7,14 @@ of suffixes its author chose: `1000m` is `1`, `0.5` is `500m`, `1024Mi` is `1Gi`
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from unisono.kinds.quantity import MILLI, NANO, Quantity
+from unisono.kinds.text_cache import cached_if_short
 
 _DECIMAL = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
-@lru_cache(maxsize=4096)  # manifests repeat a few amounts thousands of times
+@cached_if_short(4096)  # manifests repeat a few amounts thousands of times
 def canonical(text: str, *, in_thousandths: bool) -> str:
     """Return the canonical form, rounded up to thousandths if asked; raise ValueError if none.
 

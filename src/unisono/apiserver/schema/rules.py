@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from unisono.apiserver.schema import fault
-from unisono.apiserver.schema.counterpart import NOTHING, item_before
+from unisono.apiserver.schema.counterpart import NOTHING, finder
 from unisono.apiserver.schema.expressions.evaluate import FAILURES, Program
 from unisono.apiserver.schema.expressions.functions import MISSING, present
 from unisono.apiserver.schema.fault import Fault, below
@@ -98,9 +98,9 @@ def _list(node: Node, rules: Sequence[Rule]) -> Visit:
             return found or None
         if not keys and old is not NOTHING and value == old:
             return found or None  # the items have no counterparts, but did not change either
-        before = old if type(old) is list else []
+        find = finder(old if type(old) is list else [], keys)
         for index, item in enumerate(value):
-            faults = each(item, item_before(before, keys, item))
+            faults = each(item, find(item))
             if faults:
                 found += below(faults, index)
         return found or None

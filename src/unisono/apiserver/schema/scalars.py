@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 from typing import Any
 
 from unisono.apiserver.schema import fault
@@ -13,6 +12,7 @@ from unisono.apiserver.schema.node import Node, Pass
 from unisono.apiserver.schema.patterns import matcher
 from unisono.kinds.nearest import did_you_mean
 from unisono.kinds.quantity import Quantity
+from unisono.kinds.text_cache import cached_if_short
 
 Faults = list[Fault] | None
 # Says what is wrong with a value of the right type.
@@ -230,7 +230,7 @@ def _unless_amount(check: Pass) -> Pass:
     )
 
 
-@lru_cache(maxsize=4096)  # manifests repeat a few amounts thousands of times
+@cached_if_short(4096)  # manifests repeat a few amounts thousands of times
 def _wrong_with_amount(value: str | int) -> str:
     try:
         Quantity.from_raw(value)

@@ -42,6 +42,15 @@ class WriteFailed(Exception):
     """A write could not be made durable; nothing of it remains."""
 
 
+class TooLarge(Exception):
+    """An object is larger than whoever wrote it may store."""
+
+    def __init__(self, size: int, most: int) -> None:
+        """Take both in bytes."""
+        super().__init__(f"the object takes {size} bytes; at most {most} are allowed")
+        self.size, self.most = size, most
+
+
 class Store:
     """All objects of all kinds."""
 
@@ -173,11 +182,18 @@ class Store:
         """Return a number that is another one whenever objects of a kind are staged otherwise."""
         return self._stamps.get(kind, self._unstamped)
 
-    def put(self, key: Key, obj: dict[str, Any]) -> Record:
-        """Stage an object, new or changed; its resourceVersion is set here."""
+    def put(self, key: Key, obj: dict[str, Any], *, most_bytes: int = 0) -> Record:
+        """Stage an object, new or changed; its resourceVersion is set here.
+
+        Raises `TooLarge`, and stages nothing, for one of more than `most_bytes`, if that is given.
+        """
         previous = self.newest(key)
         rv = self._next_version(obj)
-        record = Record(key, rv, _encoded(obj), obj["metadata"])
+        data = _encoded(obj)
+        if most_bytes and len(data) > most_bytes:
+            self._rv -= 1
+            raise TooLarge(len(data), most_bytes)
+        record = Record(key, rv, data, obj["metadata"])
         kind = Kind.ADDED if previous is None else Kind.MODIFIED
         self._stage(Change(rv, kind, record, previous), record)
         return record

@@ -259,12 +259,27 @@ def _check_dependencies(tasks: tuple[Task, ...], notes: Notes) -> None:
         for unknown in sorted(needs[name] - needs.keys()):
             notes.problem(f"spec.tasks[{index}].dependsOn.name", f'there is no task "{unknown}"')
             needs[name].discard(unknown)
-    while startable := [name for name, needed in needs.items() if not needed & needs.keys()]:
-        for name in startable:
-            del needs[name]
+    for name in _startable(needs):
+        del needs[name]
     if needs:
         circle = ", ".join(sorted(needs))
         notes.problem("spec.tasks", f"these tasks wait for each other in a circle: {circle}")
+
+
+def _startable(needs: Mapping[str, set[str]]) -> list[str]:
+    """Return the tasks that can start at some time (Kahn's algorithm)."""
+    missing = {name: len(needed) for name, needed in needs.items()}
+    dependents: dict[str, list[str]] = {}
+    for name, needed in needs.items():
+        for one in needed:
+            dependents.setdefault(one, []).append(name)
+    found = [name for name, count in missing.items() if not count]
+    for name in found:  # grows while it is walked
+        for other in dependents.get(name, ()):
+            missing[other] -= 1
+            if not missing[other]:
+                found.append(other)
+    return found
 
 
 def _priority_class(job: VolcanoJob) -> str:

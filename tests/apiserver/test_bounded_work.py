@@ -1,0 +1,501 @@
+"""What a request costs grows with its size and no faster, whatever it is made of.
+
+Steps are calls of functions, Python's and C's, counted and not timed. Each request is sent at two
+sizes; four times the size may cost five times the steps (dictionaries and caches warm up), and
+would cost sixteen times as much if anything were done for every pair of its parts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.apiserver.test_fuzz import serving
+from tests.support.wild_requests import SOMEBODY
+from unisono.apiserver.api import Api
+from unisono.apiserver.errors import MAX_CAUSES
+from unisono.apiserver.front import (
+    LARGE_BODY_BYTES,
+    MAX_HELD_BYTES,
+    MAX_LARGE_WAITING,
+    Front,
+)
+from unisono.apiserver.http.call import MAX_BODY_BYTES
+from unisono.apiserver.request import Request, Response
+from unisono.apiserver.schema.prune import MAX_UNKNOWN_FIELDS
+
+Json = dict[str, Any]
+
+SMALL, LARGE = 100, 400
+MOST_GROWTH = 5
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+PODS = "/api/v1/namespaces/default/pods"
+MAPS = "/api/v1/namespaces/default/configmaps"
+VOLCANO = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
+THINGS = "/apis/example.org/v1/namespaces/default/things"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+JSON, YAML = "application/json", "application/yaml"
+MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
+PATCH, APPLY = "application/json-patch+json", "application/apply-patch+yaml"
+
+# A request: method, address, body, its type; of a size.
+Sent = tuple[str, str, Any, str]
+
+
+def _job(name: str = "a", **metadata: Any) -> Json:
+    pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "x"}]}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, **metadata},
+        "spec": {"template": {"spec": pod}},
+    }
+
+
+def _with_exit_codes(count: int) -> Json:
+    job = _job()
+    codes = {"operator": "In", "values": list(range(1, count))}
+    job["spec"]["podFailurePolicy"] = {"rules": [{"action": "Ignore", "onExitCodes": codes}]}
+    return job
+
+
+def _pod(name: str = "q", container: Json | None = None, **spec: Any) -> Json:
+    containers = [{"name": "main", "image": "x", **(container or {})}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": containers, **spec},
+    }
+
+
+def _map(name: str, data: Json, **metadata: Any) -> Json:
+    metadata = {"name": name, **metadata}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def _thing(name: str, items: list[Json]) -> Json:
+    metadata = {"name": name}
+    return {
+        "apiVersion": "example.org/v1",
+        "kind": "Thing",
+        "metadata": metadata,
+        "spec": {"items": items},
+    }
+
+
+def _definition() -> Json:
+    """Return a kind with a list of items by name, a rule about each of them and its change."""
+    item = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "size": {"type": "integer"}},
+        "x-kubernetes-validations": [{"rule": "self.size >= oldSelf.size"}],
+        "required": ["name"],
+    }
+    items = {
+        "type": "array",
+        "items": item,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+    }
+    spec = {"type": "object", "properties": {"items": items}}
+    schema = {"type": "object", "properties": {"spec": spec}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.org"},
+        "spec": {
+            "group": "example.org",
+            "scope": "Namespaced",
+            "names": {"kind": "Thing", "plural": "things"},
+            "versions": [version],
+        },
+    }
+
+
+def _task(index: int, **more: Any) -> Json:
+    pod = {"containers": [{"name": "main", "image": "x"}], "restartPolicy": "Never"}
+    return {"name": f"t{index}", "replicas": 1, "template": {"spec": pod}, **more}
+
+
+def _volcano(tasks: list[Json]) -> Json:
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "v"},
+        "spec": {"tasks": tasks},
+    }
+
+
+def _entry(index: int, operation: str) -> Json:
+    return {
+        "manager": f"m{index}",
+        "operation": operation,
+        "apiVersion": "v1",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:data": {f"f:k{index}": {}}},
+        "time": "2026-01-01T00:00:00Z",
+    }
+
+
+def _keys(count: int, value: Any = "v") -> Json:
+    return {f"k{index}": value for index in range(count)}
+
+
+def _env(count: int, **more: Any) -> list[Json]:
+    return [{"name": f"E{index}", **more} for index in range(count)]
+
+
+REQUESTS: dict[str, Callable[[int], Sent]] = {
+    "unknown fields": lambda n: ("POST", JOBS, {**_job(), **_keys(n)}, JSON),
+    "unknown fields of a container": lambda n: ("POST", PODS, _pod(container=_keys(n)), JSON),
+    "items with unknown fields": lambda n: (
+        "POST",
+        PODS,
+        _pod(container={"env": _env(n, x=1, y=2)}),
+        JSON,
+    ),
+    "a deep unknown field": lambda n: (
+        "POST",
+        JOBS,
+        {**_job(), "x": orjson.loads(b'{"a":' * (n // 4) + b"1" + b"}" * (n // 4))},
+        JSON,
+    ),
+    "keys given twice": lambda n: (
+        "POST",
+        MAPS,
+        b'{"data":{' + b",".join(b'"a%d":"","a%d":""' % (at, at) for at in range(n)) + b"}}",
+        JSON,
+    ),
+    "labels": lambda n: ("POST", JOBS, _job(labels=_keys(n)), JSON),
+    "labels that cannot be": lambda n: ("POST", JOBS, _job(labels=_keys(n, "/ /")), JSON),
+    "labels of the wrong type": lambda n: ("POST", JOBS, _job(labels=_keys(n, {})), JSON),
+    "annotations": lambda n: ("POST", JOBS, _job(annotations=_keys(n)), JSON),
+    "finalizers": lambda n: ("POST", JOBS, _job(finalizers=[f"a/{at}" for at in range(n)]), JSON),
+    "owners": lambda n: (
+        "POST",
+        JOBS,
+        _job(
+            ownerReferences=[
+                {"apiVersion": "v1", "kind": "Pod", "name": f"p{at}", "uid": f"u{at}"}
+                for at in range(n)
+            ]
+        ),
+        JSON,
+    ),
+    "environment": lambda n: ("POST", PODS, _pod(container={"env": _env(n, value="1")}), JSON),
+    "containers": lambda n: (
+        "POST",
+        PODS,
+        _pod(initContainers=[{"name": f"c{at}", "image": "x"} for at in range(n)]),
+        JSON,
+    ),
+    "tolerations": lambda n: (
+        "POST",
+        PODS,
+        _pod(tolerations=[{"key": f"k{at}", "operator": "Exists"} for at in range(n)]),
+        JSON,
+    ),
+    "volumes": lambda n: (
+        "POST",
+        PODS,
+        _pod(volumes=[{"name": f"v{at}", "emptyDir": {}} for at in range(n)]),
+        JSON,
+    ),
+    "amounts": lambda n: (
+        "POST",
+        PODS,
+        _pod(container={"resources": {"requests": {f"a.b/r{at}": str(at) for at in range(n)}}}),
+        JSON,
+    ),
+    "mistakes": lambda n: ("POST", PODS, _pod(container={"env": list(range(n))}), JSON),
+    "yaml": lambda n: (
+        "POST",
+        MAPS,
+        ("data:\n" + "".join(f"  k{at}: v\n" for at in range(n))).encode(),
+        YAML,
+    ),
+    "tasks in a chain": lambda n: (
+        "POST",
+        VOLCANO,
+        _volcano(
+            [*(_task(at, dependsOn={"name": [f"t{at + 1}"]}) for at in range(n - 1)), _task(n - 1)]
+        ),
+        JSON,
+    ),
+    "exit codes": lambda n: ("POST", JOBS, _with_exit_codes(n), JSON),
+    "merge patch": lambda n: ("PATCH", f"{MAPS}/m", {"data": _keys(n)}, MERGE),
+    "strategic merge": lambda n: (
+        "PATCH",
+        f"{PODS}/p",
+        {"spec": {"containers": [{"name": "main", "env": _env(n, value="2")}]}},
+        STRATEGIC,
+    ),
+    "strategic deletions": lambda n: (
+        "PATCH",
+        f"{PODS}/p",
+        {"spec": {"containers": [{"name": "main", "env": _env(n, **{"$patch": "delete"})}]}},
+        STRATEGIC,
+    ),
+    "operations": lambda n: (
+        "PATCH",
+        f"{MAPS}/m",
+        [{"op": "add", "path": f"/data/k{at}", "value": "v"} for at in range(n)],
+        PATCH,
+    ),
+    "apply": lambda n: ("PATCH", f"{MAPS}/m", _map("m", _keys(n)), APPLY),
+    "managers that updated": lambda n: (
+        "PUT",
+        f"{MAPS}/m",
+        _map("m", {"x": "z"}, managedFields=[_entry(at, "Update") for at in range(n)]),
+        JSON,
+    ),
+    "managers that applied": lambda n: (
+        "PUT",
+        f"{MAPS}/m",
+        _map("m", {"x": "z"}, managedFields=[_entry(at, "Apply") for at in range(n)]),
+        JSON,
+    ),
+    "items with a rule about their change": lambda n: (
+        "PUT",
+        f"{THINGS}/t",
+        _thing("t", [{"name": f"i{at}", "size": 2} for at in reversed(range(n))]),
+        JSON,
+    ),
+    "mistakes in a change": lambda n: (
+        "PUT",
+        f"{THINGS}/t",
+        _thing("t", [{"name": f"i{at}", "size": "x"} for at in reversed(range(n))]),
+        JSON,
+    ),
+}
+
+
+def _sent(sent: Sent, **query: str) -> Request:
+    method, path, body, media = sent
+    return Request(
+        method=method,
+        path=path,
+        query={"dryRun": "All", "fieldManager": "m", **query},
+        headers={"content-type": media},
+        body=body if isinstance(body, bytes) else orjson.dumps(body),
+        user=SOMEBODY,
+    )
+
+
+async def _prepared(api: Api, size: int) -> None:
+    """Have objects that changes of a size are about."""
+    things = [{"name": f"i{at}", "size": 1} for at in range(size)]
+    for path, obj in (
+        (MAPS, _map("m", {"x": "y"})),
+        (PODS, _pod("p", {"env": _env(size, value="1")})),
+        (DEFINITIONS, _definition()),
+        (THINGS, _thing("t", things)),
+    ):
+        request = _sent(("POST", path, obj, JSON), dryRun="")
+        assert (await api.handle(request)).code == 201
+
+
+def _counted(sent: Sent, size: int) -> tuple[Response, int]:
+    """Send a request; return the answer and how many calls it took the second time.
+
+    What the first one of a kind compiles is not counted.
+    """
+    steps = 0
+
+    def count(frame: FrameType, event: str, arg: object) -> None:
+        nonlocal steps
+        steps += event in ("call", "c_call")
+
+    async def story() -> Response:
+        async with serving() as api:
+            await _prepared(api, size)
+            await api.handle(_sent(sent))
+            request = _sent(sent)
+            sys.setprofile(count)
+            try:
+                return await api.handle(request)
+            finally:
+                sys.setprofile(None)
+
+    return asyncio.run(story()), steps
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REQUESTS)
+def test_steps_grow_with_the_size_of_a_request(name: str) -> None:
+    make = REQUESTS[name]
+    _, few = _counted(make(SMALL), SMALL)
+    response, many = _counted(make(LARGE), LARGE)
+    assert response.code < 500, response.body
+    assert many < MOST_GROWTH * few, f"{few} steps became {many}"
+
+
+def test_unknown_fields_are_all_dropped_and_the_first_are_told() -> None:
+    count = 40_000  # 380 kB
+    few = _counted(("POST", JOBS, {**_job(), **_keys(MAX_UNKNOWN_FIELDS, 1)}, JSON), 1)[1]
+    sent = ("POST", JOBS, {**_job(), **_keys(count, 1)}, JSON)
+    response, steps = _counted(sent, 1)
+    assert response.code == 201
+    assert not orjson.loads(response.body).keys() & _keys(count).keys()
+    assert len(response.headers["warning"]) <= 4096
+    # A handful of steps for each, and none that looks at the others.
+    assert steps < few + 5 * count
+
+
+def test_a_strict_answer_names_only_the_first_unknown_fields() -> None:
+    async def story() -> Response:
+        async with serving() as api:
+            sent = ("POST", JOBS, {**_job(), **_keys(1000, 1)}, JSON)
+            return await api.handle(_sent(sent, fieldValidation="Strict"))
+
+    response = asyncio.run(story())
+    assert response.code == 400
+    assert orjson.loads(response.body)["message"].count("unknown field") == MAX_UNKNOWN_FIELDS
+
+
+def test_long_keys_are_shortened_where_they_are_told() -> None:
+    body = {**_job(), "x" * 100_000: 1}
+
+    async def story() -> Response:
+        async with serving() as api:
+            return await api.handle(_sent(("POST", JOBS, body, JSON), fieldValidation="Strict"))
+
+    response = asyncio.run(story())
+    assert response.code == 400
+    assert len(response.body) < 1000
+
+
+def test_an_answer_names_only_the_first_mistakes() -> None:
+    ports = [{"port": -1, "name": f"p{at}"} for at in range(3 * MAX_CAUSES)]
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
+    path = "/api/v1/namespaces/default/services"
+
+    async def story() -> Response:
+        async with serving() as api:
+            body = {**service, "spec": {"ports": ports}}
+            return await api.handle(_sent(("POST", path, body, JSON)))
+
+    response = asyncio.run(story())
+    status = orjson.loads(response.body)
+    assert response.code == 422
+    assert len(status["details"]["causes"]) == MAX_CAUSES
+    assert " more]" in status["message"]
+
+
+def test_no_answer_repeats_a_body() -> None:
+    body = {**_job(), "apiVersion": "x" * 500_000}
+
+    async def story() -> Response:
+        async with serving() as api:
+            return await api.handle(_sent(("POST", JOBS, body, JSON)))
+
+    response = asyncio.run(story())
+    assert response.code == 400
+    assert len(response.body) < 40_000
+
+
+@pytest.mark.slow
+def test_an_object_that_grew_too_large_is_refused_and_leaves_nothing() -> None:
+    # Defaults make ten times as much of a container as its name and image.
+    body = _pod(initContainers=[{"name": f"c{at}", "image": "x"} for at in range(11_000)])
+
+    async def story() -> tuple[Response, Response]:
+        async with serving() as api:
+            refused = await api.handle(_sent(("POST", PODS, body, JSON), dryRun=""))
+            return refused, await api.handle(_sent(("POST", PODS, _pod(), JSON), dryRun=""))
+
+    refused, after = asyncio.run(story())
+    assert refused.code == 413
+    assert "with defaults and managedFields" in orjson.loads(refused.body)["message"]
+    assert after.code == 201
+
+
+# ---- the event loop is everybody's ------------------------------------------------------------
+
+
+class _Slow:
+    """An API that answers when it is told to, and remembers who was at work together."""
+
+    def __init__(self) -> None:
+        self.at_work: list[int] = []
+        self.most_large = 0
+        self.done = asyncio.Event()
+
+    async def handle(self, request: Request) -> Response:
+        self.at_work.append(len(request.body))
+        large = sum(size >= LARGE_BODY_BYTES for size in self.at_work)
+        self.most_large = max(self.most_large, large)
+        await self.done.wait()
+        self.at_work.remove(len(request.body))
+        return Response(code=201)
+
+
+def _call(front: Front, size: int) -> Any:
+    call = front.begin("POST", MAPS.encode(), {})
+    assert front.take(call, b" " * size)
+    return front.answer(call)
+
+
+def test_large_requests_take_turns_and_small_ones_do_not_wait() -> None:
+    async def story() -> _Slow:
+        api: Any = _Slow()
+        front = Front(api, lambda *_: SOMEBODY)
+        tasks = [asyncio.ensure_future(_call(front, LARGE_BODY_BYTES)) for _ in range(3)]
+        tasks += [asyncio.ensure_future(_call(front, 10)) for _ in range(3)]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert api.at_work.count(10) == 3
+        api.done.set()
+        assert [response.code for response in await asyncio.gather(*tasks)] == [201] * 6
+        slow: _Slow = api
+        return slow
+
+    assert asyncio.run(story()).most_large == 1
+
+
+def test_more_large_requests_than_can_wait_are_sent_away() -> None:
+    async def story() -> list[int]:
+        api: Any = _Slow()
+        front = Front(api, lambda *_: SOMEBODY)
+        count = MAX_LARGE_WAITING + 3
+        tasks = [asyncio.ensure_future(_call(front, LARGE_BODY_BYTES)) for _ in range(count)]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        codes = [task.result().code for task in tasks if task.done()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return codes
+
+    assert asyncio.run(story()) == [429, 429]
+
+
+def test_bodies_on_their_way_fill_a_part_of_the_memory_only() -> None:
+    async def story() -> list[int]:
+        api: Any = _Slow()
+        api.done.set()
+        front = Front(api, lambda *_: SOMEBODY)
+        part = b" " * MAX_BODY_BYTES
+        calls = [front.begin("POST", MAPS.encode(), {}) for _ in range(25)]
+        for call in calls:
+            front.take(call, part)
+        kept = sum(len(one) for call in calls for one in call.body)
+        assert MAX_HELD_BYTES - MAX_BODY_BYTES < kept <= MAX_HELD_BYTES
+        refused = [call.refusal.code for call in calls if call.refusal is not None]
+        for call in calls:
+            front.leave(call)
+        assert front.take(front.begin("POST", MAPS.encode(), {}), part)
+        again = front.begin("POST", MAPS.encode(), {})
+        front.take(again, part)
+        assert again.refusal is None
+        return refused
+
+    assert asyncio.run(story()) == [429] * 4
