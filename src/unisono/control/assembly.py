@@ -43,6 +43,7 @@ from unisono.control.operators.volcano.queue import (
     queue_of_group,
     queue_of_job,
 )
+from unisono.control.ownerless import BY_JOB, Ownerless, Owners, job_uids
 from unisono.control.pod_gangs.controller import PodGangs
 from unisono.control.pod_gangs.links import (
     BY_GANG,
@@ -163,6 +164,7 @@ INDEXES: Mapping[Kind, Mapping[str, Index]] = {
     names.CLUSTER_QUEUE: {BY_REFERENCE: referred_to},
     names.LOCAL_QUEUE: {BY_CLUSTER_QUEUE: leads_to},
     names.WORKLOAD: {
+        BY_JOB: job_uids,
         ON_HOLD: queue_on_hold,
         ON_ITS_WAY: on_its_way,
         checks.BY_QUEUE: checks.reserved_in,
@@ -282,6 +284,7 @@ def _assembled(
         ),
     }
     groups = [kind for kind in GROUPS if runs_volcano or kind != volcano.POD_GROUP]
+    owners = Owners((*(adapter.kind for adapter in adapters), *groups))
     tally, manifests = Tally(view), Manifests(view)
     statuses = (ClusterQueueStatus, LocalQueueStatus, FairShares)
     return Assembly(
@@ -289,7 +292,8 @@ def _assembled(
         (
             scheduler,
             Explainer(scheduler, None if is_alone else Sentences()),
-            GangController(),
+            GangController(owners.is_made_elsewhere),
+            Ownerless(owners, view),
             *(JobController(adapter, queues) for adapter in adapters),
             *((JobOperator(), NodeKeeper()) if is_alone else ()),
             *(one for name in OPERATORS if name in operators for one in run_by[name]),

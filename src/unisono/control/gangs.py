@@ -18,7 +18,7 @@ is Planned first, and whoever read an older plan fails to write Committing (ADR 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from unisono.control import gpu_seats, names
@@ -120,8 +120,13 @@ class GangController:
         names.POD: _read_of_pod,
     }
 
-    def __init__(self) -> None:
-        """Begin with nobody sent anywhere."""
+    def __init__(self, is_made_elsewhere: Callable[[Json], bool] = lambda workload: False) -> None:
+        """Begin with nobody sent anywhere.
+
+        `is_made_elsewhere` says that nobody of us makes the pods of a workload. It may take its
+        time with them, and need not have any: its quota is its own.
+        """
+        self._is_made_elsewhere = is_made_elsewhere
         # Where pods were sent whose binding the view does not show yet, by workload and uid: given
         # another place, one of them would leave its own to somebody else. Who starts anew reads
         # the pods after all that the one before wrote, and needs no memory of it.
@@ -211,12 +216,14 @@ class GangController:
                 # Nothing is bound before that is written: others may be giving it other nodes.
                 workload = yield Patch(Ref.to(workload), nothing_lost(workload, now), "status")
                 phase = about.get(WAS, COMMITTED)
-        elif lost:
+        elif lost and not (slots.is_empty and self._is_made_elsewhere(workload)):
             yield from self._roll_back(
                 workload, "NodeLost", f"node {lost[0]} is gone or not ready", now
             )
             return
         if not slots.is_full and (phase == PLANNED or not is_begun):
+            if self._is_made_elsewhere(workload):
+                return  # its pods bring us back
             why = "not all of its pods were created in time"
             yield from self._wait(workload, "PodsMissing", why, deadline, now)
             return

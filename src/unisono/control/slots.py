@@ -58,6 +58,12 @@ class Slots:
         return not any(places for name, places in empty if name not in self.later)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there is not a single pod that is, or will be, anywhere."""
+        waiting = (self.unbound, self.released, self.astray, self.extra)
+        return not self.bound and not any(self.held.values()) and not any(waiting)
+
+    @property
     def is_whole(self) -> bool:
         """Whether every place has a pod that stays and is there."""
         return self.is_full and not self.unbound and not self.released and not self.astray

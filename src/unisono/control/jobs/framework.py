@@ -26,6 +26,7 @@ from unisono.control.jobs.workload import (
     IN_USE,
     new_words,
     new_workload,
+    owner_reference,
     priority_of,
     same_sets,
     workload_name,
@@ -87,7 +88,7 @@ class JobController:
         if "deletionTimestamp" in job["metadata"]:
             if workload is not None and not adapter.is_active(job, view):
                 yield from without_slice(workload, view)
-                yield from _let_go(workload)
+                yield from let_go(workload)
             return
         end = adapter.end(job)
         if end is not None:
@@ -96,20 +97,32 @@ class JobController:
                 yield from _finish(workload, end, now)
             return
         queue = self._queues.queue_of(job, view)
-        if queue is None:
+        if queue is None and workload is None:
             return  # not ours to hold back
+        if queue is None and workload is not None:
+            if not adapter.is_active(job, view):
+                # It left its queue. Nobody would start it, nor stop it and give its quota back.
+                yield from without_slice(workload, view)
+                yield from let_go(workload)
+                yield Delete(Ref.to(workload))
+                return
+            queue = workload["spec"].get("queueName", "")  # what runs goes on as it began
         if workload is None:
-            yield from self._begin(job, queue, view)
+            yield from self._begin(job, queue or "", view)
             return
         if "deletionTimestamp" in workload["metadata"]:
             yield from and_again(self._start_over(job, workload, view), now)
             return
         if is_true(_conditions(workload), "Finished"):
             # It was over and is to run again (a Volcano job that was resumed): queue anew.
-            yield from _let_go(workload)
+            yield from let_go(workload)
             yield Delete(Ref.to(workload))
             return
-        yield from self._keep_in_step(job, workload, queue, view, now)
+        if not _belongs_to(workload, job):
+            # Somebody took its owner away. Nobody would hear of it any more on the job's behalf.
+            owners = [owner_reference(job), *(workload["metadata"].get("ownerReferences") or ())]
+            workload = yield Patch(Ref.to(workload), {"metadata": {"ownerReferences": owners}})
+        yield from self._keep_in_step(job, workload, queue or "", view, now)
 
     def _workload(self, job: Json, view: View) -> Json | None:
         metadata = job["metadata"]
@@ -161,7 +174,7 @@ class JobController:
         reserved = is_true(_conditions(workload), "QuotaReserved")
         if sets and not same_sets(workload, sets) and not reserved:
             yield Delete(Ref.to(workload))
-            yield from _let_go(workload)
+            yield from let_go(workload)
             return
         changes: Json = {}
         if workload["spec"].get("queueName", "") != queue and not reserved:
@@ -180,7 +193,7 @@ class JobController:
             yield from self._adapter.stop(job, _sets_of(workload))
             yield Note(Ref.to(job), "Stopped", "Its Workload was deleted")
         elif not self._adapter.is_active(job, view):
-            yield from _let_go(workload)
+            yield from let_go(workload)
 
     # ---- running -----------------------------------------------------------------------------
 
@@ -263,6 +276,11 @@ def _read_of_workload(workload: Json) -> object:
         [one for one in conditions if one["type"] != names.PLACEMENT],
         placement_of(conditions)[0] == COMMITTED,
     )
+
+
+def _belongs_to(workload: Json, job: Json) -> bool:
+    uid = job["metadata"]["uid"]
+    return any(one["uid"] == uid for one in workload["metadata"].get("ownerReferences") or ())
 
 
 def _holds_injection(sets: Sequence[PodSetOfJob], workload: Json) -> bool:
@@ -400,10 +418,10 @@ def _finish(workload: Json, end: End, now: float) -> Steps:
             _conditions(workload), "Finished", "True", reason, end.message, now=now
         )
         workload = yield Patch(Ref.to(workload), {"status": {"conditions": conditions}}, "status")
-    yield from _let_go(workload)
+    yield from let_go(workload)
 
 
-def _let_go(workload: Json) -> Steps:
+def let_go(workload: Json) -> Steps:
     """Take our finalizer off, so that the Workload may go when its job does."""
     finalizers = workload["metadata"].get("finalizers") or []
     if IN_USE in finalizers:

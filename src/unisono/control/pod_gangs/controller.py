@@ -6,7 +6,8 @@
                              └──all pods over──▶ Finished
 
 A pod that runs cannot be held back, only deleted; whoever made it may make another. A Workload
-without pods is deleted: when there are enough again, there is a new one.
+without pods is deleted: when there are enough again, there is a new one. One that is admitted has a
+while for that, as whoever makes its pods may be replacing all of them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 from unisono.control import commitment, names
 from unisono.control.actions import (
     Action,
+    Again,
     Create,
     Delete,
     Json,
@@ -26,7 +28,7 @@ from unisono.control.actions import (
     Steps,
     Together,
 )
-from unisono.control.conditions import find, is_true, with_condition
+from unisono.control.conditions import find, is_true, seconds, with_condition
 from unisono.control.done_pods import assignments_left
 from unisono.control.jobs.framework import released
 from unisono.control.jobs.queues import Queues
@@ -48,7 +50,7 @@ from unisono.control.pod_gangs.links import (
     is_solo,
 )
 from unisono.control.scheduler.reading import LiveContext, Manifests
-from unisono.control.scheduler.record import placement_of
+from unisono.control.scheduler.record import PODS_CREATED_SECONDS, placement_of
 from unisono.control.view import View
 from unisono.kinds.core.pod_groups import RETRIABLE, TOTAL_COUNT
 from unisono.kinds.doors import UNLIMITED_DOOR
@@ -197,8 +199,16 @@ class PodGangs:
         elif is_true(conditions, "Evicted") and status.get("admission"):
             yield from self._leave(workload, pods, now)
         elif is_true(conditions, "Admitted"):
+            gone = find(conditions, "PodsReady")
+            is_gone = not pods and gone is not None and gone["status"] == "False"
+            due = seconds(gone["lastTransitionTime"]) + PODS_CREATED_SECONDS if gone else now
+            if is_gone and now >= due:
+                yield from _remove(workload)
+                return
             yield from self._start(workload, living)
             yield from _running(workload, pods, view, now)
+            if not pods:
+                yield Again(due if is_gone else now + PODS_CREATED_SECONDS)
         elif not living:
             yield from _remove(workload)
         else:
