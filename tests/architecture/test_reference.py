@@ -125,6 +125,11 @@ EXAMPLES: tuple[Blocker, ...] = (
     facts.QueueStopped(queue="ml/default", local=True, drain=True),
     facts.NamespaceNotSelected(queue=_QUEUE, namespace="ml"),
     facts.Misconfigured(problem="pod set main: container train requests 2 cpu; its limit is 1 cpu"),
+    facts.Quarantined(
+        stage="audit",
+        problem="topology: main: 8 pods are in no domain of rack",
+        retry_at=Instant(1_767_268_800_000),
+    ),
     facts.CheckFailed(check="prov", state="Retry"),
     facts.Deactivated(),
     facts.Gated(by="example.com/budget"),

@@ -5,16 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
+
+import pytest
+from typing_extensions import override
 
 from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import job, node, queue
+from tests.support.control_world import Jumping
 from unisono.control import names
 from unisono.control.actions import Again, Json, Note, Patch, Ref, Steps, and_again
 from unisono.control.controller import Reads, own_key
-from unisono.control.driver import Outcome
+from unisono.control.driver import Driver, Outcome
 from unisono.control.hearing import Hearing, Task
+from unisono.control.live import Crashes
 from unisono.control.view import Difference, Shelf, View
+from unisono.kube.client import Client
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
@@ -176,3 +182,58 @@ def test_whoever_listens_to_the_driver_hears_every_change() -> None:
             assert first == second
 
     asyncio.run(story())
+
+
+# ---- controllers that fail ---------------------------------------------------------------------
+
+
+class Failing(Listener):
+    """Fails on every change."""
+
+    @override
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        raise TypeError("labels are no map")
+
+
+def test_others_hear_of_a_change_on_which_one_controller_fails() -> None:
+    reported: list[tuple[Task, Exception]] = []
+    hearing = Hearing(
+        (Failing("first"), Listener("second")), lambda task, error: reported.append((task, error))
+    )
+    tasks = [*hearing.concerned(names.POD, Difference(None, pod("Pending")), NOBODY)]
+    assert tasks == [Task("second", Key("default", "p"))]
+    ((task, error),) = reported
+    assert task == Task("first", Key("default", "p"))
+    assert isinstance(error, TypeError)
+
+
+def test_without_somebody_to_report_to_a_failure_is_raised() -> None:
+    with pytest.raises(TypeError):
+        woken(Failing("first"), of=Difference(None, pod("Pending")))
+
+
+def test_a_key_that_fails_waits_longer_each_time_and_its_owner_is_told() -> None:
+    crashes = Crashes()
+    notes: list[Note] = []
+    view = View({names.POD: Shelf.of(names.POD, {})})
+    whole = pod("Pending") | dict(zip(("apiVersion", "kind"), names.POD, strict=True))
+    view.upsert(names.POD, whole)
+    driver = Driver(
+        (Failing("first"),),
+        view,
+        cast(Client, None),
+        clock=Jumping(),
+        notes=notes.append,
+        report=lambda task, error: None,
+    )
+    task = Task("first", Key("default", "p"))
+    pauses = [crashes.add(task) for _ in range(12)]
+    assert pauses[:4] == [1.0, 2.0, 4.0, 8.0]
+    assert pauses[-1] == 300.0
+    assert len(crashes) == 1
+    driver.tell_of_crash(task, TypeError("labels are no map"), 8.0)
+    (note,) = notes
+    assert note.reason == "Quarantined"
+    assert "first failed on it: TypeError: labels are no map" in note.message
+    crashes.forget(task)
+    assert len(crashes) == 0

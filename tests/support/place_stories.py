@@ -124,6 +124,9 @@ def _some_wish(pick: Pick) -> TopologyRequest | None:
         TopologyRequest("unconstrained"),
         TopologyRequest("required", BLOCK, slice_level=RACK, slice_size=2),
         TopologyRequest("unconstrained", "", slice_level=HOSTNAME, slice_size=2),
+        TopologyRequest("preferred", "", slice_level=RACK, slice_size=2),
+        TopologyRequest("preferred", "", slice_level="example.com/unknown", slice_size=2),
+        TopologyRequest("required", RACK, slice_level="example.com/unknown", slice_size=2),
     )
     return pick(wishes)
 

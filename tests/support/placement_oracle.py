@@ -393,7 +393,7 @@ def keeps_slices(nodes: list[Node], demand: Demand, places: Where) -> bool:
     """Say whether every domain of the slice level holds whole slices."""
     if demand.slice_size <= 1:
         return True
-    level = demand.slice_level if demand.slice_level in demand.levels else HOSTNAME
+    level = demand.slice_level or HOSTNAME
     pods: dict[tuple[str, ...] | None, int] = {}
     for node in nodes:
         if node.name in places:

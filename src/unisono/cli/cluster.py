@@ -43,6 +43,7 @@ from unisono.control.driver import Driver
 from unisono.control.hearing import Task
 from unisono.control.live import Live
 from unisono.control.rights import MACHINES, READ_KINDS, REQUESTS, UNREAD, WEB
+from unisono.control.scheduler.loop import CYCLE, KeepRefusal, not_kept
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.model.errors import UnisonoError
 from unisono.kinds.settings import Settings
@@ -84,6 +85,7 @@ class Choices:
     settings: Settings
     rate: float
     decides: Decides = plan  # or somebody who also records decisions
+    keep_refusal: KeepRefusal = not_kept  # plans that the auditor refused
     machines: Literal["none", "karpenter", "autoscaler"] = "none"  # who brings nodes for gangs
     web: tuple[str, int] | None = None  # where the web page is; nowhere if None
     ledger: Path | None = None  # where usage is written down; nowhere if None
@@ -248,6 +250,8 @@ class _Replica:
             decides=timed,
             home=self._choices.namespace,
             market=Reader() if self._buys else None,
+            report=lambda where, error: self._report(Task(where, CYCLE), error),
+            keep_refusal=self._choices.keep_refusal,
         )
         machines: Sequence[Controller] = ()
         if self._choices.machines != "none":

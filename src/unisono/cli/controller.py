@@ -150,12 +150,14 @@ def run(arguments: argparse.Namespace) -> int:
     from unisono.cli.cluster import Choices, control_cluster
     from unisono.cli.journal import Journal
     from unisono.cli.reach import in_plain_words
-    from unisono.cli.recording import recorder
+    from unisono.cli.recording import Refusals, recorder
+    from unisono.control.scheduler.loop import not_kept
     from unisono.engine.cycle import plan
     from unisono.kube.config import SERVICE_ACCOUNT, find_access
 
     with in_plain_words():
         settings = _settings(arguments.policy)
+        record: Path | None = arguments.record
         access = find_access(path=arguments.kubeconfig, context=arguments.context)
         is_in_pod = access.login.token_file == SERVICE_ACCOUNT / "token"
         choices = Choices(
@@ -168,7 +170,8 @@ def run(arguments: argparse.Namespace) -> int:
             adopted=frozenset(arguments.adopt),
             settings=settings,
             rate=arguments.rate,
-            decides=plan if arguments.record is None else recorder(arguments.record).plan,
+            decides=plan if record is None else recorder(record).plan,
+            keep_refusal=not_kept if record is None else Refusals(record / "refusals"),
             machines=arguments.machines,
             ledger=arguments.ledger,
             prometheus=_prometheus(arguments),

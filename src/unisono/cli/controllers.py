@@ -18,10 +18,12 @@ from unisono.apiserver.bootstrap import SYSTEM
 from unisono.cli.clock import RealClock
 from unisono.cli.ids import chance, new_uid
 from unisono.cli.inprocess import InProcess
+from unisono.cli.recording import Refusals
 from unisono.control.assembly import INDEXES, KINDS, LANES, embedded
 from unisono.control.driver import Driver
 from unisono.control.hearing import Task
 from unisono.control.live import Live
+from unisono.control.scheduler.loop import CYCLE
 from unisono.control.view import View
 from unisono.engine.cycle import Decides, plan
 from unisono.kinds.settings import DEFAULTS, Settings
@@ -69,9 +71,14 @@ class AtWork(NamedTuple):
 
 @contextlib.asynccontextmanager
 async def controlling(
-    api: Api, pods: Pods, settings: Settings = DEFAULTS, *, decides: Decides | None = None
+    api: Api,
+    pods: Pods,
+    settings: Settings = DEFAULTS,
+    *,
+    refusals: Path,
+    decides: Decides | None = None,
 ) -> AsyncIterator[AtWork]:
-    """Run them while the block lasts."""
+    """Run them while the block lasts; plans that the auditor refuses are kept in `refusals`."""
     clock = RealClock()
     client = client_over(
         InProcess(api, SYSTEM),
@@ -98,7 +105,15 @@ async def controlling(
     epoch = await _next_epoch(client)
     reader = Reader(pods.speed)
     decider = decides or plan
-    assembly = embedded(live.view, settings, epoch=epoch, decides=decider, market=reader)
+    assembly = embedded(
+        live.view,
+        settings,
+        epoch=epoch,
+        decides=decider,
+        market=reader,
+        report=lambda where, error: _report_crash(Task(where, CYCLE), error),
+        keep_refusal=Refusals(refusals),
+    )
     machines = provisioning.simulated(
         settings, reader, assembly.scheduler.can_replace, speed=pods.speed
     )

@@ -133,7 +133,13 @@ async def working(there: Answering, instance: Instance, choices: Choices) -> Asy
         hidden=_hidden(instance, choices),
         accounts=_accounts(instance, choices),
     )
-    controlling = controllers.controlling(there.api, pods, there.settings, decides=choices.decides)
+    controlling = controllers.controlling(
+        there.api,
+        pods,
+        there.settings,
+        refusals=instance.directory / "refusals",
+        decides=choices.decides,
+    )
     async with controlling as at_work:
         yield Running(there.api, there.url, at_work)
 

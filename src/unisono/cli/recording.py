@@ -15,8 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from unisono import __version__
-from unisono.engine.flight import Tape, Unreadable
+from unisono.engine.flight import Tape, Unreadable, recorded_once
 from unisono.engine.model.errors import InvalidManifest
+from unisono.engine.model.plan import Plan
+from unisono.engine.state.cluster import ClusterState
 
 SUFFIX = ".flight"
 # A recording ends after so many compressed bytes, or four times its base if that is more.
@@ -25,6 +27,8 @@ _TIMES_BASE = 4
 # All recordings of a folder together; about a million small decisions.
 MOST_BYTES = 256 << 20
 _MOST_FILES = 1000
+# Of plans that the auditor refused: each holds a whole state, and the newest few tell the story.
+MOST_REFUSED_BYTES = 64 << 20
 # Fast is what counts: names and shapes repeat so much that the quickest level shrinks them tenfold.
 _LEVEL = 1
 _GZIP = 31  # zlib's number for a gzip header
@@ -34,6 +38,24 @@ _PIECE = 1 << 20
 def recorder(directory: Path) -> Tape:
     """Return what decides and records into a folder."""
     return Tape(Folder(directory), program=__version__)
+
+
+class Refusals:
+    """Keeps plans that the auditor refused, each as a recording of one decision."""
+
+    def __init__(self, directory: Path) -> None:
+        """Write into a folder, which is made when there is something to keep."""
+        self._directory = directory
+        self._folder: Folder | None = None
+
+    def __call__(self, state: ClusterState, made: Plan) -> None:
+        """Keep one plan and the state that it was made from."""
+        if self._folder is None:
+            self._folder = Folder(self._directory, most_bytes=MOST_REFUSED_BYTES)
+        base, decision = recorded_once(state, made, program=__version__)
+        self._folder.begin(base)
+        self._folder.add(decision)
+        self._folder.close()
 
 
 class Folder:

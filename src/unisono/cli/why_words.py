@@ -53,6 +53,7 @@ _UNKNOWN = {
     "DependencyPending": "it starts after another job, and nobody knows when that is",
     "ArrayLimit": "it starts when enough others of its array have ended",
     "LimitReached": "it starts when enough others have ended that count for the same limit",
+    "Quarantined": "the scheduler goes on without it until it changes",
     "Held": "nobody says when it will be released",
     "OnHold": "nobody says when its queue goes on",
     "QueueStopped": "nobody says when its queue goes on",

@@ -66,7 +66,15 @@ from unisono.control.queue_status.shares import FairShares
 from unisono.control.queue_status.tally import Tally
 from unisono.control.requeueing import ON_HOLD, Requeues, queue_on_hold
 from unisono.control.scheduler.explainer import Explainer
-from unisono.control.scheduler.loop import LEDGER, MarketReader, Scheduler
+from unisono.control.scheduler.loop import (
+    LEDGER,
+    KeepRefusal,
+    MarketReader,
+    Report,
+    Scheduler,
+    not_kept,
+    not_reported,
+)
 from unisono.control.scheduler.reading import Manifests
 from unisono.control.scheduler.sentences import Sentences
 from unisono.control.scheduler.taking_over import ON_ITS_WAY, on_its_way
@@ -193,13 +201,24 @@ def embedded(
     epoch: int = 1,
     decides: Decides = plan,
     market: MarketReader | None = None,
+    report: Report = not_reported,
+    keep_refusal: KeepRefusal = not_kept,
 ) -> Assembly:
     """Return the controllers of an embedded cluster: we schedule everything and run every kind.
 
     `epoch` counts those who led before, this one included; `decides` may also record decisions.
+    `report` and `keep_refusal` are the scheduler's (`scheduler/loop.py`).
     """
     return _assembled(
-        view, settings, epoch, OPERATORS, is_alone=True, decides=decides, market=market
+        view,
+        settings,
+        epoch,
+        OPERATORS,
+        is_alone=True,
+        decides=decides,
+        market=market,
+        report=report,
+        keep_refusal=keep_refusal,
     )
 
 
@@ -212,6 +231,8 @@ def cluster(
     decides: Decides = plan,
     home: str = LEDGER.namespace,
     market: MarketReader | None = None,
+    report: Report = not_reported,
+    keep_refusal: KeepRefusal = not_kept,
 ) -> Assembly:
     """Return the controllers for a real cluster, which keeps its nodes and runs its Jobs itself.
 
@@ -228,6 +249,8 @@ def cluster(
         decides=decides,
         market=market,
         ledger=ledger,
+        report=report,
+        keep_refusal=keep_refusal,
     )
 
 
@@ -240,6 +263,8 @@ def _assembled(
     is_alone: bool,
     decides: Decides,
     market: MarketReader | None,
+    report: Report,
+    keep_refusal: KeepRefusal,
     ledger: Key = LEDGER,
 ) -> Assembly:
     # A cluster of others may have no nodes at all, and its pods run somewhere else.
@@ -252,6 +277,8 @@ def _assembled(
         decides=decides,
         ledger=ledger,
         market=market,
+        report=report,
+        keep_refusal=keep_refusal,
     )
     runs_volcano = "volcano" in operators
     adapters: Sequence[JobAdapter] = (
@@ -279,7 +306,8 @@ def _assembled(
         "ray": (RayClusterOperator(queues), RayJobOperator(queues)),
         "kubeflow": tuple(KubeflowOperator(sort, queues) for sort in kubeflow.SORTS),
         "slurm": (
-            SlurmJobOperator(queues, scheduler.state.turns.whose),
+            # Asked for each time: the scheduler may have built its state anew.
+            SlurmJobOperator(queues, lambda key: scheduler.state.turns.whose(key)),  # noqa: PLW0108
             TurnKeeper(scheduler),
         ),
     }

@@ -48,6 +48,8 @@ from unisono.kube.workqueue import WorkQueue
 
 # Trouble that goes away by itself: the view was behind, or the API busy.
 PASSING = (KubeTrouble,)
+# So much of an exception is told in an event.
+_MOST_TOLD = 500
 
 
 @dataclass(slots=True)
@@ -71,10 +73,14 @@ class Driver:
         clock: Clock,
         notes: Callable[[Note], None] = lambda note: None,
         lanes: Mapping[str, int] | None = None,
+        report: Callable[[Task, Exception], None] | None = None,
     ) -> None:
-        """Take the controllers; `lanes` says whose tasks go first (0 before 1)."""
+        """Take the controllers; `lanes` says whose tasks go first (0 before 1).
+
+        `report` is told of controllers that fail on a change; without it that is raised.
+        """
         self.controllers: Mapping[str, Controller] = {one.name: one for one in controllers}
-        self._hearing = Hearing(controllers)
+        self._hearing = Hearing(controllers, report)
         self._view = view
         self._client = client
         self._clock = clock
@@ -278,6 +284,17 @@ class Driver:
             self.changed(kind, self._view.assume(kind, obj, raw), by)
         return obj
 
+    def tell_of_crash(self, task: Task, error: Exception, again_s: float) -> None:
+        """Tell the owner of an object that a controller failed on it."""
+        controller = self.controllers[task.controller]
+        for kind in _kinds_of(controller):
+            obj = self._view.get(kind, task.key.name, task.key.namespace)
+            if obj is not None:
+                what = f"controller {task.controller} failed on it: {type(error).__name__}: {error}"
+                message = f"{what[:_MOST_TOLD]}; tried again when it changes, or in {again_s:g} s"
+                self._notes(Note(Ref.to(obj), "Quarantined", message, "Warning"))
+                return
+
     # ---- the loop ----------------------------------------------------------------------------
 
     async def settle(self, most: int = 10_000) -> int:
@@ -286,6 +303,12 @@ class Driver:
             if await self.step() is None:
                 return count
         raise RuntimeError(f"the controllers do not come to rest after {most} tasks")
+
+
+def _kinds_of(controller: Controller) -> Iterable[Kind]:
+    """Return the kinds that a controller's keys may name, the likeliest first."""
+    follows: Kind | None = getattr(controller, "follows", None)
+    return controller.watches if follows is None else (follows, *controller.watches)
 
 
 def order_of(action: Write | Read) -> Order | None:

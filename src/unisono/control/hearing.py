@@ -46,8 +46,17 @@ _Followers = dict[tuple[str, str], list[_Ear]]
 class Hearing:
     """Knows which controllers hear of which kinds."""
 
-    def __init__(self, controllers: Sequence[Controller]) -> None:
-        """Ask each controller what it wants to hear of."""
+    def __init__(
+        self,
+        controllers: Sequence[Controller],
+        report: Callable[[Task, Exception], None] | None = None,
+    ) -> None:
+        """Ask each controller what it wants to hear of.
+
+        A controller that fails on a change is reported, and the others hear of it all the same.
+        Without `report` the exception is raised, as tests want it.
+        """
+        self._report = report
         self._interested: dict[Kind, list[_Ear]] = {}
         self._followers: dict[Kind, _Followers] = {}
         self._thorough = {one.name for one in controllers if getattr(one, "is_thorough", False)}
@@ -75,22 +84,45 @@ class Hearing:
         followers = self._followers.get(kind)
         if followers is not None:
             _tell_for_owners(followers, difference, compared, tasks)
-        old, new = difference
         for ear in self._interested.get(kind, ()):
-            controller, touched, reads, is_by_name, idle_without = ear
-            if idle_without is not None and not view.is_any(idle_without):
-                continue
-            if reads is not None and _is_the_same(reads, difference, compared):
-                continue
-            if new is not None:
-                for key in touched(kind, new, view):
-                    tasks[Task(controller, key)] = None
-            if old is not None and (new is None or not is_by_name):
-                for key in touched(kind, old, view):
-                    tasks[Task(controller, key)] = None
+            try:
+                _tell(ear, kind, difference, view, compared, tasks)
+            except Exception as error:
+                if self._report is None:
+                    raise
+                self._report(Task(ear.controller, _key_of(difference)), error)
         if by is not None and by.controller in self._thorough:
             tasks.pop(by, None)
         return tasks
+
+
+def _tell(
+    ear: _Ear,
+    kind: Kind,
+    difference: Difference,
+    view: View,
+    compared: dict[Reads, bool],
+    tasks: dict[Task, None],
+) -> None:
+    """Have one controller look at what a change concerns."""
+    controller, touched, reads, is_by_name, idle_without = ear
+    if idle_without is not None and not view.is_any(idle_without):
+        return
+    if reads is not None and _is_the_same(reads, difference, compared):
+        return
+    old, new = difference
+    if new is not None:
+        for key in touched(kind, new, view):
+            tasks[Task(controller, key)] = None
+    if old is not None and (new is None or not is_by_name):
+        for key in touched(kind, old, view):
+            tasks[Task(controller, key)] = None
+
+
+def _key_of(difference: Difference) -> Key:
+    obj = difference.new or difference.old or {}
+    metadata = obj.get("metadata") or {}
+    return Key(str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
 
 
 def _tell_for_owners(

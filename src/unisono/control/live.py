@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from unisono.control.actions import Note
+from unisono.control.actions import Json, Note
 from unisono.control.controller import Controller
 from unisono.control.driver import PASSING, Driver, Outcome
 from unisono.control.hearing import Task
@@ -15,7 +15,7 @@ from unisono.control.packed import Packed, Packing, Stored
 from unisono.control.view import Index, Shelf, View, wrapped
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock, guarded
-from unisono.kube.form import Identity
+from unisono.kube.form import Identity, Key
 from unisono.kube.informer import Informer
 from unisono.kube.mapping import Kind
 from unisono.kube.recorder import Recorder
@@ -52,6 +52,7 @@ class Live:
         does not serve counts as empty; those of `unread` look so because they are not ours to read.
         """
         self._report = report
+        self.crashes = Crashes()
         self._client = client
         self._clock = clock
         self._informers: dict[Kind, Informer[Packed]] = {}
@@ -64,7 +65,7 @@ class Live:
                 packing,
                 clock=clock,
                 chance=chance,
-                indexes=wrapped(packing, indexes.get(kind, {})),
+                indexes=wrapped(packing, self._guarded(kind, indexes.get(kind, {}))),
                 may_be_absent=may_lack_kinds,
             )
             self._informers[kind] = informer
@@ -99,7 +100,23 @@ class Live:
             clock=self._clock,
             notes=self._note,
             lanes=lanes,
+            report=self._report,
         )
+
+    def _guarded(self, kind: Kind, indexes: Mapping[str, Index]) -> Mapping[str, Index]:
+        """Return indexes that leave out objects they fail on: a bad one must not end a watch."""
+
+        def guard(index: Index) -> Index:
+            def entries(obj: Json) -> Iterable[str]:
+                try:
+                    return [*index(obj)]
+                except Exception as error:  # noqa: BLE001 (the object stays, found by name)
+                    self._report(Task("index", Key("", kind.kind)), error)
+                    return ()
+
+            return entries
+
+        return {name: guard(index) for name, index in indexes.items()}
 
     async def run(self, driver: Driver) -> None:
         """Follow the API and work until cancelled; nobody works before the view is whole."""
@@ -120,7 +137,7 @@ class Live:
     async def work(self, driver: Driver, stop: asyncio.Event | None = None) -> None:
         """Work once the view is whole, until told to stop: then what was begun is finished."""
         await self.synced()
-        await work(driver, self._clock, WORKERS, self._report, stop)
+        await work(driver, self._clock, WORKERS, self._report, stop, self.crashes)
         await self._recorder.flush()
 
     @property
@@ -139,8 +156,31 @@ class Live:
             )
 
 
-class Crashed(Exception):
-    """A controller has a bug; its key is tried again later, and everybody else goes on."""
+# A bug of ours does not go away by itself, and retries of keys that fail so must not use up the
+# rate that all retries share. So each waits on its own: a second at first, five minutes at most.
+_AFTER_CRASH_SECONDS = 1.0
+_LONGEST_AFTER_CRASH_SECONDS = 300.0
+
+
+class Crashes:
+    """Keys on which a controller fails again and again; everything else goes on."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._times: dict[Task, int] = {}
+
+    def __len__(self) -> int:
+        """Return how many keys failed the last time that they were worked on."""
+        return len(self._times)
+
+    def add(self, task: Task) -> float:
+        """Note one more; return after how many seconds to try again."""
+        times = self._times[task] = self._times.get(task, 0) + 1
+        return min(_AFTER_CRASH_SECONDS * 2.0 ** min(times - 1, 32), _LONGEST_AFTER_CRASH_SECONDS)
+
+    def forget(self, task: Task) -> None:
+        """Note that a key is well."""
+        self._times.pop(task, None)
 
 
 async def work(
@@ -149,9 +189,10 @@ async def work(
     count: int,
     report: Callable[[Task, Exception], None],
     stop: asyncio.Event | None = None,
+    crashes: Crashes | None = None,
 ) -> None:
     """Work the line off with several workers, until cancelled or told to stop."""
-
+    crashed = crashes if crashes is not None else Crashes()
     collisions: dict[Task, int] = {}
 
     async def attend(task: Task) -> float | None:
@@ -171,14 +212,16 @@ async def work(
             outcome.trouble = trouble
             driver.on_outcome(outcome)
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (one key must not stop the others)
             report(task, error)
-            raise Crashed(str(task)) from error
+            again = crashed.add(task)
+            driver.tell_of_crash(task, error, again)
+            return again
         collisions.pop(task, None)
+        crashed.forget(task)
         return None
 
-    again = (*PASSING, Crashed)
-    workers = Workers(driver.queue, attend, clock=clock, count=count, retry_on=again)
+    workers = Workers(driver.queue, attend, clock=clock, count=count, retry_on=PASSING)
     if stop is None:
         await workers.run()
         return

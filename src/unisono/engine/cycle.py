@@ -37,7 +37,9 @@ Decides = Callable[[ClusterState, Instant], Plan]
 
 
 def plan(state: ClusterState, now: Instant) -> Plan:
-    """Decide one cycle."""
+    """Decide one cycle; time never goes back, whatever the caller's clock says."""
+    now = max(now, state.now)
+    state.evaluating = None
     state.refresh()
     if state.agenda.is_on:
         return plan_in_time(state, now)

@@ -20,6 +20,12 @@ from unisono.engine.model.names import Instant
 from unisono.engine.purchase_words import buying_remedy, cannot_sentence
 
 _VOLCANO = "volcano/"  # before the names of queues that are Volcano's
+_QUARANTINED: Mapping[facts.QuarantineStage, str] = {
+    "read": "it cannot be read",
+    "decide": "the scheduler failed to decide about it",
+    "audit": "what was planned for it broke a rule",
+    "write": "its admission could not be written down",
+}
 _WHO_HOLDS = {"user": "its user", "admin": "an administrator"}
 
 
@@ -66,6 +72,8 @@ def _classify(blocker: Blocker) -> tuple[Stage, Reason]:  # one line a fact
             return "config", "Misconfigured"
         case facts.Misconfigured():
             return "config", "Misconfigured"
+        case facts.Quarantined():
+            return "config", "Quarantined"
         case facts.QueueStopped():
             return "hold", "Suspended"
         case facts.CheckFailed():
@@ -152,6 +160,8 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
             return f"the namespaceSelector of queue {queue} does not match namespace {namespace}"
         case facts.Misconfigured(problem=problem):
             return problem
+        case facts.Quarantined(stage=stage, problem=problem):
+            return f"is quarantined: {_QUARANTINED[stage]}: {problem}"
         case facts.CheckFailed(check=check, state=state):
             return f"admission check {check} says {state}"
         case facts.Deactivated():
@@ -265,6 +275,9 @@ def outlook(blocker: Blocker) -> str:  # one line a fact
             return "its turn; a higher priority moves it forward"
         case facts.Misconfigured():
             return "correct the manifest"
+        case facts.Quarantined(retry_at=retry_at):
+            again = f"it is tried again when it changes, and at {at(retry_at)}"
+            return f"correct or delete the workload; {again}. Other workloads are not affected"
         case facts.CheckFailed(check=check):
             return f"whoever keeps admission check {check} changes its state"
         case facts.Gated(by=by):
@@ -330,13 +343,17 @@ def lasting(duration_ms: int) -> str:
     return "".join(parts[:2]) or "0s"
 
 
+# The end of the year 9999: what is further away, as a manifest may say, cannot be written.
+_LAST_SECOND = 253_402_300_799
+
+
 def at(instant: Instant) -> str:
     """Write an instant as Kubernetes does.
 
     >>> at(Instant(1_767_268_800_000))
     '2026-01-01T12:00:00Z'
     """
-    moment = datetime.fromtimestamp(instant / 1000, tz=UTC)
+    moment = datetime.fromtimestamp(min(max(instant // 1000, 0), _LAST_SECOND), tz=UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

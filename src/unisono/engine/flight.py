@@ -129,6 +129,14 @@ class Tape:
         state.listener = partial(self._note, state)
 
 
+def recorded_once(state: ClusterState, made: Plan, *, program: str = "") -> tuple[bytes, bytes]:
+    """Return a recording of one plan, made from this very state, as its two lines."""
+    state.agenda.shake()
+    base = Base(program=program, snapshot=snapshot(state))
+    line = Decision(number=1, follows=state.version, plan=msgspec.Raw(encoded(made)))
+    return msgspec.json.encode(base), msgspec.json.encode(line)
+
+
 def is_quiet(made: Plan) -> bool:
     """Say whether a plan neither does nor says anything."""
     return not (made.admissions or made.preemptions or made.awaits or made.stops or made.waits)

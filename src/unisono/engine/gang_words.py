@@ -9,6 +9,7 @@ from unisono.engine.model.resources import is_share
 # What to do if all nodes refuse a pod for one of these reasons.
 _SHUT = {
     "selector": "add a node with the labels that the pods or their flavor ask for, or change those",
+    "topology": "label the nodes with the level that slices have to share, or drop that request",
     "volume": "add a node that reaches the volumes of the pods, or move the volumes",
     "taint": "let the pods tolerate the taints of the nodes, or add a node without",
     "not ready": "see why no node is ready",
@@ -18,6 +19,7 @@ _SHUT = {
 # How a node is that refuses a pod for one of these reasons; any other reason is a resource.
 _REFUSING = {
     "selector": "without the labels that are asked for",
+    "topology": "in no domain of the level of its slices",
     "volume": "out of reach of a volume",
     "taint": "tainted",
     "not ready": "not ready",
@@ -56,6 +58,8 @@ def gang_remedy(fact: GangDoesNotFit) -> str | None:
     if shut == "selector" and fact.labels:
         label = " and ".join(fact.labels)
         return f"add a node with the label {label}, or change what the pods or their flavor ask for"
+    if shut == "topology" and fact.slice_level:
+        return f"label nodes with {fact.slice_level}, or drop the request for slices in one domain"
     if shut:
         return _SHUT[shut]
     if fact.resource and fact.largest_node_has < fact.wanted_of_node:
@@ -88,6 +92,8 @@ def _domain(fact: GangDoesNotFit) -> str:
 def _refusal(fact: GangDoesNotFit, why: str) -> str:
     if why == "selector" and fact.labels:
         return f"without {' and '.join(fact.labels)}"
+    if why == "topology" and fact.slice_level:
+        return f"without the label {fact.slice_level}"
     return _REFUSING.get(why, f"short of {why}")
 
 

@@ -125,6 +125,7 @@ def nominate(
     `start` is when it would start, if not now: it must not run into a reservation.
     """
     workload, policy = waiting.workload, state.policy
+    state.evaluating = workload.key
     replaced = state.running.get(workload.replaces) if workload.replaces else None
     kept = replaced.holding.admission if replaced is not None else None
     begin = now if start is None else start

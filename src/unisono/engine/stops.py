@@ -24,6 +24,7 @@ def stops_due(state: ClusterState, now: Instant) -> list[Stop]:
         return []
     stops: dict[WorkloadKey, Stop] = {}
     for key in state.terms.suspects:
+        state.evaluating = key
         holding = state.running[key].holding
         stop = None if holding.evicting else stop_for(holding, state.policy, now)
         if stop is not None:

@@ -30,6 +30,9 @@ K = TypeVar("K", bound=Hashable)
 RETRIES = Growth(first_s=0.005, most_s=1000.0)
 RETRY_RATE = 10.0
 RETRY_BURST = 100.0
+# Thousands of keys that fail at once must not put off the retry of one that failed by chance for
+# longer than this; after that their own delays have grown past it.
+MOST_SHARED_DELAY_S = 5.0
 
 
 @dataclass(slots=True)
@@ -120,7 +123,7 @@ class WorkQueue(Generic[K]):
         """Want work on a key that failed; return after how long it will be due."""
         self._failures[key] = self._failures.get(key, 0) + 1
         own = RETRIES.delay(self._failures[key], self._chance)
-        delay = max(own, self._bucket.reserve(now))
+        delay = max(own, min(self._bucket.reserve(now), MOST_SHARED_DELAY_S))
         self.measures.retries += 1
         self.add_after(key, delay, now=now, lane=lane)
         return delay

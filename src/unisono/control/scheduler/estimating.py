@@ -33,13 +33,18 @@ class WorksOut(Protocol):
 class Estimates:
     """Remembers what was last told of whom."""
 
-    def __init__(self, state: ClusterState) -> None:
+    def __init__(self) -> None:
         """Begin with nothing known."""
-        self._state = state
+        self._state = ClusterState()
         self._known: dict[WorkloadKey, Expected] = {}
         self._made_at: Instant | None = None
         self._is_stale = True
         self.works_out: WorksOut = estimates
+
+    def use(self, state: ClusterState) -> None:
+        """Estimate on this state from now on."""
+        self._state = state
+        self._is_stale = True
 
     def heard(self) -> None:
         """Note that something happened."""

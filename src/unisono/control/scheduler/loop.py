@@ -7,11 +7,17 @@ every admission and eviction is one status patch of a Workload in the state that
 A patch that fails means that the engine believes something that is not so. Those workloads are
 read again from the view before the next decision. A write that was not stored is never repeated as
 it was, and one that may have been counts until that is known (`expiry.py`).
+
+An object that cannot be handled never stops the others. It goes into quarantine (`quarantine.py`),
+and what is left of the plan is carried out: this is one of the two places that catch `Exception`
+(the other is the driver's loop). After an exception the engine's state may be half changed; then it
+is built anew from the view.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -35,6 +41,7 @@ from unisono.control.scheduler.expiry import RESOLVE_AGAIN_S, Basis
 from unisono.control.scheduler.implicit import written_queue
 from unisono.control.scheduler.news import News
 from unisono.control.scheduler.operator_policy import OperatorPolicy
+from unisono.control.scheduler.quarantine import Name, Quarantine
 from unisono.control.scheduler.repairs import Repairs
 from unisono.control.scheduler.seating import Seating
 from unisono.control.scheduler.taking_over import taken_over
@@ -46,22 +53,38 @@ from unisono.control.scheduler.usage_ledger import recorded_usage
 from unisono.control.shrinking import telling
 from unisono.control.usable import host_names, node_name
 from unisono.control.view import View
-from unisono.engine.audit import Standing
+from unisono.engine.audit import Standing, Violation, audit
 from unisono.engine.cycle import Decides, plan
-from unisono.engine.model.explanation import Explanation, GangDoesNotFit
+from unisono.engine.explain import sentence
+from unisono.engine.model.errors import UnisonoError
+from unisono.engine.model.explanation import (
+    Explanation,
+    GangDoesNotFit,
+    Quarantined,
+    QuarantineStage,
+)
 from unisono.engine.model.market import Market
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
-from unisono.engine.model.plan import Plan, evictions, shrinks
+from unisono.engine.model.plan import Admit, Eviction, Plan, Shrink, evictions, shrinks
+from unisono.engine.model.policy import Policy
 from unisono.engine.model.workload import Workload
-from unisono.engine.rehearsal import refuse_if_broken
 from unisono.engine.repair import repair
-from unisono.engine.state.changes import MarketSet, PolicySet, TimePassed, UsageSet
+from unisono.engine.salvage import blamed, single_decisions, without
+from unisono.engine.state.changes import (
+    Change,
+    MarketSet,
+    PolicySet,
+    TimePassed,
+    UsageSet,
+    WorkloadGone,
+)
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import carry_out
+from unisono.engine.state.views import snapshot_for
 from unisono.kinds.settings import Settings
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
-from unisono.kube.trouble import KubeTrouble
+from unisono.kube.trouble import BadRequest, Forbidden, Invalid, KubeTrouble
 
 CYCLE = Key("", "cycle")
 LEDGER = Key("kube-system", LEDGER_NAME)
@@ -69,6 +92,22 @@ LEDGER = Key("kube-system", LEDGER_NAME)
 _MOST_CYCLES = 50
 # So many objects are read in one go, twenty milliseconds' worth.
 _MOST_HEARD = 64
+# So often the state is built anew in one step. Each time one more object is left out; then others
+# get a turn.
+_MOST_REBUILDS = 8
+
+# Is told of a bug of ours: where it was, and what it was.
+Report = Callable[[str, Exception], None]
+# Keeps the recording of a plan that the auditor refused.
+KeepRefusal = Callable[[ClusterState, Plan], None]
+
+
+def not_reported(where: str, error: Exception) -> None:
+    """Report to nobody."""
+
+
+def not_kept(state: ClusterState, made: Plan) -> None:
+    """Keep nothing."""
 
 
 class MarketReader(Protocol):
@@ -102,6 +141,8 @@ class Scheduler:
         decides: Decides = plan,
         ledger: Key = LEDGER,
         market: MarketReader | None = None,
+        report: Report = not_reported,
+        keep_refusal: KeepRefusal = not_kept,
     ) -> None:
         """Begin with an empty state; everything in the view has to be told by `changed`.
 
@@ -110,14 +151,20 @@ class Scheduler:
         With `places_strays` we are the only scheduler: pods that are in no queue get nodes, too.
         Without `needs_nodes` quota alone decides while there is not a single node.
         `decides` may be somebody who also records decisions; `ledger` is the ConfigMap that says
-        what was used before.
+        what was used before. `report` hears of exceptions, `keep_refusal` of plans that the auditor
+        refused, before anything else is done about them.
         """
         self._decides = decides
+        self._report = report
+        self._keep_refusal = keep_refusal
         self._ledger = ledger
         self._operator = OperatorPolicy(settings)
         self._needs_nodes = needs_nodes
         settings = self._living(settings)
-        self._translator = Translator(view, settings, places_strays=places_strays)
+        self.quarantine = Quarantine()
+        self._translator = Translator(
+            view, settings, places_strays=places_strays, left_out=self.quarantine
+        )
         self.sent = self._translator.sent
         self._in_doubt = self._translator.in_doubt
         self._basis = Basis()
@@ -131,20 +178,30 @@ class Scheduler:
             *self._translator.watches,
             *(kind for kind in sellers if kind not in others),
         )
-        self.state = ClusterState(settings.policy)
-        self.state.apply(PolicySet(settings.policy))
         self._heard_kinds = frozenset((*policies, *self._translator.watches))
-        self._dirty: dict[tuple[Kind, Key], None] = {}
+        self._dirty: dict[Name, None] = {}
         self._epoch = epoch
         self.explanations: dict[WorkloadKey, Explanation] = {}
+        self._news = News(minds_readiness=settings.policy.pods_ready is not None)
+        self._has_taken_over = False
+        self._seconds = 0.0  # the time of the step
+        self._suspects: dict[Name, None] = {}  # heard of since the last good cycle
+        self._untold: dict[Name, None] = {}  # left out, and nobody was told yet
+        self.cycles = 0
+        self.refused = 0  # plans that the auditor refused
+        self.rebuilds = 0  # how often the state was built anew after an exception
+        self.admitted_at = 0.0  # when the last step began that admitted something
+        self.estimates = Estimates()
+        self._begin(settings.policy)
+
+    def _begin(self, policy: Policy) -> None:
+        """Begin with an empty state, which has to hear of everything."""
+        self.state = ClusterState(policy)
+        self.state.apply(PolicySet(policy))
+        self.estimates.use(self.state)
         self._standing = Standing()
         self._unexamined = Unexamined(self.state)
-        self.estimates = Estimates(self.state)
-        self._news = News(minds_readiness=settings.policy.pods_ready is not None)
-        self._menders = (Repairs(self.state, epoch), Seating(self.state, epoch))
-        self._has_taken_over = False
-        self.cycles = 0
-        self.admitted_at = 0.0  # when the last step began that admitted somebody
+        self._menders = (Repairs(self.state, self._epoch), Seating(self.state, self._epoch))
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """Remember what changed; one look will do for all of it."""
@@ -154,13 +211,20 @@ class Scheduler:
         metadata = obj["metadata"]
         if kind not in self._heard_kinds:
             return
-        is_news = self._news.is_news(kind, obj, view)
-        if is_news:
+        if self._is_news(kind, obj, view):
             self._basis.touched(kind, metadata["name"], view)
         elif kind != names.WORKLOAD or _key_of(metadata) not in self._in_doubt:
             return
-        self._dirty[kind, Key(metadata.get("namespace", ""), metadata["name"])] = None
+        name = kind, Key(metadata.get("namespace", ""), metadata["name"])
+        self._dirty[name] = self._suspects[name] = None
         yield CYCLE
+
+    def _is_news(self, kind: Kind, obj: Json, view: View) -> bool:
+        try:
+            return self._news.is_news(kind, obj, view)
+        except Exception as error:  # noqa: BLE001 (reading it says what is wrong with it)
+            self._report("scheduler", error)
+            return True
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Hear what changed, and decide until nothing changes."""
@@ -176,42 +240,209 @@ class Scheduler:
         yield from self._repair(view, now)
         unwritten: list[Decided] = []
         for _ in range(_MOST_CYCLES):
-            made = self._decides(self.state, instant)
-            self.cycles += 1
-            refuse_if_broken(self.state, made, self._standing)
-            asked = {
-                admit.workload: self.state.waiting[admit.workload].workload
-                for admit in made.admissions
-            }
-            changed = carry_out(self.state, made)
-            if made.admissions:
-                self.admitted_at = now
-            yield from self._explain(made)
-            if changed:
-                self._doubt(made)
-                if not only_admits(made):  # it may take back what is not written yet
-                    yield from self._write(unwritten, view, now)
-                    unwritten = []
-                unwritten.append(Decided(made, asked))
-                if only_admits(made) and has_room(unwritten):
-                    continue
-            if not unwritten:
+            # The view does not know yet what is unwritten, so nothing may be read from it before.
+            for name in () if unwritten else self.quarantine.trials(now):
+                self._dirty[name] = None
+                self._hear(view, instant)
+            left_out = self.quarantine.total
+            done = self._cycle(instant, view)
+            if done is None:
+                unwritten = []  # the new state knows what is stored, and nothing else
+                for _ in self._hearing(view, instant):
+                    yield Breathe()
+                yield from self._tell_quarantined(view)
+                continue
+            self._suspects.clear()
+            self.quarantine.acquit()
+            yield from self._tell_quarantined(view)
+            for one in done:
+                if one.made.admissions:
+                    self.admitted_at = now
+                yield from self._explain(one.made)
+                if one.changed:
+                    self._doubt(one.made)
+                    if not only_admits(one.made):  # it may take back what is not written yet
+                        yield from self._write(unwritten, view, now)
+                        unwritten = []
+                    unwritten.append(one)
+            if (
+                any(one.changed for one in done)
+                and all(only_admits(one.made) for one in done)
+                and has_room(unwritten)
+            ):
+                continue
+            if unwritten:
+                yield from self._write(unwritten, view, now)
+                unwritten = []
+                self._hear(view, instant)
+            elif self.quarantine.total == left_out and not self.quarantine.has_suspects:
                 break
-            yield from self._write(unwritten, view, now)
-            unwritten = []
-            self._hear(view, instant)
         else:
             yield from self._write(unwritten, view, now)
             yield Again(now)
             return
-        for explanation in self._unexamined.explanations():
-            yield from self._tell(explanation)
-        for other in self.estimates.refresh(instant):
-            if other in self.explanations:
-                yield from self._tell(self.explanations[other])
+        yield from self._tell_others(view, instant)
         due = self._next_due()
         if due is not None:
             yield Again(float(-(-due // 1000)))  # not before the whole second that it counts in
+
+    def _tell_others(self, view: View, now: Instant) -> Steps:
+        """Explain what no cycle examined, and renew estimates."""
+        try:
+            found = [*self._unexamined.explanations()]
+            renewed = self.estimates.refresh(now)
+        except Exception as error:  # noqa: BLE001 (whatever it was about goes into quarantine)
+            self._blame(error, view, self.state.evaluating)
+            yield Again(now / 1000)
+            return
+        for explanation in found:
+            yield from self._tell(explanation)
+        for other in renewed:
+            if other in self.explanations:
+                yield from self._tell(self.explanations[other])
+
+    # ---- deciding, and what cannot be decided --------------------------------------------------
+
+    def _cycle(self, now: Instant, view: View) -> list[Decided] | None:
+        """Decide once; return the plans that count now.
+
+        None: something was left out, and the state has to hear of everything else again.
+        """
+        self.state.evaluating = None
+        try:
+            made = self._decides(self.state, now)
+            self.cycles += 1
+            violations = self._violations(made)
+            if violations:
+                return self._salvaged(made, violations, view)
+            return [self._applied(made)]
+        except Exception as error:  # noqa: BLE001 (one workload must not stop the others)
+            self._blame(error, view, self.state.evaluating)
+            return None
+
+    def _violations(self, made: Plan) -> tuple[Violation, ...]:
+        """Ask the auditor for a second opinion; it counts only what has changed since the last."""
+        try:
+            return audit(snapshot_for(self.state, made), made, self._standing)
+        except Exception as error:  # noqa: BLE001 (a plan that cannot be judged is refused)
+            self._report("auditor", error)
+            self._standing = Standing()
+            return (Violation(rule="auditor", message=_problem(error)),)
+
+    def _applied(self, made: Plan) -> Decided:
+        """Let a sound plan count."""
+        waiting = self.state.waiting
+        asked = {admit.workload: waiting[admit.workload].workload for admit in made.admissions}
+        self.state.evaluating = None  # deciding is over
+        return Decided(made, asked, changed=carry_out(self.state, made))
+
+    def _salvaged(self, made: Plan, violations: Sequence[Violation], view: View) -> list[Decided]:
+        """Let count what is sound of a refused plan; what is to blame goes into quarantine."""
+        self.refused += 1
+        self._report("auditor", RefusedPlan("; ".join(map(str, violations))))
+        try:
+            self._keep_refusal(self.state, made)
+        except Exception as error:  # noqa: BLE001 (a recording is not worth a decision)
+            self._report("recording", error)
+        culprits = blamed(made, violations)
+        rest = without(made, culprits)
+        if culprits and not self._violations(rest):
+            done = [self._applied(rest)]
+        else:
+            done, refused = self._one_by_one(made)
+            tried = {key for key, _ in single_decisions(made)}
+            culprits = {key: why for key, why in culprits.items() if key not in tried} | refused
+        for key, problem in culprits.items():
+            self._leave_out(key, "audit", problem, view)
+        self.state.agenda.shake()  # its reservations were made with what is left out now
+        return done
+
+    def _one_by_one(self, made: Plan) -> tuple[list[Decided], dict[WorkloadKey, str]]:
+        """Let every decision count that is sound by itself; return the others, and why not."""
+        done: list[Decided] = []
+        refused: dict[WorkloadKey, str] = {}
+        for key, single in single_decisions(made):
+            part = msgspec.structs.replace(single, based_on=self.state.version)
+            violations = self._violations(part)
+            if violations:
+                refused[key] = f"{violations[0].rule}: {violations[0].message}"
+            else:
+                done.append(self._applied(part))
+        if not done:  # only explanations or reservations are wrong: the next cycle makes others
+            done.append(self._applied(Plan(based_on=self.state.version, now=made.now)))
+        return done, refused
+
+    def _blame(self, error: Exception, view: View, culprit: WorkloadKey | None) -> None:
+        """Leave out what an exception was about, and build the state anew without it."""
+        self._report("scheduler", error)
+        culprits = self.quarantine.on_trial() if culprit is None else [_name_of(culprit)]
+        for name in culprits:
+            self._quarantine_object(name, view, "decide", _problem(error))
+        if not culprits:
+            suspects = self._waiting_suspects() or self._suspects
+            objects = ((name, _object(view, name)) for name in suspects)
+            count = self.quarantine.suspect(objects, _problem(error), self._seconds)
+            if not count:
+                raise error  # nothing is new, so nothing can be left out: the driver tries again
+        self._begin_anew(view)
+
+    def _waiting_suspects(self) -> dict[Name, None]:
+        """Return the workloads without quota among those that were heard of lately."""
+        waiting = map(_name_of, self.state.waiting)
+        return {name: None for name in waiting if name in self._suspects}
+
+    def _leave_out(
+        self, key: WorkloadKey, stage: QuarantineStage, problem: str, view: View
+    ) -> None:
+        """Put a workload into quarantine, and let the engine forget it if it only waits."""
+        self._quarantine_object(_name_of(key), view, stage, problem)
+        if key in self.state.waiting:
+            self.state.apply(WorkloadGone(key))
+
+    def _quarantine_object(
+        self, name: Name, view: View, stage: QuarantineStage, problem: str
+    ) -> None:
+        self.quarantine.add(name, _object(view, name), stage, problem, self._seconds)
+        self._untold[name] = None
+
+    def _begin_anew(self, view: View) -> None:
+        """Build the state anew: an exception may have left it half changed."""
+        self.rebuilds += 1
+        policy, now = self.state.policy, self.state.now
+        self._begin(policy)
+        if self.state.turns.desk is not None:
+            self.state.apply(TimePassed(now))
+            for one in recorded_usage(view, self._ledger)[0]:
+                self.state.apply(UsageSet(one))
+        self._market_moved = self._market is not None
+        self._translator.forget()
+        for kind in self._translator.watches:
+            for obj in view.all(kind):
+                metadata = obj["metadata"]
+                self._dirty[kind, Key(metadata.get("namespace", ""), metadata["name"])] = None
+
+    def _tell_quarantined(self, view: View) -> Steps:
+        """Tell the owners of objects that were left out, once for each time."""
+        untold, self._untold = self._untold, {}
+        for name in untold:
+            entry = self.quarantine.left_out(name, obj := _object(view, name))
+            if entry is None or obj is None:
+                continue
+            kind, key = name
+            fact = Quarantined(
+                stage=entry.stage,
+                problem=entry.problem,
+                retry_at=Instant(int(entry.retry_at) * 1000),
+            )
+            yield Note(Ref.to(obj), "Quarantined", sentence(fact), "Warning")
+            if kind in (names.WORKLOAD, names.POD):
+                prefix = STRAY if kind == names.POD else ""
+                full = WorkloadKey(f"{prefix}{key.namespace}/{key.name}")
+                self.estimates.forget(full)
+                self.explanations.pop(full, None)
+                yield from self._tell(Explanation(workload=full, queue=None, blockers=(fact,)))
+
+    # ---- hearing -------------------------------------------------------------------------------
 
     def _hear(self, view: View, now: Instant) -> None:
         """Tell the engine what is different."""
@@ -223,31 +454,77 @@ class Scheduler:
 
         Stops now and then, for others to have a turn; nobody may decide before it is through.
         """
+        self._seconds = max(self._seconds, now / 1000)
         self._hear_policy(view)
-        if self._market is not None and self._market_moved:
-            self._market_moved = False
-            self.state.apply(MarketSet(self._market.read(view)))
-        dirty, self._dirty = self._dirty, {}
+        self._hear_market(view)
         self._basis.heard()
-        if dirty:
+        if self._dirty:
             self.estimates.heard()
         order = {kind: place for place, kind in enumerate(self._translator.watches)}
-        heard = sorted(dirty, key=lambda pair: order[pair[0]])
-        for number, (kind, key) in enumerate(heard, 1):
-            if number % _MOST_HEARD == 0:
-                yield
-            for change in self._translator.translate(kind, key):
-                self.state.apply(change)
-            if kind == names.WORKLOAD:
-                workload = view.get(kind, key.name, key.namespace)
-                for mender in self._menders:
-                    mender.heard(workload, key)
-                self._came(WorkloadKey(f"{key.namespace}/{key.name}"), workload)
-            elif kind not in (names.NODE, names.POD):
-                self._unexamined.configured()
-                self._hear_limits(kind, key)
+        for _ in range(_MOST_REBUILDS):
+            dirty, self._dirty = self._dirty, {}
+            heard = sorted(dirty, key=lambda pair: order[pair[0]])
+            for number, name in enumerate(heard, 1):
+                if number % _MOST_HEARD == 0:
+                    yield
+                try:
+                    self._hear_object(name, view)
+                except Exception as error:  # noqa: BLE001 (the state may be half changed now)
+                    self._report("scheduler", error)
+                    self._quarantine_object(name, view, "read", _problem(error))
+                    self._begin_anew(view)
+                    break
+            else:
+                break
         if now > self.state.now:
             self.state.apply(TimePassed(now))
+
+    def _hear_object(self, name: Name, view: View) -> None:
+        """Tell the engine about one object as it is now; what cannot be read is left out."""
+        kind, key = name
+        if self.quarantine.left_out(name, _object(view, name)) is not None:
+            return
+        try:
+            found = [*self._translator.translate(kind, key)]
+        except Exception as error:  # noqa: BLE001 (nothing is changed yet)
+            if not isinstance(error, UnisonoError):
+                self._report("scheduler", error)
+            self._quarantine_object(name, view, "read", _problem(error))
+            found = self._instead_of(name)
+        for change in found:
+            self.state.apply(change)
+        if kind == names.WORKLOAD:
+            workload = view.get(kind, key.name, key.namespace)
+            for mender in self._menders:
+                mender.heard(workload, key)
+            self._came(WorkloadKey(f"{key.namespace}/{key.name}"), workload)
+        elif kind not in (names.NODE, names.POD):
+            self._unexamined.configured()
+            self._hear_limits(kind, key)
+
+    def _instead_of(self, name: Name) -> list[Change]:
+        """Return what the engine hears of an object that cannot be read.
+
+        What holds quota goes on holding it, and configuration stays as it was last understood.
+        """
+        kind, key = name
+        if kind not in (names.WORKLOAD, names.POD):
+            return []
+        prefix = STRAY if kind == names.POD else ""
+        full = WorkloadKey(f"{prefix}{key.namespace}/{key.name}")
+        return [] if full in self.state.running else [WorkloadGone(full)]
+
+    def _hear_market(self, view: View) -> None:
+        """Take over what can be bought; if that cannot be read, it stays as it was."""
+        if self._market is None or not self._market_moved:
+            return
+        self._market_moved = False
+        try:
+            market = self._market.read(view)
+        except Exception as error:  # noqa: BLE001 (queues and nodes are still there)
+            self._report("market", error)
+            return
+        self.state.apply(MarketSet(market))
 
     def _take_over(self, view: View, now: Instant) -> Steps:
         """Put our mark on every gang that is on its way, before anything is decided."""
@@ -309,25 +586,48 @@ class Scheduler:
         return not isinstance(repair(self.state, WorkloadKey(key), lost), GangDoesNotFit)
 
     def _repair(self, view: View, now: float) -> Steps:
-        """Give gangs nodes that have quota and lack some, before anybody new gets those."""
+        """Give gangs nodes that have quota and lack some, before anything new gets those."""
         for mender in self._menders:
-            for write, told in mender.writes(view, host_names(view), now):
+            writes = mender.writes(view, host_names(view), now)
+            while True:
+                try:
+                    write, told = next(writes)
+                except StopIteration:
+                    break
+                except Exception as error:  # noqa: BLE001 (the other gangs are looked at next time)
+                    self._report("repair", error)
+                    yield from mender.untried.gave_up(view, _problem(error))
+                    yield Again(now)
+                    break
                 self._dirty[names.WORKLOAD, Key(write.ref.namespace, write.ref.name)] = None
                 nodes = [node_name(host, view) for host, _ in record.hosts_of(write.changes)]
                 holds = self._basis.holding(nodes)
-                yield from self._store([msgspec.structs.replace(write, holds=holds)])
+                yield from self._store([msgspec.structs.replace(write, holds=holds)], view)
                 yield Note(write.ref, mender.told_as, told)
                 self._hear(view, self.state.now)
 
-    def _store(self, writes: Sequence[Patch | Bind]) -> Steps:
-        """Write decisions down, all of them; then raise what the first that failed failed for."""
+    def _store(self, writes: Sequence[Patch | Bind], view: View) -> Steps:
+        """Write decisions down, all of them; then raise what the first that failed failed for.
+
+        An object whose write the API refuses for what is in it goes into quarantine instead: the
+        next cycle would write the same, and the others would wait for it.
+        """
         results: Sequence[Json | KubeTrouble | None] = yield Together(writes, tells=True)
         trouble: KubeTrouble | None = None
+        is_any_stored = any(not isinstance(result, KubeTrouble) for result in results)
         for write, result in zip(writes, results, strict=True):
-            if isinstance(result, KubeTrouble):
-                trouble = trouble or result
-                if isinstance(write, Patch):
-                    self._in_doubt.note(write, result)
+            if not isinstance(result, KubeTrouble):
+                continue
+            ref = write.pod if isinstance(write, Bind) else write.ref
+            # Without any right to write, everything is forbidden: that is no object's fault.
+            refused = (BadRequest, Invalid, Forbidden) if is_any_stored else (BadRequest, Invalid)
+            if isinstance(result, refused):
+                name = ref.kind, Key(ref.namespace, ref.name)
+                self._quarantine_object(name, view, "write", str(result))
+                continue
+            trouble = trouble or result
+            if isinstance(write, Patch):
+                self._in_doubt.note(write, result)
         if trouble is not None:
             raise trouble
 
@@ -339,65 +639,96 @@ class Scheduler:
             *(smaller.workload for smaller in shrinks(made)),
         ]
         for key in moved:
-            kind = names.POD if key.startswith(STRAY) else names.WORKLOAD
-            namespace, _, name = key.removeprefix(STRAY).partition("/")
-            self._dirty[kind, Key(namespace, name)] = None
+            self._dirty[_name_of(key)] = None
 
     def _write(self, decided: Sequence[Decided], view: View, now: float) -> Steps:
         """Write plans down, which share a commit; a gang that fails does not keep others."""
         if not decided:
             return
         with self._translator.sent.writing(now):
-            yield from self._store(
-                [write for one in decided for write in self._writes(*one, view, now)]
-            )
+            writes = [write for one in decided for write in self._writes(one, view, now)]
+            yield from self._store(writes, view)
+        yield from self._tell_quarantined(view)
         for one in decided:
             yield from _notes(one.made, view)
 
-    def _writes(
-        self, made: Plan, asked: Mapping[WorkloadKey, Workload], view: View, now: float
-    ) -> Iterator[Patch | Bind]:
-        hosts = host_names(view)
-        for admit in made.admissions:
-            pod = self._translator.stray(admit.workload)
-            if pod is not None:
-                (one,) = admit.admission.pod_sets
-                shared = gpu_seats.told(one.devices[0]) if one.devices else {}
-                self._translator.sent.note(pod, one.nodes[0][0])
-                holds = self._basis.holding(one.nodes[0][:1])
-                yield Bind(Ref.to(pod), one.nodes[0][0], shared, holds)
-                continue
-            workload = _get(view, admit.workload)
-            if workload is not None:
-                self.explanations.pop(admit.workload, None)
-                changes = record.admitted(
-                    workload,
-                    admit,
-                    asked[admit.workload],
-                    hosts,
-                    now=now,
-                    epoch=self._epoch,
-                    minds_readiness=self.state.policy.pods_ready is not None,
-                )
-                nodes = (node for one in admit.admission.pod_sets for node, _ in one.nodes)
-                holds = self._basis.holding(nodes)
-                yield Patch(Ref.to(workload), changes, "status", holds=holds)
-        stops = {stop.workload: stop for stop in made.stops}
+    def _writes(self, decided: Decided, view: View, now: float) -> Iterator[Patch | Bind]:
+        """Yield the writes of a plan; a workload whose write cannot be made keeps no other."""
+        made, hosts = decided.made, host_names(view)
+        by_workload: list[tuple[WorkloadKey, Callable[[], list[Patch | Bind]]]] = [
+            *(
+                (one.workload, partial(self._admission, one, decided.asked, hosts, view, now))
+                for one in made.admissions
+            ),
+            *(
+                (one.workload, partial(self._eviction, one, made, view, now))
+                for one in evictions(made)
+            ),
+            *((one.workload, partial(self._shrink, one, view, now)) for one in shrinks(made)),
+        ]
+        for key, writes in by_workload:
+            try:
+                yield from writes()
+            except Exception as error:  # noqa: BLE001 (it is read again, and found in quarantine)
+                self._report("scheduler", error)
+                self._quarantine_object(_name_of(key), view, "write", _problem(error))
+                if key in self.state.running and key in decided.asked:
+                    self.state.apply(WorkloadGone(key))  # the admission was never written
+
+    def _admission(
+        self,
+        admit: Admit,
+        asked: Mapping[WorkloadKey, Workload],
+        hosts: Callable[[str], str],
+        view: View,
+        now: float,
+    ) -> list[Patch | Bind]:
+        pod = self._translator.stray(admit.workload)
+        if pod is not None:
+            (one,) = admit.admission.pod_sets
+            shared = gpu_seats.told(one.devices[0]) if one.devices else {}
+            self._translator.sent.note(pod, one.nodes[0][0])
+            holds = self._basis.holding(one.nodes[0][:1])
+            return [Bind(Ref.to(pod), one.nodes[0][0], shared, holds)]
+        workload = _get(view, admit.workload)
+        if workload is None:
+            return []
+        self.explanations.pop(admit.workload, None)
+        changes = record.admitted(
+            workload,
+            admit,
+            asked[admit.workload],
+            hosts,
+            now=now,
+            epoch=self._epoch,
+            minds_readiness=self.state.policy.pods_ready is not None,
+        )
+        holds = self._basis.holding(
+            node for one in admit.admission.pod_sets for node, _ in one.nodes
+        )
+        return [Patch(Ref.to(workload), changes, "status", holds=holds)]
+
+    def _eviction(
+        self, eviction: Eviction, made: Plan, view: View, now: float
+    ) -> list[Patch | Bind]:
+        workload = self._settled(view, eviction.workload)
+        if workload is None:
+            return []
+        stop = next((one for one in made.stops if one.workload == eviction.workload), None)
+        by = _described(view, eviction.by)
+        changes = record.evicted(workload, eviction, stop, by, now=now)
         holds = self._basis.holding()
-        for eviction in evictions(made):
-            workload = self._settled(view, eviction.workload)
-            if workload is not None:
-                stop = stops.get(eviction.workload)
-                by = _described(view, eviction.by)
-                changes = record.evicted(workload, eviction, stop, by, now=now)
-                yield Patch(Ref.to(workload), changes, "status", holds=holds)
-                if stop is not None and stop.deactivate and workload["spec"].get("active", True):
-                    yield Patch(Ref.to(workload), {"spec": {"active": False}}, exact=False)
-        for smaller in shrinks(made):
-            workload = self._settled(view, smaller.workload)
-            if workload is not None:
-                changes = telling(workload, smaller, _described(view, smaller.by), now=now)
-                yield Patch(Ref.to(workload), changes, "status", holds=holds)
+        writes: list[Patch | Bind] = [Patch(Ref.to(workload), changes, "status", holds=holds)]
+        if stop is not None and stop.deactivate and workload["spec"].get("active", True):
+            writes.append(Patch(Ref.to(workload), {"spec": {"active": False}}, exact=False))
+        return writes
+
+    def _shrink(self, smaller: Shrink, view: View, now: float) -> list[Patch | Bind]:
+        workload = self._settled(view, smaller.workload)
+        if workload is None:
+            return []
+        changes = telling(workload, smaller, _described(view, smaller.by), now=now)
+        return [Patch(Ref.to(workload), changes, "status", holds=self._basis.holding())]
 
     def _settled(self, view: View, key: WorkloadKey) -> Json | None:
         """Return a workload of which is known what it has."""
@@ -421,6 +752,8 @@ class Scheduler:
     def _came(self, key: WorkloadKey, workload: Json | None) -> None:
         """Forget why somebody waits who does not any more; look at the others."""
         conditions = ((workload or {}).get("status") or {}).get("conditions")
+        if (names.WORKLOAD, Key(*key.partition("/")[::2])) in self.quarantine:
+            return
         if key not in self.state.waiting or not conditions:
             self.explanations.pop(key, None)  # a new one of that name has not been told yet
         if key in self.state.waiting:
@@ -436,12 +769,37 @@ class Scheduler:
         """Return when time alone may change something."""
         sent = self._translator.sent.next_due()
         doubt = Instant(int(sent * 1000) + 1) if sent is not None else None
-        found = (self.state.timers.next(), self.estimates.next_due(), doubt)
+        trial = self.quarantine.next_due()
+        retry = Instant(int(trial * 1000) + 1) if trial is not None else None
+        found = (self.state.timers.next(), self.estimates.next_due(), doubt, retry)
         return min((due for due in found if due is not None), default=None)
 
 
 def _key_of(metadata: Json) -> WorkloadKey:
     return WorkloadKey(f"{metadata['namespace']}/{metadata['name']}")
+
+
+class RefusedPlan(Exception):
+    """The auditor found that a plan breaks a promise: a bug in the engine."""
+
+
+def _problem(error: Exception) -> str:
+    """Say what went wrong, for the owner of an object."""
+    if isinstance(error, UnisonoError):
+        return str(error)
+    return f"{type(error).__name__}: {error}"
+
+
+def _name_of(key: WorkloadKey) -> Name:
+    """Return which object a workload of the engine is."""
+    kind = names.POD if key.startswith(STRAY) else names.WORKLOAD
+    namespace, _, name = key.removeprefix(STRAY).partition("/")
+    return kind, Key(namespace, name)
+
+
+def _object(view: View, name: Name) -> Json | None:
+    kind, key = name
+    return view.get(kind, key.name, key.namespace)
 
 
 def _get(view: View, key: WorkloadKey) -> Json | None:

@@ -33,11 +33,11 @@ class Repairs:
         """Repair on a state."""
         self._state = state
         self._epoch = epoch
-        self._untried = Untried(state)
+        self.untried = Untried(state)
 
     def heard(self, workload: Json | None, key: Key) -> None:
         """Note whether a workload is to be repaired."""
-        self._untried.note(key, waits=workload is not None and is_repairing(workload))
+        self.untried.note(key, waits=workload is not None and is_repairing(workload))
 
     def writes(
         self, view: View, hosts: Callable[[str], str], now: float
@@ -47,7 +47,7 @@ class Repairs:
         Somebody is looked at again only when nodes have changed. The state has to hear of each
         patch before the next one is asked for.
         """
-        for key, workload, own in self._untried.due(view):
+        for key, workload, own in self.untried.due(view):
             unwelcome = refused(workload)
             lost = [
                 host
@@ -56,7 +56,7 @@ class Repairs:
             ]
             if is_buying(workload):
                 continue  # machines for them are on their way; look again
-            self._untried.tried(key)
+            self.untried.tried(key)
             found = self._nodes_for(own, lost, view)
             if found is None:
                 continue

@@ -33,11 +33,11 @@ class Seating:
         """Seat on a state."""
         self._state = state
         self._epoch = epoch
-        self._untried = Untried(state)
+        self.untried = Untried(state)
 
     def heard(self, workload: Json | None, key: Key) -> None:
         """Note whether a workload may be without nodes."""
-        self._untried.note(key, waits=workload is not None and _is_without(workload))
+        self.untried.note(key, waits=workload is not None and _is_without(workload))
 
     def writes(
         self, view: View, hosts: Callable[[str], str], now: float
@@ -46,10 +46,10 @@ class Seating:
 
         The state has to hear of each patch before the next one is asked for.
         """
-        for key, workload, own in self._untried.due(view):
+        for key, workload, own in self.untried.due(view):
             if open_checks(workload, view) or not waits_for_seats(workload, view):
                 continue
-            self._untried.tried(key)
+            self.untried.tried(key)
             found = seat(self._state, own, _selectors(workload))
             if isinstance(found, GangDoesNotFit):
                 continue

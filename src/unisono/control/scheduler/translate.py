@@ -6,7 +6,7 @@ only with objects from before a rule was made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ from unisono.control.purchases import machines_due
 from unisono.control.scheduler.expiry import InDoubt
 from unisono.control.scheduler.implicit import VOLCANO_DOOR, read_flavor, read_queue
 from unisono.control.scheduler.limits import Limits
+from unisono.control.scheduler.quarantine import Name
 from unisono.control.scheduler.reading import LiveContext, Manifests
 from unisono.control.scheduler.record import granted_ms, placement_of
 from unisono.control.scheduler.sent import Sent
@@ -75,8 +76,14 @@ Changes = Iterator[changes.Change]
 class Translator:
     """Knows the view and the operator's settings; keeps nothing that is not in them."""
 
-    def __init__(self, view: View, settings: Settings, *, places_strays: bool) -> None:
-        """Read objects from a view; strays are pods that nobody else finds a node for."""
+    def __init__(
+        self, view: View, settings: Settings, *, places_strays: bool, left_out: Container[Name]
+    ) -> None:
+        """Read objects from a view; strays are pods that nobody else finds a node for.
+
+        The engine does not know workloads that are `left_out`: their pods count by themselves.
+        """
+        self._left_out = left_out
         self._places_strays = places_strays
         self.sent = Sent()
         self.in_doubt = InDoubt()
@@ -106,6 +113,10 @@ class Translator:
     def use(self, settings: Settings) -> None:
         """Read objects by other settings from now on."""
         self._settings = settings
+
+    def forget(self) -> None:
+        """Read everything anew from now on."""
+        self._sets = SetsRead()
 
     def translate(self, kind: Kind, key: Key) -> Changes:
         """Yield what the engine has to hear about an object as it is now."""
@@ -297,7 +308,10 @@ class Translator:
         name = annotations.get(names.WORKLOAD_ANNOTATION)
         if not name:
             return False
-        workload = self._view.get(names.WORKLOAD, name, pod["metadata"]["namespace"])
+        namespace = pod["metadata"]["namespace"]
+        if (names.WORKLOAD, Key(namespace, name)) in self._left_out:
+            return False
+        workload = self._view.get(names.WORKLOAD, name, namespace)
         status = (workload.get("status") or {}) if workload is not None else {}
         return bool(status.get("admission")) and not is_true(status.get("conditions"), "Finished")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unisono.control import names
-from unisono.control.actions import Json
+from unisono.control.actions import Json, Note, Ref, Steps
 from unisono.control.view import View
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.state.cluster import ClusterState
@@ -19,6 +19,7 @@ class Untried:
         """Begin with nobody."""
         self._state = state
         self._tried: dict[Key, int | None] = {}
+        self._at: Key | None = None  # the one that was yielded last
 
     def note(self, key: Key, *, waits: bool) -> None:
         """Take somebody in, to be looked at anew; or let them go."""
@@ -35,8 +36,20 @@ class Untried:
             if workload is None or own not in self._state.running:
                 continue
             if self._tried[key] != self._state.floor.tenancy.moves:
+                self._at = key
                 yield key, workload, own
 
     def tried(self, key: Key) -> None:
         """Remember how nodes are now."""
         self._tried[key] = self._state.floor.tenancy.moves
+
+    def gave_up(self, view: View, problem: str) -> Steps:
+        """Pass over the workload that was yielded last until nodes change, and tell its owner."""
+        key = self._at
+        if key is None:
+            return
+        self.tried(key)
+        workload = view.get(names.WORKLOAD, key.name, key.namespace)
+        if workload is not None:
+            message = f"could not find nodes for it: {problem}; tried again when nodes change"
+            yield Note(Ref.to(workload), "Quarantined", message, "Warning")

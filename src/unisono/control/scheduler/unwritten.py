@@ -22,6 +22,7 @@ class Decided(NamedTuple):
 
     made: Plan
     asked: Mapping[WorkloadKey, Workload]
+    changed: bool  # the next cycle may decide otherwise
 
 
 def has_room(unwritten: Sequence[Decided]) -> bool:

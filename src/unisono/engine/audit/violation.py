@@ -64,6 +64,7 @@ Rule = Literal[
     "await",  # they do not leave, not soon enough, or need not
     # the rest
     "explanation",  # a "no" whose numbers do not say no
+    "auditor",  # the auditor itself failed on it
     "stop",  # quota taken away without cause
 ]
 

@@ -35,6 +35,7 @@ Reason = Literal[
     "TopologyPlacementFailed",
     "WaitingForPreemptedWorkloads",
     "Misconfigured",
+    "Quarantined",
     "Suspended",
     "PendingEvaluation",
     "WaitingForPodsReady",
@@ -107,6 +108,7 @@ class GangDoesNotFit(_Fact, frozen=True, kw_only=True):
     largest_node_has: int = 0
     refusals: tuple[tuple[str, int], ...] = ()  # why nodes take no pod, and how many of them
     labels: tuple[str, ...] = ()  # `key=value` that is asked for and that no node has
+    slice_level: str = ""  # the label whose domains have to hold whole slices of its pods
     # True if making others leave was allowed and tried, and would not have been enough.
     tried_preemption: bool = False
 
@@ -188,6 +190,19 @@ class Misconfigured(_Fact, frozen=True, kw_only=True):
     """The workload itself cannot be run as written."""
 
     problem: str
+
+
+# Where a workload could not be handled: while it was read, while the engine decided about it, when
+# the auditor looked at what was planned for it, or when that was written down.
+QuarantineStage = Literal["read", "decide", "audit", "write"]
+
+
+class Quarantined(_Fact, frozen=True, kw_only=True):
+    """The scheduler could not handle this workload and goes on without it."""
+
+    stage: QuarantineStage
+    problem: str
+    retry_at: Instant
 
 
 class CheckFailed(_Fact, frozen=True, kw_only=True):
@@ -363,6 +378,7 @@ Blocker = (
     | QueueStopped
     | NamespaceNotSelected
     | Misconfigured
+    | Quarantined
     | CheckFailed
     | Deactivated
     | Gated

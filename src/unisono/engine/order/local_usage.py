@@ -47,7 +47,8 @@ class LocalUsage:
             return
         if self.rules.half_life_ms <= 0:  # no memory at all
             admitted = {}
-        kept = _kept(now - entry.since, self.rules.half_life_ms)
+        # Written down by a clock that was set back since: nothing fades, and nothing grows.
+        kept = _kept(max(0, now - entry.since), self.rules.half_life_ms)
         for resource in {**entry.micro, **admitted}:
             current = admitted.get(resource, 0) * MICRO
             entry.micro[resource] = _decay(entry.micro.get(resource, 0), current, kept)

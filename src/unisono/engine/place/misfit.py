@@ -42,6 +42,9 @@ def misfit(
             )
     resource, wanted, has, largest = _scarcest(demand, capacity, feasibility)
     refusals = _refusals(key, demand, capacity, feasibility)
+    unlabelled = _without_domain(demand, capacity)
+    if unlabelled:
+        refusals = (("topology", unlabelled), *refusals)
     return GangDoesNotFit(
         resource=resource,
         wanted_of_node=wanted,
@@ -56,7 +59,17 @@ def misfit(
         nodes=int(view.rows.shape[0]),
         refusals=refusals,
         labels=_unknown(demand, capacity, feasibility) if "selector" in dict(refusals) else (),
+        slice_level=demand.slice_level if demand.slice_size > 1 else "",
     )
+
+
+def _without_domain(demand: Demand, capacity: Capacity) -> int:
+    """Count the nodes with room that are in no domain of the level that slices have to share."""
+    keys = capacity.view.keys
+    if demand.slice_size <= 1 or demand.slice_level not in keys:
+        return 0
+    level = capacity.view.levels[keys.index(demand.slice_level)]
+    return int((~level.labelled[level.domain_of] & (capacity.caps > 0)).sum())
 
 
 def _scarcest(

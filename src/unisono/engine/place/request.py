@@ -123,7 +123,7 @@ class Surroundings:
             requests=requests,
             constraint=constraint_for(pod_set, flavors, fence),
             mode=mode,
-            levels=self._levels(level, flavors),
+            levels=self._levels(level, wish.slice_level if wish else "", flavors),
             level=level,
             slice_size=wish.slice_size if wish else 0,
             slice_level=wish.slice_level if wish else "",
@@ -145,19 +145,34 @@ class Surroundings:
                 return rule.topology_key
         return None
 
-    def _levels(self, level: str, flavors: tuple[Flavor, ...]) -> tuple[str, ...]:
-        """Return the levels a demand lives in: its flavor's, the wished one's, or the cluster's."""
+    def _levels(self, level: str, slice_level: str, flavors: tuple[Flavor, ...]) -> tuple[str, ...]:
+        """Return the levels a demand lives in: its flavor's, the requested one's, or the cluster's.
+
+        The level of slices has to be among them. Where it is missing, no domain can hold a slice;
+        taking single nodes instead would break the request in silence.
+        """
+        inner = "" if slice_level == HOSTNAME else slice_level
+        if not level or level == HOSTNAME:
+            return self._levels_with(inner, flavors)
+        found = self._levels_with(level, flavors)
+        if not inner or inner in found:
+            return found
+        narrow = self._levels_with(inner, flavors)
+        return narrow if level in narrow else (level, *narrow)
+
+    def _levels_with(self, level: str, flavors: tuple[Flavor, ...]) -> tuple[str, ...]:
+        """Return the first list of levels that has this one; without one, the most likely list."""
         for flavor in flavors:
             topology = self._topologies.get(flavor.topology)
             if topology is not None and (not level or level in topology.levels):
                 return _without_node(topology.levels)
-        if level and level != HOSTNAME:
-            for name in sorted(self._topologies):
-                if level in self._topologies[name].levels:
-                    return _without_node(self._topologies[name].levels)
-            known = self.default_levels()
-            return known if level in known else (level,)
-        return self.default_levels()
+        if not level:
+            return self.default_levels()
+        for name in sorted(self._topologies):
+            if level in self._topologies[name].levels:
+                return _without_node(self._topologies[name].levels)
+        known = self.default_levels()
+        return known if level in known else (level,)
 
     def default_levels(self) -> tuple[str, ...]:
         """Return the well-known levels that some node carries."""

@@ -61,7 +61,6 @@ def place_slices(capacity: Capacity, demand: Demand, low: int, high: int) -> Tak
 
 def _slice_level(capacity: Capacity, demand: Demand) -> int | None:
     """Return the level whose domains hold one block each; None means single nodes."""
-    keys = capacity.view.keys
-    if demand.slice_level in ("", HOSTNAME) or demand.slice_level not in keys:
+    if demand.slice_level in ("", HOSTNAME):
         return None
-    return keys.index(demand.slice_level)
+    return capacity.view.keys.index(demand.slice_level)

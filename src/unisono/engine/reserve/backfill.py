@@ -123,6 +123,7 @@ class _Pass:
                 continue
             self.looked_at += 1
             self.seen[group] = None
+            self.state.evaluating = waiting.key
             self._look(waiting, group)
 
     def lapsed(self) -> list[Wait]:

@@ -239,6 +239,7 @@ class _Pass:
     def _look(self, member: Member, known: Counted) -> bool:
         """Let one start if it may; otherwise say what is in its way."""
         group, limit = member.group, member.limit
+        self.state.evaluating = member.waiting.key
         if group.book not in self.seen:
             self.seen.append(group.book)
         blockers = self.refused.get(group) if self.refused else None

@@ -62,6 +62,8 @@ class ClusterState:
         self.listener: Callable[[Change], None] | None = None  # hears of every change
         # False: nobody reads why who waits waits, so that a pass which only counts does not say it.
         self.explains = True
+        # The workload that a cycle is deciding about: if deciding fails, this says on which one.
+        self.evaluating: WorkloadKey | None = None
         self.now = now
         self.config = Config(policy or Policy())
         self.forest = Forest(self.config)

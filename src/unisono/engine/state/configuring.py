@@ -33,7 +33,8 @@ def take_in(state: ClusterState, change: changes.Rarer) -> None:
         case changes.ResultSet(result):
             state.dependencies.finish(result)
         case changes.UsageSet(record):
-            state.turns.take_over(record)
+            # Written down by a clock that was set back since: it fades from now on.
+            state.turns.take_over(msgspec.structs.replace(record, at=min(record.at, state.now)))
         case changes.LocalQueueSet(local_queue):
             _set_local_queue(state, local_queue)
         case changes.LocalQueueGone(key):

@@ -78,7 +78,7 @@ class RecentUsage:
             return
         for key in self._config.local_queues:
             entry = self.usage.consumed.get(key)
-            if entry is not None and now - entry.since < self.usage.rules.sampling_ms:
+            if entry is not None and 0 <= now - entry.since < self.usage.rules.sampling_ms:
                 continue
             door = doors.get(key)
             used: dict[ResourceName, int] = {}

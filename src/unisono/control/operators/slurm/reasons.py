@@ -30,6 +30,7 @@ _WORDS: Mapping[str, str] = {
     "NamespaceNotSelected": "AccountNotAllowed",
     "NotBefore": "BeginTime",
     "OnHold": "JobHeldAdmin",
+    "Quarantined": "BadConstraints",
     "QueueInactive": "PartitionInactive",
     "QueueMissing": "PartitionInactive",
     "QueueStopped": "PartitionDown",
