@@ -21,7 +21,7 @@ TRIED_COMPILED := tests/engine tests/properties tests/scenarios tests/sim
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
-.PHONY: help setup fmt lint type test test-slow golden controlplane test-real real-cluster test-all faults scenarios docs docs-site bench bench-real compiled test-compiled deploy reference screenshots demo changelog lock check clean
+.PHONY: help setup fmt lint type test test-slow golden controlplane test-real real-cluster test-all faults hostile scenarios docs docs-site bench bench-real compiled test-compiled deploy reference screenshots demo changelog lock check clean
 
 help:
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -61,13 +61,17 @@ test-real: $(READY)  ## the tests that need a real Kubernetes, Slurm, Prometheus
 real-cluster: $(READY)  ## a real control plane with simulated nodes, to try things on by hand
 	@$(BIN)/python -m tests.real.by_hand $(ARGS)
 
-test-all: lint type  ## every test, slow ones and thousands of runs with faults too, and the real ones
+test-all: lint type  ## every test, slow ones, thousands of runs with faults and of hostile objects, and the real ones
 	PYTHONHASHSEED=1 $(BIN)/python -m pytest -q -n 2 -m "not real"
 	$(if $(SEEDED),PYTHONHASHSEED=2 $(BIN)/python -m pytest -q -n 2 -m "not real" $(SEEDED))
+	@$(BIN)/python -m tests.hostile --cases 25000 --jobs 2
 	@$(BIN)/python -m tests.real --every
 
 faults: $(READY)  ## clusters in trouble, drawn from seeds (ARGS="--range 0-500 --jobs 2", or "--seed 7 --trace")
 	@$(BIN)/python -m tests.faults $(ARGS)
+
+hostile: $(READY)  ## hostile objects beside an innocent job (ARGS="--cases 2000 --jobs 2", or "--seed 7")
+	@$(BIN)/python -m tests.hostile $(ARGS)
 
 scenarios: $(READY)  ## run the stories of the specification and list each one's outcome
 	@$(BIN)/python -m tests.scenarios $(ARGS)

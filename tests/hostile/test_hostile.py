@@ -1,0 +1,130 @@
+"""Hostile objects beside an innocent job: a few every time, twenty thousand in `make test-all`.
+
+To see one again: `python -m tests.hostile --seed N`, or `--named NAME` (CONTRIBUTING.md). They run
+in a process of their own, which forks for every case.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+
+import orjson
+import pytest
+
+from tests.control.stories import namespace
+from tests.hostile.bases import base_of
+from tests.hostile.cases import case_of, creating, every_field, path_of
+from tests.hostile.fields import fields_of, kinds
+from tests.hostile.named import NAMED, ROWS
+from tests.hostile.stage import SOMEBODY
+from tests.support.control_world import World
+from unisono.apiserver.request import Request
+
+# Numbers of drawn cases that take a few seconds together.
+QUICK = 22
+# Named cases that break a promise today, and what is to be done about it.
+KNOWN: Mapping[str, str] = {
+    "row 1: slices of a topology without a topology": "row 1: the auditor refuses every plan",
+    "row 2: a Volcano job of -8 GPUs, slipped in": "row 2: usage below nothing",
+    "row 4: a Volcano job of 2^31-1 replicas": "row 4: work by replicas",
+    "row 4: a Volcano job of 2^31-1 replicas, slipped in": "row 4: work by replicas",
+    "row 4: a JobSet of 2^31-1 replicas": "row 4: work by replicas",
+    "row 4: a JobSet of 2^31-1 replicas, slipped in": "row 4: work by replicas",
+    "row 5: a Job with 379 KB of unknown keys": "row 6: a Workload outlives its Job",
+    "row 5: a Job with 2.9 MB of unknown keys": "row 5: pruning takes the square of them",
+    "row 6: a waiting Job is deleted without its Workload": "row 6: a Workload outlives its Job",
+    "row 8: a million pods of 9e15 CPUs": "row 8: a product beyond 64 bits",
+    "row 8: a million pods of 9e15 CPUs, slipped in": "row 8: a product beyond 64 bits",
+    "row 12: a queue name that is a map": "row 12: a 500",
+    "row 12: a queue name that is a number": "row 12: a 500",
+    "row 13: a Workload without pods": "row 13: it is evicted",
+    "a JobSet of 46341 × 46341 pods": "row 4: work by replicas",
+    "a JobSet of a thousand kinds of jobs": "row 4: work by pod sets",
+    "a Workload of -5 pods, slipped in": "row 2: nobody says what is wrong with it",
+    "a Workload of -8 GPUs, slipped in": "row 2: usage below nothing",
+    "slices of size -1, slipped in": "row 6: a Workload outlives its Job",
+    "a running RayCluster grows to 2^31-1 workers": "row 4: work by replicas",
+    "a node of many labels": "an object of 3 MB takes 190 MB",
+    "a node of many taints": "an object of 3 MB takes 80 MB",
+}
+# Kinds whose right object needs another object first.
+_NEEDS_MORE = frozenset({"Binding"})
+
+
+def run(*arguments: str) -> None:
+    """Run cases by the command that people use; say all that it said if a promise was broken."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.hostile", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.xfail(reason=KNOWN[name], strict=True))
+        if name in KNOWN
+        else name
+        for name in NAMED
+    ],
+)
+def test_a_named_case_harms_nobody(name: str) -> None:
+    run("--named", name)
+
+
+def test_the_rows_that_were_once_found_harm_nobody() -> None:
+    run("--named", *(name for name in ROWS if name not in KNOWN))
+
+
+def test_a_few_drawn_cases_harm_nobody() -> None:
+    run("--cases", str(QUICK))
+
+
+@pytest.mark.slow
+def test_every_field_of_every_kind_is_drawn_once() -> None:
+    drawn = {(one.kind.api_version, one.kind.kind, one.path) for one in every_field()}
+    assert {kind for _, kind, _ in drawn} == {kind.kind for kind in kinds()}
+    for kind in kinds():
+        for field in fields_of(kind):
+            is_elsewhere = field.is_of_a_pod and (field.sort == "text" or not kind.is_storage)
+            if not is_elsewhere:
+                assert (kind.api_version, kind.kind, field.path) in drawn
+
+
+@pytest.mark.slow
+def test_a_number_is_always_the_same_case() -> None:
+    assert case_of(17) == case_of(17)
+
+
+@pytest.mark.slow
+def test_the_right_object_of_every_kind_is_accepted() -> None:
+    refused: dict[str, str] = {}
+
+    async def story() -> None:
+        async with World().running() as world:
+            await world.create(namespace("noisy"))
+            for kind in kinds():
+                request = Request(
+                    method="POST",
+                    path=path_of(kind),
+                    query={"dryRun": "All"},
+                    headers={"content-type": "application/json"},
+                    body=creating(kind, base_of(kind)).body,
+                    user=SOMEBODY,
+                )
+                answer = await world.api.handle(request)
+                if answer.code >= 300 and kind.kind not in _NEEDS_MORE:
+                    said = orjson.loads(answer.body)["message"]
+                    refused[f"{kind.api_version} {kind.kind}"] = said
+
+    asyncio.run(story())
+    assert refused == {}
