@@ -128,7 +128,7 @@ def _queue() -> list[Json]:
     (group,) = cluster_queue["spec"]["resourceGroups"]
     group["coveredResources"] = ["cpu", "memory", "nvidia.com/gpu"]
     group["flavors"][0]["resources"] = [
-        {"name": name, "nominalQuota": "1000000000"} for name in group["coveredResources"]
+        {"name": name, "nominalQuota": "1000000Gi"} for name in group["coveredResources"]
     ]
     return [flavor, cluster_queue]
 
@@ -159,7 +159,7 @@ async def _apply(stage: Stage, files: Sequence[Path], root: Path) -> Seen:
     cycles = stage.assembly.scheduler.cycles
     await stage.create(gang("innocent", QUIET))
     await stage.settle(most=1_000_000)
-    took = stage.assembly.scheduler.cycles - cycles
+    took = stage.admitted_in.get("innocent", stage.assembly.scheduler.cycles) - cycles
     if await _state(stage, _SERVED["batch/v1", "Job"], "innocent", QUIET) != "runs":
         seen.broken.append(f"the innocent does not run after {took} cycles")
     if took > MOST_CYCLES:

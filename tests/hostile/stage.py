@@ -31,7 +31,8 @@ from unisono.apiserver.request import Response, User
 from unisono.cli.inprocess import InProcess
 from unisono.control.assembly import Assembly, embedded
 from unisono.control.hearing import Task
-from unisono.control.view import View
+from unisono.control.names import WORKLOAD
+from unisono.control.view import Difference, View
 from unisono.kinds.overriding import override
 from unisono.kinds.settings import DEFAULTS, Settings
 from unisono.kube.form import Key
@@ -122,6 +123,7 @@ class Stage(World):
         super().__init__(settings=DEFAULTS, assemble=assemble)
         self.crashes: list[Crash] = []
         self.mistakes: list[str] = []  # behind answers of 500
+        self.admitted_in: dict[str, int] = {}  # cycles until then, by the job that owns a Workload
         self._resources: dict[Kind, Any] = {}
 
     async def set_up(self) -> None:
@@ -131,6 +133,7 @@ class Stage(World):
         # Controllers write as they do in `unisono up`: nobody looks at what they write.
         self._controllers = self._client_over(InProcess(self.api, SYSTEM))
         self.restart()
+        self.driver.listeners.append(self._watch)
         asyncio.get_running_loop().set_exception_handler(self._mistake)
         self._front = Front(self.api, lambda *_: SOMEBODY)
         await self.create(
@@ -152,6 +155,15 @@ class Stage(World):
         error = context.get("exception")
         self.mistakes.append(f"{error!r} at {place_of(error)}" if error else str(context))
 
+    def _watch(self, kind: Kind, difference: Difference) -> None:
+        """Note in which cycle a job of the quiet namespace got its nodes."""
+        new = difference.new
+        if kind != WORKLOAD or new is None or new["metadata"]["namespace"] != QUIET:
+            return
+        if (new.get("status") or {}).get("admission"):
+            for owner in new["metadata"].get("ownerReferences") or ():
+                self.admitted_in.setdefault(owner["name"], self.assembly.scheduler.cycles)
+
     # ---- requests ----------------------------------------------------------------------------
 
     async def send(self, send: Send) -> Answer:
@@ -160,10 +172,10 @@ class Stage(World):
             return await self._slip(orjson.loads(send.body))
         headers = {"content-type": send.media, "user-agent": "kubectl/v1"}
         call = self._front.begin(send.method, send.path.encode(), headers)
-        if not call.take(send.body):
-            self._front.refuse_size(call)
+        self._front.take(call, send.body)
         found = self._front.answer(call)
         response = found if isinstance(found, Response) else await found
+        self._front.drop(call)
         self._front.leave(call)
         warned = tuple(value for name, value in response.headers.items() if name == "warning")
         return Answer(response.code, response.body, warned)
