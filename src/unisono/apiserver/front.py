@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl
 
 import httptools
 
-from unisono.apiserver.access.guard import Flights
+from unisono.apiserver.access.guard import ANONYMOUS, Flights
 from unisono.apiserver.api import Api, refusal
 from unisono.apiserver.errors import ApiError, bad_request, too_large
 from unisono.apiserver.http.call import MAX_BODY_BYTES, Call
@@ -82,6 +82,10 @@ class Front:
         if "authorization" not in headers or "impersonate-user" in headers:
             return None
         return call.user
+
+    def is_known(self, call: Call) -> bool:
+        """Say whether whoever sent a call proved who they are."""
+        return call.user is not None and call.user is not ANONYMOUS
 
     def take(self, call: Call, data: bytes) -> bool:
         """Take a part of a call's body; say no if nothing more of it is wanted.

@@ -16,12 +16,11 @@ from pathlib import Path
 
 from unisono.apiserver.front import Front
 from unisono.apiserver.http.connection import Connection
+from unisono.net.listener import OF_PROCESS, Accepted, Connections, bound, listening
 
 # Watches are told to end; whoever does not listen is cut off after this.
 _LAST_WORDS_SECONDS = 2.0
-_HANDSHAKE_SECONDS = 60.0
 _SWEEP_SECONDS = 5.0  # between two looks for clients that take too long
-_BACKLOG = 1024
 
 
 class PortTaken(Exception):
@@ -38,17 +37,15 @@ class Certificate:
 
 def listen(host: str, port: int) -> socket.socket:
     """Return a listening socket; port 0 takes any free one."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Named as TCP, or asyncio would not switch Nagle's delay off for it.
-    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        sock.bind((host, port))
-        sock.listen(_BACKLOG)
+        sock = bound(host, port)
+    except OSError as error:
+        raise PortTaken(f"{host}:{port}: {error.strerror}") from error
+    try:
+        sock.listen()  # from now on nobody else gets it; whoever serves says how many may wait
     except OSError as error:
         sock.close()
         raise PortTaken(f"{host}:{port}: {error.strerror}") from error
-    sock.setblocking(False)  # noqa: FBT003 (the only way to say it)
     return sock
 
 
@@ -62,11 +59,10 @@ def door(path: Path) -> socket.socket | None:
         path.unlink(missing_ok=True)  # of a process that ended without a word
         sock.bind(str(path))
         path.chmod(0o600)
-        sock.listen(_BACKLOG)
+        sock.listen()
     except OSError:
         sock.close()
         return None
-    sock.setblocking(False)  # noqa: FBT003 (the only way to say it)
     return sock
 
 
@@ -76,26 +72,20 @@ async def serving(
     sock: socket.socket,
     certificate: Certificate | None,
     beside: socket.socket | None = None,
+    counted: Connections | None = None,
 ) -> AsyncIterator[None]:
     """Serve on a socket until the block ends; then finish open requests and close.
 
-    `beside` is another one, for this machine (`door`).
+    `beside` is another one, for this machine (`door`); `counted` bounds how many connections there
+    are, by default those of the process.
     """
     loop = asyncio.get_running_loop()
     connections: set[Connection] = set()
-    handshake = _HANDSHAKE_SECONDS if certificate else None
-    server = await loop.create_server(
-        lambda: Connection(front, connections),
-        sock=sock,
-        ssl=_context(certificate) if certificate else None,
-        ssl_handshake_timeout=handshake,
-        backlog=_BACKLOG,
-    )
-    local = None
-    if beside is not None:
-        local = await loop.create_unix_server(
-            lambda: Connection(front, connections), sock=beside, backlog=_BACKLOG
-        )
+    context = _context(certificate) if certificate else None
+
+    def serve(accepted: Accepted) -> Connection:
+        return Connection(front, connections, accepted)
+
     sweeping = loop.call_later(_SWEEP_SECONDS, lambda: None)
 
     def sweep() -> None:
@@ -106,13 +96,19 @@ async def serving(
 
     sweep()
     try:
-        yield
+        async with contextlib.AsyncExitStack() as stack:
+            count = counted or OF_PROCESS
+            await stack.enter_async_context(
+                listening(sock, serve, context=context, connections=count)
+            )
+            if beside is not None:
+                await stack.enter_async_context(listening(beside, serve, connections=count))
+            try:
+                yield
+            finally:
+                front.api.watches.stop()
     finally:
         sweeping.cancel()
-        front.api.watches.stop()
-        server.close()
-        if local is not None:
-            local.close()
         await _say_goodbye(connections)
 
 

@@ -16,6 +16,7 @@ from unisono.cli.collector import calm_collector
 from unisono.cli.embedded import Answering, Choices, working
 from unisono.cli.instance import Instance
 from unisono.cli.monitoring import monitored
+from unisono.cli.preload import preload
 from unisono.cli.recording import recorder
 from unisono.cli.spare_memory import give_back, give_back_when_idle
 from unisono.cli.timing import Timed
@@ -27,6 +28,7 @@ async def at_work(
     there: Answering, instance: Instance, arguments: argparse.Namespace, choices: Choices
 ) -> AsyncIterator[None]:
     """Work, and tell where the figures are, while the block lasts."""
+    await asyncio.get_running_loop().run_in_executor(None, preload)
     timed = Timed(plan if arguments.record is None else recorder(arguments.record).plan)
     # With several users, who runs what is not everybody's business.
     port = 0 if arguments.users is not None else None

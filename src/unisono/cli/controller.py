@@ -149,12 +149,14 @@ def run(arguments: argparse.Namespace) -> int:
     from unisono.cli.clock import RealClock
     from unisono.cli.cluster import Choices, control_cluster
     from unisono.cli.journal import Journal
+    from unisono.cli.preload import preload
     from unisono.cli.reach import in_plain_words
     from unisono.cli.recording import Refusals, recorder
     from unisono.control.scheduler.loop import not_kept
     from unisono.engine.cycle import plan
     from unisono.kube.config import SERVICE_ACCOUNT, find_access
 
+    preload()
     with in_plain_words():
         settings = _settings(arguments.policy)
         record: Path | None = arguments.record

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from unisono.engine.model.errors import UnisonoError
+from unisono.net.listener import bound, listening, streams
 
 _MOST_HEADER_BYTES = 8_192
 _PATIENCE_S = 5.0
@@ -66,12 +67,12 @@ async def probes(host: str, port: int, pages: Pages) -> AsyncIterator[str]:
                 writer.close()
 
     try:
-        server = await asyncio.start_server(answer, host, port, limit=_MOST_HEADER_BYTES)
+        sock = bound(host, port)
     except OSError as error:
         reason = error.strerror or error
         raise CannotListen(f"cannot listen on {host}:{port}: {reason}; see --listen") from error
-    async with server:
-        taken = server.sockets[0].getsockname()[1]
+    async with listening(sock, streams(answer, limit=_MOST_HEADER_BYTES)):
+        taken = sock.getsockname()[1]
         yield f"http://{f'[{host}]' if ':' in host else host}:{taken}"
 
 

@@ -23,6 +23,7 @@ import orjson
 
 from unisono.engine.model.errors import UnisonoError
 from unisono.monitor.ledger.store import LedgerTrouble
+from unisono.net.listener import bound, listening, streams
 from unisono.web import files, http
 from unisono.web.door import COOKIE, Door, DoorTrouble, token_of
 from unisono.web.http import Asked
@@ -227,12 +228,12 @@ class Site:
 async def serving(site: Site, host: str, port: int) -> AsyncIterator[str]:
     """Serve the page while the block lasts; yields its address."""
     try:
-        server = await asyncio.start_server(site.attend, host, port, limit=_MOST_HEADER_BYTES)
+        sock = bound(host, port)
     except OSError as error:
         raise CannotServe(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
-    async with server:
+    async with listening(sock, streams(site.attend, limit=_MOST_HEADER_BYTES)):
         try:
-            taken = server.sockets[0].getsockname()[1]
+            taken = sock.getsockname()[1]
             yield f"http://{f'[{host}]' if ':' in host else host}:{taken}/"
         finally:
             site.close()

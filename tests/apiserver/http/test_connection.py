@@ -16,7 +16,8 @@ import pytest
 
 from unisono.apiserver.api import Api, Outside
 from unisono.apiserver.bootstrap import bootstrap
-from unisono.apiserver.front import Front
+from unisono.apiserver.errors import ApiError
+from unisono.apiserver.front import Admit, Front
 from unisono.apiserver.http.call import MAX_BODY_BYTES
 from unisono.apiserver.http.connection import MAX_HEAD_BYTES, Connection
 from unisono.apiserver.logs import LogFiles
@@ -24,6 +25,7 @@ from unisono.apiserver.request import User
 from unisono.apiserver.serve import listen, serving
 from unisono.apiserver.storage.database import Database
 from unisono.apiserver.storage.store import Store
+from unisono.net.listener import Connections
 
 SOMEBODY = User(name="somebody", groups=("system:masters",))
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -48,7 +50,7 @@ class Cluster:
 
 
 @asynccontextmanager
-async def cluster(folder: Path) -> AsyncIterator[Cluster]:
+async def cluster(folder: Path, most: int = 100) -> AsyncIterator[Cluster]:
     store = Store(Database(":memory:"))
     chance = random.Random(1)
     try:
@@ -61,7 +63,8 @@ async def cluster(folder: Path) -> AsyncIterator[Cluster]:
         api = Api(store, outside)
         await bootstrap(api)
         sock = listen("127.0.0.1", 0)
-        async with serving(Front(api, lambda *_: SOMEBODY), sock, None):
+        counted = Connections(most)
+        async with serving(Front(api, lambda *_: SOMEBODY), sock, None, counted=counted):
             yield Cluster(api, sock.getsockname()[1])
     finally:
         store.close()
@@ -244,22 +247,113 @@ def test_a_long_answer_arrives_whole(tmp_path: Path) -> None:
     told(story, tmp_path)
 
 
-def test_who_takes_too_long_to_ask_is_hung_up_on(tmp_path: Path) -> None:
+@dataclass
+class Pair:
+    """A connection and the other end of its socket."""
+
+    connection: Connection
+    theirs: socket.socket
+    open: set[Connection]
+
+    async def sent(self, data: bytes) -> None:
+        """Send something and let it arrive."""
+        self.theirs.sendall(data)
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    async def ends_after(self, seconds: float, *, not_after: float) -> None:
+        """Check that it is hung up on after a while, and not before."""
+        now = asyncio.get_running_loop().time()
+        self.connection.check(now + not_after)
+        await asyncio.sleep(0)
+        assert self.open
+        self.connection.check(now + seconds)
+        await until(lambda: not self.open)
+        self.theirs.close()
+
+
+async def pair(there: Cluster, admit: Admit = lambda *_: SOMEBODY) -> Pair:
+    connections: set[Connection] = set()
+    front = Front(there.api, admit)
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    accepted = Connections(10).take(ours.close)
+    assert accepted is not None
+    _, connection = await asyncio.get_running_loop().connect_accepted_socket(
+        lambda: Connection(front, connections, accepted), ours
+    )
+    return Pair(connection, theirs, connections)
+
+
+def _nobody(*_: object) -> User:
+    raise ApiError(401, "Unauthorized", "Unauthorized")
+
+
+WHOLE = b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("admit", "sent", "not_after", "seconds"),
+    [
+        (lambda *_: SOMEBODY, b"", 5, 20),
+        (lambda *_: SOMEBODY, b"GET /version HTTP/1.1\r\nHo", 5, 20),
+        (lambda *_: SOMEBODY, post("a", 100)[:-50], 50, 70),
+        (lambda *_: SOMEBODY, WHOLE, 100, 130),
+        (_nobody, WHOLE, 5, 20),
+    ],
+    ids=["silent", "half a head", "half a body", "idle", "idle and unknown"],
+)
+def test_who_takes_too_long_to_ask_is_hung_up_on(
+    admit: Admit, sent: bytes, not_after: float, seconds: float, tmp_path: Path
+) -> None:
     async def story(there: Cluster) -> None:
-        connections: set[Connection] = set()
-        front = Front(there.api, lambda *_: SOMEBODY)
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
-        loop = asyncio.get_running_loop()
-        _, connection = await loop.connect_accepted_socket(
-            lambda: Connection(front, connections), ours
-        )
-        theirs.sendall(b"GET /version HTTP/1.1\r\nHo")
-        await asyncio.sleep(0.01)
-        connection.check(loop.time() + 5)
-        assert connections
-        connection.check(loop.time() + 20)
-        await until(lambda: not connections)
-        theirs.close()
+        end = await pair(there, admit)
+        await end.sent(sent)
+        await end.ends_after(seconds, not_after=not_after)
+
+    told(story, tmp_path)
+
+
+def test_who_does_not_read_an_answer_is_hung_up_on(tmp_path: Path) -> None:
+    async def story(there: Cluster) -> None:
+        for number in range(5):
+            await there.make(f"big-{number}", 900_000)
+        end = await pair(there)
+        await end.sent(request("GET", MAPS))
+        await end.ends_after(70, not_after=50)
+
+    told(story, tmp_path)
+
+
+def test_idle_connections_go_before_watches(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with asyncio.timeout(SECONDS), cluster(tmp_path, most=4) as there:
+            watching, watcher = await there.connect()
+            watcher.write(request("GET", f"{MAPS}?watch=true&resourceVersion=0"))
+            await watching.readuntil(b"\r\n\r\n")
+            known, user = await there.connect()
+            user.write(request("GET", "/version"))
+            assert (await answer(known))[0] == 200
+            idle = [await there.connect() for _ in range(20)]
+            await there.make("seen")
+            assert b'"seen"' in await watching.readuntil(b"}\n")
+            # Of those that are idle, strangers go first.
+            user.write(request("GET", "/version"))
+            assert (await answer(known))[0] == 200
+            for _, writer in (*idle, (known, user), (watching, watcher)):
+                writer.close()
+
+    asyncio.run(run())
+
+
+def test_a_watch_that_sleeps_stays(tmp_path: Path) -> None:
+    async def story(there: Cluster) -> None:
+        end = await pair(there)
+        await end.sent(request("GET", f"{MAPS}?watch=true"))
+        end.connection.check(asyncio.get_running_loop().time() + 100_000)
+        await asyncio.sleep(0)
+        assert end.open
+        end.theirs.close()
+        await until(lambda: not end.open)
 
     told(story, tmp_path)

@@ -21,6 +21,7 @@ from unisono.apiserver.http.wire import CONTINUE, LAST_CHUNK, chunk_of, head_of,
 from unisono.apiserver.request import Response, Tunnel, User
 from unisono.apiserver.rest.watch import Watch
 from unisono.kinds.overriding import override
+from unisono.net.listener import Accepted
 
 MAX_HEAD_BYTES = 64 * 1024
 # A head that does not end may share what was read with whole requests before it.
@@ -30,8 +31,14 @@ _MOST_DISCARDED = 8 * MAX_BODY_BYTES
 _AT_ONCE_BYTES = 256 * 1024
 _LENGTH = b"content-length"
 _LONG_HEAD = b"the head of the request is too long\n"
+# Between a connection or the first byte of a request and the end of its head.
 _HEAD_SECONDS = 10.0
+# Between the end of a head and the end of its body: three megabytes over a slow line.
+_BODY_SECONDS = 60.0
+# Between two requests of somebody who proved who they are; others have as long as for a head.
 _IDLE_SECONDS = 120.0
+# Without reading a byte of an answer; a watch may sleep for as long as it likes.
+_STALLED_SECONDS = 60.0
 
 
 class _Slices:
@@ -70,10 +77,11 @@ class _Head:
 class Connection(asyncio.Protocol):
     """Reads requests, has them answered, writes answers."""
 
-    def __init__(self, front: Front, others: set[Connection]) -> None:
-        """Take who answers, and the set of all connections."""
+    def __init__(self, front: Front, others: set[Connection], accepted: Accepted) -> None:
+        """Take who answers, the set of all connections, and what counts this one."""
         self._front = front
         self._others = others
+        self._accepted = accepted
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport | None = None
@@ -96,6 +104,8 @@ class Connection(asyncio.Protocol):
         self._has_room = True
         self._room: asyncio.Future[None] | None = None
         self._last_answer = self._loop.time()
+        self._body_since: float | None = None
+        self._full_since: float | None = None
 
     # ---- the socket ----------------------------------------------------------------------------
 
@@ -118,6 +128,7 @@ class Connection(asyncio.Protocol):
         if self._writing is None:
             self._end_answer()
         self._others.discard(self)
+        self._accepted.leave()
 
     @override
     def eof_received(self) -> None:
@@ -126,10 +137,12 @@ class Connection(asyncio.Protocol):
     @override
     def pause_writing(self) -> None:
         self._has_room = False
+        self._full_since = self._loop.time()
 
     @override
     def resume_writing(self) -> None:
         self._has_room = True
+        self._full_since = None
         if self._room is not None and not self._room.done():
             self._room.set_result(None)
         self._pump()
@@ -158,12 +171,21 @@ class Connection(asyncio.Protocol):
         self._serve()
 
     def check(self, now: float) -> None:
-        """Hang up on who takes too long to ask, or has not asked for long."""
-        head_since, is_idle = self._head_since, self._current is None
-        if head_since is not None and is_idle and now - head_since > _HEAD_SECONDS:
-            self.hang_up()
-        elif is_idle and self._head_since is None and now - self._last_answer > _IDLE_SECONDS:
-            self.hang_up()
+        """Hang up on who takes too long to ask or to read, or has not asked for long."""
+        if self._current is not None:
+            is_stuck = self._full_since is not None and not isinstance(self._source, Watch)
+            if is_stuck and now - (self._full_since or now) > _STALLED_SECONDS:
+                self.hang_up()
+        elif self._head_since is not None:
+            if now - self._head_since > _HEAD_SECONDS:
+                self.hang_up()
+        elif self._body_since is not None:
+            if now - self._body_since > _BODY_SECONDS:
+                self.hang_up()
+        else:
+            longest = _IDLE_SECONDS if self._accepted.is_known else _HEAD_SECONDS
+            if now - self._last_answer > longest:
+                self.hang_up()
 
     @property
     def is_idle(self) -> bool:
@@ -202,6 +224,7 @@ class Connection(asyncio.Protocol):
         call = self._front.begin(method, self._target, head.headers, known=head.user)
         self._call, head.user = call, self._front.lasting(call)
         self._head_since = None
+        self._body_since = self._loop.time()
         version = self._parser.get_http_version()
         call.keeps_open = version != "1.0" and self._parser.should_keep_alive()
         if head.size + len(self._target) > MAX_HEAD_BYTES:
@@ -224,6 +247,7 @@ class Connection(asyncio.Protocol):
         if self._call is not None:
             self._waiting.append(self._call)
             self._call = None
+            self._body_since = None
 
     # ---- answering -----------------------------------------------------------------------------
 
@@ -231,6 +255,7 @@ class Connection(asyncio.Protocol):
         """Answer what waits, one after the other; read no further while somebody waits."""
         while self._waiting and self._current is None and self._transport is not None:
             call = self._current = self._waiting.popleft()
+            self._accepted.work()
             answer = self._front.answer(call)
             if isinstance(answer, Response):
                 self._respond(call, answer)
@@ -358,6 +383,7 @@ class Connection(asyncio.Protocol):
         if call is None:
             return
         self._front.leave(call)
+        self._accepted.rest(is_known=self._front.is_known(call))
         self._last_answer = self._loop.time()
         if not call.keeps_open and self._transport is not None:
             self._transport.close()

@@ -9,8 +9,12 @@ Python's dialect: `$` is the very end, `\z` is `\Z`, and `\d`, `\w`, `\s` mean A
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
+from typing import Any
 
 from unisono.kinds.text_cache import cached_if_short
 
@@ -54,6 +58,7 @@ _LINEAR = {
     r"\Z": r"\z",
 }
 _ESCAPE = re.compile(r"\\.", re.DOTALL)
+_ENGINE = "cel.cel"
 _SIMPLE_ESCAPE = re.compile(r"\\(?:[dDwWsSbBAafnrtv]|x[0-9A-Fa-f]{2}|[^A-Za-z0-9])")
 
 
@@ -121,13 +126,28 @@ def finder(pattern: str) -> Callable[[str], str]:
     return find
 
 
+@cache
+def load_engine() -> Any:
+    """Load the linear engine: late, for hardly anybody needs it, and alone.
+
+    The package around it brings a program with a terminal of its own: two seconds and 20 MB.
+    """
+    if _ENGINE in sys.modules:  # it can be loaded once only
+        return sys.modules[_ENGINE]
+    package = find_spec("cel")
+    found = PathFinder.find_spec(_ENGINE, package.submodule_search_locations if package else None)
+    assert found is not None, "the package cel is installed with us"
+    assert found.loader is not None, "it has a file"
+    engine = sys.modules[_ENGINE] = module_from_spec(found)
+    found.loader.exec_module(engine)
+    return engine
+
+
 @cached_if_short(4096)  # names and images repeat
 def _search_linear(pattern: str, text: str) -> bool:
-    # Late: it takes most of a second to load. A server loads it before it is ready (`cli.preload`).
-    import cel
-
     try:
-        return bool(cel.evaluate("text.matches(pattern)", {"text": text, "pattern": pattern}))
+        found = load_engine().evaluate("text.matches(pattern)", {"text": text, "pattern": pattern})
+        return bool(found)
     except RuntimeError as problem:
         reason = str(problem).removeprefix("Function 'matches' error: ").split("\n")[-1]
         raise _Refused(f"is not a regular expression: {reason}") from None

@@ -15,7 +15,7 @@ import base64
 import contextlib
 import json
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from aiohttp import web
 
@@ -30,12 +30,15 @@ from unisono.kube.clock import Clock, guarded
 from unisono.kube.mapping import Kind
 from unisono.kube.tls import show
 from unisono.kube.trouble import Conflict, KubeTrouble, NotFound
+from unisono.net.listener import IDLE_SECONDS, Accepted, Counted, bound, listening
 
 _LOOK_EVERY_S = 60.0
 # At the start, and after trouble: until we can answer, jobs of queues are refused.
 _SOON_S = 2.0
 # The largest object that an API server takes is 3 MiB; a review may hold an old and a new one.
 _MOST_BYTES = 8 * 1024 * 1024
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Webhook:
@@ -110,20 +113,42 @@ class Webhook:
 
 @contextlib.asynccontextmanager
 async def _listening(host: str, port: int, context: ssl.SSLContext) -> AsyncIterator[str]:
-    app = web.Application(client_max_size=_MOST_BYTES)
+    told: dict[asyncio.BaseTransport, Accepted] = {}
+
+    @web.middleware
+    async def noted(request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Let it be known which connections are at work, of all that are open."""
+        accepted = told.get(request.transport) if request.transport is not None else None
+        if accepted is None:
+            return await handler(request)
+        accepted.work()
+        try:
+            return await handler(request)
+        finally:
+            accepted.rest(is_known=False)  # nobody proves who they are here
+
+    app = web.Application(client_max_size=_MOST_BYTES, middlewares=[noted])
     for path in (HOLD, JUDGE):
         app.router.add_post(path, _review)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    runner = web.AppRunner(
+        app, access_log=None, shutdown_timeout=1.0, keepalive_timeout=IDLE_SECONDS
+    )
     await runner.setup()
+    speak = runner.server
+    assert speak is not None, "it was set up"
     try:
-        site = web.TCPSite(runner, host, port, ssl_context=context)
         try:
-            await site.start()
+            sock = bound(host, port)
         except OSError as error:
             reason = error.strerror or error
             message = f"cannot listen on {host}:{port}: {reason}; see --webhook"
             raise CannotListen(message) from error
-        yield f"https://{host}:{runner.addresses[0][1]}"
+
+        def serve(accepted: Accepted) -> Counted:
+            return Counted(accepted, speak(), told)
+
+        async with listening(sock, serve, context=context):
+            yield f"https://{host}:{sock.getsockname()[1]}"
     finally:
         await runner.cleanup()
 

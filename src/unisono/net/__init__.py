@@ -1,0 +1,1 @@
+"""Sockets that are listened on; see `listener`."""

@@ -1,0 +1,372 @@
+"""Listening sockets: who is let in, how many at once, and which connection ends to make room.
+
+Descriptors belong to the whole process, and whoever can open a connection can take one. So all
+listeners of a process share one count (`Connections`) that leaves a reserve for files, pods and the
+sockets of our own requests. When it is full, the connection that is least missed ends: the oldest
+that never proved who it is, else the one that has been idle for longest. If all are at work, as
+watches of known users are, the newcomer hears 503.
+
+Connections are accepted here and not by the event loop's own server, which neither tells of one
+before its TLS handshake is over nor survives for long once it has no descriptors left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import resource
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import cast
+
+from unisono.kinds.overriding import override
+
+# Kept for everything that is no connection: the databases, logs, pipes of pods, sockets of our own.
+# An idle instance has some thirty descriptors open.
+RESERVED_DESCRIPTORS = 48
+# Each costs some tens of kilobytes, most of it for TLS; thousands of watchers are no mistake yet.
+MOST_CONNECTIONS = 4096
+# Less is of no use to anybody: a person, a watch, a probe, a scrape.
+FEWEST_CONNECTIONS = 4
+# Newcomers beyond the limit that are told so; further ones are just closed.
+_MOST_REFUSALS = 8
+HANDSHAKE_SECONDS = 10.0
+# Until the first byte of a connection, on listeners that have no limit of their own for that.
+SILENCE_SECONDS = 10.0
+# Between two requests on one connection there.
+IDLE_SECONDS = 75.0
+_BACKLOG = 1024
+# Accepted in one turn of the loop, so that a flood leaves time for others.
+_AT_ONCE = 64
+# Without any descriptor left the socket stays readable; looking again at once would take all time.
+_PAUSE_SECONDS = 0.1
+_NOTHING_LEFT = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
+# A client whose machine is gone is noticed after some two minutes.
+_KEEP_ALIVE = ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 15), (socket.TCP_KEEPCNT, 4))
+_SORRY = b"too many connections are open; try again\n"
+_BUSY = (
+    b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\nretry-after: 1\r\n"
+    b"content-length: %d\r\nconnection: close\r\n\r\n%b" % (len(_SORRY), _SORRY)
+)
+
+
+def most_connections() -> int:
+    """Return how many connections this process may have: three quarters of its descriptors.
+
+    Of a small limit it is less, so that the reserve stays.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return MOST_CONNECTIONS
+    left = limit - max(RESERVED_DESCRIPTORS, limit // 4)
+    return max(FEWEST_CONNECTIONS, min(left, MOST_CONNECTIONS))
+
+
+class Accepted:
+    """One connection as the limit sees it."""
+
+    __slots__ = ("_connections", "end", "idle_since", "is_known")
+
+    def __init__(self, connections: Connections, end: Callable[[], None]) -> None:
+        """Begin idle; `end` cuts the connection."""
+        self._connections = connections
+        self.end = end
+        self.is_known = False  # whether it proved who it is
+        self.idle_since: float | None = asyncio.get_running_loop().time()  # None: at work
+
+    def work(self) -> None:
+        """Note that something was asked, which is answered now."""
+        self.idle_since = None
+
+    def rest(self, *, is_known: bool) -> None:
+        """Note that the answer has left, to somebody who proved who they are or did not."""
+        self.is_known = is_known
+        self.idle_since = asyncio.get_running_loop().time()
+
+    def leave(self) -> None:
+        """Note that it is closed."""
+        self._connections.forget(self)
+
+
+class Connections:
+    """Every connection of a process, over all of its listeners."""
+
+    def __init__(self, most: int = 0) -> None:
+        """Take how many there may be; by default what the limit of descriptors allows."""
+        self._most = most
+        self._open: dict[Accepted, None] = {}  # oldest first
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def take(self, end: Callable[[], None]) -> Accepted | None:
+        """Take a place for a new connection; None if all are taken by others at work."""
+        if len(self._open) >= (self._most or most_connections()) and not self.make_room():
+            return None
+        accepted = Accepted(self, end)
+        self._open[accepted] = None
+        return accepted
+
+    def forget(self, accepted: Accepted) -> None:
+        """Give back the place of a connection that is closed."""
+        self._open.pop(accepted, None)
+
+    def make_room(self) -> bool:
+        """End the connection that is least missed; say whether there was one to end."""
+        idle = [one for one in self._open if one.idle_since is not None]
+        if not idle:
+            return False
+        least = min(idle, key=lambda one: (one.is_known, one.idle_since or 0.0))
+        self.forget(least)
+        least.end()
+        return True
+
+
+OF_PROCESS = Connections()
+
+# Makes what speaks with one client.
+Serve = Callable[[Accepted], asyncio.BaseProtocol]
+
+
+@contextlib.asynccontextmanager
+async def listening(
+    sock: socket.socket,
+    serve: Serve,
+    *,
+    context: ssl.SSLContext | None = None,
+    connections: Connections = OF_PROCESS,
+) -> AsyncIterator[None]:
+    """Accept connections on a listening socket while the block lasts; then close the socket.
+
+    Connections that are open then are left to whoever serves them.
+    """
+    listener = _Listener(sock, serve, context, connections)
+    listener.start()
+    try:
+        yield
+    finally:
+        listener.stop()
+
+
+class _Listener:
+    def __init__(
+        self,
+        sock: socket.socket,
+        serve: Serve,
+        context: ssl.SSLContext | None,
+        connections: Connections,
+    ) -> None:
+        self._sock = sock
+        self._serve = serve
+        self._context = context
+        self._connections = connections
+        self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._refusals = 0
+        self._pause: asyncio.TimerHandle | None = None
+        sock.setblocking(False)  # noqa: FBT003 (the only way to say it)
+        sock.listen(_BACKLOG)
+
+    def start(self) -> None:
+        self._pause = None
+        self._loop.add_reader(self._sock, self._accept)
+
+    def stop(self) -> None:
+        if self._pause is None:
+            self._loop.remove_reader(self._sock)
+        else:
+            self._pause.cancel()
+        self._sock.close()
+        for task in self._tasks:
+            task.cancel()
+
+    def _accept(self) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                sock, _address = self._sock.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                # Whatever it is (a client that is gone already, no memory), the next may come in.
+                if error.errno in _NOTHING_LEFT:
+                    self._connections.make_room()
+                    self._loop.remove_reader(self._sock)
+                    self._pause = self._loop.call_later(_PAUSE_SECONDS, self.start)
+                    return
+                continue
+            self._let_in(sock)
+
+    def _let_in(self, sock: socket.socket) -> None:
+        sock.setblocking(False)  # noqa: FBT003 (as above)
+        if sock.family != socket.AF_UNIX:
+            with contextlib.suppress(OSError):  # of a client that is gone already
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                for option, value in _KEEP_ALIVE:
+                    sock.setsockopt(socket.IPPROTO_TCP, option, value)
+        accepted = self._connections.take(lambda: _shut(sock))
+        if accepted is None:
+            self._refuse(sock)
+            return
+        self._run(self._connect(sock, accepted))
+
+    def _refuse(self, sock: socket.socket) -> None:
+        if self._refusals >= _MOST_REFUSALS:
+            sock.close()
+            return
+        self._refusals += 1
+        self._run(self._say_busy(sock))
+
+    def _run(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _connect(self, sock: socket.socket, accepted: Accepted) -> None:
+        try:
+            transport = await self._connected(sock, lambda: self._serve(accepted))
+        except (OSError, TimeoutError):  # the handshake failed, or took too long
+            accepted.leave()
+            sock.close()
+        except asyncio.CancelledError:
+            accepted.leave()
+            sock.close()
+            raise
+        else:
+            if transport.is_closing():
+                accepted.leave()  # it was told to end before anybody served it
+            accepted.end = transport.abort
+
+    async def _say_busy(self, sock: socket.socket) -> None:
+        try:
+            await self._connected(sock, _Busy)
+        except (OSError, TimeoutError):
+            sock.close()
+        finally:
+            self._refusals -= 1
+
+    async def _connected(
+        self, sock: socket.socket, make: Callable[[], asyncio.BaseProtocol]
+    ) -> asyncio.Transport:
+        transport, _ = await self._loop.connect_accepted_socket(
+            make,
+            sock,
+            ssl=self._context,
+            ssl_handshake_timeout=HANDSHAKE_SECONDS if self._context is not None else None,
+        )
+        return transport
+
+
+def _shut(sock: socket.socket) -> None:
+    """Cut a connection whose transport is not there yet."""
+    with contextlib.suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
+
+
+class _Busy(asyncio.Protocol):
+    """Says that there is no room, and goes."""
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        made = cast("asyncio.Transport", transport)
+        made.write(_BUSY)
+        made.close()
+
+
+# ---- for listeners with a protocol of somebody else's --------------------------------------------
+
+
+class Counted(asyncio.Protocol):
+    """Stands between a connection and the protocol that serves it, so that it is counted.
+
+    It is at work from its first byte on, since whoever serves it has limits of its own; or when it
+    is told so (`Accepted.work`), if it is `told`. While it is not it may have to make room for
+    others, and after a while it ends.
+    """
+
+    def __init__(
+        self,
+        accepted: Accepted,
+        inner: asyncio.Protocol,
+        told: dict[asyncio.BaseTransport, Accepted] | None = None,
+    ) -> None:
+        """Take what counts it and what serves it, and where who tells it finds it."""
+        self._accepted = accepted
+        self._inner = inner
+        self._told = told
+        self._transport: asyncio.Transport | None = None
+        self._first = accepted.idle_since
+        self._look: asyncio.TimerHandle | None = None
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        if self._told is not None:
+            self._told[transport] = self._accepted
+        self._look = asyncio.get_running_loop().call_later(SILENCE_SECONDS, self.check)
+        self._inner.connection_made(transport)
+
+    def check(self) -> None:
+        """End what is silent for too long; else look again."""
+        loop, since = asyncio.get_running_loop(), self._accepted.idle_since
+        longest = SILENCE_SECONDS if since == self._first else IDLE_SECONDS
+        if since is not None and loop.time() - since >= longest and self._transport is not None:
+            self._transport.abort()
+        else:
+            self._look = loop.call_later(SILENCE_SECONDS, self.check)
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        if self._told is None:
+            self._accepted.work()
+        self._inner.data_received(data)
+
+    @override
+    def eof_received(self) -> bool | None:
+        return self._inner.eof_received()
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._look is not None:
+            self._look.cancel()
+        if self._told is not None and self._transport is not None:
+            self._told.pop(self._transport, None)
+        self._accepted.leave()
+        self._inner.connection_lost(exc)
+
+    @override
+    def pause_writing(self) -> None:
+        self._inner.pause_writing()
+
+    @override
+    def resume_writing(self) -> None:
+        self._inner.resume_writing()
+
+
+Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+def streams(answer: Answer, *, limit: int) -> Serve:
+    """Serve each connection by a coroutine with a reader and a writer, as asyncio's server does."""
+
+    def serve(accepted: Accepted) -> asyncio.BaseProtocol:
+        reader = asyncio.StreamReader(limit=limit)
+        return Counted(accepted, asyncio.StreamReaderProtocol(reader, answer))
+
+    return serve
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """Return a socket at an address, of which port 0 is any free one; raises OSError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Named as TCP, or asyncio would not switch Nagle's delay off for it.
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+    except OSError:
+        sock.close()
+        raise
+    return sock
