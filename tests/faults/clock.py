@@ -1,4 +1,8 @@
-"""A clock that moves only when everybody has done what there was to do."""
+"""A clock that moves only when everybody has done what there was to do.
+
+`time` only grows, and is what `monotonic` tells. The clock on the wall (`now`) is ahead of it or
+behind, and jumps when somebody sets it.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,16 @@ class SteppedClock:
 
     def __init__(self) -> None:
         self.time = START
+        self._ahead = 0.0
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
         self._count = 0
 
     def now(self) -> float:
-        return self.time
+        return self.time + self._ahead
+
+    def set_ahead(self, seconds: float) -> None:
+        """Set the clock on the wall; nothing that is measured notices."""
+        self._ahead = seconds
 
     def monotonic(self) -> float:
         return self.time

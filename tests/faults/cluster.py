@@ -315,13 +315,17 @@ class Cluster:
         await self._breathe()
         return True
 
+    async def collected(self) -> None:
+        """Wait until what follows from a deletion is done: an owner is gone, or its mark is off."""
+        while not self.api.janitor.is_idle:
+            await asyncio.sleep(0)
+        await self.store.landed()
+
     async def _breathe(self, turns: int = _TURNS) -> None:
         """Let every coroutine go as far as it can without us."""
         for _ in range(turns):
             await asyncio.sleep(0)
-        while not self.api.janitor.is_idle:
-            await asyncio.sleep(0)
-        await self.store.landed()
+        await self.collected()
 
     async def _begin(self, process: Process) -> None:
         """Have a worker of a process begin with its next task."""

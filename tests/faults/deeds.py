@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,8 @@ from unisono.kube.trouble import KubeTrouble, NotFound
 
 Json = dict[str, Any]
 _MENDED_AFTER_S = (5.0, 20.0, 60.0)
+# How far the clock on the wall is ahead after somebody set it, in seconds.
+_AHEAD_S = (-3600.0, -60.0, -1.0, 1.0, 60.0, 3600.0)
 # How each kind is told to pause by hand.
 _SUSPENDS: Mapping[str, Json] = {
     "Job": {"spec": {"suspend": True}},
@@ -36,6 +39,7 @@ class People:
         self._surroundings = surroundings
         self.gangs: list[Gang] = []  # as they were submitted
         self.deleted: set[str] = set()  # by a user
+        self._left_behind: dict[str, Gang] = {}  # whose dependents were, on purpose
         self._deeds: Mapping[str, Callable[[float], Awaitable[None]]] = {
             "kill control": lambda draw: cluster.kill(cluster.control),
             "kill runner": lambda draw: cluster.kill(cluster.runner),
@@ -45,6 +49,10 @@ class People:
             "pod evicted": self._pod_evicted,
             "pod failed": self._pod_failed,
             "job deleted": self._job_deleted,
+            "job orphaned": self._job_orphaned,
+            "job replaced": self._job_replaced,
+            "owner stripped": self._owner_stripped,
+            "clock set": self._clock_set,
             "job suspended": self._job_suspended,
             "job edited": self._job_edited,
             "workload off": self._workload_off,
@@ -127,7 +135,7 @@ class People:
             "status": status,
             "reason": "Test",
             "message": "",
-            "lastTransitionTime": timestamp(self._cluster.clock.time),
+            "lastTransitionTime": timestamp(self._cluster.clock.now()),
         }
         changes = {"status": {"conditions": [ready]}}
         await self._cluster.user.patch(names.NODE, name, "", changes, subresource="status")
@@ -169,7 +177,7 @@ class People:
         pod = self._some_pod(draw)
         if pod is None or pod["status"].get("phase") != "Running":
             return
-        at = timestamp(self._cluster.clock.time)
+        at = timestamp(self._cluster.clock.now())
         ended = {"exitCode": 1, "reason": "Error", "startedAt": at, "finishedAt": at}
         statuses = [
             {**one, "ready": False, "state": {"terminated": ended}}
@@ -202,6 +210,62 @@ class People:
                 await self._cluster.user.delete(kind, name, "default", propagation="Background")
             except NotFound:
                 continue
+
+    async def _job_orphaned(self, draw: float) -> None:
+        """Delete a job and leave what it made, as `kubectl delete --cascade=orphan` does."""
+        job = self._some_job(draw)
+        if job is not None:
+            gang = next(one for one in self.gangs if one.name == job["metadata"]["name"])
+            self.deleted.add(gang.name)
+            self._left_behind[gang.name] = gang
+            for obj in (job, *self._own_pods(gang)):
+                await self._delete_alone(obj)
+
+    async def _job_replaced(self, draw: float) -> None:
+        """Delete a job, and submit another one of the same name before anybody has noticed."""
+        job = self._some_job(draw)
+        gang = next(
+            (one for one in self.gangs if job and one.name == job["metadata"]["name"]), None
+        )
+        if job is None or gang is None or gang.pods:
+            return
+        self._left_behind[gang.name] = gang
+        if draw * 100 % 1 < 0.5:
+            await self._delete_alone(job)
+        else:
+            await self.delete(gang)
+        self.deleted.add(gang.name)  # until the new one is there
+        for obj in gang.objects:
+            await self._cluster.user.create(obj)
+        self.deleted.discard(gang.name)
+
+    async def _delete_alone(self, obj: Json) -> None:
+        kind, name = Kind(obj["apiVersion"], obj["kind"]), obj["metadata"]["name"]
+        await self._cluster.user.delete(kind, name, "default", propagation="Orphan")
+        await self._cluster.collected()
+
+    def _own_pods(self, gang: Gang) -> list[Json]:
+        pods = self._cluster.objects[names.POD]
+        keys = [("default", obj["metadata"]["name"]) for obj in gang.pods]
+        return [pods[key] for key in keys if key in pods]
+
+    async def _owner_stripped(self, draw: float) -> None:
+        workload = self._some(names.WORKLOAD, draw)
+        if workload is not None:
+            changes = {"metadata": {"ownerReferences": None}}
+            name = workload["metadata"]["name"]
+            await self._cluster.user.patch(names.WORKLOAD, name, "default", changes)
+
+    async def _clock_set(self, draw: float) -> None:
+        """Set the clock on the wall; after a while it is right again."""
+        ahead = _AHEAD_S[int(draw * len(_AHEAD_S))]
+        self._cluster.note(f"  {ahead:+g} s")
+        self._cluster.clock.set_ahead(ahead)
+
+        async def right() -> None:
+            self._cluster.clock.set_ahead(0.0)
+
+        self._later(draw, "the clock is right again", right)
 
     async def _job_suspended(self, draw: float) -> None:
         """Suspend a job of a queue, which takes it up again; nobody would resume any other."""
@@ -271,6 +335,40 @@ class People:
         await self._cluster.user.patch(names.CLUSTER_QUEUE, name, "", changes)
 
     # ---- afterwards --------------------------------------------------------------------------
+
+    async def take_away_what_was_left_behind(self) -> None:
+        """Delete what jobs had made that were deleted without it; nobody else ever would.
+
+        Workloads have to end by themselves. Those that are over and belong to nobody go as well.
+        """
+        for gang in self._left_behind.values():
+            for kind, name in self._made_for(gang):
+                found = self._cluster.objects[kind].get(("default", name))
+                if found is None or found["metadata"].get("ownerReferences"):
+                    continue
+                self._cluster.note(f"* the user takes {kind.kind} {name} away")
+                await self._gone(kind, name)
+        for workload in list(self._cluster.objects[names.WORKLOAD].values()):
+            owners = workload["metadata"].get("ownerReferences")
+            if not owners and reading.is_finished(workload):
+                await self._gone(names.WORKLOAD, workload["metadata"]["name"])
+
+    def _made_for(self, gang: Gang) -> list[tuple[Kind, str]]:
+        """Return what has a gang's name, except for the gang itself."""
+        is_there = gang.name not in self.deleted
+        return [
+            (kind, name)
+            for kind, objects in self._cluster.objects.items()
+            for space, name in objects
+            if kind != names.WORKLOAD
+            and space == "default"
+            and (name == gang.name or name.startswith(f"{gang.name}-"))
+            and not (is_there and (kind, name) == (gang.kind, gang.name))
+        ]
+
+    async def _gone(self, kind: Kind, name: str) -> None:
+        with contextlib.suppress(NotFound):
+            await self._cluster.user.delete(kind, name, "default", propagation="Background")
 
     async def replace_lost_pods(self) -> None:
         """Make pods again that nobody else makes, as their user would."""

@@ -9,6 +9,8 @@ At every change that is stored:
 
 As time passes, for no longer than a limit while the controllers live:
     part of a gang runs; somebody waits without an explanation; a pod runs for nobody
+    a workload is there, or in a queue, whose job is gone and that has no pods: a ghost
+    a workload that was told to leave and has no pods holds quota
 """
 
 from __future__ import annotations
@@ -19,12 +21,15 @@ from tests.faults import reading
 from tests.faults.cluster import Cluster
 from tests.faults.reading import Json
 from unisono.control import names
+from unisono.kinds.core.pod_groups import GROUP_NAME
 from unisono.kube.mapping import Kind
 
 # A gang has a minute to bind, another for what its controllers and a dead node need to be noticed.
 PARTIAL_S = 180.0
 UNEXPLAINED_S = 60.0
 ORPHANED_S = 60.0
+# A minute for the collector, two for pods that never come, and another for a watch that is late.
+GHOST_S = 240.0
 _INDEX = "batch.kubernetes.io/job-completion-index"
 
 
@@ -240,9 +245,31 @@ class Laws:
                     yield ("waits without an explanation", key[1]), UNEXPLAINED_S
             elif self._is_partial(key, workload):
                 yield ("runs in part", key[1]), PARTIAL_S
+            if any(not reading.is_over(pod) for pod in self._pods_of(key)):
+                continue
+            if not self._has_owner(workload):
+                yield ("is there for nobody", key[1]), GHOST_S
+            if reading.admission(workload) and reading.is_evicted(workload):
+                yield ("holds quota though it has left", key[1]), GHOST_S
         for pod in self._cluster.objects[names.POD].values():
             if _runs(pod) and not reading.is_going(pod) and self._is_nobodys(pod):
                 yield ("runs for nobody", pod["metadata"]["name"]), ORPHANED_S
+
+    def _has_owner(self, workload: Json) -> bool:
+        metadata = workload["metadata"]
+        owners = {one["uid"] for one in metadata.get("ownerReferences") or ()}
+        owners.add((metadata.get("labels") or {}).get("kueue.x-k8s.io/job-uid", ""))
+        pods = self._cluster.objects[names.POD].values()
+        if any(
+            (pod["metadata"].get("labels") or {}).get(GROUP_NAME) == metadata["name"]
+            for pod in pods
+        ):
+            return True
+        return any(
+            obj["metadata"]["uid"] in owners
+            for objects in self._cluster.objects.values()
+            for obj in objects.values()
+        )
 
     def _is_partial(self, key: tuple[str, str], workload: Json) -> bool:
         wanted = reading.least(workload)

@@ -13,6 +13,8 @@ from tests.support.control_objects import GPU, KUEUE, node, priority
 
 Json = dict[str, Any]
 PRIORITIES = {"low": 1, "high": 100}
+# Whether the clock on the wall jumps, too.
+CLOCK_IS_SET = False
 # Things go wrong for so long; then everybody has to come to a good end.
 TROUBLE_S = 240.0
 
@@ -48,7 +50,10 @@ def plan_of(seed: int) -> Plan:
     return Plan(
         surroundings=(*classes, *nodes, *_objects(queues)),
         gangs=_gangs(random.Random(f"gangs {seed}"), capacity, queues),
-        troubles=_troubles(random.Random(f"troubles {seed}")),
+        troubles=(
+            *_troubles(random.Random(f"troubles {seed}")),
+            *_more_troubles(random.Random(f"more troubles {seed}")),
+        ),
         sky=_sky(random.Random(f"sky {seed}")),
         workers=chance.choice((1, 2, 4, 16)),
         is_checked=seed % 8 == 0,
@@ -165,6 +170,23 @@ def _troubles(chance: random.Random) -> list[Trouble]:
     return [
         Trouble(chance.uniform(1.0, TROUBLE_S), chance.choice(TROUBLES), chance.random())
         for _ in range(chance.randint(2, 8))
+    ]
+
+
+# Drawn by themselves, so that the others come as they came before there were these.
+MORE_TROUBLES = (
+    "job orphaned",
+    "job orphaned",
+    "job replaced",
+    "owner stripped",
+    *(("clock set",) * 2 if CLOCK_IS_SET else ()),
+)
+
+
+def _more_troubles(chance: random.Random) -> list[Trouble]:
+    return [
+        Trouble(chance.uniform(1.0, TROUBLE_S), chance.choice(MORE_TROUBLES), chance.random())
+        for _ in range(chance.choice((0, 0, 1, 2, 3)))
     ]
 
 

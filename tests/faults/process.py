@@ -184,7 +184,7 @@ class Process:
         return [
             kind
             for kind in self.program.kinds
-            if self._has_news(kind) and self.quiet_until.get(kind, 0.0) <= self._clock.now()
+            if self._has_news(kind) and self.quiet_until.get(kind, 0.0) <= self._clock.monotonic()
         ]
 
     def break_watch(self, kind: Kind, until: float) -> None:

@@ -64,6 +64,11 @@ def is_finished(workload: Json) -> bool:
     return is_true(conditions(workload), "Finished")
 
 
+def is_evicted(workload: Json) -> bool:
+    """Say whether a workload was told to leave."""
+    return is_true(conditions(workload), "Evicted")
+
+
 def phase_of(workload: Json) -> tuple[str, int]:
     """Return the phase of a gang's placement and its number."""
     phase, about = placement_of(conditions(workload))

@@ -133,6 +133,7 @@ async def _come_to_an_end(cluster: Cluster, people: People) -> None:
     end = cluster.clock.time + _PATIENCE_S
     while True:
         await cluster.pass_time(_ROUND_S)
+        await people.take_away_what_was_left_behind()
         left = {
             gang.name: people.end_of(gang)
             for gang in people.gangs
@@ -157,7 +158,7 @@ async def _come_to_an_end(cluster: Cluster, people: People) -> None:
 
 async def _leave_nothing(cluster: Cluster, people: People, before: set[str]) -> None:
     """Check that nobody holds anything, delete everything, and look what is left."""
-    await cluster.pass_time(_ROUND_S)
+    await cluster.pass_time(2 * _ROUND_S)  # what was left behind may just have been deleted
     state = cluster.assembly.scheduler.state
     if state.running:
         raise Broken(f"the scheduler still holds places for {next(iter(state.running))}")
@@ -165,6 +166,8 @@ async def _leave_nothing(cluster: Cluster, people: People, before: set[str]) -> 
         raise Broken(f"the scheduler still has {next(iter(state.waiting))} in line")
     for gang in people.gangs:
         await people.delete(gang)
+    await cluster.pass_time(_ROUND_S)
+    await people.take_away_what_was_left_behind()
     await cluster.pass_time(_TIDY_S)
     left = sorted(_everything(cluster) - before)
     if left:
