@@ -19,6 +19,8 @@ from unisono.apiserver.patch.merge_patch import merge_patch
 from unisono.apiserver.rest.own_writes import merged
 from unisono.cli.inprocess import InProcess
 from unisono.control import names
+from unisono.control.actions import Bind, Ref
+from unisono.control.driver import order_of
 from unisono.control.jobs.adapter import PodSetOfJob
 from unisono.control.jobs.workload import new_workload
 from unisono.control.view import View
@@ -69,6 +71,13 @@ def bind(obj: Json, node_name: str) -> Order:
         "target": {"apiVersion": "v1", "kind": "Node", "name": node_name},
     }
     return Order("bind", POD, metadata["namespace"], metadata["name"], content)
+
+
+def exactly(obj: Json, node_name: str) -> Order:
+    """Bind a pod in the state that was seen, as the driver does."""
+    order = order_of(Bind(Ref.to(obj), node_name))
+    assert order is not None
+    return order
 
 
 def comparable(obj: Json) -> Json:
@@ -161,6 +170,21 @@ def test_each_write_has_a_result_of_its_own(*, is_checked: bool) -> None:
         # What was written together is stored.
         for name, phase in (("a", "Pending"), ("b", "Running")):
             assert world.get(POD, name)["status"]["phase"] == phase
+
+    play(story)
+
+
+def test_a_pod_is_bound_only_in_the_state_that_was_seen() -> None:
+    async def story(world: World) -> None:
+        await world.create(node("n1"))
+        direct = InProcess(world.api, SYSTEM)
+        seen = got((await direct.write([create(pod("a"))]))[0])
+        since = got(
+            (await direct.write([patch(seen, {"status": {"message": "later"}}, "status")]))[0]
+        )
+        late, fresh = await direct.write([exactly(seen, "n1"), exactly(since, "n1")])
+        assert isinstance(late, Conflict)
+        assert got(fresh)["spec"]["nodeName"] == "n1"
 
     play(story)
 

@@ -57,6 +57,8 @@ _TURNS = 6
 _LONGEST_SILENCE_S = 8.0
 _MOST_SHOWN = 400
 _DOWN_S = (0.0, 0.0, 2.0, 15.0)
+# How late a request may arrive that its sender has given up: an API server drops it after a minute.
+LATEST_S = 60.0
 
 
 class Broken(Exception):
@@ -90,6 +92,7 @@ class Cluster:
         self.fault_of: Callable[[Call], str] = self._fault
         self.down_s: Sequence[float] = _DOWN_S  # how long whoever dies stays away
         self.broken: list[str] = []  # promises that were
+        self.is_late = False  # what changes now was asked for long ago
         self._is_checked = is_checked
         self._workers = workers
         self._uid = 0
@@ -374,6 +377,9 @@ class Cluster:
         elif fault in _REFUSALS:
             code, reason = _REFUSALS[fault]
             _answer(call, _refusal(code, reason))
+        elif fault == "delay":
+            self._arrives_later(process, call)
+            _fail(call, Unreachable(f"{call.method} {call.path}: no answer in time", sent=True))
         else:
             answer = await self._ask(call)
             if fault == "die after":
@@ -382,6 +388,20 @@ class Cluster:
                 _fail(call, Unreachable(f"{call.method} {call.path}: no answer", sent=True))
             else:
                 _answer(call, answer)
+
+    def _arrives_later(self, process: Process, call: Call) -> None:
+        """Have a request carried out when nobody waits for its answer any more."""
+
+        async def arrive(_: Cluster) -> None:
+            self.is_late = True
+            answer = await self._ask(call)
+            await self.collected()
+            self.is_late = False
+            self.note(f"  {answer.code}")
+
+        after = self.chance.uniform(0.0, LATEST_S)
+        what = f"late from {process.name}: {call.method} {call.path}"
+        self.at(self.clock.time + after, what, arrive)
 
     async def _ask(self, call: Call) -> Answer:
         self.writes += call.is_write
@@ -395,6 +415,7 @@ class Cluster:
         faults = {"refuse": sky.refuse, "lose": sky.lose, "busy": sky.busy}
         if call.is_write:
             faults |= {"die before": sky.die_before, "die after": sky.die_after}
+            faults["delay"] = sky.delay
         if call.method in ("PATCH", "PUT"):
             faults["conflict"] = sky.conflict
         drawn = self.chance.random() if sky is not CLEAR else 1.0

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.faults import reading
-from tests.faults.cluster import Cluster
+from tests.faults.cluster import LATEST_S, Cluster
 from tests.faults.reading import Json
 from unisono.control import names
 from unisono.kinds.core.pod_groups import GROUP_NAME
@@ -39,6 +39,7 @@ class Laws:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._gens: dict[str, int] = {}
+        self._once: list[tuple[float, Json]] = []  # how queues were, and until when
         self._since: dict[tuple[str, str], float] = {}
         self._up = 0.0  # seconds that both processes have lived
         self._looked_at = cluster.clock.time
@@ -54,6 +55,8 @@ class Laws:
 
     def _changed(self, kind: Kind, old: Json | None, new: Json | None) -> None:
         self.checks += 1
+        if kind == names.CLUSTER_QUEUE and old is not None:
+            self._once.append((self._cluster.clock.time, old))
         if new is None:
             return
         if kind == names.POD:
@@ -205,6 +208,13 @@ class Laws:
     def _seen(self, name: str) -> list[Json]:
         """Return a queue as it is, and as the scheduler sees it: it cannot know better."""
         found = [self._cluster.objects[names.CLUSTER_QUEUE][("", name)]]
+        if self._cluster.is_late:  # nobody can take back what is on its way
+            earliest = self._cluster.clock.time - LATEST_S
+            found += [
+                old
+                for until, old in self._once
+                if until > earliest and old["metadata"]["name"] == name
+            ]
         if self._cluster.control.is_up:
             seen = self._cluster.control.view.get(names.CLUSTER_QUEUE, name)
             found += [seen] if seen is not None else []
@@ -243,7 +253,7 @@ class Laws:
             if reading.admission(workload) is None:
                 if not reading.is_explained(workload) and not reading.is_going(workload):
                     yield ("waits without an explanation", key[1]), UNEXPLAINED_S
-            elif self._is_partial(key, workload):
+            elif self._is_partial(key, workload) and self._has_owner(workload):
                 yield ("runs in part", key[1]), PARTIAL_S
             if any(not reading.is_over(pod) for pod in self._pods_of(key)):
                 continue

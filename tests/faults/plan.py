@@ -206,4 +206,5 @@ def _sky(chance: random.Random) -> Sky:
         late=some(0.01, 0.05, 0.2),
         lost=some(0.005, 0.02),
         doubled=some(0.02, 0.2),
+        delay=some(0.01, 0.05),
     )

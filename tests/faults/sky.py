@@ -12,6 +12,7 @@ class Sky:
     # Of a call.
     refuse: float = 0.0  # 500 or 503, nothing done
     lose: float = 0.0  # done, but the answer never comes
+    delay: float = 0.0  # no answer, and it is done some time later
     conflict: float = 0.0  # 409, nothing done
     busy: float = 0.0  # 429, nothing done
     die_before: float = 0.0  # whoever writes is gone, and the write is not done

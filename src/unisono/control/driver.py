@@ -323,7 +323,10 @@ def order_of(action: Write | Read) -> Order | None:
                 changes = {**changes, "metadata": metadata}
             return Order("patch", ref.kind, ref.namespace, ref.name, changes, subresource, holds)
         case Bind(ref, node, annotations, holds):
+            # In the state that was seen: what was sent away meanwhile is not bound after all.
             metadata = {"name": ref.name, "namespace": ref.namespace, "uid": ref.uid}
+            if ref.version:
+                metadata["resourceVersion"] = ref.version
             if annotations:
                 metadata["annotations"] = annotations
             binding = {

@@ -136,6 +136,32 @@ def test_a_worker_is_replaced_alone_and_with_the_head_everybody() -> None:
     told(story)
 
 
+def test_a_pod_that_turns_up_while_its_cluster_rests_is_deleted() -> None:
+    """Its creation had been given up and came late; the cluster never started again."""
+
+    async def story(world: World) -> None:
+        await set_up(world)
+        await world.create(dev())
+        await world.settle()
+        made = next(pod for pod in world.every(POD) if "-head-" in pod["metadata"]["name"])
+        (workload,) = world.every(WORKLOAD)
+        name = workload["metadata"]["name"]
+        await world.client.patch(WORKLOAD, name, "team-b", {"spec": {"active": False}})
+        await world.pass_time(60)
+        assert world.every(POD) == []
+        kept = {key: made["metadata"][key] for key in ("name", "namespace", "labels")}
+        kept |= {key: made["metadata"][key] for key in ("annotations", "ownerReferences")}
+        spec = {key: value for key, value in made["spec"].items() if key != "nodeName"}
+        await world.create({"apiVersion": "v1", "kind": "Pod", "metadata": kept, "spec": spec})
+        await world.pass_time(60)
+        assert world.every(POD) == []
+        await world.client.patch(WORKLOAD, name, "team-b", {"spec": {"active": True}})
+        await world.pass_time(60)
+        assert row(world, "raycluster-dev", "team-b")[-1] == "ready"
+
+    told(story)
+
+
 def test_workers_come_and_go_while_the_head_stays() -> None:
     async def story(world: World) -> None:
         await set_up(world)

@@ -138,7 +138,7 @@ class Below:
     def _bound(self, record: Record, route: Route, metadata: Json, node: str) -> Json:
         """Return a pod as it is with a node."""
         unbound = self._tools.known.of(record)
-        self._check_bindable(unbound, record, route, metadata.get("uid"))
+        self._check_bindable(unbound, record, route, metadata)
         status = {**(unbound.get("status") or {})}
         pod: Json = {
             **unbound,
@@ -162,9 +162,13 @@ class Below:
             raise invalid("Binding", route.name, causes)
         return pod
 
-    def _check_bindable(self, pod: Json, record: Record, route: Route, uid: Any) -> None:
+    def _check_bindable(self, pod: Json, record: Record, route: Route, wanted: Json) -> None:
+        """Refuse to bind another pod than the one that is meant, or in another state."""
+        uid, version = wanted.get("uid"), wanted.get("resourceVersion")
         if uid and uid != record.uid:
             raise conflict("pods/binding", route.name, "the pod of that uid is gone")
+        if version and version != str(record.rv):
+            raise conflict("pods/binding", route.name, "the pod has been modified")
         if "deletionTimestamp" in pod["metadata"]:
             raise conflict("pods/binding", route.name, "the pod is being deleted")
         taken = pod["spec"].get("nodeName")

@@ -74,6 +74,10 @@ class RayClusterOperator:
         elif not wants_rest and is_let_go(cluster, words.CLUSTER, self._queues, view):
             yield from self._run(cluster, groups, pods, owned, view, now)
         else:
+            # A pod may turn up after all were gone: its creation was given up, and came late.
+            late = [pod for pod in owned if wants_rest and not is_deleting(pod)]
+            if late:
+                yield Together([Delete(Ref.to(pod)) for pod in late])
             yield from _write(cluster, status_of(cluster, groups, pods, now), now)
 
     # ---- suspended ---------------------------------------------------------------------------
