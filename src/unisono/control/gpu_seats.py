@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from unisono.control.actions import Json
+from unisono.engine.model.resources import MAX_GPUS
 from unisono.engine.model.workload import Admission
 from unisono.kinds.core.gpu_parts import OWN_DEVICE, device_of
+from unisono.kinds.scalar import whole_number
 
 Devices = Mapping[str, tuple[int, ...]]  # by pod set, in the order of places
 
@@ -30,9 +32,10 @@ def read(text: str) -> dict[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {}
     for part in filter(None, text.split(",")):
         name, _, numbers = part.rpartition(":")
-        each = numbers.split(".")
-        if name and all(number.isdecimal() for number in each):
-            found[name] = tuple(map(int, each))
+        each = [whole_number(number, MAX_GPUS - 1) for number in numbers.split(".")]
+        known = tuple(number for number in each if number is not None)
+        if name and len(known) == len(each):
+            found[name] = known
     return found
 
 

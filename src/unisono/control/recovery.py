@@ -25,7 +25,9 @@ from typing import Literal
 
 from unisono.control.actions import Json
 from unisono.control.conditions import find, seconds, timestamp
+from unisono.engine.model.resources import MAX_COUNT
 from unisono.kinds.device_faults import fault_of
+from unisono.kinds.scalar import whole_number
 
 ATTEMPT = "unisono.dev/attempt"
 LAST_INCIDENT = "unisono.dev/last-incident"
@@ -211,15 +213,17 @@ def is_upstream(annotations: Mapping[str, str] | None) -> bool:
 def limit_of(annotations: Mapping[str, str] | None, *written: int | None) -> int:
     """Return how often a job may restart: its annotation, else the first limit that is written."""
     text = (annotations or {}).get(MAX_RESTARTS, "")
-    if text.isdecimal():
-        return int(text)
+    limit = whole_number(text, MAX_COUNT)
+    if limit is not None:
+        return limit
     return next((one for one in written if one is not None), DEFAULT_LIMIT)
 
 
 def first_delay_of(annotations: Mapping[str, str] | None) -> float:
     """Return how long to wait after the first failure in a row, in seconds."""
     text = (annotations or {}).get(FIRST_DELAY, "")
-    return float(text) if text.isdecimal() else _FIRST_DELAY_SECONDS
+    delay = whole_number(text, MAX_COUNT)
+    return _FIRST_DELAY_SECONDS if delay is None else float(delay)
 
 
 # ---- causes ------------------------------------------------------------------------------------

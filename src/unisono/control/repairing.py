@@ -18,7 +18,8 @@ from collections.abc import Sequence
 from unisono.control.actions import Again, Json, Note, Patch, Ref, Steps
 from unisono.control.conditions import seconds
 from unisono.control.scheduler.record import COMMITTED, WAS, placement, placement_of
-from unisono.kinds.scalar import duration_ms
+from unisono.engine.model.resources import MAX_COUNT
+from unisono.kinds.scalar import duration_ms, whole_number
 
 REPAIRING = "Repairing"
 TIMEOUT = "unisono.dev/recovery-timeout"
@@ -93,8 +94,9 @@ def nothing_lost(workload: Json, now: float) -> Json:
 def timeout_of(workload: Json) -> float:
     """Return how long a gang keeps what it has left, in seconds."""
     text = (workload["metadata"].get("annotations") or {}).get(TIMEOUT, "")
-    if text.isdecimal():
-        return float(text)
+    seconds_ = whole_number(text, MAX_COUNT)
+    if seconds_ is not None:
+        return float(seconds_)
     try:
         return duration_ms(text) / 1000 if text else _TIMEOUT_SECONDS
     except ValueError:

@@ -16,6 +16,8 @@ from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.conditions import find, with_condition
 from unisono.engine.model.plan import Shrink
+from unisono.engine.model.resources import MAX_COUNT
+from unisono.kinds.scalar import whole_number
 
 
 def told(workload: Json) -> Mapping[str, int]:
@@ -24,7 +26,8 @@ def told(workload: Json) -> Mapping[str, int]:
     if found is None or found["status"] != "True":
         return {}
     kept = (part.partition("=") for part in found["message"].partition(";")[0].split()[1:])
-    return {name: int(count) for name, _, count in kept if count.isdecimal()}
+    counts = ((name, whole_number(count, MAX_COUNT)) for name, _, count in kept)
+    return {name: count for name, count in counts if count is not None}
 
 
 def telling(workload: Json, shrink: Shrink, by: str, *, now: float) -> Json:

@@ -17,6 +17,7 @@ from unisono.control.scheduler.record import hosts_of, placement_of
 from unisono.control.usable import node_name
 from unisono.control.view import View
 from unisono.kinds.kueue.topology_assignment import pods_per_host
+from unisono.kinds.scalar import whole_number
 
 # Labels and annotations that number the pods of a set.
 _INDEXES = (
@@ -167,7 +168,8 @@ def _gen(pod: Json) -> int:
     """Return the number of the placement that a bound pod was sent by; a large one if unknown."""
     slot = (pod["metadata"].get("annotations") or {}).get(names.SLOT, "")
     number = str(slot).rpartition("@")[2]
-    return int(number) if number.isdecimal() else sys.maxsize
+    known = whole_number(number)
+    return sys.maxsize if known is None else known
 
 
 def is_over(pod: Json) -> bool:
@@ -194,7 +196,5 @@ def _rank(pod: Json) -> tuple[int, ...] | tuple[int | str, ...]:
     """Order the pods of a gang by their numbers, then by name."""
     metadata = pod["metadata"]
     texts = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}
-    numbers = [
-        int(texts.get(key, "0")) if texts.get(key, "0").isdecimal() else 0 for key in _INDEXES
-    ]
+    numbers = [whole_number(texts.get(key)) or 0 for key in _INDEXES]
     return (*numbers, metadata["name"])

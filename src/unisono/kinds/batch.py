@@ -26,7 +26,7 @@ from unisono.kinds.core.pod_sets import (
     pod_sets,
 )
 from unisono.kinds.core.schema import PodTemplateSpec
-from unisono.kinds.decode import Schema
+from unisono.kinds.decode import Int64, Schema
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes
 from unisono.kinds.registry import Context, JobHooks, Kind
@@ -73,7 +73,7 @@ class JobSpec(Schema, frozen=True, kw_only=True):
     template: PodTemplateSpec
     suspend: bool | None = None
     completion_mode: Literal["NonIndexed", "Indexed"] | None = None
-    active_deadline_seconds: int | None = None
+    active_deadline_seconds: Int64 | None = None
     backoff_limit: int | None = None
     backoff_limit_per_index: int | None = None
     max_failed_indexes: int | None = None

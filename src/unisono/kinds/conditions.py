@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from unisono.engine.model.names import Instant
-from unisono.kinds.decode import Schema
+from unisono.kinds.decode import Int64, Schema
 from unisono.kinds.scalar import Timestamp
 
 
@@ -18,7 +18,7 @@ class Condition(Schema, frozen=True, kw_only=True):
     reason: str = ""
     message: str = ""
     last_transition_time: Timestamp | None = None
-    observed_generation: int = 0
+    observed_generation: Int64 = 0
 
     @property
     def is_true(self) -> bool:

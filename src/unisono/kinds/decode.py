@@ -4,7 +4,8 @@ The schema is the struct itself. A manifest class derives from `Schema` and is d
 `frozen=True, kw_only=True`; field names become camelCase (write `msgspec.field(name="podCIDR")`
 where Kubernetes writes something else). A field's type may be
 
-    str int float bool Literal[…] Any          plain values; Any keeps a subtree as it is
+    str int float bool Literal[…] Any          plain values; Any keeps a subtree as it is; an int
+                                               has 32 bits, unless it is an `Int64` or says le=…
     Quantity Timestamp Duration                any `Scalar`: read from one string or number
     a Schema                                   an object; unknown fields are problems, unless the
                                                class sets `is_open: ClassVar[bool] = True`
@@ -23,7 +24,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, cast
 
 import msgspec
 from msgspec import inspect as shape
@@ -32,6 +33,11 @@ from unisono.kinds.nearest import did_you_mean
 from unisono.kinds.scalar import ReadsRaw, Scalar
 
 T = TypeVar("T", bound=msgspec.Struct)
+
+# Kubernetes counts in 32 bits; generations, and some numbers of seconds and of users, have 64.
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+# Up to here every whole number is exact as a float, and no weight or price is larger.
+_MOST_FLOAT = 10**15
 
 
 class Schema(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -146,6 +152,9 @@ def _reader_for(info: shape.Type) -> _Read:
             raise TypeError(f"a manifest cannot have a field of type {info}")
 
 
+_MOST_DIGITS = 40  # that anybody reads; Python refuses to print numbers of thousands of them
+
+
 def describe(raw: object) -> str:
     """Name a raw value as its author sees it."""
     match raw:
@@ -153,6 +162,8 @@ def describe(raw: object) -> str:
             return "null"
         case bool():
             return f"the boolean {str(raw).lower()}"
+        case int() if abs(raw) >= 10**_MOST_DIGITS:
+            return f"a number of more than {_MOST_DIGITS} digits"
         case int() | float():
             return f"the number {raw}"
         case str():
@@ -378,27 +389,31 @@ def _bool_reader(raw: Any, path: _Path, problems: _Problems) -> Any:
 
 
 def _integer_reader(info: shape.IntType) -> _Read:
-    low = info.ge if info.ge is not None else -(2**63) if info.gt is None else info.gt + 1
-    high = info.le if info.le is not None else 2**63 - 1 if info.lt is None else info.lt - 1
+    low = info.ge if info.ge is not None else -(2**31) if info.gt is None else info.gt + 1
+    high = info.le if info.le is not None else 2**31 - 1 if info.lt is None else info.lt - 1
 
     def read(raw: Any, path: _Path, problems: _Problems) -> Any:
         if isinstance(raw, float) and raw.is_integer():
             raw = int(raw)
         if not isinstance(raw, int) or isinstance(raw, bool):
             return _report(problems, path, f"must be an integer, not {describe(raw)}")
-        if raw < low:
-            return _report(problems, path, f"is {raw}; it must be at least {low}", "Invalid")
-        if raw > high:
-            return _report(problems, path, f"is {raw}; it must be at most {high}", "Invalid")
+        if raw < low or raw > high:
+            found = describe(raw).removeprefix("the number ")
+            limit = f"at least {low}" if raw < low else f"at most {high}"
+            return _report(problems, path, f"is {found}; it must be {limit}", "Invalid")
         return raw
 
     return read
 
 
 def _float_reader(raw: Any, path: _Path, problems: _Problems) -> Any:
-    if isinstance(raw, int | float) and not isinstance(raw, bool) and abs(raw) < float("inf"):
-        return float(raw)
-    return _report(problems, path, f"must be a number, not {describe(raw)}")
+    is_number = isinstance(raw, int | float) and not isinstance(raw, bool)
+    if not is_number or raw != raw or abs(raw) == float("inf"):
+        return _report(problems, path, f"must be a number, not {describe(raw)}")
+    if abs(raw) > _MOST_FLOAT:
+        message = f"is {describe(raw).partition('number ')[2]}; it must be at most {_MOST_FLOAT}"
+        return _report(problems, path, message, "Invalid")
+    return float(raw)
 
 
 def _literal_reader(values: tuple[Any, ...]) -> _Read:

@@ -20,7 +20,7 @@ from unisono.kinds.core.pod_sets import (
     pod_sets,
 )
 from unisono.kinds.core.schema import PodTemplateSpec
-from unisono.kinds.decode import Schema
+from unisono.kinds.decode import Int64, Schema
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.nearest import did_you_mean
 from unisono.kinds.notes import Notes
@@ -65,7 +65,7 @@ class RunPolicy(Schema, frozen=True, kw_only=True):
     scheduling_policy: SchedulingPolicy | None = None
     clean_pod_policy: str | None = None
     ttl_seconds_after_finished: int | None = None
-    active_deadline_seconds: int | None = None
+    active_deadline_seconds: Int64 | None = None
     backoff_limit: int | None = None
     managed_by: str | None = None
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from unisono.kinds.decode import Problem, Schema
+from unisono.kinds.decode import Int64, Problem, Schema
 from unisono.kinds.scalar import Timestamp
 
 # Every namespace has this label, with its name as the value.
@@ -51,10 +51,10 @@ class ObjectMeta(Schema, frozen=True, kw_only=True):
     uid: Annotated[str, Meta(description="Unique in time and space; breaks ties.")] = ""
     owner_references: tuple[OwnerReference, ...] = ()
     deletion_timestamp: Timestamp | None = None
-    deletion_grace_period_seconds: int | None = None
+    deletion_grace_period_seconds: Int64 | None = None
     finalizers: tuple[str, ...] = ()
     resource_version: str = ""
-    generation: int = 0
+    generation: Int64 = 0
     managed_fields: Any = None
     self_link: str = ""
 

@@ -26,7 +26,7 @@ from unisono.kinds.core.pod_sets import (
     pod_sets,
 )
 from unisono.kinds.core.schema import Container, PodSpec, PodTemplateSpec, ResourceRequirements
-from unisono.kinds.decode import Schema
+from unisono.kinds.decode import Int64, Schema
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes
 from unisono.kinds.quantity import Quantity
@@ -123,7 +123,7 @@ class RayClusterStatus(Schema, frozen=True, kw_only=True):
     desired_worker_replicas: int = 0
     min_worker_replicas: int = 0
     max_worker_replicas: int = 0
-    observed_generation: int = 0
+    observed_generation: Int64 = 0
 
 
 class RayCluster(Schema, frozen=True, kw_only=True):
@@ -180,7 +180,7 @@ class RayJobStatus(Schema, frozen=True, kw_only=True):
     succeeded: int | None = None
     failed: int | None = None
     job_status_check_failure_start_time: Timestamp | None = None
-    observed_generation: int = 0
+    observed_generation: Int64 = 0
 
 
 class RayJob(Schema, frozen=True, kw_only=True):

@@ -31,7 +31,7 @@ from unisono.kinds.registry import Kind
 from unisono.kinds.scalar import Duration, Timestamp
 
 Tres = Mapping[str, Quantity]
-Count = Annotated[int, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=0, le=2**32 - 1)]  # as Slurm counts
 _OWNER = re.compile(r"account/[^/]+|user/[^/]+/[^/]*|qos/[^/]+")
 
 

@@ -73,8 +73,8 @@ class SlurmJobSpec(Schema, frozen=True, kw_only=True):
     job_id: Annotated[int, Meta(ge=0)]
     job_name: str = ""
     user: str = ""
-    user_id: int = 0
-    group_id: int = 0
+    user_id: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 0
+    group_id: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 0
     command: str = ""
     arguments: tuple[str, ...] = ()
     work_dir: str = ""

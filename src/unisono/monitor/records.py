@@ -13,10 +13,11 @@ from functools import lru_cache
 from sys import intern
 from typing import Any
 
-from unisono.engine.model.resources import is_gpu
+from unisono.engine.model.resources import bounded, is_gpu
 from unisono.kinds.device_faults import device_in, fault, fault_of
 from unisono.kinds.pace import PROGRESS, pace_of
 from unisono.kinds.quantity import Quantity
+from unisono.kinds.scalar import whole_number
 from unisono.kinds.times import TIME_LIMIT, limit_ms
 from unisono.monitor.dcgm.faults import faults_of
 from unisono.monitor.explained import Explained, explained
@@ -362,7 +363,9 @@ def _containers(containers: Iterable[Json]) -> Iterator[tuple[str, int]]:
 
 
 def _gpus_of(amounts: Mapping[str, Any] | None) -> dict[str, int]:
-    return {name: _units(one) for name, one in (amounts or {}).items() if is_gpu(name)}
+    return {
+        name: bounded(name, _units(one)) for name, one in (amounts or {}).items() if is_gpu(name)
+    }
 
 
 def _run(statuses: Iterable[Json]) -> tuple[float, float]:
@@ -439,7 +442,7 @@ def _limit(raw: object) -> int | None:
 
 
 def _whole(text: str | None) -> int:
-    return int(text) if text and text.isdigit() else 0
+    return whole_number(text) or 0
 
 
 def _number(text: str | None) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Literal
 
 from unisono.control import names
@@ -16,13 +17,14 @@ from unisono.control.actions import Create, Delete, Json, Note, Patch, Ref, Step
 from unisono.control.conditions import find, with_condition
 from unisono.control.controller import own_key
 from unisono.control.view import View
-from unisono.engine.model.market import Lot
+from unisono.engine.model.market import MOST_MACHINES, Lot
 from unisono.engine.model.names import NodeName
 from unisono.engine.provision.shelf import Shelf
 from unisono.kinds.decode import decode
 from unisono.kinds.karpenter import NodePool, problem_of
 from unisono.kinds.nearest import nearest
 from unisono.kinds.quantity import Quantity, format_amount
+from unisono.kinds.scalar import whole_number
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.provision import words
@@ -84,11 +86,11 @@ class Pools:
 
     def _keep_number(self, pool: Json, living: list[Json], view: View) -> Steps:
         """Add machines to a static pool, or let empty ones go."""
-        wanted = int(pool["spec"]["replicas"])
+        wanted = min(int(pool["spec"]["replicas"]), MOST_MACHINES)
         numbers = {_number(one): one for one in living}
         lot = self._cheapest(pool, view) if len(living) < wanted else None
-        missing = [number for number in range(wanted) if number not in numbers]
-        for number in missing[: max(0, wanted - len(living))] if lot is not None else ():
+        missing = (number for number in range(wanted) if number not in numbers)
+        for number in islice(missing, max(0, wanted - len(living)) if lot is not None else 0):
             name = NodeName(f"{pool['metadata']['name']}-{_suffix(pool, number)}")
             assert lot is not None, "nothing is written without it"
             own = Lot(
@@ -161,7 +163,8 @@ class Pools:
 
 def _number(claim: Json) -> int:
     text = (claim["metadata"].get("annotations") or {}).get(words.STATIC, "")
-    return int(text) if text.isdecimal() else -1
+    number = whole_number(text)
+    return -1 if number is None else number
 
 
 def _suffix(pool: Json, number: int) -> str:

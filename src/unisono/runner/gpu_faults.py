@@ -14,7 +14,7 @@ from unisono.control.actions import Json, Patch, Ref, Steps
 from unisono.control.conditions import find, is_true, with_condition
 from unisono.control.controller import own_key
 from unisono.control.view import View
-from unisono.engine.model.resources import is_gpu
+from unisono.engine.model.resources import bounded, is_gpu
 from unisono.kinds.quantity import Quantity
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -70,7 +70,7 @@ def _allocatable(status: Json, faults: Faults) -> Json | None:
     resource = next((name for name in capacity if is_gpu(name)), None)
     if resource is None or allocatable is None:
         return allocatable
-    there = Quantity.from_raw(capacity[resource]).units
+    there = bounded(resource, Quantity.from_raw(capacity[resource]).units)
     lost = sum(
         1
         for index in range(there)

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from unisono.apiserver.errors import Cause
-from unisono.kinds.decode import Problem, decode
+from unisono.kinds.decode import Problem
+from unisono.kinds.intake import examine
 from unisono.kinds.known import KNOWN
-from unisono.kinds.notes import Finding, Notes
+from unisono.kinds.notes import Finding
 from unisono.kinds.registry import Kind
 
 _WORDS = {
@@ -47,14 +48,8 @@ def known_kind(api_version: str, kind: str) -> Kind | None:
 
 def judge(kind: Kind, obj: Mapping[str, Any]) -> tuple[list[Cause], list[str]]:
     """Return what is wrong with an object, and what deserves a warning."""
-    manifest, problems = decode(kind.struct, obj, ignore_unknown=True)
-    if manifest is None:
-        return [cause_of(problem) for problem in problems], []
-    notes = Notes(file="", document=0)
-    if kind.check is not None:
-        kind.check(manifest, notes)
-    causes = [_cause(_reason(one.message), one.message, one.path) for one in notes.problems]
-    return causes, [_warning(one) for one in notes.warnings]
+    found = examine(kind, obj)
+    return causes_of(found.problems), [_warning(one) for one in found.warnings]
 
 
 def cause_of(problem: Problem) -> Cause:

@@ -10,6 +10,7 @@ from unisono.control.conditions import find
 from unisono.control.jobs.adapter import End, Injection, PodSetOfJob
 from unisono.control.jobs.templates import injected, restored
 from unisono.control.view import View
+from unisono.kinds.scalar import whole_number
 from unisono.kube.mapping import Kind
 
 MIN_PARALLELISM = "kueue.x-k8s.io/job-min-parallelism"
@@ -29,13 +30,13 @@ class BatchJobs:
         parallelism = spec.get("parallelism", 1)
         completions = spec.get("completions")
         count = parallelism if completions is None else min(parallelism, completions)
-        least = (job["metadata"].get("annotations") or {}).get(MIN_PARALLELISM, "")
+        least = whole_number((job["metadata"].get("annotations") or {}).get(MIN_PARALLELISM))
         return (
             PodSetOfJob(
                 name="main",
                 count=count,
                 template=spec["template"],
-                min_count=int(least) if least.isdecimal() and int(least) < count else None,
+                min_count=least if least is not None and 0 < least < count else None,
             ),
         )
 

@@ -39,7 +39,9 @@ from unisono.control.scheduler.record import (
 )
 from unisono.control.shrinking import told
 from unisono.control.view import View
+from unisono.engine.model.resources import MAX_COUNT
 from unisono.kinds.buying import DISRUPTABLE
+from unisono.kinds.intake import wrong_with
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
@@ -47,6 +49,11 @@ from unisono.kube.mapping import Kind
 REQUEUED = "Requeued"
 # Evictions after which a workload queues again at once; the others wait to be told.
 _REQUEUED_AT_ONCE = ("Preempted", "NodeFailures", "Consolidated", "NodesNeeded", REQUEUED)
+
+# The reason of the event that says what is wrong with a job.
+INVALID = "InvalidJob"
+# Jobs that are not looked at again before they change: a few megabytes.
+_MOST_SOUND = 16_384
 
 # Conditions that say something only of the run that is over.
 _OF_A_RUN = ("PodsReady", names.SHRINKING)
@@ -60,6 +67,7 @@ class JobController:
     def __init__(self, adapter: JobAdapter, queues: Queues) -> None:
         """Take what knows the kind, and what knows which queue a job is in."""
         self._adapter = adapter
+        self._sound: set[tuple[str, int | None]] = set()  # uids and generations
         self.minds: Mapping[Kind, Reads] = {names.WORKLOAD: _read_of_workload}
         self._queues = queues
         self.follows = adapter.kind
@@ -124,6 +132,19 @@ class JobController:
             workload = yield Patch(Ref.to(workload), {"metadata": {"ownerReferences": owners}})
         yield from self._keep_in_step(job, workload, queue or "", view, now)
 
+    def _wrong_with(self, job: Json) -> str:
+        """Return what is wrong with a job that an API server stored without asking us."""
+        metadata = job["metadata"]
+        seen = (metadata["uid"], metadata.get("generation"))
+        if seen[1] is None or seen not in self._sound:
+            wrong = wrong_with(job)
+            if wrong:
+                return wrong
+            if len(self._sound) >= _MOST_SOUND:
+                self._sound.clear()
+            self._sound.add(seen)
+        return ""
+
     def _workload(self, job: Json, view: View) -> Json | None:
         metadata = job["metadata"]
         name = workload_name(self._adapter.kind, metadata["name"], metadata["uid"])
@@ -134,10 +155,20 @@ class JobController:
     def _begin(self, job: Json, queue: str, view: View) -> Steps:
         """Suspend a job that nobody admitted, and give it a Workload."""
         adapter = self._adapter
+        wrong = self._wrong_with(job)
+        if wrong:
+            if not adapter.is_suspended(job):
+                yield from adapter.stop(job, ())
+            yield Note(Ref.to(job), INVALID, f"It is not queued as written: {wrong}", "Warning")
+            return
         sets = adapter.pod_sets(job, view)
         if not adapter.is_suspended(job):
             yield from adapter.stop(job, sets)
-        if sets:
+        most = max((one.count for one in sets), default=0)
+        if most > MAX_COUNT:  # what it is made from and what it says itself, multiplied
+            message = f"It is not queued as written: it makes {most} pods; {MAX_COUNT} is the most"
+            yield Note(Ref.to(job), INVALID, message, "Warning")
+        elif sets:
             workload = yield Create(new_workload(job, adapter.kind, queue, sets, view))
             about = Ref.to(job)
             message = f"Created Workload: {workload['metadata']['namespace']}/"
@@ -165,13 +196,18 @@ class JobController:
 
     def _follow_edits(self, job: Json, workload: Json, queue: str, view: View) -> Steps:
         """Let the Workload ask for what the job asks for now; while it waits that is allowed."""
+        reserved = is_true(_conditions(workload), "QuotaReserved")
+        if self._wrong_with(job):
+            if not reserved:
+                yield Delete(Ref.to(workload))
+                yield from let_go(workload)
+            return
         sets = self._adapter.pod_sets(job, view)
         if _holds_injection(sets, workload):
             # Not an edit: it ran, and its template could not be put back at once. As a new Workload
             # it would lose its place in the queue.
             yield from self._adapter.stop(job, _sets_of(workload))
             return
-        reserved = is_true(_conditions(workload), "QuotaReserved")
         if sets and not same_sets(workload, sets) and not reserved:
             yield Delete(Ref.to(workload))
             yield from let_go(workload)

@@ -9,8 +9,10 @@ from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.jobs.adapter import PodSetOfJob
 from unisono.control.view import View
+from unisono.engine.model.resources import MAX_COUNT
 from unisono.kinds.buying import BUYING
 from unisono.kinds.kueue.workload_rules import CAN_SHRINK
+from unisono.kinds.scalar import whole_number
 from unisono.kinds.times import ACTIVE_DEADLINE, ON_JOBS, active_seconds
 from unisono.kinds.turns import HOLD, PREFIX, WORDS, turn_words
 from unisono.kube.mapping import Kind
@@ -63,9 +65,9 @@ def new_workload(
     if class_name:
         group = "scheduling.k8s.io" if class_kind == "PriorityClass" else "kueue.x-k8s.io"
         spec["priorityClassRef"] = {"group": group, "kind": class_kind, "name": class_name}
-    longest = (metadata.get("labels") or {}).get(MAX_EXECUTION_LABEL, "")
-    if longest.isdecimal() and int(longest) > 0:
-        spec["maximumExecutionTimeSeconds"] = int(longest)
+    longest = whole_number((metadata.get("labels") or {}).get(MAX_EXECUTION_LABEL), MAX_COUNT)
+    if longest:
+        spec["maximumExecutionTimeSeconds"] = longest
     later = [one.name for one in sets if one.comes_later]
     return {
         "apiVersion": names.WORKLOAD.api_version,

@@ -14,6 +14,8 @@ from unisono.control.actions import Json
 from unisono.control.conditions import find, seconds
 from unisono.control.operators.indexes import Indexes, parse_indexes
 from unisono.control.operators.pods import is_deleting, is_terminal, phase_of
+from unisono.engine.model.resources import MAX_COUNT
+from unisono.kinds.scalar import whole_number
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -54,13 +56,14 @@ def index_of(pod: Json) -> int:
     text = (metadata.get("annotations") or {}).get(INDEX) or (metadata.get("labels") or {}).get(
         INDEX, ""
     )
-    return int(text) if text.isdecimal() else -1
+    number = whole_number(text, MAX_COUNT)
+    return -1 if number is None else number
 
 
 def failures_before(pod: Json) -> int:
     """Return how often the index of a pod had failed when the pod was made."""
     text = (pod["metadata"].get("annotations") or {}).get(INDEX_FAILURES, "")
-    return int(text) if text.isdecimal() else 0
+    return whole_number(text) or 0
 
 
 def count(

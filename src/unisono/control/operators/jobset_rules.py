@@ -20,6 +20,7 @@ from unisono.control.operators.jobset_jobs import (
 )
 from unisono.control.operators.pods import is_deleting
 from unisono.control.recovery import is_upstream
+from unisono.kinds.scalar import whole_number
 
 _LONGEST_PATTERN = 1024  # of an expression that we are willing to try on messages
 
@@ -52,7 +53,7 @@ def replicated_of(job: Json) -> str:
 def attempt_of(job: Json) -> int:
     """Return which attempt a Job is of."""
     text = (job["metadata"].get("labels") or {}).get(ATTEMPT_LABEL, "")
-    return int(text) if text.isdecimal() else 0
+    return whole_number(text) or 0
 
 
 def sorted_out(job_set: Json, jobs: Sequence[Json]) -> Jobs:

@@ -18,6 +18,8 @@ from unisono.control.operators.trainjob_parts import (
     gpus_of,
     set_variables,
 )
+from unisono.engine.model.resources import MAX_COUNT
+from unisono.kinds.scalar import whole_number
 from unisono.kinds.trainer.stock import LAUNCHER, NODE
 
 SSH_AUTH = "kubernetes.io/ssh-auth"
@@ -98,8 +100,9 @@ def _slots(draft: Draft) -> int:
     wanted = draft.trainer.get("numProcPerNode")
     if isinstance(wanted, int):
         return wanted
-    if isinstance(wanted, str) and wanted.isdecimal():
-        return int(wanted)
+    number = whole_number(wanted, MAX_COUNT)
+    if number is not None:
+        return number
     written = int(draft.policy["mpi"].get("numProcPerNode") or 1)
     if written != 1:
         return written

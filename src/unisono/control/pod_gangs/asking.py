@@ -15,12 +15,14 @@ from unisono.control.jobs.adapter import PodSetOfJob
 from unisono.control.jobs.topology import with_topology
 from unisono.control.pod_gangs.links import Gang
 from unisono.control.scheduler.reading import LiveContext
+from unisono.engine.model.resources import MAX_COUNT
 from unisono.kinds.core.links import VOLCANO_TASK
 from unisono.kinds.core.pod_groups import FAST_ADMISSION, TOTAL_COUNT
 from unisono.kinds.core.roles import ROLE_HASH
 from unisono.kinds.gang_rules import GangRules, least_of_each
 from unisono.kinds.known import KNOWN
 from unisono.kinds.registry import Kind as KnownKind
+from unisono.kinds.scalar import whole_number
 
 # What decides about a pod's place; pods that differ in nothing of it are alike.
 _DECISIVE = (
@@ -105,9 +107,10 @@ def _kueue_group(gang: Gang, pods: Sequence[Json], done: int) -> Asked:
             listed = ", ".join(f'"{one}"' for one in sorted(said))
             return Asked(why_not=f"the pods of the group disagree about its {what}: {listed}")
     text = totals.pop()
-    total = int(text) if text.isdecimal() else 0
+    total = whole_number(text, MAX_COUNT)
     if not total:
-        return Asked(why_not=f"annotation {TOTAL_COUNT} is missing")
+        wrong = f'is "{text[:40]}", which is no number of pods' if text else "is missing"
+        return Asked(why_not=f"annotation {TOTAL_COUNT} {wrong}")
     left = _left(total, done)
     there = len(pods) + total - left
     if there > total:

@@ -54,6 +54,7 @@ from unisono.control.scheduler.record import PODS_CREATED_SECONDS, placement_of
 from unisono.control.view import View
 from unisono.kinds.core.pod_groups import RETRIABLE, TOTAL_COUNT
 from unisono.kinds.doors import UNLIMITED_DOOR
+from unisono.kinds.scalar import whole_number
 from unisono.kinds.settings import Settings
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -332,8 +333,8 @@ def _end(gang: Gang, pods: Sequence[Json]) -> bool | None:
         if not gang.is_kueue_group or not pods:
             return None
     if gang.is_kueue_group:
-        total = (pods[0]["metadata"].get("annotations") or {}).get(TOTAL_COUNT, "")
-        if total.isdecimal() and len(succeeded) >= int(total):
+        total = whole_number((pods[0]["metadata"].get("annotations") or {}).get(TOTAL_COUNT))
+        if total is not None and len(succeeded) >= total:
             return True
         final = any(
             (pod["metadata"].get("annotations") or {}).get(RETRIABLE) == "false" for pod in pods

@@ -7,12 +7,15 @@ together with that line, so the two never disagree.
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import orjson
 
 from unisono.control.actions import Json
 from unisono.engine.explain import outlook, sentence, stage_of
 from unisono.engine.model.explanation import Explanation
+from unisono.engine.model.resources import UNLIMITED
 
 # Half of what a condition's message may have. Only a workload of many pod sets and flavors comes
 # near it; then the facts at the end, which matter least, are left out and counted.
@@ -22,9 +25,24 @@ _MOST_CHARACTERS = 16_384
 def facts_of(explanation: Explanation) -> list[Json]:
     """Return the facts, each with its sentence and what would change it."""
     return [
-        {**msgspec.to_builtins(fact), "says": sentence(fact), "changes": outlook(fact)}
+        {**_counted(msgspec.to_builtins(fact)), "says": sentence(fact), "changes": outlook(fact)}
         for fact in explanation.blockers
     ]
+
+
+def _counted(value: Any) -> Any:
+    """Return what a fact says with numbers that 64 bits hold: sums over a backlog may be larger."""
+    match value:
+        case bool():
+            return value
+        case int():
+            return max(-UNLIMITED, min(value, UNLIMITED))
+        case dict():
+            return {key: _counted(one) for key, one in value.items()}
+        case list() | tuple():
+            return [_counted(one) for one in value]
+        case _:
+            return value
 
 
 def written(explanation: Explanation) -> str:

@@ -6,10 +6,14 @@ from copy import deepcopy
 from typing import Any
 
 from unisono.control.actions import Json
+from unisono.control.scheduler.sets_read import without_sets
 from unisono.control.view import View
-from unisono.kinds.decode import decode
+from unisono.engine.model.errors import InvalidManifest
+from unisono.kinds.decode import Problem, decode
+from unisono.kinds.intake import refuse, taken_in
 from unisono.kinds.known import KNOWN
 from unisono.kinds.kueue.convert import raise_version
+from unisono.kinds.kueue.workload_rules import check_status
 from unisono.kinds.notes import Notes
 from unisono.kinds.registry import Kind as KnownKind
 from unisono.kinds.resource_rules import NO_RULES, ResourceRules
@@ -29,28 +33,45 @@ class Manifests:
         }
 
     def of(self, obj: Json) -> Any | None:
-        """Return the manifest of an object; None if it cannot be read."""
+        """Return the manifest of an object; None of a kind that we do not know.
+
+        Raise InvalidManifest if something is wrong with it: what a real API server stores, it
+        stores without having asked us.
+        """
         metadata = obj["metadata"]
         kind = Kind(obj["apiVersion"], obj["kind"])
         key = (kind, metadata.get("namespace", ""), metadata["name"])
         version = metadata.get("resourceVersion", "")
         known = self._decoded.get(key)
         if known is not None and version and known[0] == version:
-            return known[1]
-        made = self.read(obj)
-        self._decoded[key] = (version, made)
+            made = known[1]
+        else:
+            try:
+                made = self.read(obj)
+            except InvalidManifest as trouble:
+                made = trouble
+            self._decoded[key] = (version, made)
+        if isinstance(made, InvalidManifest):
+            raise made
         return made
 
     def read(self, obj: Json) -> Any | None:
         """Return the manifest of an object without remembering it: for kinds of many objects."""
         found = KNOWN.look_up(obj["apiVersion"], obj["kind"])
-        if not isinstance(found, KnownKind):
-            return None
-        manifest, problems = decode(found.struct, _raised(obj))
-        if problems:
-            return None
-        made: Any = manifest
-        return found.upgrade(made) if found.upgrade is not None else made
+        return taken_in(found, _raised(obj)) if isinstance(found, KnownKind) else None
+
+    def without_sets(self, obj: Json) -> Any:
+        """Return a Workload whose pod sets were read before, and need not be read again."""
+        found = KNOWN.look_up(obj["apiVersion"], obj["kind"])
+        assert isinstance(found, KnownKind), "Workload is one of our kinds"
+        manifest, problems = decode(found.struct, without_sets(obj), ignore_unknown=True)
+        refuse(problems)
+        made: Any = found.upgrade(manifest) if found.upgrade is not None else manifest
+        notes = Notes("", 0)
+        names = {one.get("name", "main") for one in obj["spec"].get("podSets") or ()}
+        check_status(made, names, notes)
+        refuse([Problem(one.path, one.message) for one in notes.problems])
+        return made
 
     def forget(self, kind: Kind, namespace: str, name: str) -> None:
         """Let go of an object that is gone."""
@@ -61,14 +82,21 @@ class Manifests:
         if not self._view.has(kind):
             return None
         obj = self._view.get(kind, name, namespace)
-        return self.of(obj) if obj is not None else None
+        return self._readable(obj) if obj is not None else None
 
     def every(self, kind: Kind, namespace: str = "") -> tuple[Any, ...]:
         """Return all objects of a kind (in a namespace) that can be read."""
         if not self._view.has(kind):
             return ()
         objects = self._view.within(kind, namespace) if namespace else self._view.all(kind)
-        return tuple(made for obj in objects if (made := self.of(obj)) is not None)
+        return tuple(made for obj in objects if (made := self._readable(obj)) is not None)
+
+    def _readable(self, obj: Json) -> Any | None:
+        """Return the manifest of an object that others refer to; one with a fault is not there."""
+        try:
+            return self.of(obj)
+        except InvalidManifest:
+            return None
 
 
 def _raised(obj: Json) -> Json:

@@ -1,7 +1,7 @@
 """Objects of the API to changes of the engine's state, one object at a time.
 
-An object that cannot be read is as good as absent; the API refuses such objects, so this happens
-only with objects from before a rule was made.
+An object that fails the intake (`kinds.intake`) raises InvalidManifest, and nothing of it reaches
+the state. The embedded API refuses such objects; a real one stores them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from unisono.control.scheduler.quarantine import Name
 from unisono.control.scheduler.reading import LiveContext, Manifests
 from unisono.control.scheduler.record import granted_ms, placement_of
 from unisono.control.scheduler.sent import Sent
-from unisono.control.scheduler.sets_read import SetsRead, claims_in, claims_of_sets, without_sets
+from unisono.control.scheduler.sets_read import SetsRead, claims_in, claims_of_sets
 from unisono.control.shrinking import told
 from unisono.control.slices import first_of_slice, holds, only_new, slice_of
 from unisono.control.view import View
+from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.names import (
     CohortName,
     FlavorName,
@@ -353,7 +354,7 @@ class Translator:
         metadata = obj["metadata"]
         key = WorkloadKey(f"{metadata['namespace']}/{metadata['name']}")
         is_known = self._sets.is_known(key, metadata)
-        written = self.manifests.read(without_sets(obj) if is_known else obj)
+        written = self._written(obj, is_known=is_known)
         # One that was deleted holds its nodes until the last of its pods is gone (`gangs`).
         is_leaving = "deletionTimestamp" in metadata and not obj.get("status", {}).get("admission")
         if written is None or is_finished(written) or is_leaving:
@@ -390,6 +391,18 @@ class Translator:
             if due is not None:
                 seated = msgspec.structs.replace(seated, ready_by=Instant(due * 1000))
             yield changes.WorkloadHolds(seated)
+
+    def _written(self, obj: Json, *, is_known: bool) -> Any | None:
+        """Return a Workload as it is written; raise what is wrong with it, unless it is over.
+
+        Its sets were checked when they were read; what others write about it, is every time.
+        """
+        try:
+            return self.manifests.without_sets(obj) if is_known else self.manifests.read(obj)
+        except InvalidManifest:
+            if is_true((obj.get("status") or {}).get("conditions"), "Finished"):
+                return None  # whatever it was, it holds nothing any more
+            raise
 
     def _asked(self, written: Any, metadata: Json, *, is_known: bool) -> Workload:
         """Return what a Workload asks for; if its pod sets are known, they were not read again."""

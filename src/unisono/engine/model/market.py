@@ -25,6 +25,9 @@ MACHINE_TYPE = "node.kubernetes.io/instance-type"
 # How limits of pools call the number of machines.
 NODES = "nodes"
 MICRO = 1_000_000
+# Of one purchase, and of one static pool: as many nodes as Kubernetes supports in a cluster. A pool
+# without limits would otherwise sell as many as a manifest asks for.
+MOST_MACHINES = 5_000
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):

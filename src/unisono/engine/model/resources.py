@@ -23,10 +23,11 @@ UNLIMITED = 2**63 - 1
 # what a score multiplies (thousandths of all GPUs of a node with its millicores). A pod that asks
 # for more can never run, and its workload says so; what a node has on top is not counted.
 MAX_AMOUNT = 2**48  # of one pod or one node: 256 TiB
-MAX_MILLICORES = 2**40  # a thousand million cores
+MAX_MILLICORES = 10**12  # a thousand million cores
 MAX_GPUS = 1024  # of one pod or one node, which has a column for each that is shared
 MAX_PODS_PER_NODE = 4096  # kubelets take 110 by default, and some hundreds where they are told to
 MAX_COUNT = 2**31 - 1  # of anything in a manifest: Kubernetes counts in 32 bits
+MAX_TOTAL = 10**18  # of all pods of a workload together: an exabyte, or 10^15 cores
 
 # A GPU that several pods share is counted in thousandths, by a resource of its own: `500` of
 # `nvidia.com/gpu-milli` is half of one `nvidia.com/gpu`.
@@ -81,7 +82,7 @@ def most_of(resource: str) -> int:
     """Return the most of a resource that a pod can ask for, or a node have, as it is counted here.
 
     >>> most_of("cpu") // 1000, most_of("nvidia.com/gpu"), most_of("memory") >> 40
-    (1099511627, 1024, 256)
+    (1000000000, 1024, 256)
     """
     if resource == CPU:
         return MAX_MILLICORES

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from unisono.engine.model.market import Alternative, CapacityType, Market
+from unisono.engine.model.market import MOST_MACHINES, Alternative, CapacityType, Market
 from unisono.engine.model.names import CPU, Instant
 from unisono.engine.place.demand import Demand
 from unisono.engine.provision.candidates import Candidates
@@ -25,7 +25,7 @@ from unisono.engine.provision.order import (
     has_gpus,
     is_accelerator,
 )
-from unisono.engine.provision.shelf import Shelf
+from unisono.engine.provision.shelf import Refusal, Shelf
 
 # Other ways to do it that are named beside the chosen one.
 MOST_ALTERNATIVES = 3
@@ -65,7 +65,11 @@ class _Search:
         for weight in self.weights:
             self.try_tier(weight, only_best=True)
             if self.found:
-                return self._within_budget(min(self.found, key=lambda one: one.key()))
+                best = min(self.found, key=lambda one: one.key())
+                machines = sum(box.count for box in best.bought)
+                if machines > MOST_MACHINES:
+                    return self._too_many(machines)
+                return self._within_budget(best)
         return self._refused()
 
     def try_tier(self, weight: int, *, only_best: bool = False) -> None:
@@ -125,6 +129,13 @@ class _Search:
         own_loss = self.order.wish.restart_ms
         lost = self.order.policy.restart_ms if own_loss is None else own_loss
         return filled.price + filled.price * rate * lost // (1000 * _HOUR_MS)
+
+    def _too_many(self, machines: int) -> Refused:
+        """Refuse to buy more than a cluster can have, whatever the pools allow."""
+        text = f"needs {machines} machines; at most {MOST_MACHINES} are bought at a time"
+        pools = sorted({ware.pool.name for ware in self.shelf.wares})
+        refusals = tuple((name, Refusal("LimitExceeded", text)) for name in pools)
+        return Refused("LimitExceeded", self.demands[0].name, refusals)
 
     def _within_budget(self, best: Filled) -> Filled | Refused:
         most = self.order.policy.most_per_hour_micro

@@ -36,6 +36,11 @@ def _check_node(node: Node, notes: Notes) -> None:
         seen.add((taint.key, taint.effect))
 
 
+def _check_runtime_class(runtime: RuntimeClass, notes: Notes) -> None:
+    if runtime.overhead is not None:
+        _check_not_negative(runtime.overhead.pod_fixed, "overhead.podFixed", notes)
+
+
 def _check_limit_range(limit_range: LimitRange, notes: Notes) -> None:
     for index, item in enumerate(limit_range.spec.limits):
         _check_limit_range_item(item, f"spec.limits[{index}]", notes)
@@ -93,6 +98,7 @@ KINDS = (
         kind="RuntimeClass",
         struct=RuntimeClass,
         namespaced=False,
+        check=_check_runtime_class,
     ),
     Kind(
         group="",

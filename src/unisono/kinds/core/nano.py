@@ -34,7 +34,7 @@ def beyond(resources: Mapping[str, int]) -> Iterator[str]:
     """Yield a sentence for every resource of which one pod asks for more than there can be.
 
     >>> list(beyond({"cpu": 9 * 10**24, "memory": 10**9}))
-    ['asks for 9000000000000000 cpu; one pod can have 1099511627776m cpu at most: ask for less']
+    ['asks for 9000000000000000 cpu; one pod can have 1000000000 cpu at most: ask for less']
     """
     for name, size in sorted(resources.items()):
         amount, most = Quantity("", size).amount(name), most_of(name)

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from unisono.engine.model.names import ResourceName
+from unisono.engine.model.resources import MAX_AMOUNT, MAX_COUNT, MAX_TOTAL, Amounts, amounts
 from unisono.engine.model.workload import PodSet
 from unisono.kinds.core.gpu_parts import with_models
 from unisono.kinds.core.limits import namespace_limits
@@ -27,8 +29,12 @@ from unisono.kinds.core.topology import GROUP, SLICE_SIZE, topology_request
 from unisono.kinds.core.validate import check_pod_template
 from unisono.kinds.core.volumes import reaches, within_reach
 from unisono.kinds.notes import Notes
+from unisono.kinds.quantity import format_amount
 from unisono.kinds.registry import Context
 from unisono.kinds.resource_rules import NO_RULES
+from unisono.kinds.scalar import whole_number
+
+_FEW = MAX_TOTAL // MAX_AMOUNT  # pods that cannot reach the bound together, whatever they ask for
 
 
 class TemplateSet(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +54,46 @@ def pod_sets(sets: Iterable[TemplateSet], context: Context) -> tuple[PodSet, ...
     A set scaled to nothing is left out: it needs neither quota nor a place.
     """
     costing = costing_of(context)
-    return tuple(_pod_set(one, costing, context) for one in sets if one.count > 0)
+    made = tuple(_pod_set(one, costing, context) for one in sets if one.count > 0)
+    return _countable(made, context.notes)
+
+
+def _countable(sets: tuple[PodSet, ...], notes: Notes) -> tuple[PodSet, ...]:
+    """Cut requests of which all pods together ask for more than is counted, and say which.
+
+    Such a workload never runs; what is left of its requests keeps every sum within 64 bits.
+    """
+    if sum(one.count for one in sets) <= _FEW:
+        return sets  # no single request is so large that fewer pods reach the bound
+    left: dict[str, int] = {}
+
+    def cut(requests: Amounts, count: int, name: str) -> Amounts:
+        kept: dict[ResourceName, int] = {}
+        for resource, amount in requests:
+            most = left.setdefault(resource, MAX_TOTAL)
+            kept[resource] = min(amount, most // count)
+            left[resource] = most - kept[resource] * count
+            if kept[resource] < amount:
+                asked = f"{count} x {format_amount(amount, resource)} {resource}"
+                limit = format_amount(MAX_TOTAL, resource)
+                notes.misconfigured(
+                    f"pod set {name}: asks for {asked}; no cluster has more than {limit}: ask for"
+                    " less, or for fewer pods"
+                )
+        return amounts(kept)
+
+    made: list[PodSet] = []
+    for one in sets:
+        charged = cut(one.requests, one.count, one.name)
+        on_nodes = one.node_requests
+        if on_nodes is not None:
+            on_nodes = amounts({name: min(each, MAX_TOTAL // one.count) for name, each in on_nodes})
+        if charged == one.requests and on_nodes == one.node_requests:
+            made.append(one)
+        else:
+            cut_down = msgspec.structs.replace(one, requests=charged, node_requests=on_nodes)
+            made.append(cut_down)
+    return tuple(made)
 
 
 def costing_of(context: Context) -> PodCosting:
@@ -108,11 +153,13 @@ def check_template_sets(sets: Iterable[TemplateSet], notes: Notes) -> None:
     for one in sets:
         for problem in check_pod_template(one.template, one.path):
             notes.problem(problem.path.removeprefix("."), problem.message)
+        if one.count > MAX_COUNT:
+            notes.problem(one.path, f"makes {one.count} pods; one set has {MAX_COUNT} at most")
         if one.name in seen:
             notes.problem(one.path, f'the name "{one.name}" is already used by {seen[one.name]}')
         seen.setdefault(one.name, one.path)
-        size = one.template.metadata.annotations.get(SLICE_SIZE, "")
-        if size.isdecimal() and int(size) > one.count:
+        size = whole_number(one.template.metadata.annotations.get(SLICE_SIZE))
+        if size is not None and size > one.count:
             at = f"{one.path}.metadata.annotations[{SLICE_SIZE}]".removeprefix(".")
             notes.problem(at, f"is {size}; the pod set has only {one.count} pods")
 

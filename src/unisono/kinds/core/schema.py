@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from unisono.kinds.core.conditions import TimedCondition
-from unisono.kinds.decode import Schema
+from unisono.kinds.decode import Int64, Schema
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.scalar import Timestamp
@@ -174,7 +174,7 @@ class Toleration(Schema, frozen=True, kw_only=True):
     operator: Literal["Equal", "Exists", "Lt", "Gt", ""] = "Equal"
     value: str = ""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute", ""] = ""
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
 
 
 class TopologySpreadConstraint(Schema, frozen=True, kw_only=True):
@@ -230,7 +230,7 @@ class PodSpec(Schema, frozen=True, kw_only=True):
     node_name: str = ""
     restart_policy: str = ""
     # Carried along.
-    active_deadline_seconds: int | None = None
+    active_deadline_seconds: Int64 | None = None
     automount_service_account_token: bool | None = None
     dns_config: Any = None
     dns_policy: str = ""
@@ -252,7 +252,7 @@ class PodSpec(Schema, frozen=True, kw_only=True):
     set_hostname_as_fqdn: bool | None = msgspec.field(default=None, name="setHostnameAsFQDN")
     share_process_namespace: bool | None = None
     subdomain: str = ""
-    termination_grace_period_seconds: int | None = None
+    termination_grace_period_seconds: Int64 | None = None
 
 
 class PodTemplateSpec(Schema, frozen=True, kw_only=True):
@@ -267,7 +267,7 @@ class PodStatus(Schema, frozen=True, kw_only=True):
 
     phase: Literal["Pending", "Running", "Succeeded", "Failed", "Unknown", ""] = ""
     conditions: tuple[TimedCondition, ...] = ()
-    observed_generation: int = 0
+    observed_generation: Int64 = 0
     message: str = ""
     reason: str = ""
     nominated_node_name: str = ""

@@ -19,8 +19,10 @@ from typing import Any
 
 from unisono.engine.model.node import HOSTNAME
 
-# No gang has more (spec placement §10.1); a count beyond it is no count.
+# No gang has more (spec placement §10.1); a count beyond it is no count. A few characters can claim
+# any number of domains, and any number of pods in each, so both are bounded in sum.
 _MOST_DOMAINS = 100_000
+_MOST_PODS = 1_000_000
 
 
 def pods_per_host(assignment: Any) -> tuple[tuple[str, int], ...]:
@@ -36,10 +38,23 @@ def is_sound(assignment: Any) -> bool:
     if not isinstance(assignment, dict) or not _are_texts(assignment.get("levels")):
         return False
     depth = len(assignment["levels"])
-    if isinstance(assignment.get("domains"), list):
-        return all(_is_domain(domain, depth) for domain in assignment["domains"])
+    domains = assignment.get("domains")
+    if isinstance(domains, list):
+        if len(domains) > _MOST_DOMAINS or not all(_is_domain(one, depth) for one in domains):
+            return False
+        return sum(int(one["count"]) for one in domains) <= _MOST_PODS
     slices = assignment.get("slices")
-    return isinstance(slices, list) and all(_is_slice(one, depth) for one in slices)
+    if not isinstance(slices, list) or not all(_is_slice(one, depth) for one in slices):
+        return False
+    rows = sum(int(one["domainCount"]) for one in slices)
+    return rows <= _MOST_DOMAINS and sum(map(_pods_in, slices)) <= _MOST_PODS
+
+
+def _pods_in(part: Any) -> int:
+    counts: dict[str, Any] = part["podCounts"]
+    if "universal" in counts:
+        return int(counts["universal"] * part["domainCount"])
+    return sum(counts["individual"])
 
 
 def _are_texts(raw: Any) -> bool:

@@ -12,7 +12,7 @@ Conditions that are read (spec quota §11):
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 import msgspec
 
@@ -28,7 +28,7 @@ from unisono.engine.model.names import (
     WorkloadKey,
 )
 from unisono.engine.model.policy import Policy
-from unisono.engine.model.resources import Amounts, amounts
+from unisono.engine.model.resources import Amounts, amounts, bounded
 from unisono.kinds.conditions import Condition, condition
 from unisono.kinds.core.pod_sets import TemplateSet, check_template_sets, pod_sets
 from unisono.kinds.kueue.topology_assignment import is_sound
@@ -42,7 +42,7 @@ from unisono.kinds.kueue.workloads import (
 from unisono.kinds.notes import Notes
 from unisono.kinds.registry import Context
 from unisono.kinds.said import read_said
-from unisono.kinds.scalar import seconds_ms
+from unisono.kinds.scalar import seconds_ms, whole_number
 from unisono.kinds.times import ACTIVE_DEADLINE
 
 GATED_BY = "kueue.x-k8s.io/admission-gated-by"
@@ -68,7 +68,7 @@ def check_workload(workload: Workload, notes: Notes) -> None:
     ):
         message = f"group {reference.group} has no kind {reference.kind}"
         notes.problem("spec.priorityClassRef.kind", message)
-    _check_status(workload, notes)
+    check_status(workload, {one.name for one in sets}, notes)
 
 
 def _check_topology(request: PodSetTopologyRequest | None, path: str, notes: Notes) -> None:
@@ -82,13 +82,17 @@ def _check_topology(request: PodSetTopologyRequest | None, path: str, notes: Not
         notes.problem(path, message)
 
 
-def _check_status(workload: Workload, notes: Notes) -> None:
-    names = {one.name for one in workload.spec.pod_sets}
+def check_status(workload: Workload, names: Container[str], notes: Notes) -> None:
+    """Report what is wrong with what others wrote about a Workload, given the names of its sets."""
     admission = workload.status.admission
     for index, assignment in enumerate(admission.pod_set_assignments if admission else ()):
         if assignment.name not in names:
             path = f"status.admission.podSetAssignments[{index}].name"
             notes.problem(path, f'there is no pod set "{assignment.name}"')
+        for resource, amount in assignment.resource_usage.items():
+            if amount.nano < 0:
+                path = f"status.admission.podSetAssignments[{index}].resourceUsage[{resource}]"
+                notes.problem(path, f"is {amount.text}; it must not be negative")
         placed = assignment.topology_assignment
         if placed is not None and not is_sound(placed):
             path = f"status.admission.podSetAssignments[{index}].topologyAssignment"
@@ -210,8 +214,7 @@ def workload_of(
 
 
 def _active_seconds(annotations: Mapping[str, str]) -> int | None:
-    text = annotations.get(ACTIVE_DEADLINE, "")
-    return int(text) if text.isdecimal() and int(text) else None
+    return whole_number(annotations.get(ACTIVE_DEADLINE)) or None
 
 
 def holding_of(workload: Workload, made: engine.Workload) -> engine.Holding | None:
@@ -275,7 +278,7 @@ def _per_pod(assignment: PodSetAssignment, count: int) -> Amounts:
     pods = assignment.count or count
     return amounts(
         {
-            name: -(-quantity.amount(name) // pods)
+            name: bounded(name, -(-quantity.amount(name) // pods))
             for name, quantity in assignment.resource_usage.items()
         }
     )

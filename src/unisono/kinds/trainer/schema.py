@@ -15,7 +15,7 @@ from msgspec import Meta
 from unisono.kinds.batch import PodCount
 from unisono.kinds.conditions import Condition
 from unisono.kinds.core.schema import Affinity, EnvVar, ResourceRequirements, Toleration
-from unisono.kinds.decode import Schema
+from unisono.kinds.decode import Int64, Schema
 from unisono.kinds.jobset import JobSetSpec
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.scalar import Timestamp
@@ -80,7 +80,7 @@ class PodSpecOverride(Schema, frozen=True, kw_only=True):
     scheduling_gates: tuple[Any, ...] = ()
     image_pull_secrets: tuple[Any, ...] = ()
     security_context: Any = None
-    termination_grace_period_seconds: int | None = None
+    termination_grace_period_seconds: Int64 | None = None
 
 
 class TargetJob(Schema, frozen=True, kw_only=True):
@@ -162,7 +162,7 @@ class TrainJobSpec(Schema, frozen=True, kw_only=True):
     runtime_patches: Annotated[tuple[RuntimePatch, ...], Meta(max_length=16)] = ()
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
-    active_deadline_seconds: Annotated[int, Meta(ge=1)] | None = None
+    active_deadline_seconds: Annotated[int, Meta(ge=1, le=2**63 - 1)] | None = None
     managed_by: str | None = None
 
 

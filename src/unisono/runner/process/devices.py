@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from unisono.control.actions import Json
+from unisono.engine.model.resources import MAX_GPUS
 from unisono.kinds.core.gpu_parts import GPU, PART
 from unisono.kinds.quantity import Quantity
 from unisono.runner.process.sources import NotYet
@@ -68,7 +69,7 @@ class Devices:
             for index in held.get(resource, ())
         }
         amounts = ((node or {}).get("status") or {}).get("allocatable") or {}
-        total = Quantity.from_raw(amounts.get(resource, 0)).units
+        total = min(Quantity.from_raw(amounts.get(resource, 0)).units, MAX_GPUS)
         free = [index for index in range(total) if index not in taken][:count]
         if len(free) < count:
             why = f"{count} {resource} are wanted and {len(free)} of {total} are free on {name}"

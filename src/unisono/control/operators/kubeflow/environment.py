@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from unisono.control.actions import Json
 from unisono.control.operators.kubeflow.replicas import Replicas
 from unisono.control.operators.kubeflow.words import JAX, PYTORCH, TENSORFLOW, XGBOOST, Sort
+from unisono.kinds.scalar import whole_number
 from unisono.kube.mapping import Kind
 
 
@@ -59,7 +60,7 @@ def _pytorch(
         "PYTHONUNBUFFERED": "1",
         "MASTER_ADDR": address,
         "MASTER_PORT": port,
-        "WORLD_SIZE": str(pods * (int(processes) if processes.isdecimal() else 1)),
+        "WORLD_SIZE": str(pods * (whole_number(processes) or 1)),
         "RANK": rank,
         "PET_MASTER_ADDR": address,
         "PET_MASTER_PORT": port,

@@ -33,6 +33,7 @@ from unisono.control.recovery import (
     limit_of,
 )
 from unisono.control.view import View
+from unisono.kinds.scalar import whole_number
 
 # Codes from here on say that a signal ended the program, which may not happen again.
 _FIRST_RETRYABLE = 128
@@ -72,7 +73,7 @@ def answer_to(
     if incident.counts and any(_is_final(one, sort) for one in failed):
         return Failed(incident.message)
     text = annotations.get(words.COUNTED, "0")
-    used = int(text) if text.isdecimal() else 0
+    used = whole_number(text) or 0
     budget = Budget(
         limit=limit_of(annotations, limit), used=used, first_delay=first_delay_of(annotations)
     )

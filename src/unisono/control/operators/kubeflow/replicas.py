@@ -15,6 +15,7 @@ from unisono.control.operators.kubeflow import words
 from unisono.control.operators.kubeflow.words import Sort
 from unisono.control.operators.pods import is_deleting, is_ready, is_terminal, phase_of
 from unisono.control.recovery import ATTEMPT, is_upstream
+from unisono.kinds.scalar import whole_number
 
 
 @dataclass(slots=True)
@@ -52,7 +53,7 @@ class Replicas:
 def attempt_of(obj: Json) -> int:
     """Return in which attempt a job is, or of which a pod is."""
     text = (obj["metadata"].get("annotations") or {}).get(ATTEMPT, "0")
-    return int(text) if text.isdecimal() else 0
+    return whole_number(text) or 0
 
 
 def replicas_of(job: Json, sort: Sort) -> list[Replicas]:
@@ -78,10 +79,10 @@ def sort_pods(job: Json, sort: Sort, pods: Sequence[Json]) -> tuple[list[Replica
     for pod in pods:
         labels = pod["metadata"].get("labels") or {}
         one = by_name.get(labels.get(words.TYPE, ""))
-        index = labels.get(words.INDEX, "")
+        index = whole_number(labels.get(words.INDEX))
         is_current = attempt_of(pod) == attempt_of(job)
-        if one is not None and is_current and index.isdecimal() and int(index) < one.count:
-            one.pods[int(index)] = pod
+        if one is not None and is_current and index is not None and index < one.count:
+            one.pods[index] = pod
         else:
             old.append(pod)
     for one in found:

@@ -36,6 +36,7 @@ from unisono.control.operators.ray.pods import new_pod, service, service_name
 from unisono.control.operators.ray.status import PROVISIONED, SUSPENDED, SUSPENDING, status_of
 from unisono.control.operators.room import made, most_pods, too_many
 from unisono.control.view import View
+from unisono.kinds.scalar import whole_number
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
@@ -194,9 +195,9 @@ def _sorted(owned: Sequence[Json]) -> dict[tuple[str, int], Json]:
         labels = metadata.get("labels") or {}
         is_head = labels.get(words.NODE_TYPE) == HEAD
         name = HEAD if is_head else labels.get(words.GROUP, "").lower()
-        index = (metadata.get("annotations") or {}).get(words.INDEX, "")
-        if index.isdecimal():
-            found[name, int(index)] = pod
+        index = whole_number((metadata.get("annotations") or {}).get(words.INDEX))
+        if index is not None:
+            found[name, index] = pod
     return found
 
 

@@ -16,6 +16,7 @@ from unisono.control.jobs.templates import injected
 from unisono.control.jobs.workload import owner_reference
 from unisono.control.operators.pods import pod_from
 from unisono.control.operators.slurm import words
+from unisono.kinds.scalar import whole_number
 from unisono.slurm.environment import Seat, environment
 from unisono.slurm.files import output_files
 from unisono.slurm.words import GRANTED_OPTION
@@ -198,7 +199,8 @@ def _signal(job: Json) -> tuple[str, int]:
         return "", 0
     number, _, before = text.rpartition(":")[2].partition("@")
     name = number.upper().removeprefix("SIG")
-    ahead = int(before) if before.isdecimal() else 60
+    known = whole_number(before)
+    ahead = 60 if known is None else known
     return (name, max(0, limit - ahead)) if name.isalnum() else ("", 0)
 
 

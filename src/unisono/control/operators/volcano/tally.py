@@ -18,6 +18,7 @@ from unisono.control.actions import Json
 from unisono.control.operators.pods import is_deleting, is_terminal, phase_of
 from unisono.control.operators.volcano import words
 from unisono.control.operators.volcano.tasks import Task
+from unisono.kinds.scalar import whole_number
 
 
 @dataclass(slots=True)
@@ -90,10 +91,10 @@ def tally(
     old: list[Json] = []
     for pod in pods:
         annotations = pod["metadata"].get("annotations") or {}
-        task, index = annotations.get(words.TASK, ""), annotations.get(words.INDEX, "")
+        task, index = annotations.get(words.TASK, ""), whole_number(annotations.get(words.INDEX))
         is_current = annotations.get(words.VERSION) == str(version)
-        if is_current and task in found and index.isdecimal():
-            found[task].pods[int(index)] = pod
+        if is_current and task in found and index is not None:
+            found[task].pods[index] = pod
         else:
             old.append(pod)
     recorded = (job.get("status") or {}).get("taskStatusCount") or {}

@@ -1,0 +1,154 @@
+"""What a real API server stores without asking us: it never reaches the engine, and says why.
+
+The controllers read from a view; here it holds objects that the embedded API would have refused.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tests.control.operators.test_kubeflow import torch
+from tests.control.operators.test_volcano_policies import task, vcjob
+from tests.control.training_world import job_set, replicated
+from tests.kinds.test_intake import WORKLOAD, poked_at
+from tests.support.control_objects import job, node, queue
+from unisono.control import names
+from unisono.control.actions import Action, Create, Note
+from unisono.control.assembly import INDEXES, KINDS
+from unisono.control.jobs.batch import BatchJobs
+from unisono.control.jobs.framework import INVALID, JobController
+from unisono.control.jobs.jobset import JobSets
+from unisono.control.jobs.kubeflow import KubeflowJobs
+from unisono.control.jobs.queues import Queues
+from unisono.control.jobs.volcano import VolcanoJobs
+from unisono.control.operators.kubeflow.words import PYTORCH
+from unisono.control.scheduler.translate import Translator
+from unisono.control.view import Shelf, View
+from unisono.engine.model.errors import InvalidManifest
+from unisono.engine.state import changes
+from unisono.kinds.settings import DEFAULTS
+from unisono.kube.form import Key
+from unisono.kube.mapping import Kind
+
+Json = dict[str, Any]
+GPU = "nvidia.com~gpu"
+LIMITS = "template/spec/containers/0/resources/limits"
+FLAVOR, CLUSTER_QUEUE, LOCAL_QUEUE = queue()
+
+
+def stored(*objects: Json) -> View:
+    """Return a view of objects as an API server shows them."""
+    view = View({kind: Shelf.of(kind, INDEXES.get(kind, {})) for kind in KINDS})
+    for number, obj in enumerate(objects):
+        shown = copy.deepcopy(obj)
+        shown["metadata"] |= {"uid": f"u{number}", "resourceVersion": "1", "generation": 1}
+        view.upsert(Kind(obj["apiVersion"], obj["kind"]), shown)
+    return view
+
+
+def heard(obj: Json) -> list[changes.Change]:
+    """Return what the engine hears of an object."""
+    read = Translator(stored(obj), DEFAULTS, places_strays=True, left_out=())
+    metadata = obj["metadata"]
+    key = Key(metadata.get("namespace", ""), metadata["name"])
+    return list(read.translate(Kind(obj["apiVersion"], obj["kind"]), key))
+
+
+@pytest.mark.parametrize(
+    ("obj", "path", "value"),
+    [
+        (node("n"), "status/allocatable/nvidia.com~gpu", "-8"),
+        (CLUSTER_QUEUE, "spec/resourceGroups/0/flavors/0/resources/0/nominalQuota", "-1"),
+        (FLAVOR, "spec/nodeLabels", {"a": 1}),
+        (LOCAL_QUEUE, "spec/clusterQueue", 7),
+        (WORKLOAD, f"spec/podSets/0/{LIMITS}/{GPU}", "-8"),
+        (WORKLOAD, "spec/podSets/0/count", -1),
+        (WORKLOAD, "spec/podSets/0/count", 2**31),
+        (WORKLOAD, f"status/admission/podSetAssignments/0/resourceUsage/{GPU}", "-48"),
+        (WORKLOAD, "status/admission/podSetAssignments/0/count", -1),
+    ],
+)
+def test_nothing_of_it_is_heard(obj: Json, path: str, value: object) -> None:
+    assert heard(obj), "the object itself is fine"
+    with pytest.raises(InvalidManifest) as trouble:
+        heard(poked_at(obj, path, value))
+    last = path.rpartition("/")[2].replace("~", "/")
+    assert last in trouble.value.path
+
+
+def test_a_status_is_checked_although_the_sets_are_known() -> None:
+    view = stored(WORKLOAD)
+    read = Translator(view, DEFAULTS, places_strays=True, left_out=())
+    key = Key("default", "w")
+    assert any(
+        isinstance(one, changes.WorkloadHolds) for one in read.translate(names.WORKLOAD, key)
+    )
+    path = f"status/admission/podSetAssignments/0/resourceUsage/{GPU}"
+    worse = poked_at(view.get(names.WORKLOAD, "w", "default") or {}, path, "-48")
+    worse["metadata"]["resourceVersion"] = "2"
+    view.upsert(names.WORKLOAD, worse)
+    with pytest.raises(InvalidManifest, match="must not be negative"):
+        list(read.translate(names.WORKLOAD, key))
+
+
+def test_what_is_over_holds_nothing_whatever_it_is() -> None:
+    over = poked_at(WORKLOAD, "spec/podSets/0/count", -1)
+    over["status"]["conditions"] = [{"type": "Finished", "status": "True", "reason": "Succeeded"}]
+    assert [type(one) for one in heard(over)] == [changes.WorkloadGone]
+
+
+QUEUED = {"kueue.x-k8s.io/queue-name": "lq-cq"}
+
+
+@pytest.mark.parametrize(
+    ("adapter", "made", "path", "value"),
+    [
+        (BatchJobs(), job("j"), f"spec/{LIMITS}/{GPU}", "-8"),
+        (BatchJobs(), job("j"), "spec/parallelism", -1),
+        (VolcanoJobs(), vcjob(task("w", 2), labels=QUEUED), f"spec/tasks/0/{LIMITS}/{GPU}", "-8"),
+        (VolcanoJobs(), vcjob(task("w", 2), labels=QUEUED), "spec/tasks/0/replicas", -6),
+        (
+            JobSets(),
+            job_set(replicated(gpus=1), name="j", queue="lq-cq"),
+            f"spec/replicatedJobs/0/template/spec/{LIMITS}/{GPU}",
+            "-8",
+        ),
+        (
+            JobSets(),
+            job_set(replicated(gpus=1), name="j", queue="lq-cq"),
+            "spec/replicatedJobs/0/replicas",
+            2**31 - 1,  # of two pods each
+        ),
+        (
+            KubeflowJobs(PYTORCH),
+            torch(labels=QUEUED),
+            "spec/pytorchReplicaSpecs/Worker/replicas",
+            -1,
+        ),
+    ],
+)
+def test_a_job_is_not_queued_and_an_event_says_why(
+    adapter: Any, made: Json, path: str, value: object
+) -> None:
+    def steps(obj: Json) -> Sequence[Action]:
+        controller = JobController(adapter, Queues(DEFAULTS, frozenset))
+        found: list[Action] = []
+        going = controller.reconcile(Key("default", "j"), stored(obj), 0.0)
+        result: Any = None
+        try:
+            while True:
+                found.append(going.send(result))
+                result = found[-1].obj if isinstance(found[-1], Create) else None
+        except StopIteration:
+            return found
+
+    assert any(isinstance(one, Create) for one in steps(made)), "the job itself is queued"
+    found = steps(poked_at(made, path, value))
+    assert not any(isinstance(one, Create) for one in found)
+    (note,) = [one for one in found if isinstance(one, Note)]
+    assert note.reason == INVALID
+    assert "It is not queued as written: spec." in note.message
