@@ -1,6 +1,7 @@
 """Rules that a real API server applies by itself when jobs are written: no certificate to expire.
 
-    validating   a queue's name is a name; a job that runs stays in its queue
+    validating   a queue's name is a name; a job that runs stays in its queue; amounts and counts
+                 are not negative (also where the kinds are others' definitions)
     mutating     a job with a queue is created suspended, a pod with one is created behind gates
 
 They are expressions (CEL) that the API server evaluates, so they hold while none of our replicas
@@ -12,7 +13,7 @@ they were created, as our controllers do that in any case, or has the same rules
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from unisono.control import names
 from unisono.control.pod_gangs.controller import GATE as QUEUE_GATE
@@ -91,9 +92,137 @@ def validating() -> Iterator[Json]:
                 },
             ],
         }
-        yield _made(VALIDATING, "ValidatingAdmissionPolicy", name, spec)
-        binding = {"policyName": name, "validationActions": ["Deny"]}
-        yield _made(VALIDATING, "ValidatingAdmissionPolicyBinding", name, binding)
+        yield from _in_force(name, spec)
+    for kind in _COUNTED:
+        spec = {
+            "failurePolicy": "Fail",
+            "matchConstraints": _matches(kind.resources, ("CREATE", "UPDATE")),
+            # What was stored before there was this rule can still be changed, and deleted.
+            "matchConditions": [{"name": "spec-is-new", "expression": _IS_NEW_SPEC}],
+            "validations": [
+                {"expression": expression, "message": message, "reason": "Invalid"}
+                for expression, message in (
+                    (kind.counts(), f"{kind.says} must be at least 0"),
+                    (kind.amounts(), "what containers request, and their limits: at least 0"),
+                )
+            ],
+        }
+        yield from _in_force(kind.name, spec)
+
+
+def _in_force(name: str, spec: Json) -> Iterator[Json]:
+    yield _made(VALIDATING, "ValidatingAdmissionPolicy", name, spec)
+    binding = {"policyName": name, "validationActions": ["Deny"]}
+    yield _made(VALIDATING, "ValidatingAdmissionPolicyBinding", name, binding)
+
+
+class _Counted(NamedTuple):
+    """A kind of job whose numbers are checked: where its parts are, and the template in each.
+
+    Nothing is asked of fields that are not there: an expression that fails refuses the object.
+    """
+
+    name: str
+    resources: Sequence[tuple[str, str, Sequence[str]]]
+    parts: str  # an expression for the list of them, or for a map of them
+    numbers: Sequence[str]  # of each part, below it
+    template: str  # of each part, below it
+    is_map: bool = False
+
+    @property
+    def says(self) -> str:
+        """How the numbers are called."""
+        return " and ".join(one.rpartition(".")[2] for one in self.numbers)
+
+    def counts(self) -> str:
+        """Return the expression that is true if no count is negative."""
+        each = " && ".join(f"{self._one}.?{_chain(one)}.orValue(0) >= 0" for one in self.numbers)
+        return f"{self.parts}.all(p, {each})"
+
+    def amounts(self) -> str:
+        """Return the expression that is true if no amount of a container is negative."""
+        spec = f"{self._one}.?{_chain(self.template)}.?spec"
+        checked = " && ".join(
+            f"c.?resources.?{part}.orValue({{}}).all(r,"
+            f" !string(c.resources.{part}[r]).startsWith('-'))"
+            for part in ("requests", "limits")
+        )
+        both = " && ".join(
+            f"{spec}.?{containers}.orValue([]).all(c, {checked})"
+            for containers in ("containers", "initContainers")
+        )
+        return f"{self.parts}.all(p, {both})"
+
+    @property
+    def _one(self) -> str:
+        return f"{self.parts}[p]" if self.is_map else "p"
+
+
+_IS_NEW_SPEC = (
+    "has(object.spec) && (oldObject == null || !has(oldObject.spec) || "
+    "object.spec != oldObject.spec)"
+)
+
+
+def _chain(path: str) -> str:
+    return path.replace(".", ".?")
+
+
+_COUNTED = (
+    _Counted(
+        "unisono-counts-of-volcano-jobs",
+        (("batch.volcano.sh", "*", ("jobs",)),),
+        "object.?spec.?tasks.orValue([])",
+        ("replicas", "minAvailable"),
+        "template",
+    ),
+    _Counted(
+        "unisono-counts-of-jobsets",
+        (("jobset.x-k8s.io", "*", ("jobsets",)),),
+        "object.?spec.?replicatedJobs.orValue([])",
+        ("replicas", "template.spec.parallelism", "template.spec.completions"),
+        "template.spec.template",
+    ),
+    _Counted(
+        "unisono-counts-of-rayclusters",
+        (("ray.io", "*", ("rayclusters",)),),
+        "object.?spec.?workerGroupSpecs.orValue([])",
+        ("replicas", "minReplicas", "maxReplicas", "numOfHosts"),
+        "template",
+    ),
+    _Counted(
+        "unisono-counts-of-rayjobs",
+        (("ray.io", "*", ("rayjobs",)),),
+        "object.?spec.?rayClusterSpec.?workerGroupSpecs.orValue([])",
+        ("replicas", "minReplicas", "maxReplicas", "numOfHosts"),
+        "template",
+    ),
+    *(
+        _Counted(
+            f"unisono-counts-of-{plural}",
+            (("kubeflow.org", "*", (plural,)),),
+            f"object.?spec.?{field}.orValue({{}})",
+            ("replicas",),
+            "template",
+            is_map=True,
+        )
+        for plural, field in (
+            ("jaxjobs", "jaxReplicaSpecs"),
+            ("mpijobs", "mpiReplicaSpecs"),
+            ("paddlejobs", "paddleReplicaSpecs"),
+            ("pytorchjobs", "pytorchReplicaSpecs"),
+            ("tfjobs", "tfReplicaSpecs"),
+            ("xgboostjobs", "xgbReplicaSpecs"),
+        )
+    ),
+    _Counted(
+        "unisono-counts-of-workloads",
+        (("kueue.x-k8s.io", "*", ("workloads",)),),
+        "object.?spec.?podSets.orValue([])",
+        ("count", "minCount"),
+        "template",
+    ),
+)
 
 
 _NEW = _QUEUE_OF.format("object")

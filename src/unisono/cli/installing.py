@@ -48,7 +48,7 @@ _POLICIES: Mapping[Which, str] = {
     "mutating": "MutatingAdmissionPolicy",
 }
 _WITHOUT: Mapping[Which, str] = {
-    "validating": "names of queues are not checked",
+    "validating": "names of queues and negative counts are not checked",
     "mutating": "jobs are suspended after they are created",
 }
 

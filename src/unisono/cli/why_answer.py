@@ -22,9 +22,11 @@ from unisono.cli.why_around import around, is_aside, position
 from unisono.cli.why_found import Found
 from unisono.control.conditions import timestamp
 from unisono.control.health.stragglers import known
+from unisono.control.jobs.framework import INVALID
 from unisono.control.names import EXPLANATION, QUEUE_LABEL
 from unisono.control.progress import progress_of
 from unisono.control.purchases import purchase_of
+from unisono.kinds.intake import wrong_with
 from unisono.kinds.kueue.topology_assignment import pods_per_host
 
 Json = dict[str, Any]
@@ -206,6 +208,10 @@ def _without_workload(found: Found) -> Json:
     made["isJob"] = _is_job(job)
     if (job.get("spec") or {}).get("array"):
         return made | _array(job)
+    wrong = wrong_with(job) if queue else ""
+    if wrong:  # a real API server stores what ours refuses
+        message = f"it is not queued as written: {wrong}"
+        return made | {"state": "stuck", "reason": INVALID, "message": message}
     if found.pods:
         made["pods"] = _phases(found.pods)
         made["places"] = _seats(found.pods)
@@ -235,7 +241,8 @@ def _array(job: Json) -> Json:
     """Say how an array stands: it has no pods, its tasks are jobs of their own."""
     status = job.get("status") or {}
     word = str(status.get("reason") or "")
-    said = f"{word}: its tasks are jobs of their own (`unisono squeue` lists them)"
+    tasks = "its tasks are jobs of their own (`unisono squeue` lists them)"
+    said = f"{word}: {status.get('message') or tasks}"
     return {
         "state": "waiting" if status.get("state") == "PENDING" else "finished",
         "since": job["metadata"]["creationTimestamp"],

@@ -16,6 +16,9 @@ from tests.control.operators.test_volcano_policies import task, vcjob
 from tests.control.training_world import job_set, replicated
 from tests.kinds.test_intake import WORKLOAD, poked_at
 from tests.support.control_objects import job, node, queue
+from unisono.cli.why_answer import answer
+from unisono.cli.why_found import Found
+from unisono.cli.why_text import text
 from unisono.control import names
 from unisono.control.actions import Action, Create, Note
 from unisono.control.assembly import INDEXES, KINDS
@@ -152,3 +155,11 @@ def test_a_job_is_not_queued_and_an_event_says_why(
     (note,) = [one for one in found if isinstance(one, Note)]
     assert note.reason == INVALID
     assert "It is not queued as written: spec." in note.message
+
+
+def test_why_says_what_is_wrong_with_a_job_that_is_not_queued() -> None:
+    made = poked_at(vcjob(task("w", 2), labels=QUEUED), f"spec/tasks/0/{LIMITS}/{GPU}", "-8")
+    made["metadata"] |= {"uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    said = " ".join(text(answer(Found(asked=made, job=made)), 1.8e9).split())
+    assert "it is not queued as written: spec.tasks[0].template.spec.containers[0]" in said
+    assert "is -8; it must not be negative" in said

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from unisono.kinds.known import KNOWN
 from unisono.kinds.shapes.crds import MOST_BYTES, crd_of, crds_of, custom_groups
 from unisono.kinds.shapes.served import read_served
 
@@ -146,3 +147,23 @@ def test_too_many_pods_are_left_open_step_by_step() -> None:
     open_object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     assert pod["ephemeralContainers"]["items"] | open_object == pod["ephemeralContainers"]["items"]
     assert pod["containers"]["items"]["properties"]["resources"]["properties"]["limits"]
+
+
+def test_amounts_and_counts_have_bounds(definitions: dict[str, Json]) -> None:
+    for name, definition in definitions.items():
+        group, kind = definition["spec"]["group"], definition["spec"]["names"]["kind"]
+        for version in definition["spec"]["versions"]:
+            is_known = (f"{group}/{version['name']}", kind) in KNOWN.kinds
+            for path, node in _nodes(version["schema"]["openAPIV3Schema"], name):
+                if node.get("pattern", "").endswith("?$") and "KMGTPE" in node["pattern"]:
+                    may_be_negative = name == "policies.unisono.dev"
+                    assert (node.get("minimum") == 0) != may_be_negative, path
+                    assert ("-)?((" in node["pattern"].split("[0-9]")[0]) == may_be_negative, path
+                is_count = path.rpartition(".")[2] in ("replicas", "parallelism", "minMember")
+                if (
+                    is_known
+                    and is_count
+                    and node.get("type") == "integer"
+                    and ".status" not in path
+                ):
+                    assert node.get("minimum", -1) >= 0, path

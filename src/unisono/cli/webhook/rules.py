@@ -21,6 +21,7 @@ from unisono.control.names import QUEUE_LABEL
 from unisono.control.pod_gangs.controller import GATE as QUEUE_GATE
 from unisono.control.pod_gangs.links import MANAGED
 from unisono.kinds.core.pod_groups import GROUP_NAME
+from unisono.kinds.intake import wrong_with
 
 Json = dict[str, Any]
 HOLD, JUDGE = "/hold", "/judge"
@@ -117,6 +118,8 @@ def refusal(request: Json) -> str:
         return NO_NAME
     if before and before != queue and not _is_held(_resource(request), old.get("spec") or {}):
         return CHANGED_QUEUE
+    if _resource(request) != _PODS and new.get("spec") != old.get("spec"):
+        return wrong_with(new)  # of pods the API server finds it out by itself
     return ""
 
 

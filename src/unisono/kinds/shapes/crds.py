@@ -5,6 +5,9 @@ none. Only the kind and its first fields keep their descriptions, so that a defi
 the size that `kubectl apply` can remember of an object. Where pod templates alone would exceed
 that, the parts of a pod that no decision reads are left open.
 
+The rules of the intake (`kinds.intake`) that a schema can say stand in it, too: bounds of numbers
+as the typed manifests have them, and amounts that are not negative. So `kubectl apply` tells.
+
 Versions are listed if turning one into the other takes nothing but the new apiVersion: without a
 converter, an API server would lose every field that the stored version does not know. A status
 may differ: it is ours, and we write it in the stored version. Versions that only have more or fewer
@@ -16,8 +19,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from msgspec import inspect
+
+from unisono.kinds.known import KNOWN
 from unisono.kinds.shapes.served import BUILT_IN, Served, served_kinds
 from unisono.kinds.shapes.shape import Shape
 
@@ -32,6 +38,14 @@ _QUANTITY: Json = {
     r"([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$",
     "x-kubernetes-int-or-string": True,
 }
+# An amount of something: of an integer the least is said, of a text that it has no minus.
+_AMOUNT: Json = {
+    **_QUANTITY,
+    "pattern": _QUANTITY["pattern"].replace(r"^(\+|-)?", r"^\+?"),
+    "minimum": 0,
+}
+# Where less than nothing means something: an allowance for a resource that is transformed.
+_MAY_BE_NEGATIVE = frozenset({"policies.unisono.dev"})
 _INT_OR_STRING: Json = {
     "anyOf": [{"type": "integer"}, {"type": "string"}],
     "x-kubernetes-int-or-string": True,
@@ -87,6 +101,13 @@ def crds_of(groups: Iterable[str]) -> Iterator[Json]:
         yield crd_of(versions)
 
 
+class _Writing(NamedTuple):
+    """What decides how schemas of one kind are written."""
+
+    left_open: frozenset[str]
+    quantity: Json
+
+
 def crd_of(versions: Sequence[Served]) -> Json:
     """Return the definition of one kind, given all its versions."""
     stored = next(served for served in versions if served.is_storage)
@@ -110,6 +131,7 @@ def _definition(stored: Served, versions: Sequence[Served], left_open: frozenset
         names["shortNames"] = list(stored.short_names)
     if stored.categories:
         names["categories"] = list(stored.categories)
+    quantity = _QUANTITY if stored.resource in _MAY_BE_NEGATIVE else _AMOUNT
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -122,7 +144,7 @@ def _definition(stored: Served, versions: Sequence[Served], left_open: frozenset
             "names": names,
             "scope": "Namespaced" if stored.namespaced else "Cluster",
             "versions": _with_all_fields(
-                [_version(served, left_open) for served in versions],
+                [_version(served, _Writing(left_open, quantity)) for served in versions],
                 _ALIASES.get(stored.resource, {}),
             ),
         },
@@ -148,8 +170,10 @@ def _with_all_fields(versions: list[Json], aliases: Mapping[str, str]) -> list[J
     return versions
 
 
-def _version(served: Served, left_open: frozenset[str]) -> Json:
-    schema = _structural(served.shape.raw, served.shape, left_open, depth=0)
+def _version(served: Served, how: _Writing) -> Json:
+    kind = KNOWN.kinds.get((served.api_version, served.kind))
+    typed = inspect.type_info(kind.struct) if kind is not None else None
+    schema = _structural(served.shape.raw, served.shape, typed, how, depth=0)
     schema["properties"]["metadata"] = {"type": "object"}
     version: Json = {"name": served.version, "served": True, "storage": served.is_storage}
     if served.deprecated:
@@ -183,11 +207,20 @@ def _version(served: Served, left_open: frozenset[str]) -> Json:
 
 
 def _structural(
-    written: Mapping[str, Any], shape: Shape, left_open: frozenset[str], depth: int
+    written: Mapping[str, Any], shape: Shape, typed: inspect.Type | None, how: _Writing, depth: int
 ) -> Json:
-    """Write a schema out; `written` is the node as its parent has it, before references."""
+    """Write a schema out; `written` is the node as its parent has it, before references.
+
+    `typed` is the type of the same node in the typed manifest, if that knows it.
+    """
     reference = written.get("$ref")
-    made = _of_type(reference, shape, left_open, depth)
+    typed = _plain(typed)
+    made = _of_type(reference, shape, typed, how, depth)
+    if isinstance(typed, inspect.IntType) and made.get("type") == "integer":
+        if typed.ge is not None and typed.ge > -(2**31):
+            made["minimum"] = max(typed.ge, made.get("minimum", typed.ge))
+        if typed.le is not None and typed.le < 2**31 - 1:
+            made["maximum"] = min(typed.le, made.get("maximum", typed.le))
     if "default" in written:
         made["default"] = written["default"]
     if written.get("nullable"):
@@ -197,14 +230,34 @@ def _structural(
     return made
 
 
-def _of_type(reference: str | None, shape: Shape, left_open: frozenset[str], depth: int) -> Json:
+def _plain(typed: inspect.Type | None) -> inspect.Type | None:
+    """Return a type without what is said about it, and without that it may be absent."""
+    match typed:
+        case inspect.Metadata(type=inner):
+            return _plain(inner)
+        case inspect.UnionType(types=types):
+            kept = [one for one in types if not isinstance(one, inspect.NoneType)]
+            return _plain(kept[0]) if len(kept) == 1 else None
+        case _:
+            return typed
+
+
+def _field_of(typed: inspect.Type | None, name: str) -> inspect.Type | None:
+    if not isinstance(typed, inspect.StructType):
+        return None
+    return next((one.type for one in typed.fields if one.encode_name == name), None)
+
+
+def _of_type(
+    reference: str | None, shape: Shape, typed: inspect.Type | None, how: _Writing, depth: int
+) -> Json:
     if shape.is_quantity:
-        return dict(_QUANTITY)
+        return dict(how.quantity)
     if shape.is_int_or_string:
         return dict(_INT_OR_STRING)
     if reference == "meta.v1.ObjectMeta":
         return dict(_TEMPLATE_METADATA)
-    if reference in left_open or depth > _DEEPEST:
+    if reference in how.left_open or depth > _DEEPEST:
         return dict(_OPEN)
     if not shape.type:
         return {"x-kubernetes-preserve-unknown-fields": True}
@@ -217,14 +270,18 @@ def _of_type(reference: str | None, shape: Shape, left_open: frozenset[str], dep
         made["format"] = "date-time"
     if shape.names or "properties" in shape.raw:
         made["properties"] = {
-            name: _structural(written, shape.field(name) or shape, left_open, depth + 1)
+            name: _structural(
+                written, shape.field(name) or shape, _field_of(typed, name), how, depth + 1
+            )
             for name, written in shape.raw["properties"].items()
         }
     if shape.values is not None:
         more = shape.raw["additionalProperties"]
-        made["additionalProperties"] = _structural(more, shape.values, left_open, depth + 1)
+        value = typed.value_type if isinstance(typed, inspect.DictType) else None
+        made["additionalProperties"] = _structural(more, shape.values, value, how, depth + 1)
     if shape.items is not None:
-        items = _structural(shape.raw["items"], shape.items, left_open, depth + 1)
+        item = typed.item_type if isinstance(typed, inspect.VarTupleType) else None
+        items = _structural(shape.raw["items"], shape.items, item, how, depth + 1)
         made["items"] = _with_keys(items, shape.list_keys)
     return made
 
