@@ -171,7 +171,13 @@ def test_a_stored_role_wins_over_a_built_in_one() -> None:
             "|get workloads.kueue.x-k8s.io|list localqueues.kueue.x-k8s.io|get pods/log"
             "|create pytorchjobs.kubeflow.org|create jobs.batch.volcano.sh",
             "get secrets|create localqueues.kueue.x-k8s.io|create pods|create pods/exec"
-            "|patch workloads.kueue.x-k8s.io|create rolebindings.rbac.authorization.k8s.io",
+            "|create workloads.kueue.x-k8s.io|delete workloads.kueue.x-k8s.io"
+            "|patch workloads.kueue.x-k8s.io|patch workloads/status.kueue.x-k8s.io"
+            "|patch jobs/status.batch|patch pytorchjobs/status.kubeflow.org|patch pods"
+            "|patch clusterqueues.kueue.x-k8s.io|create clusterqueues.kueue.x-k8s.io"
+            "|create resourceflavors.kueue.x-k8s.io|patch nodes|create pods/binding"
+            "|create workloadpriorityclasses.kueue.x-k8s.io|patch priorityclasses.scheduling.k8s.io"
+            "|create policies.unisono.dev|create rolebindings.rbac.authorization.k8s.io",
         ),
         (
             "view",
@@ -180,13 +186,17 @@ def test_a_stored_role_wins_over_a_built_in_one() -> None:
         ),
         (
             "edit",
-            "get secrets|create pods|delete jobs.batch|create pods/eviction",
-            "create roles.rbac.authorization.k8s.io|create localqueues.kueue.x-k8s.io",
+            "get secrets|create pods|delete jobs.batch|create pods/eviction"
+            "|delete workloads.kueue.x-k8s.io|patch deployments/scale.apps",
+            "create roles.rbac.authorization.k8s.io|create localqueues.kueue.x-k8s.io"
+            "|patch workloads.kueue.x-k8s.io|patch workloads/status.kueue.x-k8s.io"
+            "|patch pytorchjobs/status.kubeflow.org|create pods/binding",
         ),
         (
             "admin",
             "create rolebindings.rbac.authorization.k8s.io|create localqueues.kueue.x-k8s.io",
-            "create clusterqueues.kueue.x-k8s.io|delete nodes"
+            "create clusterqueues.kueue.x-k8s.io|delete nodes|patch workloads.kueue.x-k8s.io"
+            "|create workloads.kueue.x-k8s.io|patch localqueues/status.kueue.x-k8s.io"
             "|escalate roles.rbac.authorization.k8s.io",
         ),
         ("cluster-admin", "delete nodes|escalate roles.rbac.authorization.k8s.io", ""),
@@ -200,6 +210,17 @@ def test_built_in_roles(role: str, yes: str, no: str) -> None:
         assert not may(cluster, f"{question} in b"), question
     for question in filter(None, no.split("|")):
         assert not may(cluster, f"{question} in a"), question
+
+
+def test_no_role_but_that_of_administrators_has_stars() -> None:
+    for role in CLUSTER_ROLES:
+        named = [
+            word
+            for one in role["rules"]
+            for field in ("verbs", "apiGroups", "resources")
+            for word in one.get(field, ())
+        ]
+        assert ("*" in "".join(named)) == (role["metadata"]["name"] == "cluster-admin")
 
 
 def test_built_in_roles_name_only_kinds_that_are_served() -> None:

@@ -6,6 +6,10 @@ They hold even where nobody stored them; a stored role or binding of the same na
     admin, edit, view    a namespace, as in Kubernetes, our kinds included
     unisono:batch-user   submit and watch jobs in a namespace
     unisono:reader       look at what all namespaces share: queues, flavors, runtimes, nodes
+
+A role for people in a namespace never lets them write what decides about other namespaces: a
+Workload (its priority, its admission), a status, a ClusterQueue, a flavor, a priority class. All
+kinds are named one by one: a star would also stand for their status, and for kinds to come.
 """
 
 from __future__ import annotations
@@ -41,7 +45,7 @@ _CORE = (
     "replicationcontrollers",
 )
 _MORE: Mapping[str, tuple[str, ...]] = {
-    "apps": ("*",),
+    "apps": ("deployments", "replicasets", "statefulsets", "daemonsets"),
     "networking.k8s.io": ("ingresses", "networkpolicies"),
     "policy": ("poddisruptionbudgets",),
     "autoscaling": ("horizontalpodautoscalers",),
@@ -91,14 +95,22 @@ _EDIT = [
     _rule(_WRITE, "", (*_CORE, "serviceaccounts", "events")),
     _rule(_ALL, "", ("secrets",)),
     _rule(("create",), "", ("pods/eviction", "pods/exec", "pods/attach", "pods/portforward")),
-    _rule(("get", "update", "patch"), "apps", ("*/scale",)),
-    _rule(("update", "patch", "delete"), "kueue.x-k8s.io", ("workloads",)),
+    _rule(
+        ("get", "update", "patch"),
+        "apps",
+        ("deployments/scale", "replicasets/scale", "statefulsets/scale"),
+    ),
+    # Deleted, a Workload is made again and goes to the end of its queue. Written to, it could name
+    # any priority and have everybody else's preempted.
+    _rule(("delete",), "kueue.x-k8s.io", ("workloads",)),
 ]
 _ADMIN = [
     *_EDIT,
     _rule(_ALL, GROUP, ("roles", "rolebindings")),
     _rule(("create",), "authorization.k8s.io", ("localsubjectaccessreviews",)),
-    _rule(_WRITE, "kueue.x-k8s.io", ("localqueues", "workloads")),
+    # A LocalQueue leads to any ClusterQueue whose namespaceSelector takes its namespace: that
+    # selector, which only administrators of the cluster write, says whose quota is whose.
+    _rule(_WRITE, "kueue.x-k8s.io", ("localqueues",)),
     _rule(_WRITE, "", ("resourcequotas", "limitranges")),
 ]
 _BATCH_USER = [
@@ -153,13 +165,17 @@ def _binding(name: str, group: str) -> Json:
     }
 
 
+# What we bring to clusters of others, too, bound by nobody.
+USER_ROLES: Mapping[str, list[Json]] = {
+    "unisono:batch-user": _BATCH_USER,
+    "unisono:reader": _rules(_READ, _SHARED),
+}
 CLUSTER_ROLES: tuple[Json, ...] = (
     _role("cluster-admin", _EVERYTHING),
     _role("admin", _ADMIN),
     _role("edit", _EDIT),
     _role("view", _VIEW),
-    _role("unisono:batch-user", _BATCH_USER),
-    _role("unisono:reader", _rules(_READ, _SHARED)),
+    *(_role(name, rules) for name, rules in USER_ROLES.items()),
     _role("system:basic-user", _BASIC),
     _role("system:discovery", _DISCOVERY),
 )
