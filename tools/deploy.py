@@ -1,8 +1,9 @@
 """Write `deploy/`: the manifests of an installation as files for kustomize (`make deploy`).
 
 `unisono install` applies the same objects from the same functions; a test compares these files with
-them. Definitions are written as compact JSON, one directory per group: they are large, nobody reads
-them, and whoever has a group from upstream leaves its directory out.
+them. The base only queues; each operator is a component with a role of its own, and so is whoever
+brings machines. Definitions are written as compact JSON, one directory per group: they are large,
+nobody reads them, and whoever has a group from upstream leaves its directory out.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from tools import ledger_component
 from unisono import __version__
 from unisono.cli.manifests import (
     ALL_ADMISSION,
+    BEHIND_PROXY_ARGUMENTS,
+    HOME,
+    WEB_TLS_ARGUMENTS,
     WEBHOOK_ARGUMENTS,
     WEBHOOK_PORT,
     Wanted,
@@ -29,11 +33,16 @@ from unisono.cli.manifests import (
     definitions,
     flows,
     objects,
+    part_arguments,
+    roles,
     runtimes,
     service_monitor,
+    web_policy,
 )
 from unisono.cli.objects import PLAIN
 from unisono.cli.webhook.configuration import KINDS
+from unisono.control.assembly import OPERATORS
+from unisono.control.rights import MACHINES
 
 Json = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[1] / "deploy"
@@ -41,7 +50,11 @@ ROOT = Path(__file__).resolve().parents[1] / "deploy"
 KEPT = ("README.md",)
 
 _HEADER = "# Made by `make deploy`; edit src/unisono/cli/manifests.py instead.\n"
-_WANTED = Wanted(namespace="unisono-system")
+_WANTED = Wanted(namespace=HOME, operators=())
+# Of whoever follows the examples; somebody else writes a patch.
+_PROXY = "ingress-nginx"
+_WEB_TLS = "unisono-web-tls"
+_CONTAINER = "/spec/template/spec/containers/0"
 _FILES = {
     "Namespace": "namespace",
     "ServiceAccount": "rbac",
@@ -80,31 +93,102 @@ def files() -> dict[str, str]:
     monitor = {"service-monitor.yaml": _yaml([service_monitor(_WANTED)])}
     _directory(made, "components/service-monitor", monitor, is_component=True)
     ledger = ledger_component.resources(_WANTED)
-    _directory(
-        made,
-        "components/ledger",
-        {name: _yaml([one]) for name, one in ledger.items()},
-        is_component=True,
-        patches=[{"path": "deployment.yaml"}],
-    )
-    made["components/ledger/deployment.yaml"] = _yaml([ledger_component.patch(_WANTED)])
+    texts = {name: _yaml([one]) for name, one in ledger.items()}
+    texts["volume.yaml"] = _yaml([ledger_component.patch(_WANTED)])
+    _component(made, "ledger", texts, _told(ledger_component.ARGUMENTS), merged=["volume.yaml"])
+    for part in (*OPERATORS, *MACHINES):
+        _component(
+            made,
+            _path_of(part),
+            {"role.yaml": _yaml(roles(_WANTED, part))},
+            _told(part_arguments(part)),
+        )
+    _web(made)
     _webhook(made)
     image, tag = _WANTED.image.rsplit(":", 1)
+    whole = ["base", "crds", "flows", "admission/validating", "admission/mutating"]
+    operators = [f"components/{_path_of(one)}" for one in OPERATORS]
     _kustomize(
         made,
         "",
-        ["base", "crds", "flows", "admission/validating", "admission/mutating"],
+        whole,
+        components=operators,
         images=[{"name": image, "newTag": tag}],
     )
-    overlays = {
-        "without-crds": ["base", "flows", "admission/validating", "admission/mutating"],
-        "before-1.36": ["base", "crds", "flows", "admission/validating"],
+    overlays: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
+        "without-crds": ([one for one in whole if one != "crds"], operators),
+        "before-1.36": ([one for one in whole if one != "admission/mutating"], operators),
+        "webhook": (["base", "crds"], [*operators, "components/webhook"]),
+        "queue-only": (whole, []),
     }
-    for name, parts in overlays.items():
-        _kustomize(made, f"overlays/{name}", [f"../../{part}" for part in parts])
-    webhook = ["../../components/webhook"]
-    _kustomize(made, "overlays/webhook", ["../../base", "../../crds"], components=webhook)
+    for name, (parts, components) in overlays.items():
+        more: Json = {"components": [f"../../{one}" for one in components]} if components else {}
+        _kustomize(made, f"overlays/{name}", [f"../../{one}" for one in parts], **more)
     return made
+
+
+def _path_of(part: str) -> str:
+    return f"operators/{part}" if part in OPERATORS else f"machines/{part}"
+
+
+def _told(arguments: Iterable[str]) -> list[Json]:
+    """Return the change of a Deployment that tells its replicas something more."""
+    return [_added("args", one) for one in arguments]
+
+
+def _added(field: str, value: object) -> Json:
+    """Return what adds to a list of the container, so that several components go together."""
+    return {"op": "add", "path": f"{_CONTAINER}/{field}/-", "value": value}
+
+
+def _component(
+    made: dict[str, str],
+    name: str,
+    texts: Mapping[str, str],
+    changes: Sequence[Json],
+    merged: Sequence[str] = (),
+) -> None:
+    """Add a component: files of its own, and a change of the Deployment.
+
+    Those of `merged` are parts of objects that are there already.
+    """
+    path = f"components/{name}"
+    target = {"kind": "Deployment", "name": "unisono"}
+    patches = [{"path": "deployment.yaml", "target": target}, *({"path": one} for one in merged)]
+    made.update({f"{path}/{name}": text for name, text in texts.items()})
+    own = [one for one in texts if one not in merged]
+    _kustomize(made, path, own, is_component=True, patches=patches)
+    made[f"{path}/deployment.yaml"] = _yaml([changes])
+
+
+def _web(made: dict[str, str]) -> None:
+    """Add the two ways to have the web page reached: behind a proxy, and over TLS of its own."""
+    proxied = web_policy(replace(_WANTED, web_from=_PROXY))
+    texts = {"network-policy.yaml": _yaml([proxied])}
+    _component(made, "web-proxy", texts, _told(BEHIND_PROXY_ARGUMENTS))
+    wanted = replace(_WANTED, web_tls=_WEB_TLS)
+    served = {(one["kind"], one["metadata"]["name"]): one for one in objects(wanted)}
+    deployment, service = served["Deployment", "unisono"], served["Service", "unisono-web"]
+    pod = deployment["spec"]["template"]["spec"]
+    mounted = {"name": "controller", "volumeMounts": pod["containers"][0]["volumeMounts"]}
+    about = {"volumes": pod["volumes"], "containers": [mounted]}
+    texts = {
+        "network-policy.yaml": _yaml([web_policy(wanted)]),
+        "volume.yaml": _yaml([{**_named(deployment), "spec": {"template": {"spec": about}}}]),
+        "service.yaml": _yaml([{**_named(service), "spec": {"ports": _replaced(service)}}]),
+    }
+    merged = ["volume.yaml", "service.yaml"]
+    _component(made, "web-tls", texts, _told(WEB_TLS_ARGUMENTS), merged)
+
+
+def _named(obj: Json) -> Json:
+    metadata = {key: obj["metadata"][key] for key in ("name", "namespace")}
+    return {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata}
+
+
+def _replaced(service: Json) -> list[Json]:
+    """Return the ports of a Service instead of those that it has: their numbers are their keys."""
+    return [{"$patch": "replace"}, *service["spec"]["ports"]]
 
 
 def _webhook(made: dict[str, str]) -> None:
@@ -112,19 +196,8 @@ def _webhook(made: dict[str, str]) -> None:
     wanted = replace(_WANTED, webhooks=frozenset(KINDS))
     base = {(one["kind"], one["metadata"]["name"]) for one in objects(_WANTED)}
     more = [one for one in objects(wanted) if (one["kind"], one["metadata"]["name"]) not in base]
-    path = "components/webhook"
-    made[f"{path}/webhook.yaml"] = _yaml(more)
-    # Added to whatever is there, so that it goes together with other components.
-    container = "/spec/template/spec/containers/0"
-    changes = [
-        {"op": "add", "path": f"{container}/{field}/-", "value": value}
-        for field, added in (("args", WEBHOOK_ARGUMENTS), ("ports", (WEBHOOK_PORT,)))
-        for value in added
-    ]
-    made[f"{path}/deployment.yaml"] = _yaml([changes])
-    target = {"kind": "Deployment", "name": "unisono"}
-    patches = [{"path": "deployment.yaml", "target": target}]
-    _kustomize(made, path, ["webhook.yaml"], is_component=True, patches=patches)
+    changes = [*_told(WEBHOOK_ARGUMENTS), _added("ports", WEBHOOK_PORT)]
+    _component(made, "webhook", {"webhook.yaml": _yaml(more)}, changes)
 
 
 def _directory(

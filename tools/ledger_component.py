@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unisono.cli.manifests import ARGUMENTS, NAME, Wanted
+from unisono.cli.manifests import NAME, Wanted
 
 Json = dict[str, Any]
 
@@ -27,7 +27,12 @@ _LOCKED_IN: Json = {
 
 def resources(wanted: Wanted) -> dict[str, Json]:
     """Return the volume and the report, by the file that they are written to."""
+    selector = {"podSelector": {"matchLabels": {"app.kubernetes.io/name": _REPORT}}}
+    policy = _made(wanted, "networking.k8s.io/v1", "NetworkPolicy", _REPORT)
     return {
+        # A report is made of a file: nobody is asked, and nobody may ask.
+        "network-policy.yaml": policy
+        | {"spec": {**selector, "policyTypes": ["Ingress", "Egress"]}},
         "claim.yaml": _made(wanted, "v1", "PersistentVolumeClaim", _CLAIM)
         | {
             "spec": {
@@ -57,8 +62,12 @@ def resources(wanted: Wanted) -> dict[str, Json]:
     }
 
 
+ARGUMENTS = ("--ledger", _FILE)
+
+
 def patch(wanted: Wanted) -> Json:
-    """Return what changes in the Deployment."""
+    """Return what changes in the Deployment besides its arguments."""
+    container = {"name": "controller", "volumeMounts": [_MOUNT]}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -66,19 +75,7 @@ def patch(wanted: Wanted) -> Json:
         "spec": {
             "replicas": 1,
             "strategy": {"type": "Recreate"},
-            "template": {
-                "spec": {
-                    "securityContext": {"fsGroup": _USER},
-                    "volumes": [_VOLUME],
-                    "containers": [
-                        {
-                            "name": "controller",
-                            "args": [*ARGUMENTS, "--ledger", _FILE],
-                            "volumeMounts": [_MOUNT],
-                        }
-                    ],
-                }
-            },
+            "template": {"spec": {"volumes": [_VOLUME], "containers": [container]}},
         },
     }
 
@@ -96,6 +93,7 @@ def _pod(wanted: Wanted) -> Json:
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": _USER,
+            "runAsGroup": _USER,
             "fsGroup": _USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },

@@ -13,7 +13,8 @@ from unisono.cli.errors import AnswerIsNo
 from unisono.cli.installing import Found, Item, _definition
 from unisono.cli.main import main
 from unisono.cli.manifests import ALL_ADMISSION, Wanted, admission, definitions, flows, objects
-from unisono.control.rights import MACHINES, READ, REQUESTS, WEB, rights
+from unisono.control.assembly import OPERATORS
+from unisono.control.rights import MACHINES, PARTS, QUEUEING, READ, WEB, rights
 from unisono.control.upstream import Upstream
 
 Json = dict[str, Any]
@@ -63,22 +64,149 @@ def test_the_lease_waits_behind_nobody() -> None:
     ],
 )
 def test_what_only_people_write_may_only_be_read(resource: str) -> None:
-    needed = [one for one in rights() if one.resource.partition("/")[0] == resource]
+    needed = [
+        one for part in PARTS for one in rights(part) if one.resource.partition("/")[0] == resource
+    ]
     assert [(one.resource, one.verbs) for one in needed] == [(resource, READ)]
 
 
-def test_the_role_has_exactly_the_rights_that_are_needed() -> None:
-    rules = made()["ClusterRole unisono"]["rules"]
-    granted = {
+def granted(role: Json) -> set[tuple[str, str, str]]:
+    return {
         (group, resource, verb)
-        for rule in rules
+        for rule in role["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
-    wanted = (*rights(), *WEB, *MACHINES, *REQUESTS)
-    assert granted == {(one.group, one.resource, verb) for one in wanted for verb in one.verbs}
-    assert not [one for one in granted if "*" in one]
+
+
+@pytest.mark.parametrize("operators", [(), ("jobset",), ("jobset", "trainer"), OPERATORS])
+@pytest.mark.parametrize("machines", ["none", *MACHINES])
+def test_roles_are_bound_for_what_was_chosen_and_have_exactly_the_rights(
+    operators: tuple[str, ...], machines: str
+) -> None:
+    found = made(operators=operators, machines=machines)
+    bound = {
+        one["roleRef"]["name"] for one in found.values() if one["kind"] == "ClusterRoleBinding"
+    }
+    chosen = [part for part in PARTS if part in (*operators, machines)]
+    assert bound == {"unisono", *(f"unisono-{part}" for part in chosen)}
+    for part in (QUEUEING, *chosen):
+        name = "unisono" if part == QUEUEING else f"unisono-{part}"
+        wanted = (*rights(part), *(WEB if part == QUEUEING else ()))
+        assert granted(found[f"ClusterRole {name}"]) == {
+            (one.group, one.resource, verb) for one in wanted for verb in one.verbs
+        }
+    told = found["Deployment unisono"]["spec"]["template"]["spec"]["containers"][0]["args"]
+    pairs = [*zip(told[1::2], told[2::2], strict=True)]
+    assert [value for option, value in pairs if option == "--operators"] == ["none", *operators]
+    assert [value for option, value in pairs if option == "--machines"] == [
+        one for one in (machines,) if one != "none"
+    ]
+
+
+def test_no_role_of_an_installation_has_stars_or_secrets_in_all_namespaces() -> None:
+    for name, one in made(machines="karpenter").items():
+        if one["kind"] == "ClusterRole":
+            stars = [right for right in granted(one) if "*" in right]
+            assert not stars, name
+            secrets = {right for right in granted(one) if right[1].startswith("secrets")}
+            # The role for keys is bound by hand, namespace by namespace.
+            assert not secrets or name == "ClusterRole unisono-job-keys"
+
+
+def test_nothing_gets_in_or_out_but_what_is_named() -> None:
+    policy = made(scraped_from="prom")["NetworkPolicy unisono"]["spec"]
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    (scraping,) = policy["ingress"]
+    (source,) = scraping["from"]
+    labels = source["namespaceSelector"]["matchLabels"]
+    assert labels == {"kubernetes.io/metadata.name": "prom"}
+    assert [one["port"] for one in scraping["ports"]] == [8080]
+    names, api = policy["egress"]
+    assert {one["port"] for one in names["ports"]} == {53}
+    assert {one["port"] for one in api["ports"]} == {443, 6443}
+    assert "to" not in api
+    narrow = made(api_servers=("10.0.0.0/28",), webhooks=frozenset({"mutating"}))
+    blocks = [{"ipBlock": {"cidr": "10.0.0.0/28"}}]
+    assert narrow["NetworkPolicy unisono"]["spec"]["egress"][1]["to"] == blocks
+    assert narrow["NetworkPolicy unisono-webhook"]["spec"]["ingress"][0]["from"] == blocks
+
+
+def test_the_page_is_on_loopback_unless_there_is_tls_before_it() -> None:
+    def served(**chosen: Any) -> tuple[str, dict[str, Json]]:
+        found = made(**chosen)
+        pod = found["Deployment unisono"]["spec"]["template"]["spec"]
+        return " ".join(pod["containers"][0]["args"]), found
+
+    told, plain = served()
+    assert "--web 127.0.0.1:8081" in told
+    assert "0.0.0.0:8081" not in told
+    assert "NetworkPolicy unisono-web" not in plain
+    told, proxied = served(web_from="ingress", hosts=("gpu.example",))
+    assert told.endswith("--web 0.0.0.0:8081 --web-behind-proxy --host gpu.example")
+    (rule,) = proxied["NetworkPolicy unisono-web"]["spec"]["ingress"]
+    assert rule["from"] == [
+        {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "ingress"}}}
+    ]
+    told, secured = served(web_tls="cert")
+    assert "--web-tls-cert /web-tls/tls.crt --web-tls-key /web-tls/tls.key" in told
+    pod = secured["Deployment unisono"]["spec"]["template"]["spec"]
+    assert pod["volumes"][0]["secret"] == {"secretName": "cert", "defaultMode": 0o440}
+    assert secured["Service unisono-web"]["spec"]["ports"][0]["port"] == 443
+
+
+def test_pods_of_ours_fit_the_restricted_standard_and_bring_no_token_they_do_not_need() -> None:
+    found = {
+        one["metadata"]["name"]: one
+        for one in objects(Wanted(namespace="unisono-system"))
+        if one["kind"] in ("Namespace", "Deployment", "ServiceAccount")
+    }
+    namespace = next(iter(objects(Wanted(namespace="unisono-system"))))
+    labels = namespace["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+    # Somebody's own namespace may have other pods.
+    assert (
+        "pod-security.kubernetes.io/enforce" not in made()["Namespace home"]["metadata"]["labels"]
+    )
+    assert made()["ServiceAccount unisono"]["automountServiceAccountToken"] is False
+    deployment = found["unisono"]
+    pod = deployment["spec"]["template"]["spec"]
+    assert deployment["spec"]["replicas"] == 2
+    assert pod["automountServiceAccountToken"] is True
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert {one["topologyKey"] for one in pod["topologySpreadConstraints"]} == {
+        "kubernetes.io/hostname",
+        "topology.kubernetes.io/zone",
+    }
+    (container,) = pod["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert {*container["resources"]["limits"]} == {"cpu", "memory"}
+    assert not [one for one in pod if one.startswith("host")]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--operators", "kuberay"), "there is no operator 'kuberay'"),
+        (("--api-server", "10.0.0.1/8"), "has host bits set"),
+        (("--web-from", "a", "--web-tls-secret", "b"), "exclude each other"),
+    ],
+)
+def test_choices_that_make_no_sense_are_refused(
+    options: tuple[str, ...], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code = main(["install", "--print", *options])
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    assert code == 2
+    assert problem in capsys.readouterr().err
 
 
 def test_everything_of_a_namespace_is_in_ours_and_finds_each_other() -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from unisono.cli.errors import AnswerIsNo
-from unisono.cli.preconditions import missing_rights, operators_to_run
+from unisono.cli.preconditions import check_rights, missing_rights, operators_to_run
 from unisono.control.assembly import OPERATORS
-from unisono.control.rights import OWN, Right, rights
+from unisono.control.rights import PARTS, Right, rights, rights_at_home
 from unisono.control.upstream import Upstream, holders_of_leases, upstream_operators
 
 Json = dict[str, Any]
@@ -31,7 +32,7 @@ def rule(right: Right, *verbs: str) -> Json:
 
 
 def test_every_right_is_needed_and_none_is_missed() -> None:
-    wanted = [*rights(), *OWN]
+    wanted = [*(right for part in PARTS for right in rights(part)), *rights_at_home()]
     assert missing_rights(wanted, [rule(one, *one.verbs) for one in wanted]) == []
     everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
     assert missing_rights(wanted, [everything]) == []
@@ -49,8 +50,22 @@ def test_a_rule_for_one_object_by_name_is_not_a_right_to_all() -> None:
     assert missing_rights([wanted], [narrow]) == [wanted._replace(verbs=["get"])]
 
 
-def test_secrets_are_nobodys_business() -> None:
-    assert not [one for one in rights() if one.resource == "secrets"]
+def test_who_only_queues_needs_no_rights_of_operators() -> None:
+    class Api:
+        """Answers with the rights of an installation that only queues."""
+
+        async def create(self, review: Json) -> Json:
+            has = (*rights("queueing"), *rights_at_home())
+            return {"status": {"resourceRules": [rule(one, *one.verbs) for one in has]}}
+
+    api: Any = Api()
+    asyncio.run(check_rights(api, "home", ("queueing",)))
+    with pytest.raises(AnswerIsNo) as refused:
+        asyncio.run(check_rights(api, "home", ("queueing", "ray")))
+    first, *_, last = str(refused.value).splitlines()
+    assert first == "not allowed: get, list, watch, create services (ray)"
+    assert "not allowed: create pods (ray)" in str(refused.value)
+    assert last.startswith("`unisono install` makes roles")
 
 
 @pytest.mark.parametrize(

@@ -28,13 +28,13 @@ PAGES: Pages = {
 }
 
 
-def ask(request: str) -> str:
-    return ask_for_bytes(request).decode()
+def ask(request: str, on: str = "127.0.0.1", names: tuple[str, ...] = ()) -> str:
+    return ask_for_bytes(request, on, names).decode()
 
 
-def ask_for_bytes(request: str) -> bytes:
+def ask_for_bytes(request: str, on: str = "127.0.0.1", names: tuple[str, ...] = ()) -> bytes:
     async def main() -> bytes:
-        async with probes("127.0.0.1", 0, PAGES) as address:
+        async with probes(on, 0, PAGES, names=names) as address:
             port = int(address.rpartition(":")[2])
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(request.encode())
@@ -56,19 +56,47 @@ def ask_for_bytes(request: str) -> bytes:
     ],
 )
 def test_questions_are_answered(line: str, code: int, body: str) -> None:
-    head, _, found = ask(f"{line}\r\nHost: x\r\n\r\n").partition("\r\n\r\n")
+    head, _, found = ask(f"{line}\r\nHost: localhost\r\n\r\n").partition("\r\n\r\n")
     assert head.startswith(f"HTTP/1.1 {code} ")
     assert found == body
 
 
 def test_a_long_page_is_packed_for_those_who_can_unpack_it() -> None:
-    plain = ask("GET /metrics HTTP/1.1\r\nAccept: text/x\r\n\r\n")
+    asked = "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:9401\r\n"
+    plain = ask(f"{asked}Accept: text/x\r\n\r\n")
     assert plain.endswith(f"\r\n\r\n{LONG}")
     assert "Content-Type: text/plain; asked=text/x\r\n" in plain
-    packed = ask_for_bytes("GET /metrics HTTP/1.1\r\nAccept-Encoding: deflate, gzip\r\n\r\n")
+    packed = ask_for_bytes(f"{asked}Accept-Encoding: deflate, gzip\r\n\r\n")
     head, _, body = packed.partition(b"\r\n\r\n")
     assert b"Content-Encoding: gzip" in head
     assert gzip.decompress(body).decode() == LONG
+
+
+@pytest.mark.parametrize(
+    ("host", "on", "code"),
+    [
+        ("rebound.example", "127.0.0.1", 403),  # a site that points its own name at us
+        ("rebound.example:9401", "0.0.0.0", 403),
+        ("localhost.rebound.example", "0.0.0.0", 403),
+        ("", "0.0.0.0", 403),
+        ("10.0.0.7:9401", "127.0.0.1", 403),  # nobody reaches loopback by another address
+        ("10.0.0.7:9401", "0.0.0.0", 200),  # a kubelet, a Prometheus
+        ("[fd00::7]:9401", "0.0.0.0", 200),
+        ("[fd00::7", "0.0.0.0", 403),
+        ("127.0.0.1:9401", "127.0.0.1", 200),
+        ("LOCALHOST:9401", "127.0.0.1", 200),
+        ("unisono.home.svc:8080", "0.0.0.0", 200),
+        ("Unisono.Home.svc.:8080", "0.0.0.0", 200),
+        ("unisono.home.svc.rebound.example", "0.0.0.0", 403),
+    ],
+)
+@pytest.mark.parametrize("path", ["/metrics", "/healthz"])
+def test_no_web_site_reads_the_pages_through_a_name_of_its_own(
+    host: str, on: str, code: int, path: str
+) -> None:
+    answer = ask(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n", on, ("unisono.home.svc",))
+    assert answer.startswith(f"HTTP/1.1 {code} ")
+    assert ("--host" in answer) == (code == 403)
 
 
 def test_endless_headers_are_cut_off() -> None:

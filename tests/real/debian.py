@@ -1,6 +1,6 @@
 """Programs of a distribution that real tests need: found, or installed where that is possible.
 
-`python -m tests.real.debian` installs those of Prometheus and a browser; tests only look.
+`python -m tests.real.debian` installs those of Prometheus, a browser and a proxy; tests only look.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ PROGRAMS = {
     "amtool": ("prometheus-alertmanager",),
     "chromium": ("chromium",),
     "kubectl": ("kubernetes-client",),
+    "nginx": ("nginx-light",),
 }
 
 
@@ -49,7 +50,7 @@ def main() -> int:
         return 0
     print(f"real tests: installing {', '.join(packages)} (once; a minute)", flush=True)
     try:
-        install(packages, "the tests with a real Prometheus, a browser and kubectl")
+        install(packages, "the tests with a real Prometheus, a browser, kubectl and nginx")
     except CannotInstall as problem:
         print(f"real tests: {problem}", file=sys.stderr)
         return 1

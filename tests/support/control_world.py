@@ -21,6 +21,10 @@ import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
+from tests.support.least_privilege import AsInstalled, Declared
+from unisono.apiserver.access.authenticate import Authenticator
+from unisono.apiserver.access.reviews import RoleReviews
+from unisono.apiserver.access.stored import authorizer_for
 from unisono.apiserver.api import Api, Outside
 from unisono.apiserver.bootstrap import SYSTEM, bootstrap
 from unisono.apiserver.rest.versions import shown
@@ -30,7 +34,6 @@ from unisono.apiserver.storage.store import Store
 from unisono.cli.inprocess import InProcess
 from unisono.control.actions import Note
 from unisono.control.assembly import INDEXES, KINDS, LANES, Assembly, embedded
-from unisono.control.driver import Driver
 from unisono.control.view import Index, Shelf, View
 from unisono.kinds.settings import DEFAULTS, Settings
 from unisono.kube.client import Client
@@ -70,9 +73,15 @@ class World:
         kinds: Sequence[Kind] = KINDS,
         indexes: Mapping[Kind, Mapping[str, Index]] = INDEXES,
         wrap: Callable[[Transport], Transport] = lambda transport: transport,
+        installed: Sequence[Json] = (),
     ) -> None:
-        """`wrap` may put something between the controllers and the API, to disturb them."""
+        """`wrap` may put something between the controllers and the API, to disturb them.
+
+        With roles and bindings that were `installed`, the API asks them about every request of a
+        controller that works on real clusters (`tests.support.least_privilege`).
+        """
         self._wrap = wrap
+        self._installed = installed
         self.clock = Jumping()
         self.notes: list[Note] = []
         self._settings = settings
@@ -84,14 +93,25 @@ class World:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[World]:
         self.store = Store(Database(":memory:"))
+        authorizer = authorizer_for(self.store) if self._installed else None
         self.api = Api(
             self.store,
-            Outside(clock=self.clock.now, new_uid=self._new_uid, chance=random.Random(7)),
+            Outside(
+                clock=self.clock.now,
+                new_uid=self._new_uid,
+                chance=random.Random(7),
+                reviews=RoleReviews(authorizer, Authenticator({})),
+            ),
         )
         await bootstrap(self.api)
         plain = InProcess(self.api, SYSTEM, is_checked=True)
         self.client = self._client_over(plain)  # the test's own, which nothing disturbs
-        self._controllers = self._client_over(self._wrap(plain))
+        for obj in self._installed:
+            await self.client.create(obj)
+        as_installed = AsInstalled(self.api, lambda: self.driver.at_work)
+        self._controllers = self._client_over(
+            as_installed if self._installed else self._wrap(plain)
+        )
         self.restart()
         try:
             yield self
@@ -117,7 +137,7 @@ class World:
             {kind: Shelf.of(kind, self._indexes.get(kind, {})) for kind in self._kinds}
         )
         self.assembly = self._assemble(self.view, self._settings)
-        self.driver = Driver(
+        self.driver = Declared(
             self.assembly.controllers,
             self.view,
             self._controllers,

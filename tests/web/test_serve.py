@@ -8,6 +8,7 @@ import contextlib
 import gzip
 import hashlib
 import json
+import ssl
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
@@ -15,10 +16,14 @@ from typing import Any
 import pytest
 
 from tests.monitor import objects
+from unisono.apiserver.access.tls import fresh_certificate
+from unisono.cli.clock import seconds_now
 from unisono.kinds.overriding import override
+from unisono.kube.tls import show
 from unisono.monitor.books import NODE, Books, fill
 from unisono.web.board import Board
 from unisono.web.door import Door, TokenDoor, token_of
+from unisono.web.hosts import Hosts
 from unisono.web.pages import File, Pages
 from unisono.web.serve import CannotServe, Site, serving
 from unisono.web.sight import Sight, everything
@@ -36,9 +41,6 @@ class CookieDoor:
 
     uses_cookie = True
 
-    def knows_host(self, host: str) -> bool:
-        return True
-
     async def admit(self, headers: Mapping[str, str]) -> Sight | None:
         return Sight(name="kim") if token_of(headers) == TOKEN else None
 
@@ -50,15 +52,19 @@ async def a_report(since: int, until: int, form: str) -> File:
     return File(f"usage.{form}", "text/csv", f"{since},{until}".encode())
 
 
-def site(door: Door | None = None) -> tuple[Site, Books]:
+def site(door: Door | None = None, hosts: Hosts | None = None) -> tuple[Site, Books]:
     books = Books()
     fill(books, NODE, (objects.node("n1"),))
     pages = Pages(Board(books), now=lambda: 0.0, report=a_report)
     ticking = iter(range(1_000_000))
-    return (
-        Site(pages, door or TokenDoor(TOKEN), now=lambda: float(next(ticking)), ticks=lambda: 0.0),
-        books,
+    made = Site(
+        pages,
+        door or TokenDoor(TOKEN),
+        now=lambda: float(next(ticking)),
+        ticks=lambda: 0.0,
+        hosts=hosts,
     )
+    return made, books
 
 
 async def ask(address: str, path: str, *headers: str, method: str = "GET", host: str = "") -> str:
@@ -83,10 +89,15 @@ async def listening(address: str, path: str, *headers: str) -> AsyncIterator[asy
     writer.close()
 
 
-def run(story: Callable[[str], Awaitable[None]], door: Door | None = None) -> None:
+def run(
+    story: Callable[[str], Awaitable[None]],
+    door: Door | None = None,
+    hosts: Hosts | None = None,
+    context: ssl.SSLContext | None = None,
+) -> None:
     async def main() -> None:
-        made, _ = site(door)
-        async with serving(made, "127.0.0.1", 0) as address:
+        made, _ = site(door, hosts)
+        async with serving(made, "127.0.0.1", 0, context) as address:
             await story(address)
 
     asyncio.run(main())
@@ -257,6 +268,59 @@ def test_on_loopback_there_is_no_cookie() -> None:
         assert "Set-Cookie" not in signed_in
 
     run(story)
+
+
+@pytest.mark.parametrize(
+    ("host", "is_secure"),
+    [
+        ("localhost:8081", False),  # a forwarded port
+        ("[::1]:8081", False),
+        ("10.0.0.7:8081", True),
+        ("page.example", True),
+        ("page.example:8443", True),
+    ],
+)
+def test_off_loopback_a_cookie_is_for_tls_only_whatever_a_proxy_says(
+    host: str, is_secure: bool
+) -> None:
+    async def story(address: str) -> None:
+        for says in ((), ("X-Forwarded-Proto: http",)):
+            for method in ("POST", "DELETE"):
+                answer = await ask(address, "/session", SIGNED_IN, *says, method=method, host=host)
+                cookie = next(one for one in answer.split("\r\n") if one.startswith("Set-Cookie: "))
+                assert "; HttpOnly; SameSite=Strict" in cookie
+                assert ("; Secure" in cookie) == is_secure
+
+    run(story, CookieDoor(), Hosts("0.0.0.0", ["page.example"]))
+
+
+def test_a_site_that_points_its_name_here_gets_nothing_on_a_cluster_either() -> None:
+    async def story(address: str) -> None:
+        for path in ("/", "/session", "/live?page=overview", "/report/csv?since=1&until=2"):
+            answer = await ask(address, path, SIGNED_IN, host="rebound.example:8081")
+            assert answer.startswith("HTTP/1.1 403 "), path
+
+    run(story, CookieDoor(), Hosts("0.0.0.0", ["page.example"]))
+
+
+def test_the_page_is_served_over_tls_and_its_cookies_are_for_tls() -> None:
+    fresh = fresh_certificate(now=seconds_now(), hosts=["127.0.0.1"])
+    client, server = (ssl.create_default_context(one) for one in ssl.Purpose)
+    show(server, fresh.certificate, fresh.key)
+    client.load_verify_locations(cadata=fresh.authority.decode())
+
+    async def story(address: str) -> None:
+        assert address.startswith("https://127.0.0.1:")
+        port = int(address.rstrip("/").rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client)
+        lines = ("POST /session HTTP/1.1", f"Host: 127.0.0.1:{port}", SIGNED_IN, "", "")
+        writer.write("\r\n".join(lines).encode())
+        answer = (await reader.read()).decode()
+        writer.close()
+        assert answer.startswith("HTTP/1.1 200 ")
+        assert "; HttpOnly; SameSite=Strict; Secure\r\n" in answer
+
+    run(story, CookieDoor(), context=server)
 
 
 def test_elsewhere_a_cookie_remembers_who_signed_in() -> None:

@@ -15,7 +15,7 @@ import contextlib
 import signal
 import socket
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +42,8 @@ from unisono.control.controller import Controller
 from unisono.control.driver import Driver
 from unisono.control.hearing import Task
 from unisono.control.live import Live
-from unisono.control.rights import MACHINES, READ_KINDS, REQUESTS, UNREAD, WEB
+from unisono.control.names import CONFIG_MAP
+from unisono.control.rights import QUEUEING, WEB, kinds_read, kinds_unread
 from unisono.control.scheduler.loop import CYCLE, KeepRefusal, not_kept
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.model.errors import UnisonoError
@@ -53,7 +54,7 @@ from unisono.kube.clock import guarded, within
 from unisono.kube.config import Access
 from unisono.kube.connect import connected
 from unisono.kube.lanes import Lanes
-from unisono.kube.mapping import Kind
+from unisono.kube.tls import ServerCertificate
 from unisono.kube.trouble import KubeTrouble
 from unisono.provision import assembly as provisioning
 from unisono.provision.reader import Reader
@@ -73,6 +74,14 @@ _LONGEST_WITHOUT_FIGURES_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WebChoices:
+    """Where the web page is, and how."""
+
+    listen: tuple[str, int]
+    certificate: ServerCertificate | None = None  # over TLS, with it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
     """What the operator chose."""
 
@@ -87,7 +96,8 @@ class Choices:
     decides: Decides = plan  # or somebody who also records decisions
     keep_refusal: KeepRefusal = not_kept  # plans that the auditor refused
     machines: Literal["none", "karpenter", "autoscaler"] = "none"  # who brings nodes for gangs
-    web: tuple[str, int] | None = None  # where the web page is; nowhere if None
+    names: Sequence[str] = ()  # under which we may be asked, besides addresses
+    web: WebChoices | None = None  # no web page if None
     ledger: Path | None = None  # where usage is written down; nowhere if None
     prometheus: Prometheus | None = None  # who knows how busy GPUs are
 
@@ -127,11 +137,10 @@ async def _found_fit(client: Client, choices: Choices, journal: Journal) -> tupl
     """Check the cluster, and return which operators are ours to run there."""
     await check_kinds(client)
     await check_namespace(client, choices.namespace)
-    needs = {"karpenter": MACHINES, "autoscaler": REQUESTS}.get(choices.machines, ())
-    shows = WEB if choices.web is not None else ()
-    await check_rights(client, choices.namespace, (*needs, *shows))
     found = await others(client)
     operators = operators_to_run(choices.operators, choices.adopted, found)
+    shows = WEB if choices.web is not None else ()
+    await check_rights(client, choices.namespace, parts_of(operators, choices.machines), shows)
     for one in found:
         journal.info("another operator runs", operator=one.operator, deployment=one.deployment)
     journal.info(
@@ -142,6 +151,11 @@ async def _found_fit(client: Client, choices: Choices, journal: Journal) -> tupl
         operators=",".join(operators),
     )
     return operators
+
+
+def parts_of(operators: Sequence[str], machines: str) -> Sequence[str]:
+    """Return the parts of us that are at work (`control.rights`)."""
+    return (QUEUEING, *operators, *(() if machines == "none" else (machines,)))
 
 
 class _Replica:
@@ -169,19 +183,17 @@ class _Replica:
             on_leader=lambda holder: journal.info("who leads", holder=holder),
         )
         self._buys = choices.machines == "karpenter"
-        brought: Mapping[str, Sequence[Kind]] = {
-            "karpenter": provisioning.MACHINE_KINDS,
-            "autoscaler": provisioning.REQUEST_KINDS,
-        }
+        parts = parts_of(operators, choices.machines)
         self._live = Live(
             client.variant(permit=self._candidate.permit),
-            (*READ_KINDS, *brought.get(choices.machines, ())),
+            kinds_read(parts),
             clock=clock,
             chance=chance(),
             indexes={**INDEXES, **provisioning.INDEXES},
             report=self._report,
             may_lack_kinds=True,
-            unread=UNREAD,
+            unread=kinds_unread(parts),
+            namespaces={CONFIG_MAP: choices.namespace},
         )
         self._observed = Observed(self._live, self._candidate, client.caller.counts)
         self._web: ClusterWeb | None = None
@@ -198,7 +210,8 @@ class _Replica:
             "/readyz": observed.readyz,
             "/metrics": observed.metrics,
         }
-        async with probes(*self._choices.listen, pages) as address:
+        names = self._choices.names
+        async with probes(*self._choices.listen, pages, names=names) as address:
             self._journal.info("listening", address=address)
             await guarded(
                 self._answer_reviews(),
@@ -220,9 +233,7 @@ class _Replica:
         if self._web is None or self._choices.web is None:
             return
         await self._live.synced()
-        await self._web.serve(
-            *self._choices.web, lambda address: self._journal.info("web page", address=address)
-        )
+        await self._web.serve(self._choices.web, self._choices.names, self._clock, self._journal)
 
     async def _take_part(self, stop: asyncio.Event) -> None:
         """Stand by, and lead when it is our turn."""
@@ -242,21 +253,23 @@ class _Replica:
         lease = self._candidate.election.lease or {}
         epoch = int((lease.get("spec") or {}).get("leaseTransitions") or 0) + 1
         timed = Timed(self._choices.decides)
+        home = self._choices.namespace
         assembly = cluster(
             self._live.view,
             self._choices.settings,
             epoch=epoch,
             operators=self._operators,
             decides=timed,
-            home=self._choices.namespace,
-            market=Reader() if self._buys else None,
+            home=home,
+            market=Reader(home=home) if self._buys else None,
             report=lambda where, error: self._report(Task(where, CYCLE), error),
             keep_refusal=self._choices.keep_refusal,
         )
         machines: Sequence[Controller] = ()
         if self._choices.machines != "none":
-            bring = provisioning.karpenter if self._buys else provisioning.requests
-            machines = bring(self._choices.settings)
+            settings = self._choices.settings
+            buying = provisioning.karpenter(settings, home)
+            machines = buying if self._buys else provisioning.requests(settings)
         # By turns: a large cluster takes longer to hear of than a lease holds on a busy machine.
         driver = await self._live.driver_by_turns((*assembly.controllers, *machines), LANES)
         self._observed.driver = driver
@@ -280,7 +293,12 @@ class _Replica:
         from unisono.cli.following import figures_by_turns
 
         figures = await figures_by_turns(
-            self._live.view, driver, timed, mode="cluster", since=since
+            self._live.view,
+            driver,
+            timed,
+            mode="cluster",
+            since=since,
+            home=self._choices.namespace,
         )
         figures.books.on_unread = lambda what, why: self._journal.warning(
             "no figures of an object", about=what, error=repr(why)

@@ -7,23 +7,35 @@ informers say nothing more: from then on the driver tells of everything.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from unisono.cli.clock import cpu_seconds, seconds_now
+from unisono.cli.journal import Journal
 from unisono.cli.past import LedgerPast
 from unisono.control.driver import Driver
 from unisono.control.live import Live
 from unisono.control.packed import Packed
 from unisono.control.view import Difference
 from unisono.kube.client import Client
+from unisono.kube.clock import Clock, guarded
 from unisono.kube.mapping import Kind
 from unisono.kube.store import Delta
+from unisono.kube.tls import ServerCertificate
+from unisono.kube.trouble import BadConfig
 from unisono.monitor.books import FOLLOWED, Books
 from unisono.web.board import Board
+from unisono.web.hosts import Hosts
 from unisono.web.pages import Pages
 from unisono.web.reviews import ClusterDoor
 from unisono.web.serve import Site, serving
+
+if TYPE_CHECKING:
+    from unisono.cli.cluster import WebChoices
+
+# A renewed certificate is shown within that time; the old one is good for days then.
+_LOOK_AGAIN_S = 60.0
 
 
 class ClusterWeb:
@@ -50,8 +62,10 @@ class ClusterWeb:
         driver.listeners.append(heard)
         self._is_leading = True
 
-    async def serve(self, host: str, port: int, tell: Callable[[str], None]) -> None:
-        """Serve the page until cancelled; `tell` gets its address."""
+    async def serve(
+        self, choices: WebChoices, names: Iterable[str], clock: Clock, journal: Journal
+    ) -> None:
+        """Serve the page until cancelled; `names` are those of this host."""
         board = Board(self._books, self._view.find)
         past = LedgerPast(self._ledger) if self._ledger is not None else None
         pages = Pages(
@@ -62,10 +76,14 @@ class ClusterWeb:
             reuse=self._reuse,
         )
         door = ClusterDoor(self._client.variant(most_tries=2), board.namespaces, now=seconds_now)
-        site = Site(pages, door, now=seconds_now, ticks=cpu_seconds)
-        async with serving(site, host, port) as address:
-            tell(address)
-            await asyncio.Event().wait()
+        host, port = choices.listen
+        hosts = Hosts(host, names)
+        site = Site(pages, door, now=seconds_now, ticks=cpu_seconds, hosts=hosts)
+        certificate = choices.certificate
+        context = None if certificate is None else certificate.context
+        async with serving(site, host, port, context) as address:
+            journal.info("web page", address=address)
+            await guarded(_kept_fresh(certificate, clock, journal), asyncio.Event().wait())
 
     def _to(self, kind: Kind) -> Callable[[Delta[Packed]], None]:
         def heard(delta: Delta[Packed]) -> None:
@@ -74,3 +92,16 @@ class ClusterWeb:
                     self._books.heard(kind, difference.old, difference.new)
 
         return heard
+
+
+async def _kept_fresh(
+    certificate: ServerCertificate | None, clock: Clock, journal: Journal
+) -> None:
+    """Show a renewed certificate soon after its files were replaced."""
+    while certificate is not None:
+        await clock.sleep(_LOOK_AGAIN_S)
+        try:
+            if certificate.refresh():
+                journal.info("a renewed certificate for the web page")
+        except BadConfig as error:
+            journal.warning("the certificate of the web page is stuck", reason=str(error))

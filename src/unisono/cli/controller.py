@@ -5,16 +5,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:  # loading it takes longer than answering --help
+    from unisono.cli.cluster import WebChoices
     from unisono.kinds.settings import Settings
     from unisono.monitor.prometheus import Prometheus
 
 HOME = "unisono-system"
-_OPERATORS = ("jobset", "trainer", "volcano", "ray", "kubeflow")
+OPERATORS = ("jobset", "trainer", "volcano", "ray", "kubeflow", "slurm")
 _MOST_RATE = 100_000
 _LAST_PORT = 65_535
 
@@ -71,21 +73,45 @@ def parser() -> argparse.ArgumentParser:
         default=None,
         metavar="HOST:PORT",
         help="serve the web page there; people sign in with a token of the cluster and see what "
-        "they may list (default: not)",
+        "they may list (default: not). Other machines reach it over TLS only: with the two options "
+        "below, or behind a proxy",
+    )
+    made.add_argument(
+        "--web-tls-cert",
+        type=Path,
+        metavar="FILE",
+        help="the certificate of the web page, with its chain; a renewed one is read again",
+    )
+    made.add_argument("--web-tls-key", type=Path, metavar="FILE", help="and its key")
+    made.add_argument(
+        "--web-behind-proxy",
+        action="store_true",
+        help="only a proxy that speaks TLS can reach the web page",
+    )
+    made.add_argument(
+        "--host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name under which people or Prometheus reach this host; requests for other names "
+        "are refused, those by address and for the Services of `unisono install` are not; may be "
+        "repeated",
     )
     made.add_argument(
         "--operators",
-        type=_operators,
+        action="extend",
+        type=operators,
         default=None,
         metavar="LIST",
-        help=f"which kinds of jobs to run ourselves: {','.join(_OPERATORS)}, all or none "
-        "(default: those that nobody else runs)",
+        help=f"which kinds of jobs to run ourselves, unless somebody else does: "
+        f"{','.join(OPERATORS)}, all or none; may be repeated (default: all). The roles of "
+        "`unisono install` are for those that it was told",
     )
     made.add_argument(
         "--adopt",
         action="append",
         default=[],
-        choices=(*_OPERATORS, "kueue"),
+        choices=(*OPERATORS, "kueue"),
         help="act although another operator for these seems to run; may be repeated",
     )
     made.add_argument(
@@ -158,17 +184,19 @@ def run(arguments: argparse.Namespace) -> int:
 
     preload()
     with in_plain_words():
-        settings = _settings(arguments.policy)
+        settings, web = _settings(arguments.policy), _web(arguments)
         record: Path | None = arguments.record
         access = find_access(path=arguments.kubeconfig, context=arguments.context)
         is_in_pod = access.login.token_file == SERVICE_ACCOUNT / "token"
+        namespace = arguments.namespace or (access.namespace if is_in_pod else HOME)
         choices = Choices(
             access=access,
-            namespace=arguments.namespace or (access.namespace if is_in_pod else HOME),
+            namespace=namespace,
             listen=arguments.listen,
             webhook=arguments.webhook,
-            web=arguments.web,
-            operators=arguments.operators,
+            names=_names(namespace, arguments.host),
+            web=web,
+            operators=None if arguments.operators is None else tuple(arguments.operators),
             adopted=frozenset(arguments.adopt),
             settings=settings,
             rate=arguments.rate,
@@ -190,6 +218,43 @@ def _settings(path: Path | None) -> Settings:
     from unisono.kinds.settings import DEFAULTS
 
     return DEFAULTS if path is None else policy_of(str(path)).settings
+
+
+def _web(arguments: argparse.Namespace) -> WebChoices | None:
+    """Return how the page is served; refuse to have tokens cross a network in the clear."""
+    from unisono.cli.cluster import WebChoices
+    from unisono.engine.model.errors import InvalidManifest
+    from unisono.kube.tls import ServerCertificate
+    from unisono.web.hosts import is_loopback
+
+    chain, key = arguments.web_tls_cert, arguments.web_tls_key
+    if arguments.web is None:
+        if chain or key or arguments.web_behind_proxy:
+            raise InvalidManifest("--web", "is missing; say where the page is: --web HOST:PORT")
+        return None
+    if (chain is None) != (key is None):
+        lacking = "--web-tls-key" if key is None else "--web-tls-cert"
+        raise InvalidManifest(lacking, "is missing; a certificate and its key go together")
+    host, port = arguments.web
+    if chain is None and not arguments.web_behind_proxy and not is_loopback(host):
+        raise InvalidManifest(
+            "--web",
+            f"{host}:{port} would have tokens cross the network in the clear; give --web-tls-cert "
+            "and --web-tls-key, or say --web-behind-proxy if only a proxy with TLS can reach it",
+        )
+    certificate = None if chain is None else ServerCertificate(chain, key)
+    return WebChoices(listen=(host, port), certificate=certificate)
+
+
+def _names(namespace: str, told: Sequence[str]) -> Sequence[str]:
+    """Return the names of our Services, as other pods know them, and those that were told.
+
+    >>> _names("home", ["gpu.example"])[:4]
+    ('unisono', 'unisono.home', 'unisono.home.svc', 'unisono.home.svc.cluster.local')
+    """
+    endings = ("", f".{namespace}", f".{namespace}.svc", f".{namespace}.svc.cluster.local")
+    services = ("unisono", "unisono-web")
+    return (*(f"{one}{ending}" for one in services for ending in endings), *told)
 
 
 def _prometheus(arguments: argparse.Namespace) -> Prometheus | None:
@@ -222,13 +287,14 @@ def address(text: str) -> tuple[str, int]:
     return host.strip("[]") or "0.0.0.0", int(port)
 
 
-def _operators(text: str) -> tuple[str, ...]:
+def operators(text: str) -> tuple[str, ...]:
+    """Read a list of operators."""
     if text in ("all", "none"):
-        return _OPERATORS if text == "all" else ()
+        return OPERATORS if text == "all" else ()
     chosen = tuple(text.split(","))
-    unknown = [one for one in chosen if one not in _OPERATORS]
+    unknown = [one for one in chosen if one not in OPERATORS]
     if unknown:
-        there = ", ".join(_OPERATORS)
+        there = ", ".join(OPERATORS)
         raise argparse.ArgumentTypeError(f"there is no operator {unknown[0]!r}; there are {there}")
     return chosen
 

@@ -23,6 +23,7 @@ from unisono.monitor.metrics.machines import Offering
 from unisono.monitor.metrics.page import Compat, Figures
 from unisono.provision.reader import Reader
 from unisono.provision.stock import refusals
+from unisono.provision.words import SYSTEM
 
 
 def figures_of(
@@ -36,10 +37,13 @@ def figures_of(
 
 
 async def figures_by_turns(
-    view: View, driver: Driver, timed: Timed, *, mode: str, since: float
+    view: View, driver: Driver, timed: Timed, *, mode: str, since: float, home: str
 ) -> Figures:
-    """Return the same, also of what came `since` then; others have their turns meanwhile."""
-    figures = _following(view, driver, timed, mode=mode, since=since)
+    """Return the same, also of what came `since` then; others have their turns meanwhile.
+
+    In the namespace `home` is written what was refused by those who sell machines.
+    """
+    figures = _following(view, driver, timed, mode=mode, since=since, home=home)
     for _ in _filling(figures, view):
         await asyncio.sleep(0)
     return figures
@@ -53,6 +57,7 @@ def _following(
     mode: str,
     compat: Collection[Compat] = (),
     since: float | None = None,
+    home: str = SYSTEM,
 ) -> Figures:
     figures = Figures(
         clock=seconds_now,
@@ -70,7 +75,7 @@ def _following(
 
     driver.listeners.append(heard)
     if view.has(NODE_CLAIM):
-        figures.machines.offerings = lambda: tuple(_offerings(view))
+        figures.machines.offerings = lambda: tuple(_offerings(view, home))
     figures.machines.most_usd_hour = lambda: timed.most_usd_hour
     timed.cycles, timed.placements = figures.cycles, figures.placing.placements
     driver.on_attended = timed.attended
@@ -102,10 +107,10 @@ def _filling(figures: Figures, view: View) -> Iterator[None]:
             yield
 
 
-def _offerings(view: View) -> Iterator[Offering]:
+def _offerings(view: View, home: str) -> Iterator[Offering]:
     """Yield the offers of all zones of machine types that were refused somewhere lately."""
-    refused = {(one.machine, one.capacity_type) for one in refusals(view)}
-    market = Reader().read(view) if refused else None
+    refused = {(one.machine, one.capacity_type) for one in refusals(view, home)}
+    market = Reader(home=home).read(view) if refused else None
     if market is None:
         return
     now = Instant(int(seconds_now() * 1000))

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unisono.cli.controller import OPERATORS, operators
+
 if TYPE_CHECKING:  # loading these takes longer than answering --help
     from unisono.cli.installing import Mechanism
     from unisono.cli.manifests import Wanted
@@ -16,6 +18,8 @@ examples:
   unisono install --check                                  what is there, missing, in the way
   unisono install --image registry.example/unisono:0.1.0
   unisono install --admission webhook                      where policies are not wanted
+  unisono install --operators none                         queues only; may create no pods
+  unisono install --web-from ingress-nginx --host gpu.example
   unisono install --print --without-crds | less
   unisono install --print | kubectl apply --server-side -f -
 
@@ -58,6 +62,55 @@ def parser() -> argparse.ArgumentParser:
         "(default: auto)",
     )
     made.add_argument(
+        "--operators",
+        action="extend",
+        type=operators,
+        default=None,
+        metavar="LIST",
+        help="which kinds of jobs our controllers may run where nobody else does: "
+        f"{','.join(OPERATORS)}, all or none; each has a role of its own (default: all)",
+    )
+    made.add_argument(
+        "--machines",
+        choices=("none", "karpenter", "autoscaler"),
+        default="none",
+        help="who brings nodes for whole gangs; each has a role of its own (default: none)",
+    )
+    made.add_argument(
+        "--host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name of the web page, or of the metrics; may be repeated",
+    )
+    made.add_argument(
+        "--web-from",
+        default="",
+        metavar="NS",
+        help="have the web page reached by a proxy with TLS in that namespace "
+        "(default: by a forwarded port only)",
+    )
+    made.add_argument(
+        "--web-tls-secret",
+        default="",
+        metavar="NAME",
+        help="have the web page speak TLS itself, with the certificate of that Secret",
+    )
+    made.add_argument(
+        "--prometheus-namespace",
+        default="monitoring",
+        metavar="NS",
+        help="from where metrics may be asked for (default: monitoring)",
+    )
+    made.add_argument(
+        "--api-server",
+        action="append",
+        type=_network,
+        default=[],
+        metavar="CIDR",
+        help="where API servers are; may be repeated (default: anywhere, on their ports)",
+    )
+    made.add_argument(
         "--without-crds", action="store_true", help="leave the definitions to somebody else"
     )
     return made
@@ -69,16 +122,39 @@ def run(arguments: argparse.Namespace) -> int:
 
     from unisono.cli.manifests import Wanted
     from unisono.cli.reach import in_plain_words
+    from unisono.engine.model.errors import InvalidManifest
     from unisono.kube.config import find_access
 
     chosen = {"image": arguments.image} if arguments.image else {}
-    wanted = Wanted(namespace=arguments.namespace, replicas=arguments.replicas, **chosen)
+    if arguments.web_from and arguments.web_tls_secret:
+        raise InvalidManifest("--web-from", "and --web-tls-secret exclude each other; choose one")
+    wanted = Wanted(
+        namespace=arguments.namespace,
+        replicas=arguments.replicas,
+        operators=OPERATORS if arguments.operators is None else tuple(arguments.operators),
+        machines=arguments.machines,
+        hosts=tuple(arguments.host),
+        web_from=arguments.web_from,
+        web_tls=arguments.web_tls_secret,
+        scraped_from=arguments.prometheus_namespace,
+        api_servers=tuple(arguments.api_server),
+        **chosen,
+    )
     if arguments.prints:
         _print(wanted, arguments.admission, has_crds=not arguments.without_crds)
         return 0
     with in_plain_words():
         access = find_access(path=arguments.kubeconfig, context=arguments.context)
         return asyncio.run(_ask(access, arguments, wanted))
+
+
+def _network(text: str) -> str:
+    import ipaddress
+
+    try:
+        return str(ipaddress.ip_network(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not like 10.0.0.0/24: {error}") from error
 
 
 def _print(wanted: Wanted, mechanism: Mechanism, *, has_crds: bool) -> None:

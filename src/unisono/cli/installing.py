@@ -20,6 +20,7 @@ from unisono.cli.manifests import (
     definitions,
     flows,
     objects,
+    role_name,
     runtimes,
     service_monitor,
     version_read,
@@ -27,6 +28,7 @@ from unisono.cli.manifests import (
 from unisono.cli.preconditions import NEEDED, others
 from unisono.cli.webhook.configuration import KINDS, Which
 from unisono.control.names import CLUSTER_QUEUE
+from unisono.control.rights import PARTS
 from unisono.control.upstream import KUEUE, Upstream, holders_of_leases
 from unisono.kube.client import Client
 from unisono.kube.mapping import LEASE, Kind
@@ -124,6 +126,7 @@ async def look(
     for one in objects(wanted):
         items.append(Item(one, "there" if await _found(client, one) is not None else "missing"))
     items += [one async for one in _rules(client, served, wanted.webhooks)]
+    items += [one async for one in _rights_left(client, wanted)]
     if await _is_served(client, SERVICE_MONITOR):
         items.append(await _item(client, service_monitor(wanted)))
     if await _is_served(client, FLOW_SCHEMA):
@@ -167,6 +170,20 @@ async def _rules(
             # Nobody would answer, and the server would refuse every job of a queue.
             remedy = f"kubectl delete {name.lower()} {NAME}"
             yield Item(left, "conflict", f"no webhook is wanted any more; first: {remedy}")
+
+
+async def _rights_left(client: Client, wanted: Wanted) -> AsyncIterator[Item]:
+    """Yield bindings of roles that are not wanted any more: our account would keep their rights."""
+    for part in PARTS:
+        if part in wanted.parts:
+            continue
+        left = {**_BINDING, "metadata": {"name": role_name(part)}}
+        if await _found(client, left) is not None:
+            remedy = f"kubectl delete clusterrolebinding {role_name(part)}"
+            yield Item(left, "conflict", f"{part} is not wanted any more; first: {remedy}")
+
+
+_BINDING = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding"}
 
 
 async def served_admission(client: Client) -> Mapping[str, str]:

@@ -1,21 +1,24 @@
 """What runs `unisono controller` on a cluster: every object of an installation, as data.
 
-Two replicas under an account with just the rights that are needed; probes; a budget that keeps one
-of them; a Service for metrics; a policy that lets nothing else in. `unisono install` applies it,
-and the files in `deploy/` are made of it.
+Two replicas under an account with just the rights that are needed, a role for each part of us that
+is wanted (`control.rights`); probes; a budget that keeps one of them; a Service for metrics; a
+policy that lets nothing in or out but what is named. `unisono install` applies it, and the files in
+`deploy/` are made of it. Whatever only a part needs is added behind what all have, so that a
+component of kustomize can add the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from unisono import __version__
+from unisono.apiserver.access.roles import USER_ROLES
 from unisono.cli.admission import MUTATING, mutating, validating
 from unisono.cli.webhook import configuration as webhook
-from unisono.control.assembly import KINDS
-from unisono.control.rights import KEYS, MACHINES, OWN, REQUESTS, WEB, Right, rights
+from unisono.control.assembly import KINDS, OPERATORS
+from unisono.control.rights import KEYS, PARTS, QUEUEING, WEB, Right, rights, rights_at_home
 from unisono.kinds.decode import encode
 from unisono.kinds.shapes.crds import crds_of, custom_groups
 from unisono.kinds.trainer.stock import STOCK_RUNTIMES
@@ -24,11 +27,13 @@ from unisono.kube.mapping import Kind
 Json = dict[str, Any]
 
 NAME = "unisono"
+HOME = "unisono-system"
 # Bound by hand where MPI jobs need keys, namespace by namespace.
 KEYS_ROLE = "unisono-job-keys"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 _PORT = 8080
 _WEB_PORT = 8081
+_TLS_PORT = 443
 _USER = 65_532
 _LABELS = {"app.kubernetes.io/name": NAME}
 _RBAC = "rbac.authorization.k8s.io/v1"
@@ -44,6 +49,18 @@ class Wanted:
     image: str = f"unisono:{__version__}"
     replicas: int = 2
     webhooks: frozenset[webhook.Which] = frozenset()  # for what the server has no policies
+    operators: tuple[str, ...] = OPERATORS  # whose jobs to run where nobody else does
+    machines: Literal["none", "karpenter", "autoscaler"] = "none"
+    hosts: tuple[str, ...] = ()  # names of the web page and the metrics, besides our Services
+    web_from: str = ""  # the namespace of the proxy that the web page is behind
+    web_tls: str = ""  # the Secret with the certificate of the web page
+    scraped_from: str = "monitoring"  # the namespace of Prometheus
+    api_servers: tuple[str, ...] = ()  # where they are, as CIDRs; anywhere if nobody says
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What of us is wanted, in the order of the table."""
+        return tuple(one for one in PARTS if one in (QUEUEING, *self.operators, self.machines))
 
 
 # In which version our controllers read each kind; nobody runs the others, so nobody brings them.
@@ -145,24 +162,50 @@ def _labelled(obj: Json) -> Json:
 
 def objects(wanted: Wanted) -> Iterator[Json]:
     """Yield everything but the definitions, in the order in which it is applied."""
-    yield _made("v1", "Namespace", wanted.namespace)
-    yield _own(wanted, "v1", "ServiceAccount")
-    yield _made(_RBAC, "ClusterRole", NAME) | {
-        "rules": _rules((*rights(), *WEB, *MACHINES, *REQUESTS))
-    }
+    yield _namespace(wanted)
+    yield _own(wanted, "v1", "ServiceAccount") | {"automountServiceAccountToken": False}
+    for part in wanted.parts:
+        yield from roles(wanted, part)
     yield _made(_RBAC, "ClusterRole", KEYS_ROLE) | {"rules": _rules(KEYS)}
-    yield _made(_RBAC, "ClusterRoleBinding", NAME) | _bound("ClusterRole", wanted)
-    yield _own(wanted, _RBAC, "Role") | {"rules": _rules(OWN)}
-    yield _own(wanted, _RBAC, "RoleBinding") | _bound("Role", wanted)
-    yield _own(wanted, "networking.k8s.io/v1", "NetworkPolicy") | {"spec": _network()}
+    for name, rules in USER_ROLES.items():
+        yield _made(_RBAC, "ClusterRole", name) | {"rules": rules}
+    yield _own(wanted, _RBAC, "Role") | {"rules": _rules(rights_at_home())}
+    yield _own(wanted, _RBAC, "RoleBinding") | _bound("Role", NAME, wanted)
+    yield _own(wanted, "networking.k8s.io/v1", "NetworkPolicy") | {"spec": _network(wanted)}
     yield _own(wanted, "policy/v1", "PodDisruptionBudget") | {
         "spec": {"maxUnavailable": 1, "selector": {"matchLabels": _LABELS}}
     }
     yield _own(wanted, "v1", "Service") | {"spec": _service()}
     yield _web_service(wanted)
+    if wanted.web_from or wanted.web_tls:
+        yield web_policy(wanted)
     yield _own(wanted, "apps/v1", "Deployment") | {"spec": _deployment(wanted)}
     if wanted.webhooks:  # last: from then on the server asks us
-        yield from webhook.objects(wanted.namespace, {**_LABELS, MANAGED_BY: NAME}, wanted.webhooks)
+        labels = {**_LABELS, MANAGED_BY: NAME}
+        sources = _blocks(wanted.api_servers)
+        yield from webhook.objects(wanted.namespace, labels, wanted.webhooks, sources)
+
+
+def _namespace(wanted: Wanted) -> Json:
+    made = _made("v1", "Namespace", wanted.namespace)
+    if wanted.namespace == HOME:
+        # Nothing runs there but what can do without privileges. Whoever names a namespace of their
+        # own may have other pods in it.
+        made["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "restricted"
+    return made
+
+
+def roles(wanted: Wanted, part: str) -> Iterator[Json]:
+    """Yield the role of one part of us, and that our account has it."""
+    name = role_name(part)
+    needed = (*rights(part), *(WEB if part == QUEUEING else ()))
+    yield _made(_RBAC, "ClusterRole", name) | {"rules": _rules(needed)}
+    yield _made(_RBAC, "ClusterRoleBinding", name) | _bound("ClusterRole", name, wanted)
+
+
+def role_name(part: str) -> str:
+    """Return how the role of a part is called."""
+    return NAME if part == QUEUEING else f"{NAME}-{part}"
 
 
 def _made(api_version: str, kind: str, name: str) -> Json:
@@ -187,20 +230,59 @@ def _rules(needed: Iterable[Right]) -> list[Json]:
     ]
 
 
-def _bound(kind: str, wanted: Wanted) -> Json:
+def _bound(kind: str, name: str, wanted: Wanted) -> Json:
     return {
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": NAME},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
         "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": wanted.namespace}],
     }
 
 
-def _network() -> Json:
-    """Let in who asks for probes, metrics and the page; where the API is, nobody can say."""
+# Where API servers listen behind the Service `kubernetes`: of hosted clusters, and of kubeadm's.
+_API_PORTS = (443, 6443)
+
+
+def _network(wanted: Wanted) -> Json:
+    """Let in who asks for metrics, and us out to the API and to names; nothing else.
+
+    Kubelets come from the node itself, which no policy keeps out. The ports of API servers are
+    known, their addresses only to who runs the cluster.
+    """
+    dns = {
+        "namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: "kube-system"}},
+        "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
+    }
+    names = [{"port": 53, "protocol": protocol} for protocol in ("UDP", "TCP")]
+    api: Json = {"ports": [{"port": one, "protocol": "TCP"} for one in _API_PORTS]}
+    if wanted.api_servers:
+        api = {"to": _blocks(wanted.api_servers), **api}
     return {
         "podSelector": {"matchLabels": _LABELS},
-        "policyTypes": ["Ingress"],
-        "ingress": [{"ports": [{"port": one, "protocol": "TCP"} for one in (_PORT, _WEB_PORT)]}],
+        "policyTypes": ["Ingress", "Egress"],
+        "ingress": [_from(wanted.scraped_from, _PORT)],
+        "egress": [{"to": [dns], "ports": names}, api],
     }
+
+
+_NAMESPACE_NAME = "kubernetes.io/metadata.name"
+
+
+def _from(namespace: str, port: int) -> Json:
+    source = {"namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: namespace}}}
+    return {"from": [source], "ports": [{"port": port, "protocol": "TCP"}]}
+
+
+def _blocks(networks: Iterable[str]) -> list[Json]:
+    return [{"ipBlock": {"cidr": one}} for one in networks]
+
+
+def web_policy(wanted: Wanted) -> Json:
+    """Return who may reach the web page: its proxy, or everybody if it speaks TLS itself."""
+    made = _own(wanted, "networking.k8s.io/v1", "NetworkPolicy")
+    made["metadata"]["name"] = f"{NAME}-web"
+    ports: Json = {"ports": [{"port": _WEB_PORT, "protocol": "TCP"}]}
+    rule = _from(wanted.web_from, _WEB_PORT) if wanted.web_from else ports
+    selector = {"podSelector": {"matchLabels": _LABELS}}
+    return made | {"spec": {**selector, "policyTypes": ["Ingress"], "ingress": [rule]}}
 
 
 def _service() -> Json:
@@ -212,30 +294,41 @@ def _web_service(wanted: Wanted) -> Json:
     """Return where people find the page; an Ingress of theirs leads here, or a forwarded port."""
     made = _own(wanted, "v1", "Service")
     made["metadata"]["name"] = f"{NAME}-web"
-    port = {"name": "web", "port": 80, "protocol": "TCP", "targetPort": "web"}
+    number = _TLS_PORT if wanted.web_tls else 80
+    port = {"name": "web", "port": number, "protocol": "TCP", "targetPort": "web"}
     return made | {"spec": {"selector": _LABELS, "ports": [port]}}
 
 
 def _deployment(wanted: Wanted) -> Json:
-    apart = {
-        "labelSelector": {"matchLabels": _LABELS},
-        "topologyKey": "kubernetes.io/hostname",
-    }
-    preferred = {"weight": 100, "podAffinityTerm": apart}
+    # On different machines, and in different zones where there are some; one replica too many on a
+    # machine is better than one that runs nowhere.
+    spread = [
+        {
+            "maxSkew": 1,
+            "topologyKey": key,
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": _LABELS},
+        }
+        for key in ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
+    ]
     pod: Json = {
         "serviceAccountName": NAME,
+        "automountServiceAccountToken": True,
+        "enableServiceLinks": False,
         "priorityClassName": "system-cluster-critical",
         "terminationGracePeriodSeconds": 30,
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": _USER,
+            "runAsGroup": _USER,
+            "fsGroup": _USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "affinity": {
-            "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preferred]}
-        },
+        "topologySpreadConstraints": spread,
         "containers": [_container(wanted)],
     }
+    if wanted.web_tls:
+        pod["volumes"] = [_web_volume(wanted.web_tls)]
     return {
         "replicas": wanted.replicas,
         "selector": {"matchLabels": _LABELS},
@@ -243,7 +336,47 @@ def _deployment(wanted: Wanted) -> Json:
     }
 
 
-ARGUMENTS = ("controller", "--listen", f"0.0.0.0:{_PORT}", "--web", f"0.0.0.0:{_WEB_PORT}")
+def _web_volume(secret: str) -> Json:
+    """Return the volume with the certificate of the web page, for our group alone."""
+    return {"name": "web-tls", "secret": {"secretName": secret, "defaultMode": 0o440}}
+
+
+# The page is on loopback: `kubectl port-forward` reaches it, and nobody else on the network does.
+ARGUMENTS = (
+    "controller",
+    *("--listen", f"0.0.0.0:{_PORT}"),
+    *("--web", f"127.0.0.1:{_WEB_PORT}"),
+    *("--operators", "none"),
+)
+_REACHABLE = ("--web", f"0.0.0.0:{_WEB_PORT}")
+BEHIND_PROXY_ARGUMENTS = (*_REACHABLE, "--web-behind-proxy")
+WEB_TLS_ARGUMENTS = (
+    *_REACHABLE,
+    *("--web-tls-cert", "/web-tls/tls.crt"),
+    *("--web-tls-key", "/web-tls/tls.key"),
+)
+_WEB_TLS_MOUNT = {"name": "web-tls", "mountPath": "/web-tls", "readOnly": True}
+
+
+def part_arguments(part: str) -> tuple[str, ...]:
+    """Return what a replica is told about a part of us: which it is to be, besides the others."""
+    return ("--operators" if part in OPERATORS else "--machines", part)
+
+
+def _arguments(wanted: Wanted) -> Iterator[str]:
+    yield from ARGUMENTS
+    for part in wanted.parts:
+        yield from part_arguments(part) if part != QUEUEING else ()
+    if wanted.web_tls:
+        yield from WEB_TLS_ARGUMENTS
+    elif wanted.web_from:
+        yield from BEHIND_PROXY_ARGUMENTS
+    for name in wanted.hosts:
+        yield from ("--host", name)
+    if wanted.webhooks:
+        yield from WEBHOOK_ARGUMENTS
+
+
 # What a replica that is a webhook has besides.
 WEBHOOK_ARGUMENTS = ("--webhook", f"0.0.0.0:{webhook.PORT}")
 WEBHOOK_PORT = {"name": "webhook", "containerPort": webhook.PORT, "protocol": "TCP"}
@@ -253,10 +386,7 @@ def _container(wanted: Wanted) -> Json:
     return {
         "name": "controller",
         "image": wanted.image,
-        "args": [
-            *ARGUMENTS,
-            *(WEBHOOK_ARGUMENTS if wanted.webhooks else ()),
-        ],
+        "args": [*_arguments(wanted)],
         "ports": [
             {"name": "http", "containerPort": _PORT, "protocol": "TCP"},
             {"name": "web", "containerPort": _WEB_PORT, "protocol": "TCP"},
@@ -266,13 +396,16 @@ def _container(wanted: Wanted) -> Json:
         "readinessProbe": _probe("/readyz", every=5, failures=2),
         "resources": {
             "requests": {"cpu": "250m", "memory": "512Mi"},
-            "limits": {"memory": "1Gi"},
+            # More processor than one loop and its threads can use: it bounds a runaway without
+            # ever making a lease late.
+            "limits": {"cpu": "4", "memory": "1Gi"},
         },
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         },
+        **({"volumeMounts": [_WEB_TLS_MOUNT]} if wanted.web_tls else {}),
     }
 
 

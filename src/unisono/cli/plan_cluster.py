@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from unisono.kube.mapping import Kind
 from unisono.kube.trouble import Forbidden, NotFound, UnknownKind
 from unisono.provision import assembly as provisioning
 from unisono.provision.reader import Reader
+from unisono.provision.words import STOCK, SYSTEM
 
 Json = dict[str, Any]
 
@@ -69,9 +70,15 @@ async def read_cluster(client: Client) -> There:
     document = {"apiVersion": "v1", "kind": "List", "items": items}
     return There(
         file=("the cluster", orjson.dumps(document)),
-        market=Reader().read(view),
+        market=Reader(home=_home(found[names.CONFIG_MAP])).read(view),
         workloads=frozenset(_key(one) for one in found[names.WORKLOAD]),
     )
+
+
+def _home(config_maps: Iterable[Json]) -> str:
+    """Return the namespace where refusals are written down: a laptop's, or an installation's."""
+    found = (one["metadata"] for one in config_maps if one["metadata"]["name"] == STOCK)
+    return next((str(one["namespace"]) for one in found), SYSTEM)
 
 
 async def _list(client: Client, kind: Kind) -> list[Json]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from unisono.cli.errors import AnswerIsNo
 from unisono.control import names
 from unisono.control.assembly import OPERATORS
-from unisono.control.rights import OWN, Right, rights
+from unisono.control.rights import Right, rights, rights_at_home
 from unisono.control.upstream import KUEUE, Upstream, upstream_operators
 from unisono.kube.client import Client
 from unisono.kube.form import Json
@@ -39,8 +39,10 @@ async def check_namespace(client: Client, namespace: str) -> None:
         raise AnswerIsNo(f"{message}; {hint}") from error
 
 
-async def check_rights(client: Client, namespace: str, more: Iterable[Right] = ()) -> None:
-    """Refuse to begin with too few rights; say which are missing."""
+async def check_rights(
+    client: Client, namespace: str, parts: Sequence[str], more: Iterable[Right] = ()
+) -> None:
+    """Refuse to begin with too few rights for these parts of us; say which are missing."""
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectRulesReview",
@@ -50,10 +52,18 @@ async def check_rights(client: Client, namespace: str, more: Iterable[Right] = (
     status = (await client.create(review)).get("status") or {}
     if status.get("incomplete"):
         return  # an authorizer that cannot list its rules; it will say no where it means no
-    lacking = missing_rights((*rights(), *OWN, *more), status.get("resourceRules") or ())
-    if lacking:
-        shown = "\n".join(f"not allowed: {', '.join(one.verbs)} {one.full_name}" for one in lacking)
-        raise AnswerIsNo(f"{shown}\n`unisono install` makes a role that has all of it")
+    rules = status.get("resourceRules") or ()
+    wanted = [(part, right) for part in parts for right in rights(part)]
+    wanted += [("", right) for right in (*rights_at_home(), *more)]
+    lines = [
+        f"not allowed: {', '.join(lacking.verbs)} {lacking.full_name}"
+        + (f" ({part})" if part else "")
+        for part, right in wanted
+        for lacking in missing_rights([right], rules)
+    ]
+    if lines:
+        lines.append("`unisono install` makes roles that have all of it; --operators says for what")
+        raise AnswerIsNo("\n".join(lines))
 
 
 def missing_rights(wanted: Iterable[Right], rules: Sequence[Json]) -> list[Right]:

@@ -1,7 +1,8 @@
 """A small HTTP listener for probes and metrics: a few pages, GET only, nothing secret.
 
 A Kubernetes kubelet and a Prometheus ask short questions on connections of their own, so each
-connection has one answer, and whoever does not ask in time is sent away.
+connection has one answer, and whoever does not ask in time is sent away. Whoever asks for a name
+that is not ours is refused (`web.hosts`): no web site gets at the figures through a browser.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from unisono.engine.model.errors import UnisonoError
 from unisono.net.listener import bound, listening, streams
+from unisono.web.hosts import Hosts
 
 _MOST_HEADER_BYTES = 8_192
 _PATIENCE_S = 5.0
@@ -21,7 +23,14 @@ _PATIENCE_S = 5.0
 _PATIENCE_FOR_PAGE_S = 10.0
 _WORTH_PACKING_BYTES = 16_384
 _GZIP = 31  # zlib's way to say it
-_PHRASES = {200: "OK", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
+_PHRASES = {
+    200: "OK",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    503: "Service Unavailable",
+}
+_NOT_OURS = "the header Host names somebody else; ask by address, or tell the name by --host\n"
 _PLAIN = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -36,6 +45,7 @@ class Asked(NamedTuple):
     path: str
     accept: str = ""
     takes_gzip: bool = False
+    host: str = ""
 
 
 class Page(NamedTuple):
@@ -50,8 +60,11 @@ Pages = Mapping[str, Callable[[Asked], Page | Awaitable[Page]]]
 
 
 @contextlib.asynccontextmanager
-async def probes(host: str, port: int, pages: Pages) -> AsyncIterator[str]:
-    """Answer while the block lasts; yields the address."""
+async def probes(
+    host: str, port: int, pages: Pages, *, names: Iterable[str] = ()
+) -> AsyncIterator[str]:
+    """Answer while the block lasts; yields the address. `names` are further ones of this host."""
+    hosts = Hosts(host, names)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError, TimeoutError):
@@ -59,7 +72,7 @@ async def probes(host: str, port: int, pages: Pages) -> AsyncIterator[str]:
                 async with asyncio.timeout(_PATIENCE_S):
                     asked = _asked(await reader.readuntil(b"\r\n\r\n"))
                 async with asyncio.timeout(_PATIENCE_FOR_PAGE_S):
-                    writer.write(await _answer(asked, pages))
+                    writer.write(await _answer(asked, pages, hosts))
                     await writer.drain()
             except asyncio.LimitOverrunError:
                 pass  # nobody needs headers that long
@@ -88,12 +101,15 @@ def _asked(head: bytes) -> Asked:
         rest.partition(" ")[0].partition("?")[0],
         headers.get("accept", ""),
         "gzip" in headers.get("accept-encoding", ""),
+        headers.get("host", ""),
     )
 
 
-async def _answer(asked: Asked, pages: Pages) -> bytes:
+async def _answer(asked: Asked, pages: Pages, hosts: Hosts) -> bytes:
     page: Page | Awaitable[Page]
-    if asked.method not in ("GET", "HEAD"):
+    if not hosts.know(asked.host):
+        page = Page(403, _NOT_OURS)
+    elif asked.method not in ("GET", "HEAD"):
         page = Page(405, "only GET\n")
     elif asked.path not in pages:
         page = Page(404, f"there are {', '.join(pages)}\n")

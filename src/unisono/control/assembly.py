@@ -86,6 +86,7 @@ from unisono.kinds.registry import OUR_SCHEDULERS
 from unisono.kinds.settings import Settings
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
+from unisono.slurm.loading import TURNS
 
 # Repair goes before new admissions, and both before sentences about them.
 LANES: Mapping[str, int] = {
@@ -308,7 +309,7 @@ def _assembled(
         "slurm": (
             # Asked for each time: the scheduler may have built its state anew.
             SlurmJobOperator(queues, lambda key: scheduler.state.turns.whose(key)),  # noqa: PLW0108
-            TurnKeeper(scheduler),
+            TurnKeeper(scheduler, Key(ledger.namespace, TURNS)),
         ),
     }
     groups = [kind for kind in GROUPS if runs_volcano or kind != volcano.POD_GROUP]

@@ -27,6 +27,7 @@ from unisono.kube.workqueue import Workers
 WORKERS = 64
 _MOST_COLLISIONS = 10
 _AFTER_COLLISION_SECONDS = 0.002
+_NOWHERE: Mapping[Kind, str] = {}
 
 
 class Live:
@@ -44,12 +45,14 @@ class Live:
         stored: Callable[[Kind, Identity], Stored | None] | None = None,
         may_lack_kinds: bool = False,
         unread: Iterable[Kind] = (),
+        namespaces: Mapping[Kind, str] = _NOWHERE,
     ) -> None:
         """Watch these kinds; `indexes` are those beyond the common ones.
 
         `report` is told when a controller fails in a way that it should not. `stored` has the
         objects, if the API's store is in this process. With `may_lack_kinds` a kind that the API
         does not serve counts as empty; those of `unread` look so because they are not ours to read.
+        A kind of `namespaces` is followed in that namespace alone, for the same reason.
         """
         self._report = report
         self.crashes = Crashes()
@@ -65,6 +68,7 @@ class Live:
                 packing,
                 clock=clock,
                 chance=chance,
+                namespace=namespaces.get(kind, ""),
                 indexes=wrapped(packing, self._guarded(kind, indexes.get(kind, {}))),
                 may_be_absent=may_lack_kinds,
             )

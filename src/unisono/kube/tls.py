@@ -1,4 +1,7 @@
-"""TLS contexts for what a kubeconfig says, made anew only when its certificates change."""
+"""TLS contexts: for what a kubeconfig says, and for a listener whose certificate is in files.
+
+Both are made anew only when their certificates change.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import ssl
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import IO
 
 from unisono.kube.credentials import Proof
@@ -30,6 +34,52 @@ class Contexts:
             self._context = _context(proof, skip_verify=self._skip_verify)
             self._made_for = wanted
         return self._context
+
+
+class ServerCertificate:
+    """A certificate and its key in two files, shown to clients and read again when renewed.
+
+    cert-manager and kubelets replace such files while somebody serves with them.
+    """
+
+    def __init__(self, chain: Path, key: Path) -> None:
+        """Read both; raise `BadConfig` if they are not there or do not belong together."""
+        self._chain = chain
+        self._key = key
+        self._shown = self._read()
+        self.context = _server_context(*self._shown)
+
+    def refresh(self) -> bool:
+        """Show what the files hold now; say whether that is new. What was shown stays if it is bad.
+
+        It is tried on a context of its own first: a key that does not fit its certificate, because
+        only one of the files was replaced yet, would take from the living one what it has.
+        """
+        found = self._read()
+        if found == self._shown:
+            return False
+        _server_context(*found)
+        show(self.context, *found)
+        self._shown = found
+        return True
+
+    def _read(self) -> tuple[bytes, bytes]:
+        try:
+            return self._chain.read_bytes(), self._key.read_bytes()
+        except OSError as error:
+            message = f"{error.filename}: {error.strerror or error}"
+            raise BadConfig(f"the certificate cannot be read: {message}") from error
+
+
+def _server_context(chain: bytes, key: bytes) -> ssl.SSLContext:
+    if b"ENCRYPTED" in key:
+        raise BadConfig("the key of the certificate is encrypted; nobody is here to unlock it")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        show(context, chain, key)
+    except ssl.SSLError as error:
+        raise BadConfig(f"the certificate and its key are not usable together: {error}") from error
+    return context
 
 
 def _context(proof: Proof, *, skip_verify: bool) -> ssl.SSLContext:

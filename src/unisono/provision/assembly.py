@@ -9,6 +9,7 @@ from unisono.control.controller import Controller
 from unisono.control.view import Index
 from unisono.kinds.settings import Settings
 from unisono.kube.mapping import Kind
+from unisono.provision import words
 from unisono.provision.autoscaler import SimulatedAutoscaler
 from unisono.provision.buyer import Buyer
 from unisono.provision.consolidation import CanReplace, Consolidator
@@ -46,9 +47,12 @@ def simulated(
     )
 
 
-def karpenter(settings: Settings) -> Sequence[Controller]:
-    """Return those of a cluster on which Karpenter fulfils claims and gives machines back."""
-    return (Buyer(settings.buying), Keeper(settings.buying, gives_back=False))
+def karpenter(settings: Settings, home: str = words.SYSTEM) -> Sequence[Controller]:
+    """Return those of a cluster on which Karpenter fulfils claims and gives machines back.
+
+    They keep a note in the namespace `home`.
+    """
+    return (Buyer(settings.buying, home), Keeper(settings.buying, gives_back=False))
 
 
 def requests(settings: Settings) -> Sequence[Controller]:

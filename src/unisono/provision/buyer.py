@@ -70,9 +70,10 @@ class Buyer:
     name = "purchases"
     watches: Sequence[Kind] = (names.WORKLOAD, names.NODE_CLAIM, names.NODE)
 
-    def __init__(self, times: BuyingTimes) -> None:
-        """Take how long purchases may take."""
+    def __init__(self, times: BuyingTimes, home: str = words.SYSTEM) -> None:
+        """Take how long purchases may take, and where refusals are remembered."""
         self._times = times
+        self._home = home
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """A workload, or the one that a machine is bought for."""
@@ -212,7 +213,9 @@ class Buyer:
             changes["admission"] = {"podSetAssignments": moved}
         yield Patch(Ref.to(workload), {"status": changes}, "status")
         yield Note(Ref.to(workload), "CapacityReady", f"{len(claims)} machines are ready")
-        yield from stock.forget(view, ((a.type, a.zone, a.sold) for a in written.machines))
+        yield from stock.forget(
+            view, self._home, ((a.type, a.zone, a.sold) for a in written.machines)
+        )
 
     # ---- giving up ---------------------------------------------------------------------------
 
@@ -236,7 +239,7 @@ class Buyer:
             yield from self._give_up(workload, written, failure, now)
             return
         code = next((_code(claim) for name in lost if (claim := claims[name])), "")
-        yield from stock.remember(view, counts, now, code or "InsufficientCapacity")
+        yield from stock.remember(view, self._home, counts, now, code or "InsufficientCapacity")
         what = ", ".join(f"{n} × {o[0]} {o[2]} in {o[1]}" for o, n in counts.items())
         failure = _Failure("StockOut", f"{what} cannot be had")
         yield from self._give_up(workload, written, failure, now)

@@ -43,9 +43,10 @@ class Reader:
         names.CONFIG_MAP,
     )
 
-    def __init__(self, speed: float = 1.0) -> None:
-        """Machines come so many times faster than a cloud says."""
+    def __init__(self, speed: float = 1.0, home: str = words.SYSTEM) -> None:
+        """Machines come so many times faster than a cloud says; refusals are read at `home`."""
         self._speed = speed
+        self._home = home
 
     def concerns(self, kind: Kind, obj: Json) -> bool:
         """Say whether a change of an object may change what can be bought."""
@@ -80,7 +81,7 @@ class Reader:
             _regions(pools, cloud, view),
             types=types,
             overlays=overlays,
-            refused=refusals(view),
+            refused=refusals(view, self._home),
             under_way=busy,
             spent_micro=spent,
             soon_ms=soon_ms,

@@ -11,6 +11,9 @@ from unisono.slurm.words import NAMESPACE
 Json = dict[str, Any]
 # Where the scheduler writes down the numbers that Slurm's programs show.
 TURNS = "slurm-turns"
+# On a laptop with everything else of Slurm, on a cluster in the scheduler's own namespace: it may
+# write nowhere else.
+_PLACES = (NAMESPACE, "unisono-system")
 _SMALL = 1 << 16
 
 
@@ -37,7 +40,8 @@ def slim_jobs(listing: bytes) -> list[Json]:
 
 def turns(api: Quick) -> Json:
     """Return what the scheduler wrote down: priorities, usage, shares."""
-    found = api.find(f"/api/v1/namespaces/{NAMESPACE}/configmaps/{TURNS}")
+    paths = (f"/api/v1/namespaces/{place}/configmaps/{TURNS}" for place in _PLACES)
+    found = next((there for there in map(api.find, paths) if there), None)
     text = ((found or {}).get("data") or {}).get("turns") or "{}"
     made: Json = json.loads(text)
     return made

@@ -14,7 +14,6 @@ from typing import Protocol
 from unisono.engine.model.errors import UnisonoError
 from unisono.web.sight import Sight, everything
 
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 COOKIE = "unisono-token"
 
 
@@ -28,9 +27,6 @@ class Door(Protocol):
     @property
     def uses_cookie(self) -> bool:
         """Whether who signs in is remembered by a cookie."""
-
-    def knows_host(self, host: str) -> bool:
-        """Say whether requests for this host's name are for us."""
 
     async def admit(self, headers: Mapping[str, str]) -> Sight | None:
         """Return what somebody may see; None if nobody knows them. Raises DoorTrouble."""
@@ -47,10 +43,6 @@ class TokenDoor:
     def __init__(self, token: str) -> None:
         """Open to who has this token."""
         self._token = token.encode()
-
-    def knows_host(self, host: str) -> bool:
-        """A name that somebody made to point to this machine is not ours."""
-        return host.rpartition(":")[0] in LOOPBACK
 
     async def admit(self, headers: Mapping[str, str]) -> Sight | None:
         """Compare the token."""

@@ -76,10 +76,6 @@ class ClusterDoor:
         self._refused: dict[bytes, float] = {}
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
-    def knows_host(self, host: str) -> bool:
-        """Whoever leads requests here has a name of their own for us."""
-        return True
-
     async def admit(self, headers: Mapping[str, str]) -> Sight | None:
         """Ask who that is and what they may see."""
         token = token_of(headers)

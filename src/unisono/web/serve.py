@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 import zlib
 from collections.abc import AsyncIterator, Callable
 
@@ -26,6 +27,7 @@ from unisono.monitor.ledger.store import LedgerTrouble
 from unisono.net.listener import bound, listening, streams
 from unisono.web import files, http
 from unisono.web.door import COOKIE, Door, DoorTrouble, token_of
+from unisono.web.hosts import Hosts, host_of, is_loopback
 from unisono.web.http import Asked
 from unisono.web.pages import Pages
 from unisono.web.shown import Json, Told
@@ -44,6 +46,8 @@ _MOST_COOKIE_BYTES = 3_800  # what browsers keep, with its name
 _LONGEST_REPORT_S = 400 * 86_400
 # `figures` is JSON without the single jobs: what the page of reports itself shows.
 _FORMATS = ("html", "csv", "json", "md", "figures")
+# Said by a proxy that speaks TLS before us, and by ourselves where we do.
+_PROTOCOL = "x-forwarded-proto"
 _LINES = "application/x-ndjson"
 _JSON = "application/json"
 
@@ -56,11 +60,21 @@ class Site:
     """Answers visitors, and tells those who stay what becomes different."""
 
     def __init__(
-        self, pages: Pages, door: Door, *, now: Callable[[], float], ticks: Callable[[], float]
+        self,
+        pages: Pages,
+        door: Door,
+        *,
+        now: Callable[[], float],
+        ticks: Callable[[], float],
+        hosts: Hosts | None = None,
     ) -> None:
-        """Show pages to who the door lets in; `ticks` measures how long that takes."""
+        """Show pages to who the door lets in; `ticks` measures how long that takes.
+
+        `hosts` are the names under which it may be asked: those of loopback, if none are given.
+        """
         self._pages = pages
         self._door = door
+        self._hosts = hosts or Hosts()
         self._now = now
         self._ticks = ticks
         self._visitors = 0
@@ -76,7 +90,10 @@ class Site:
             try:
                 async with asyncio.timeout(_PATIENCE_S):
                     head = await reader.readuntil(b"\r\n\r\n")
-                await self._answer(http.read(head), writer)
+                asked = http.read(head)
+                if writer.get_extra_info("ssl_object") is not None:
+                    asked = asked._replace(headers={**asked.headers, _PROTOCOL: "https"})
+                await self._answer(asked, writer)
                 await writer.drain()
             except (asyncio.LimitOverrunError, ValueError):
                 pass  # nobody needs headers that long, or so many fields
@@ -90,8 +107,8 @@ class Site:
             writer.write(http.refusal(503, str(trouble)))
 
     async def _attend(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
-        if not self._door.knows_host(asked.headers.get("host", "")):
-            writer.write(http.refusal(403, "this is not the address of that host"))
+        if not self._hosts.know(asked.headers.get("host", "")):
+            writer.write(http.refusal(403, "this page is not that host's; see --host"))
         elif asked.path == "/session":
             writer.write(await self._session(asked))
         elif asked.method not in ("GET", "HEAD"):
@@ -225,23 +242,32 @@ class Site:
 
 
 @contextlib.asynccontextmanager
-async def serving(site: Site, host: str, port: int) -> AsyncIterator[str]:
-    """Serve the page while the block lasts; yields its address."""
+async def serving(
+    site: Site, host: str, port: int, context: ssl.SSLContext | None = None
+) -> AsyncIterator[str]:
+    """Serve the page while the block lasts, over TLS with a context; yields its address."""
     try:
         sock = bound(host, port)
     except OSError as error:
         raise CannotServe(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
-    async with listening(sock, streams(site.attend, limit=_MOST_HEADER_BYTES)):
+    serve = streams(site.attend, limit=_MOST_HEADER_BYTES)
+    async with listening(sock, serve, context=context):
         try:
             taken = sock.getsockname()[1]
-            yield f"http://{f'[{host}]' if ':' in host else host}:{taken}/"
+            scheme = "http" if context is None else "https"
+            yield f"{scheme}://{f'[{host}]' if ':' in host else host}:{taken}/"
         finally:
             site.close()
 
 
 def _kept(asked: Asked) -> str:
-    """Say how a cookie is kept: for this site, out of reach of scripts, until the browser ends."""
-    is_secure = asked.headers.get("x-forwarded-proto", "") == "https"
+    """Say how a cookie is kept: for this site, out of reach of scripts, until the browser ends.
+
+    It is for TLS only, whatever way the request came here: a proxy may forget to say that it was
+    TLS. But for this machine itself: not every browser sends such a cookie to http://localhost.
+    """
+    is_here = is_loopback(host_of(asked.headers.get("host", "")))
+    is_secure = not is_here or asked.headers.get(_PROTOCOL, "") == "https"
     return f"Path=/; HttpOnly; SameSite=Strict{'; Secure' if is_secure else ''}"
 
 

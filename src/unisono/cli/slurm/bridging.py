@@ -88,6 +88,13 @@ def add_arguments(one: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT",
         help="serve /healthz and /metrics there (default: 127.0.0.1 and any free port)",
     )
+    one.add_argument(
+        "--host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name under which Prometheus reaches that, if not by address; may be repeated",
+    )
     one.add_argument("--log", choices=("json", "text"), default="json", help="how to log")
 
 
@@ -143,7 +150,7 @@ async def _bridge(
 
         pages: Pages = {"/healthz": lambda asked: Page(200, "ok\n"), "/metrics": metrics}
         host, port = arguments.listen
-        async with probes(host, port, pages) as address:
+        async with probes(host, port, pages, names=arguments.host) as address:
             journal.info("starting", cluster=choices.settings.cluster, address=address)
             with contextlib.suppress(_Stopped):
                 await guarded(_end_on(stop), bridge.run())

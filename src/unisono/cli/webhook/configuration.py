@@ -7,7 +7,7 @@ the queue. Nothing of the control plane's namespaces is, nor of our own.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Literal
 
 from unisono.cli.admission import BY_RUN_POLICY, BY_SPEC, NOT_THERE
@@ -36,8 +36,13 @@ _QUEUE = f"(has({{0}}.metadata.labels) && {_LABEL} in {{0}}.metadata.labels ? " 
 _IS_NEW_OR_MOVES = f"oldObject == null || {_QUEUE.format('oldObject')} != {_QUEUE.format('object')}"
 
 
-def objects(namespace: str, labels: Json, which: Collection[Which]) -> Iterator[Json]:
-    """Yield them in the order in which they are applied; those who are asked come last."""
+def objects(
+    namespace: str, labels: Json, which: Collection[Which], sources: Sequence[Json] = ()
+) -> Iterator[Json]:
+    """Yield them in the order in which they are applied; those who are asked come last.
+
+    `sources` are the addresses of API servers; without them, whoever speaks TLS may ask.
+    """
     own = {"namespace": namespace}
     account = {"kind": "ServiceAccount", "name": NAME, **own}
     rbac, group = "rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io"
@@ -52,7 +57,12 @@ def objects(namespace: str, labels: Json, which: Collection[Which]) -> Iterator[
         "spec": {
             "podSelector": {"matchLabels": selector},
             "policyTypes": ["Ingress"],
-            "ingress": [{"ports": [{"port": PORT, "protocol": "TCP"}]}],
+            "ingress": [
+                {
+                    **({"from": [*sources]} if sources else {}),
+                    "ports": [{"port": PORT, "protocol": "TCP"}],
+                }
+            ],
         }
     }
     port = {"name": "webhook", "port": 443, "protocol": "TCP", "targetPort": "webhook"}

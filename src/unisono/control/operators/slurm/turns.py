@@ -24,7 +24,7 @@ from unisono.kube.mapping import Kind
 from unisono.slurm.loading import TURNS
 from unisono.slurm.words import NAMESPACE
 
-_KEY = Key(NAMESPACE, TURNS)
+PLACE = Key(NAMESPACE, TURNS)
 _LEAST_SECONDS = 2.0
 # So many jobs more make it a second less often.
 _JOBS_A_SECOND = 100
@@ -38,16 +38,17 @@ class TurnKeeper:
     name = "slurm-turns"
     watches: Sequence[Kind] = (words.JOB,)
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        """Take the one who knows them."""
+    def __init__(self, scheduler: Scheduler, place: Key = PLACE) -> None:
+        """Take the one who knows them; `place` is the ConfigMap's namespace and name."""
         self._scheduler = scheduler
+        self._place = place
         self._due = 0.0
         # Read once for each job: to look at thousands of them for every write takes too long.
         self._numbers: dict[WorkloadKey, int] = {}
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
         """Any job of Slurm."""
-        return (_KEY,)
+        return (self._place,)
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Write, unless that was only just done."""
@@ -55,12 +56,12 @@ class TurnKeeper:
             yield Again(self._due)
             return
         state = self._scheduler.state
-        stored = view.get(names.CONFIG_MAP, TURNS, NAMESPACE)
+        stored = view.get(names.CONFIG_MAP, key.name, key.namespace)
         jobs = self._jobs(view)
         self._due = now + max(_LEAST_SECONDS, len(jobs) / _JOBS_A_SECOND)
         text = orjson.dumps(self._report(jobs)).decode()
         if stored is None:
-            metadata = {"name": TURNS, "namespace": NAMESPACE}
+            metadata = {"name": key.name, "namespace": key.namespace}
             made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
             yield Create({**made, "data": {"turns": text}})
         elif (stored.get("data") or {}).get("turns") != text:
