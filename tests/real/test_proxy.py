@@ -78,19 +78,24 @@ async def _proxied(folder: Path) -> AsyncIterator[tuple[int, ssl.SSLContext]]:
             nginx.wait(10)
 
 
+async def _connected(
+    port: int, trusting: ssl.SSLContext
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    while True:
+        try:
+            return await asyncio.open_connection(
+                "127.0.0.1", port, ssl=trusting, server_hostname=_NAME
+            )
+        except ConnectionError:
+            await asyncio.sleep(0.1)
+
+
 @asynccontextmanager
 async def _asked(
     port: int, trusting: ssl.SSLContext, request: str
 ) -> AsyncIterator[asyncio.StreamReader]:
     """Ask, as soon as nginx listens; yield what the answer is read from."""
-    while True:
-        try:
-            reader, writer = await asyncio.open_connection(
-                "127.0.0.1", port, ssl=trusting, server_hostname=_NAME
-            )
-            break
-        except ConnectionError:
-            await asyncio.sleep(0.1)
+    reader, writer = await _connected(port, trusting)
     writer.write(request.encode())
     yield reader
     writer.transport.abort()

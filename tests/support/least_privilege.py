@@ -18,10 +18,10 @@ from unisono.apiserver.api import Api
 from unisono.apiserver.bootstrap import SYSTEM
 from unisono.apiserver.request import User
 from unisono.cli.inprocess import InProcess
-from unisono.control.actions import Action, Bind, Create, Delete, Patch, Together
+from unisono.control.actions import Action, Bind, Create, Delete, Json, Patch, Read, Together
 from unisono.control.driver import Driver, Outcome
 from unisono.control.hearing import Task
-from unisono.control.rights import KEYS, WRITES, resource_of, row_of
+from unisono.control.rights import KEYS, PARTS, WRITES, kinds_read, resource_of, row_of
 from unisono.kinds.overriding import override
 from unisono.kube.mapping import Kind
 from unisono.kube.transport import NOTHING, Answer, Stream
@@ -61,17 +61,25 @@ def needed(action: Action) -> Iterator[One]:
                 yield from needed(one)
         case Create(obj):
             yield _one(Kind(obj["apiVersion"], obj["kind"]), "create")
-            for owner in obj["metadata"].get("ownerReferences") or ():
-                if owner.get("blockOwnerDeletion"):
-                    yield _one(Kind(owner["apiVersion"], owner["kind"]), "update", "finalizers")
-        case Patch(ref, _, subresource):
+            yield from _held_back(obj)
+        case Patch(ref, changes, subresource):
             yield _one(ref.kind, "patch", subresource)
+            yield from _held_back(changes)
         case Delete(ref):
             yield _one(ref.kind, "delete")
         case Bind():
             yield "", "pods/binding", "create"
+        case Read(kind):
+            assert kind in kinds_read(PARTS), f"{kind} is not ours to read"
         case _:
             pass  # events have a right of their own, and nothing else is written
+
+
+def _held_back(obj: Json) -> Iterator[One]:
+    """Yield the right to hold back the owners that are written."""
+    for owner in (obj.get("metadata") or {}).get("ownerReferences") or ():
+        if owner.get("blockOwnerDeletion"):
+            yield _one(Kind(owner["apiVersion"], owner["kind"]), "update", "finalizers")
 
 
 def _one(kind: Kind, verb: str, below: str = "") -> One:

@@ -80,6 +80,7 @@ WRITES: Mapping[str, Mapping[str, Writes]] = {
         },
         "podgroups.scheduling.x-k8s.io": {COSCHEDULING: "status"},
         "podgroups.scheduling.k8s.io": {UPSTREAM_GROUP: "status"},
+        "ownerless": {names.WORKLOAD: "patch status", names.POD: "delete"},
         "requeues": {names.WORKLOAD: "status"},
         "admission-checks": {names.WORKLOAD: "status"},
         # A node that failed is tainted and labelled.
