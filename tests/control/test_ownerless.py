@@ -229,6 +229,30 @@ def test_a_job_that_leaves_its_queue_takes_its_workload_along() -> None:
     told(story)
 
 
+@pytest.mark.parametrize("is_owned", [True, False])
+def test_somebody_elses_finalizer_keeps_a_deleted_workload_but_not_its_quota(
+    *, is_owned: bool
+) -> None:
+    async def story(world: World) -> None:
+        await begin(world)
+        await world.create(*(gang("job", seconds=600).objects if is_owned else [external("zeta")]))
+        await world.pass_time(10)
+        name = workload(world)["metadata"]["name"]
+        kept = [*(workload(world)["metadata"].get("finalizers") or ()), "example.com/mine"]
+        await world.client.patch(
+            names.WORKLOAD, name, "default", {"metadata": {"finalizers": kept}}
+        )
+        await world.client.delete(names.WORKLOAD, name, "default")
+        if is_owned:
+            await world.client.delete(names.JOB, "zeta", "default")
+        await world.pass_time(60)
+        assert workload(world)["metadata"]["finalizers"] == ["example.com/mine"]
+        assert not world.assembly.scheduler.state.running
+        await others_start(world)
+
+    told(story)
+
+
 # ---- groups of pods ----------------------------------------------------------------------------
 
 

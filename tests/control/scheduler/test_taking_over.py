@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from unisono.control.scheduler import record
 from unisono.control.scheduler.taking_over import MOST_AT_ONCE, taken_over
 from unisono.control.view import Shelf, View
 from unisono.kinds.settings import Settings
-from unisono.kube.trouble import Conflict
+from unisono.kube.trouble import Conflict, KubeTrouble, Status, refusal_of
 
 Json = dict[str, Any]
 
@@ -80,8 +81,8 @@ def test_a_gang_that_runs_is_left_alone() -> None:
     asyncio.run(story())
 
 
-def test_gangs_are_taken_over_together() -> None:
-    """One after the other, a thousand of them kept everybody else waiting for ten seconds."""
+def _view_of(count: int) -> View:
+    """Return a view of so many gangs that are on their way, and of one that runs."""
     conditions = record.placement([], "Committing", gen=1, epoch=1, deadline=0, now=0)
     gangs: list[Json] = [
         {
@@ -90,15 +91,40 @@ def test_gangs_are_taken_over_together() -> None:
             "metadata": {"name": f"w{number}", "namespace": "default", "resourceVersion": "1"},
             "status": {"conditions": conditions},
         }
-        for number in range(MOST_AT_ONCE + 1)
+        for number in range(count)
     ]
-
     view = View({names.WORKLOAD: Shelf.of(names.WORKLOAD, INDEXES[names.WORKLOAD])})
     runs = record.placement([], "Committed", gen=1, epoch=1, deadline=0, now=0)
     metadata = {"name": "runs", "namespace": "default", "resourceVersion": "1"}
     for one in (*gangs, {**gangs[0], "metadata": metadata, "status": {"conditions": runs}}):
         list(view.upsert(names.WORKLOAD, one))
-    batches = list(taken_over(view, 2))
-    sizes = [len(one.actions) for one in batches if isinstance(one, Together)]
-    assert sizes == [MOST_AT_ONCE, 1]
-    assert list(taken_over(view, 1)) == []
+    return view
+
+
+def _batches(view: View, epoch: int, *answers: KubeTrouble) -> list[int]:
+    """Return how many gangs are marked at once; the first batch is answered with trouble."""
+    sizes: list[int] = []
+    steps = taken_over(view, epoch)
+    with contextlib.suppress(StopIteration):
+        action = next(steps)
+        while True:
+            assert isinstance(action, Together)
+            sizes.append(len(action.actions))
+            action = steps.send(answers)
+    return sizes
+
+
+def test_gangs_are_taken_over_together() -> None:
+    """One after the other, a thousand of them kept everybody else waiting for ten seconds."""
+    view = _view_of(MOST_AT_ONCE + 1)
+    assert _batches(view, 2) == [MOST_AT_ONCE, 1]
+    assert _batches(view, 1) == []
+
+
+def test_a_gang_that_cannot_be_written_keeps_nobody_waiting() -> None:
+    """The new leader tried to mark it for ever, and decided nothing."""
+    view = _view_of(1)
+    for code, reason in ((422, "Invalid"), (404, "NotFound")):
+        assert _batches(view, 2, refusal_of(Status(code=code, reason=reason))) == [1]
+    with pytest.raises(Conflict):
+        _batches(view, 2, refusal_of(Status(code=409, reason="Conflict")))

@@ -78,6 +78,7 @@ class News:
             metadata.get("uid"),
             metadata.get("generation"),
             metadata.get("deletionTimestamp"),
+            "deletionTimestamp" in metadata and metadata.get("finalizers"),
             metadata.get("labels"),
             {**(metadata.get("annotations") or {}), PROGRESS: None, KNOWN: None},
             conditions,

@@ -14,6 +14,7 @@ import msgspec
 from unisono.control import gpu_seats, names
 from unisono.control.actions import Json
 from unisono.control.conditions import is_true
+from unisono.control.jobs.workload import IN_USE
 from unisono.control.pod_gangs.links import gang_of, is_solo
 from unisono.control.purchases import machines_due
 from unisono.control.scheduler.expiry import InDoubt
@@ -355,8 +356,12 @@ class Translator:
         key = WorkloadKey(f"{metadata['namespace']}/{metadata['name']}")
         is_known = self._sets.is_known(key, metadata)
         written = self._written(obj, is_known=is_known)
-        # One that was deleted holds its nodes until the last of its pods is gone (`gangs`).
-        is_leaving = "deletionTimestamp" in metadata and not obj.get("status", {}).get("admission")
+        # One that was deleted holds its nodes until the last of its pods is gone: then `gangs`
+        # takes our finalizer off. Somebody else's may keep the object, but not what it had.
+        is_held = IN_USE in (metadata.get("finalizers") or ())
+        is_leaving = "deletionTimestamp" in metadata and not (
+            is_held and obj.get("status", {}).get("admission")
+        )
         if written is None or is_finished(written) or is_leaving:
             if written is not None and run_of(written) is not None:
                 self.limits.learn(self._asked(written, metadata, is_known=is_known), written)
