@@ -104,7 +104,9 @@ def test_what_is_created_is_what_a_request_creates(*, is_checked: bool) -> None:
         await world.create(train)
         stored_job = world.get(names.JOB, "train")
         template = stored_job["spec"]["template"]
-        workload = new_workload(stored_job, names.JOB, "lq-cq", _sets(template), _view(world))
+        workload = new_workload(
+            stored_job, names.JOB, "lq-cq", _sets(template), _view(world), lambda *_: True
+        )
         event: Json = {
             "apiVersion": "v1",
             "kind": "Event",

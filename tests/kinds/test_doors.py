@@ -57,6 +57,27 @@ def test_a_queue_named_default_takes_jobs_without_a_label() -> None:
     assert made.unmanaged == ()
 
 
+def policy(*rules: str) -> str:
+    return f"apiVersion: unisono.dev/v1\nkind: Policy\ndefaultQueues: [{', '.join(rules)}]\n"
+
+
+@pytest.mark.parametrize(
+    ("rules", "queue"),
+    [
+        (("{queue: lq}",), "lq"),
+        (("{namespaces: [other], queue: nope}", "{namespaces: [team], queue: lq}"), "lq"),
+        (("{namespaceSelector: {matchLabels: {tier: gold}}, queue: gold}",), "gold"),
+        (("{namespaceSelector: {matchLabels: {tier: tin}}, queue: tin}",), "default"),
+        (("{queue: none-there}",), "none-there"),
+    ],
+)
+def test_the_policy_gives_a_namespace_its_queue(rules: tuple[str, ...], queue: str) -> None:
+    """Before the one that is named so; who is sent to one that is missing waits for it."""
+    space = "apiVersion: v1\nkind: Namespace\nmetadata: {name: team, labels: {tier: gold}}\n"
+    made = sound(queues("default", "lq"), space, policy(*rules), job(), job("lq", name="k"))
+    assert queued(made) == {"team/job-j": f"team/{queue}", "team/job-k": "team/lq"}
+
+
 def test_a_job_without_a_queue_is_not_managed() -> None:
     made = sound(queues("lq"), job())
     assert queued(made) == {}

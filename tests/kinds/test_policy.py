@@ -151,3 +151,26 @@ def test_another_version_is_refused_by_name() -> None:
     ((path, message),) = problems("apiVersion: config.kueue.x-k8s.io/v1\nkind: Configuration\n")
     assert path == "apiVersion"
     assert "known are config.kueue.x-k8s.io/v1beta2, config.kueue.x-k8s.io/v1beta1" in message
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ("defaultQueues: [{}]", "defaultQueues[0].queue"),
+        ("defaultQueues: [{queue: Not_One}]", "defaultQueues[0].queue"),
+        ("defaultQueues: [{queue: ''}]", "defaultQueues[0].queue"),
+        (
+            "defaultQueues: [{queue: q, namespaces: [a], namespaceSelector: {}}]",
+            "defaultQueues[0].namespaces",
+        ),
+        (
+            "defaultQueues: [{queue: q, namespaceSelector: {matchLabels: {'a b': c}}}]",
+            "defaultQueues[0].namespaceSelector.matchLabels[a b]",
+        ),
+        ("priorityClasses: [{users: [a]}]", "priorityClasses[0].names"),
+        ("priorityClasses: [{names: []}]", "priorityClasses[0].names"),
+        ("priorityClasses: [{names: [a], user: b}]", "priorityClasses[0].user"),
+    ],
+)
+def test_rules_for_tenants_that_cannot_be_read(body: str, path: str) -> None:
+    assert path in [one for one, _ in problems(f"apiVersion: unisono.dev/v1\nkind: Policy\n{body}")]

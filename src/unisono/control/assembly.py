@@ -299,6 +299,7 @@ def _assembled(
         names_queue={**ALWAYS_QUEUED, volcano.JOB: queue_named_by},
         gates=() if is_alone else (names.GATE,),
         ungated=OUR_SCHEDULERS - (set() if runs_volcano else {"volcano"}),
+        is_guest=not is_alone,
     )
     run_by: Mapping[str, Sequence[Controller]] = {
         "jobset": (JobSetOperator(queues),),

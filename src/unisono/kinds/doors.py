@@ -4,9 +4,10 @@
     2. the LocalQueue that its kind names itself (a Volcano queue's name)
     3. the Volcano Queue of that name, as the cluster queue `volcano/NAME`; without nodes it needs
        a capability, since nothing else could keep anybody waiting
-    4. the LocalQueue `default` of its namespace
-    5. with `manageJobsWithoutQueueName`, none: it is held back
-    6. if there are nodes and the job is ours to place: `unisono.dev/unlimited`, a queue without
+    4. the one that the policy gives jobs of its namespace (`defaultQueues`)
+    5. the LocalQueue `default` of its namespace
+    6. with `manageJobsWithoutQueueName`, none: it is held back
+    7. if there are nodes and the job is ours to place: `unisono.dev/unlimited`, a queue without
        quota, in which everything may start that fits on nodes
 
 A job that finds no door runs without us.
@@ -66,6 +67,9 @@ class Doors:
         volcano = self.volcano.get(candidate.named_queue)
         if volcano is not None and (self.has_nodes or volcano.groups):
             return self._open(_key(namespace, volcano.name), volcano)
+        given = self.settings.default_queue(label_map(self.namespaces[namespace].labels))
+        if given:
+            return _key(namespace, given)
         if self._local_queue(DEFAULT_QUEUE, namespace):
             return _key(namespace, DEFAULT_QUEUE)
         if self.settings.manages_unqueued:

@@ -11,6 +11,8 @@
     backfill: {dates, window, …}                   (ours only: spec time §3)
     reservations: [{name, start, …}]               (ours only: spec time §8)
     provisioning: {packing, spot, …}               (ours only: spec provisioning §5.19)
+    defaultQueues: [{namespaces, queue}]           (ours only: jobs that name no queue)
+    priorityClasses: [{names, users, …}]           (ours only: who may name which class)
     compat: {strict: true}                         (ours only: Kueue's behaviour everywhere)
 
 Sections of a Configuration that only concern how Kueue itself runs are accepted and have no
@@ -28,7 +30,7 @@ from msgspec import Meta
 from unisono.engine.model import policy as engine
 from unisono.engine.model.node import HOSTNAME
 from unisono.kinds.decode import Schema
-from unisono.kinds.meta import ObjectMeta, wrong_with_label_key
+from unisono.kinds.meta import ObjectMeta, wrong_with_label_key, wrong_with_subdomain
 from unisono.kinds.notes import Notes
 from unisono.kinds.provisioning_policy import Provisioning, check_provisioning
 from unisono.kinds.quantity import Quantity
@@ -170,6 +172,35 @@ class Backfill(Schema, frozen=True, kw_only=True):
     ] = None
 
 
+class DefaultQueue(Schema, frozen=True, kw_only=True):
+    """The queue of jobs that name none, in some namespaces; the first rule that fits counts."""
+
+    namespaces: Annotated[
+        tuple[str, ...], Meta(description="Names of namespaces; without and no selector: all.")
+    ] = ()
+    namespace_selector: Annotated[
+        LabelSelector | None, Meta(description="Namespaces by their labels, instead of names.")
+    ] = None
+    queue: Annotated[str, Meta(description="A LocalQueue of the job's namespace.")]
+
+
+class PriorityClassRule(Schema, frozen=True, kw_only=True):
+    """Who may name some priority classes; what no rule speaks of, everybody may name."""
+
+    names: Annotated[
+        tuple[str, ...],
+        Meta(
+            min_length=1,
+            description="PriorityClasses and WorkloadPriorityClasses; *: all without a rule.",
+        ),
+    ]
+    users: Annotated[tuple[str, ...], Meta(description="Users by name.")] = ()
+    groups: Annotated[tuple[str, ...], Meta(description="Groups of users.")] = ()
+    namespaces: Annotated[
+        tuple[str, ...], Meta(description="Namespaces in which everybody may.")
+    ] = ()
+
+
 class Compat(Schema, frozen=True, kw_only=True):
     """How much to be like Kueue."""
 
@@ -195,6 +226,8 @@ class Policy(Schema, frozen=True, kw_only=True):
     backfill: Backfill | None = None
     reservations: tuple[Reservation, ...] = ()
     provisioning: Provisioning | None = None
+    default_queues: Annotated[tuple[DefaultQueue, ...], Meta(max_length=1000)] = ()
+    priority_classes: Annotated[tuple[PriorityClassRule, ...], Meta(max_length=1000)] = ()
     compat: Compat = Compat()
 
 
@@ -265,8 +298,21 @@ def _check(document: Configuration | Policy, notes: Notes) -> None:
         if document.backfill is not None:
             _check_backfill(document.backfill, notes)
         check_reservations(document.reservations, notes)
+        for index, rule in enumerate(document.default_queues):
+            _check_default_queue(rule, f"defaultQueues[{index}]", notes)
         if document.provisioning is not None:
             check_provisioning(document.provisioning, notes)
+
+
+def _check_default_queue(rule: DefaultQueue, path: str, notes: Notes) -> None:
+    wrong = wrong_with_subdomain(rule.queue)
+    if wrong:
+        notes.problem(f"{path}.queue", wrong)
+    if rule.namespace_selector is not None:
+        if rule.namespaces:
+            notes.problem(f"{path}.namespaces", "cannot stand beside namespaceSelector")
+        for problem in check_selector(rule.namespace_selector, f"{path}.namespaceSelector"):
+            notes.problem(problem.path, problem.message)
 
 
 def _check_backfill(section: Backfill, notes: Notes) -> None:

@@ -5,6 +5,7 @@ A Policy and a Configuration may be given together; what the Policy says wins.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -13,14 +14,17 @@ import msgspec
 from unisono.engine.model import policy as engine
 from unisono.engine.model import selection as engine_selection
 from unisono.engine.model.names import ResourceName
+from unisono.engine.model.selection import selects
 from unisono.kinds.meta import NAMESPACE_LABEL
 from unisono.kinds.policy import (
     AdmissionFairSharing,
     Backfill,
     Configuration,
+    DefaultQueue,
     FairSharing,
     Placement,
     Policy,
+    PriorityClassRule,
     Resources,
     WaitForPodsReady,
 )
@@ -37,8 +41,16 @@ from unisono.kinds.scheduling_policy import SchedulingPolicy
 from unisono.kinds.selectors import selector_of
 from unisono.kinds.turns import turns_of
 
+EVERY_CLASS = "*"
 # Where Kueue and Unisono live; jobs there are never queued unless a selector says so.
 _UNMANAGED = ("kube-system", "kueue-system", "unisono-system")
+
+
+class QueueRule(msgspec.Struct, frozen=True):
+    """The queue of jobs that name none, in the namespaces that a selector takes."""
+
+    namespaces: engine_selection.LabelSelector
+    queue: str
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +63,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     managed_namespaces: engine_selection.LabelSelector = engine_selection.LabelSelector(
         (engine_selection.Requirement(NAMESPACE_LABEL, "NotIn", _UNMANAGED),)
     )
+    default_queues: tuple[QueueRule, ...] = ()  # of jobs that name none; the first that fits
+    priority_classes: tuple[PriorityClassRule, ...] = ()  # who may name which
+
+    def default_queue(self, namespace_labels: Mapping[str, str]) -> str:
+        """Return the queue that jobs of a namespace are in without naming it; empty if none."""
+        labels = dict(namespace_labels)
+        fitting = (rule.queue for rule in self.default_queues if selects(rule.namespaces, labels))
+        return next(fitting, "")
+
+    def class_rules(self, name: str) -> list[PriorityClassRule]:
+        """Return the rules for a priority class; those for all only if none is for it alone."""
+        own = [rule for rule in self.priority_classes if name in rule.names]
+        return own or [rule for rule in self.priority_classes if EVERY_CLASS in rule.names]
 
 
 DEFAULTS = Settings()
@@ -78,7 +103,13 @@ def settings_of(
             provisioning=provisioning_of(policy.provisioning or Provisioning()),
         )
         times = buying_times(policy.provisioning or Provisioning())
-        settings = msgspec.structs.replace(settings, policy=changed, buying=times)
+        settings = msgspec.structs.replace(
+            settings,
+            policy=changed,
+            buying=times,
+            default_queues=tuple(map(_queue_rule, policy.default_queues)),
+            priority_classes=policy.priority_classes,
+        )
     if scheduling is not None:
         with_turns = msgspec.structs.replace(settings.policy, turns=turns_of(scheduling))
         settings = msgspec.structs.replace(settings, policy=with_turns)
@@ -111,6 +142,13 @@ def _with_sections(settings: Settings, document: Configuration | Policy) -> Sett
     if document.managed_jobs_namespace_selector is not None:
         changed["managed_namespaces"] = selector_of(document.managed_jobs_namespace_selector)
     return msgspec.structs.replace(settings, policy=policy, **changed)
+
+
+def _queue_rule(rule: DefaultQueue) -> QueueRule:
+    if rule.namespace_selector is not None:
+        return QueueRule(selector_of(rule.namespace_selector), rule.queue)
+    clauses = (engine_selection.Requirement(NAMESPACE_LABEL, "In", rule.namespaces),)
+    return QueueRule(engine_selection.LabelSelector(clauses if rule.namespaces else ()), rule.queue)
 
 
 def _is_on(enable: bool | None, *, is_old: bool) -> bool:

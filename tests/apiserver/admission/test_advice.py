@@ -198,7 +198,7 @@ def test_a_volcano_queue_that_does_not_exist_or_is_closed() -> None:
     ],
 )
 def test_a_runtime_that_does_not_exist(kind: str, stored: str, where: str) -> None:
-    around = cluster()
+    around = Around()
     ref = {"name": "torch-distribted", "kind": kind}
     obj = named("a", "team", spec={"runtimeRef": ref})
     runtime = named("torch-distributed", "team" if where else "", spec={})
@@ -209,3 +209,40 @@ def test_a_runtime_that_does_not_exist(kind: str, stored: str, where: str) -> No
     ]
     ref["name"] = "torch-distributed"
     assert told(obj, around, "trainer.kubeflow.org/trainjobs") == []
+
+
+# ---- without a queue ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["batch/jobs", "jobset.x-k8s.io/jobsets", "unisono.dev/slurmjobs"])
+def test_who_names_no_queue_hears_that_no_quota_holds_it(key: str) -> None:
+    words = (
+        f"metadata.labels[{QUEUE}]: names no queue (here: lq), so it runs outside of every quota"
+    )
+    assert told(named("a", "team", spec={}), cluster(), key) == [words]
+    around = cluster()
+    del around.stored[f"{KUEUE}/localqueues", "team", "lq"]
+    assert told(named("a", "team", spec={}), around, key) == [words.replace(" (here: lq)", "")]
+    del around.stored[f"{KUEUE}/clusterqueues", "", "cq"]
+    assert told(named("a", "team", spec={}), around, key) == []
+
+
+def test_pods_that_stand_for_themselves_hear_it_too() -> None:
+    greedy = {"name": "a", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    alone = named("p", "team", spec={"containers": [greedy]})
+    assert "outside of every quota" in told(alone, cluster(), "/pods")[0]
+    modest = named("p", "team", spec={"containers": [{"name": "a"}]})
+    assert told(modest, cluster(), "/pods") == []
+    of_a_set = named("p", "team", spec={"containers": [greedy]})
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "controller": True}
+    of_a_set["metadata"]["ownerReferences"] = [owner]
+    assert told(of_a_set, cluster(), "/pods") == []
+
+
+def test_who_has_to_name_one_hears_that() -> None:
+    around = cluster()
+    policy = {"apiVersion": "unisono.dev/v1", "kind": "Policy", "metadata": {"name": "p"}}
+    around.add("unisono.dev/policies", {**policy, "manageJobsWithoutQueueName": True})
+    assert told(job(queue=""), around) == [
+        f"metadata.labels[{QUEUE}]: names no queue; it waits until it does"
+    ]

@@ -66,6 +66,86 @@ def test_with_the_policy_jobs_without_a_queue_wait_too() -> None:
     assert submitted("batch/jobs", job(queue=""), around)["spec"]["suspend"] is True
 
 
+def ruled(*rules: Json, **more: Any) -> Around:
+    """Return a cluster whose policy has default queues."""
+    around = cluster()
+    policy = {"apiVersion": "unisono.dev/v1", "kind": "Policy", "metadata": {"name": "p"}}
+    around.add("unisono.dev/policies", {**policy, "defaultQueues": list(rules), **more})
+    return around
+
+
+@pytest.mark.parametrize(
+    ("rules", "queue"),
+    [
+        ([{"queue": "shared"}], "shared"),
+        ([{"namespaces": ["other"], "queue": "no"}, {"queue": "shared"}], "shared"),
+        ([{"namespaces": ["team"], "queue": "lq"}, {"queue": "shared"}], "lq"),
+        (
+            [{"namespaceSelector": {"matchLabels": {"tier": "gold"}}, "queue": "gold"}],
+            "gold",
+        ),
+        ([{"namespaceSelector": {"matchLabels": {"tier": "tin"}}, "queue": "tin"}], "default"),
+        ([], "default"),
+    ],
+)
+@pytest.mark.parametrize("key", ["batch/jobs", "/pods"])
+def test_a_namespace_may_have_a_default_queue(key: str, rules: list[Json], queue: str) -> None:
+    """The policy first, then the LocalQueue that is named so; whether it exists or not."""
+    around = ruled(*rules)
+    labels = {"labels": {"tier": "gold"}}
+    around.stored["/namespaces", "", "team"]["metadata"] |= labels
+    door = named("default", "team", spec={"clusterQueue": "cq"})
+    around.add("kueue.x-k8s.io/localqueues", kueue("LocalQueue", door))
+    obj = job(queue="") if key != "/pods" else named("p", "team", spec=dict(OURS), status={})
+    made = submitted(key, obj, around)
+    assert made["metadata"]["labels"][QUEUE] == queue
+    gates = made["spec"].get("schedulingGates")
+    assert gates if key == "/pods" else made["spec"]["suspend"] is True
+
+
+OURS: Json = {"schedulerName": "unisono", "containers": []}
+
+
+@pytest.mark.parametrize(
+    ("spec", "metadata"),
+    [
+        ({"schedulerName": "default-scheduler"}, {}),
+        ({}, {"labels": {"scheduling.x-k8s.io/pod-group": "g"}}),
+        ({}, {"annotations": {"scheduling.k8s.io/group-name": "g"}}),
+        ({"schedulingGroup": {"podGroupName": "g"}}, {}),
+        ({}, {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r"}]}),
+    ],
+)
+def test_pods_of_others_and_of_groups_get_no_default_queue(spec: Json, metadata: Json) -> None:
+    pod = named("p", "team", spec={**OURS, **spec}, status={})
+    pod["metadata"] |= metadata
+    made = submitted("/pods", pod, ruled({"queue": "shared"}))
+    assert QUEUE not in made["metadata"].get("labels", {})
+    assert "schedulingGates" not in made["spec"]
+
+
+@pytest.mark.parametrize("who", ["ada", "unisono-admin", "system:unisono"])
+@pytest.mark.parametrize("is_admitted", [False, True])
+def test_who_waits_is_let_go_by_admission_alone(*, is_admitted: bool, who: str) -> None:
+    around = cluster()
+    around.user = User(name=who)
+    old = job()
+    old["metadata"]["uid"] = "u1"
+    old["spec"]["suspend"] = True
+    new = deepcopy(old)
+    new["spec"]["suspend"] = False
+    workload = named("w", "team", spec={})
+    workload["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "train", "uid": "u1"}]
+    status = "True" if is_admitted else "False"
+    workload["status"] = {"conditions": [{"type": "Admitted", "status": status}]}
+    around.add("kueue.x-k8s.io/workloads", workload)
+    mutate(served_as("batch/jobs"), new, old, around)
+    stays = not is_admitted and who != "system:unisono"
+    assert new["spec"]["suspend"] is stays
+    words = ["spec.suspend: stays true; the job starts when queue lq admits it"]
+    assert around.warnings == (words if stays else [])
+
+
 def test_nothing_is_touched_where_nothing_is_managed() -> None:
     obj = job()
     obj["metadata"]["namespace"] = "kube-system"

@@ -36,14 +36,19 @@ def on_a_server(story: Callable[[Call], Awaitable[None]]) -> None:
         api = Api(store, outside)
 
         async def call(
-            method: str, path: str, body: Json | None = None, content: str = "application/json"
+            method: str,
+            path: str,
+            body: Json | None = None,
+            content: str = "application/json",
+            *,
+            who: str = "ada",
         ) -> tuple[int, Json, list[str]]:
             request = Request(
                 method=method,
                 path=path,
                 headers={"content-type": content, "user-agent": "kubectl/1"},
                 body=b"" if body is None else orjson.dumps(body),
-                user=User(name="ada", groups=("system:masters",)),
+                user=User(name=who, groups=("system:masters",)),
             )
             response = await api.handle(request)
             return response.code, orjson.loads(response.body), request.warnings
@@ -104,7 +109,11 @@ def test_a_job_that_runs_keeps_its_queue() -> None:
         other = {"metadata": {"labels": {QUEUE: "other"}}}
         code, _, _ = await call("PATCH", f"{JOBS}/train", other, MERGE)
         assert code == 200
-        code, _, _ = await call("PATCH", f"{JOBS}/train", {"spec": {"suspend": False}}, MERGE)
+        free = {"spec": {"suspend": False}}
+        code, kept, warnings = await call("PATCH", f"{JOBS}/train", free, MERGE)
+        assert (code, kept["spec"]["suspend"]) == (200, True)
+        assert "the job starts when queue other admits it" in warnings[0]
+        code, _, _ = await call("PATCH", f"{JOBS}/train", free, MERGE, who="system:unisono")
         assert code == 200
         third = {"metadata": {"labels": {QUEUE: "third"}}}
         code, answer, _ = await call("PATCH", f"{JOBS}/train", third, MERGE)

@@ -3,6 +3,7 @@
     aliases     other spellings of fields are read as the usual ones
     holding     what a queue has to admit first is created suspended, or with a gate
     submitter   who submitted it is written down
+    classes     a priority class that is not for its author is refused
     advice      what will probably not go as its author thinks becomes a warning
 
 Nothing is ever sent to a webhook.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from unisono.apiserver.admission import advice, aliases, holding, inert, submitter
+from unisono.apiserver.admission import advice, aliases, classes, holding, inert, submitter
 from unisono.apiserver.strategy import Json, Surroundings
 from unisono.kinds.shapes.served import Served
 
@@ -25,10 +26,12 @@ def normalise(served: Served, obj: Json) -> list[str]:
 def mutate(served: Served, obj: Json, old: Json | None, around: Surroundings) -> None:
     """Hold back what a queue has to admit first, and keep what only the server may write."""
     submitter.record(served, obj, old, around)
+    classes.refuse_class(served, obj, old, around)
     if old is None:
         holding.hold(served, obj, around)
     else:
         holding.refuse_changes(served, obj, old)
+        holding.keep_held(served, obj, old, around)
 
 
 def advise(served: Served, obj: Json, around: Surroundings) -> Iterable[str]:

@@ -1,6 +1,7 @@
 """Warnings at the moment of submission: what would otherwise wait in silence.
 
     a job      its queue does not exist, is stopped, or does not take its namespace
+               it names no queue although there are some: it runs outside of quota, or waits
                it asks for more than the queue may ever use
                a Volcano job names a Queue that does not exist, or is closed
                its priority class does not exist
@@ -21,6 +22,7 @@ from typing import Any
 from unisono.apiserver.admission.holding import (
     LOCAL_QUEUES,
     POLICIES,
+    default_queue,
     namespace_labels,
     read_settings,
 )
@@ -50,6 +52,7 @@ RUNTIMES = "trainer.kubeflow.org/trainingruntimes"
 COHORTS = "kueue.x-k8s.io/cohorts"
 FLAVORS = "kueue.x-k8s.io/resourceflavors"
 PRIORITY_CLASSES = "kueue.x-k8s.io/workloadpriorityclasses"
+_MOST_LISTED = 5  # queues in a warning
 # Everything that the engine needs to know of a cluster in which nothing runs.
 _CONFIGURATION = (CLUSTER_QUEUES, COHORTS, FLAVORS, "kueue.x-k8s.io/topologies")
 
@@ -129,9 +132,12 @@ def _about_job(served: Served, obj: Json, around: Surroundings) -> Iterator[str]
         yield from _about_runtime(obj, around)  # with a queue, its requests cannot be told without
     if not queue and served.key == VOLCANO_JOBS:
         yield from _about_volcano_queue(obj, namespace, around)
-    if not queue or managed_owner(obj, around) is not None:
+    if managed_owner(obj, around) is not None:
         return
     labels = namespace_labels(namespace, around)
+    if not queue:
+        yield from _about_no_queue(served, obj, labels, around)
+        return
     if not is_managed(read_settings(around), labels):
         yield f"{QUEUE_LABEL_PATH}: namespace {namespace} is not managed; it runs without a queue"
         return
@@ -162,6 +168,48 @@ def _about_job(served: Served, obj: Json, around: Surroundings) -> Iterator[str]
     kind_of_job = job_kind(served)
     if kind_of_job is not None:
         yield from _about_size(kind_of_job, obj, door, cluster_queue, around)
+
+
+def _about_no_queue(
+    served: Served, obj: Json, labels: Mapping[str, str], around: Surroundings
+) -> Iterator[str]:
+    """Nobody uses machines outside of quota without hearing that, where there is quota."""
+    settings = read_settings(around)
+    namespace = str(at(obj, "metadata").get("namespace") or "")
+    is_others = served.key == PODS and (
+        items(at(obj, "metadata"), "ownerReferences") or not _asks_for_quota(obj, around)
+    )
+    if (
+        is_others
+        or served.key == VOLCANO_JOBS  # which names one of its own kind
+        or not is_managed(settings, labels)
+        or default_queue(namespace, around)
+        or not any(True for _ in around.every(CLUSTER_QUEUES))
+    ):
+        return
+    if settings.manages_unqueued and served.key != PODS:
+        yield f"{QUEUE_LABEL_PATH}: names no queue; it waits until it does"
+        return
+    every = around.every(LOCAL_QUEUES, namespace)
+    doors = sorted(str(at(one, "metadata").get("name")) for one in every)
+    known = f" (here: {', '.join(doors[:_MOST_LISTED])})" if doors else ""
+    yield f"{QUEUE_LABEL_PATH}: names no queue{known}, so it runs outside of every quota"
+
+
+def _asks_for_quota(pod: Json, around: Surroundings) -> bool:
+    """Say whether a pod asks for anything that some queue has quota for."""
+    asked = {
+        resource
+        for container in items(at(pod, "spec"), "containers")
+        for part in ("requests", "limits")
+        for resource in at(container, "resources", part)
+    }
+    return any(
+        resource in asked
+        for queue in around.every(CLUSTER_QUEUES)
+        for group in items(at(dict(queue), "spec"), "resourceGroups")
+        for resource in group.get("coveredResources") or ()
+    )
 
 
 def _about_volcano_queue(obj: Json, namespace: str, around: Surroundings) -> Iterator[str]:

@@ -2,8 +2,10 @@
 
     a job with the label kueue.x-k8s.io/queue-name      is created suspended
     a pod with it                                       is created with a gate
-    a job without it, if the namespace has a LocalQueue
-    named `default`                                     gets the label
+    a job without it, if the policy has a queue for the
+    namespace (`defaultQueues`), or there is a
+    LocalQueue named `default`                          gets the label
+    a pod without it that names our scheduler           likewise
     a job without it, with manageJobsWithoutQueueName   is created suspended
 
 Left alone is what belongs to a job that is itself managed, and everything in namespaces that are
@@ -29,6 +31,7 @@ from unisono.apiserver.builtin.reach import Json, at, child, items, labels_of
 from unisono.apiserver.errors import invalid
 from unisono.apiserver.strategy import Surroundings
 from unisono.apiserver.times import timestamp
+from unisono.kinds.core.links import COSCHEDULING_LABEL, VOLCANO_ANNOTATIONS
 from unisono.kinds.managing import DEFAULT_QUEUE, QUEUE_LABEL, QUEUE_LABEL_PATH
 from unisono.kinds.meta import NAMESPACE_LABEL, wrong_with_subdomain
 from unisono.kinds.settings import Settings
@@ -36,12 +39,15 @@ from unisono.kinds.shapes.served import Served
 from unisono.kinds.submission import is_managed, settings_from
 
 LOCAL_QUEUES = "kueue.x-k8s.io/localqueues"
+WORKLOADS = "kueue.x-k8s.io/workloads"
 POLICIES = "unisono.dev/policies"
 JOBS = "batch/jobs"
 MANAGED_LABEL = "kueue.x-k8s.io/managed"
 # A group counts its pods even when they are over; the controller lets them go in the end.
 POD_FINALIZER = "kueue.x-k8s.io/managed"
 GROUP_LABEL = "kueue.x-k8s.io/pod-group-name"
+SCHEDULER = "unisono"
+SYSTEM = "system:unisono"  # the name under which our own controllers write
 
 
 def hold(served: Served, obj: Json, around: Surroundings) -> None:
@@ -52,7 +58,7 @@ def hold(served: Served, obj: Json, around: Surroundings) -> None:
         return
     labels = labels_of(obj)
     queue = labels.get(QUEUE_LABEL, "")
-    if is_pod and not queue:
+    if is_pod and not queue and not _is_alone_and_ours(obj):
         return
     namespace = str(at(obj, "metadata").get("namespace") or "")
     settings = read_settings(around)
@@ -61,15 +67,40 @@ def hold(served: Served, obj: Json, around: Surroundings) -> None:
     if managed_owner(obj, around) is not None:
         return
     _refuse_bad_name(served, obj, queue)
-    if not queue and around.find(LOCAL_QUEUES, namespace, DEFAULT_QUEUE) is not None:
-        queue = DEFAULT_QUEUE
-        child(child(obj, "metadata"), "labels")[QUEUE_LABEL] = queue
+    if not queue:
+        queue = default_queue(namespace, around)
+        if queue:
+            child(child(obj, "metadata"), "labels")[QUEUE_LABEL] = queue
     if is_pod:
-        _gate(obj, around.now)
+        if queue:
+            _gate(obj, around.now)
     elif queue or settings.manages_unqueued:
         suspend(key, obj)
         if key == JOBS:
             _say_suspended(obj, around.now)
+
+
+def default_queue(namespace: str, around: Surroundings) -> str:
+    """Return the queue of jobs of a namespace that name none; empty if there is no such."""
+    given = read_settings(around).default_queue(namespace_labels(namespace, around))
+    if given:
+        return given
+    is_there = around.find(LOCAL_QUEUES, namespace, DEFAULT_QUEUE) is not None
+    return DEFAULT_QUEUE if is_there else ""
+
+
+def _is_alone_and_ours(pod: Json) -> bool:
+    """Say whether a pod of no group names our scheduler: then it is a job of one pod."""
+    spec, metadata = at(pod, "spec"), at(pod, "metadata")
+    if spec.get("schedulerName") != SCHEDULER or spec.get("nodeName"):
+        return False
+    annotations = at(metadata, "annotations")
+    in_group = (
+        any(label in labels_of(pod) for label in (GROUP_LABEL, COSCHEDULING_LABEL))
+        or any(name in annotations for name in VOLCANO_ANNOTATIONS)
+        or any(spec.get(field) for field in ("schedulingGroup", "workloadRef"))
+    )
+    return not in_group and not items(metadata, "ownerReferences")
 
 
 def _say_suspended(job: Json, now: float) -> None:
@@ -96,6 +127,36 @@ def refuse_changes(served: Served, obj: Json, old: Json) -> None:
     if before and not is_held(key, old):
         why = "the queue of a job that is not suspended cannot change"
         raise _invalid(served, obj, wrong_value(QUEUE_LABEL_PATH, after, why))
+
+
+def keep_held(served: Served, obj: Json, old: Json, around: Surroundings) -> None:
+    """A job that waits in a queue is let go by its admission; whoever says otherwise is told.
+
+    Not refused: a manifest that says `suspend: false` may be applied again and again.
+    """
+    key, queue = served.key, labels_of(obj).get(QUEUE_LABEL, "")
+    if key not in SUSPEND_FIELDS or not queue or around.user.name == SYSTEM:
+        return
+    if not is_held(key, old) or is_held(key, obj) or managed_owner(obj, around) is not None:
+        return
+    namespace = str(at(obj, "metadata").get("namespace") or "")
+    is_ours = is_managed(read_settings(around), namespace_labels(namespace, around))
+    if is_ours and not _is_admitted(str(at(old, "metadata").get("uid")), namespace, around):
+        suspend(key, obj)
+        path = ".".join(SUSPEND_FIELDS[key])
+        around.warn(f"{path}: stays true; the job starts when queue {queue} admits it")
+
+
+def _is_admitted(uid: str, namespace: str, around: Surroundings) -> bool:
+    """Say whether a job has a Workload that was admitted: then others may let it go, too."""
+    for workload in around.every(WORKLOADS, namespace, saying=uid.encode()):
+        owners = items(at(workload, "metadata"), "ownerReferences")
+        conditions = items(at(workload, "status"), "conditions")
+        if any(owner.get("uid") == uid for owner in owners) and any(
+            one.get("type") == "Admitted" and one.get("status") == "True" for one in conditions
+        ):
+            return True
+    return False
 
 
 def read_settings(around: Surroundings) -> Settings:

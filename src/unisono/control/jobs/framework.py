@@ -24,6 +24,7 @@ from unisono.control.jobs.queues import Queues
 from unisono.control.jobs.scaling import is_growing, scale, without_slice
 from unisono.control.jobs.workload import (
     IN_USE,
+    named_class,
     new_words,
     new_workload,
     owner_reference,
@@ -41,6 +42,7 @@ from unisono.control.shrinking import told
 from unisono.control.view import View
 from unisono.engine.model.resources import MAX_COUNT
 from unisono.kinds.buying import DISRUPTABLE
+from unisono.kinds.doors import UNLIMITED_DOOR
 from unisono.kinds.intake import wrong_with
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -105,8 +107,10 @@ class JobController:
                 yield from _finish(workload, end, now)
             return
         queue = self._queues.queue_of(job, view)
-        if queue is None and workload is None:
-            return  # not ours to hold back
+        if queue is None and workload is None:  # not ours to hold back
+            if not (job.get("status") or {}).get("startTime"):
+                yield from self._tell_bypass(job, view)
+            return
         if queue is None and workload is not None:
             if not adapter.is_active(job, view):
                 # It left its queue. Nobody would start it, nor stop it and give its quota back.
@@ -169,10 +173,29 @@ class JobController:
             message = f"It is not queued as written: it makes {most} pods; {MAX_COUNT} is the most"
             yield Note(Ref.to(job), INVALID, message, "Warning")
         elif sets:
-            workload = yield Create(new_workload(job, adapter.kind, queue, sets, view))
+            may_name = self._queues.may_name
+            workload = yield Create(new_workload(job, adapter.kind, queue, sets, view, may_name))
             about = Ref.to(job)
             message = f"Created Workload: {workload['metadata']['namespace']}/"
             yield Note(about, "CreatedWorkload", message + workload["metadata"]["name"])
+            if queue == UNLIMITED_DOOR:
+                yield from self._tell_bypass(job, view)
+            named = named_class(job, sets)
+            if named and not may_name(named, job["metadata"]["namespace"]):
+                message = (
+                    f"priority class {named} is not for namespace {job['metadata']['namespace']} "
+                    "(priorityClasses in the policy): it counts as none"
+                )
+                yield Note(about, "PriorityClassNotAllowed", message, "Warning")
+
+    def _tell_bypass(self, job: Json, view: View) -> Steps:
+        """Say of a job without a queue that no quota holds it; embedded, the API has said so."""
+        if self._queues.tells_bypass(job, view):
+            message = (
+                f"names no queue ({names.QUEUE_LABEL}), and its namespace has no default one: it "
+                "runs outside of every quota"
+            )
+            yield Note(Ref.to(job), "OutsideQuota", message, "Warning")
 
     def _keep_in_step(self, job: Json, workload: Json, queue: str, view: View, now: float) -> Steps:
         adapter = self._adapter
@@ -215,7 +238,7 @@ class JobController:
         changes: Json = {}
         if workload["spec"].get("queueName", "") != queue and not reserved:
             changes["queueName"] = queue or None
-        _, _, priority = priority_of(job, sets, view)
+        _, _, priority = priority_of(job, sets, view, self._queues.may_name)
         if workload["spec"].get("priority", 0) != priority:
             changes["priority"] = priority
         words = new_words(job, workload)
@@ -278,7 +301,7 @@ class JobController:
             written = yield Patch(Ref.to(workload), {"status": status}, "status")
             if placement_of(conditions)[0] != placement_of(_conditions(written))[0]:
                 yield commitment.told(written)
-        _, _, priority = priority_of(job, _sets_of(workload), view)
+        _, _, priority = priority_of(job, _sets_of(workload), view, self._queues.may_name)
         if workload["spec"].get("priority", 0) != priority:
             yield Patch(Ref.to(workload), {"spec": {"priority": priority}}, exact=False)
         words = new_words(job, workload)

@@ -29,12 +29,15 @@ class Queues:
         names_queue: Mapping[Kind, Callable[[Json], str]] | None = None,
         gates: Sequence[str] = (),
         ungated: Collection[str] = (),
+        is_guest: bool = False,
     ) -> None:
         """Take the operator's choices; `names_queue` reads a queue that a kind names itself.
 
         `gates` hold pods of queued jobs back from schedulers other than ours; the schedulers of
-        `ungated` have no pods but those that we bind.
+        `ungated` have no pods but those that we bind. `is_guest` on a cluster whose API is not
+        ours: what our own would warn of or refuse is looked at here.
         """
+        self._is_guest = is_guest
         self._gates = gates
         self._ungated = ungated
         self._settings = settings
@@ -57,9 +60,37 @@ class Queues:
         own = self._own_queue(job, view)
         if own is not None:
             return own
-        if view.get(names.LOCAL_QUEUE, DEFAULT_QUEUE, namespace) is not None:
-            return DEFAULT_QUEUE
+        found = self._default(namespace, view)
+        if found:
+            return found
         return "" if self._settings.manages_unqueued else None
+
+    def tells_bypass(self, job: Json, view: View) -> bool:
+        """Say whether people are to hear of a job without a queue, because there is quota."""
+        namespace = job["metadata"]["namespace"]
+        return (
+            self._is_guest
+            and self._is_managed(namespace, view)
+            and not self._has_managed_owner(job, view)
+            and any(view.all(names.CLUSTER_QUEUE))
+        )
+
+    def may_name(self, priority_class: str, namespace: str) -> bool:
+        """Say whether a class counts in a namespace.
+
+        Our own API has refused whom it is not for; of a job on a real cluster only the namespace
+        is known, so a rule that names none there is for none.
+        """
+        rules = self._settings.class_rules(priority_class) if self._is_guest else ()
+        return not rules or any(namespace in rule.namespaces for rule in rules)
+
+    def _default(self, namespace: str, view: View) -> str:
+        """Return the queue of jobs that name none; empty if there is no such."""
+        given = self._settings.default_queue(self._labels(namespace, view))
+        if given:
+            return given
+        is_there = view.get(names.LOCAL_QUEUE, DEFAULT_QUEUE, namespace) is not None
+        return DEFAULT_QUEUE if is_there else ""
 
     def _own_queue(self, job: Json, view: View) -> str | None:
         """Return the queue of kinds that always are in one, such as Volcano's."""
@@ -74,14 +105,15 @@ class Queues:
         is_there = view.has(names.VOLCANO_QUEUE) and view.get(names.VOLCANO_QUEUE, name)
         if name and (is_there or name != DEFAULT_QUEUE):
             return f"{VOLCANO_DOOR}{name}"
-        if view.get(names.LOCAL_QUEUE, DEFAULT_QUEUE, job["metadata"]["namespace"]) is not None:
-            return DEFAULT_QUEUE
-        return UNLIMITED_DOOR
+        return self._default(job["metadata"]["namespace"], view) or UNLIMITED_DOOR
 
     def _is_managed(self, namespace: str, view: View) -> bool:
+        return selects(self._settings.managed_namespaces, self._labels(namespace, view))
+
+    def _labels(self, namespace: str, view: View) -> dict[str, str]:
         found = view.get(names.NAMESPACE, namespace)
         labels = (found["metadata"].get("labels") or {}) if found is not None else {}
-        return selects(self._settings.managed_namespaces, {**labels, NAMESPACE_LABEL: namespace})
+        return {**labels, NAMESPACE_LABEL: namespace}
 
     def _has_managed_owner(self, job: Json, view: View) -> bool:
         for owner in job["metadata"].get("ownerReferences") or ():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Json
@@ -17,6 +17,8 @@ from unisono.kinds.times import ACTIVE_DEADLINE, ON_JOBS, active_seconds
 from unisono.kinds.turns import HOLD, PREFIX, WORDS, turn_words
 from unisono.kube.mapping import Kind
 
+# Whether a priority class counts in a namespace (`queues.Queues.may_name`).
+MayName = Callable[[str, str], bool]
 JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
 MAX_EXECUTION_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"
 # A Workload stays until its job's pods have been accounted for.
@@ -51,11 +53,16 @@ def workload_name(kind: Kind, name: str, uid: str) -> str:
 
 
 def new_workload(
-    job: Json, kind: Kind, queue: str, sets: Sequence[PodSetOfJob], view: View
+    job: Json,
+    kind: Kind,
+    queue: str,
+    sets: Sequence[PodSetOfJob],
+    view: View,
+    may_name: MayName,
 ) -> Json:
     """Return the Workload of a job."""
     metadata = job["metadata"]
-    class_name, class_kind, priority = priority_of(job, sets, view)
+    class_name, class_kind, priority = priority_of(job, sets, view, may_name)
     spec: Json = {
         **({"queueName": queue} if queue else {}),
         "active": True,
@@ -176,12 +183,26 @@ def _says_the_same(old: object, new: object) -> bool:
     return old == new or str(old) == str(new)
 
 
-def priority_of(job: Json, sets: Sequence[PodSetOfJob], view: View) -> tuple[str, str, int]:
+def priority_of(
+    job: Json, sets: Sequence[PodSetOfJob], view: View, may_name: MayName
+) -> tuple[str, str, int]:
     """Return the class that gives a job its priority, that class's kind, and the number.
 
     The label of a WorkloadPriorityClass wins, then the class of the first pod set that has one,
-    then the cluster's default class.
+    then the cluster's default class. One that is not for its namespace gives it none.
     """
+    found = _priority_of(job, sets, view)
+    return found if may_name(found[0], job["metadata"]["namespace"]) else ("", "", 0)
+
+
+def named_class(job: Json, sets: Sequence[PodSetOfJob]) -> str:
+    """Return the priority class that a job names itself; empty if none."""
+    label = (job["metadata"].get("labels") or {}).get(names.PRIORITY_LABEL, "")
+    classes = ((one.template.get("spec") or {}).get("priorityClassName", "") for one in sets)
+    return str(label or next(filter(None, classes), ""))
+
+
+def _priority_of(job: Json, sets: Sequence[PodSetOfJob], view: View) -> tuple[str, str, int]:
     label = (job["metadata"].get("labels") or {}).get(names.PRIORITY_LABEL, "")
     if label:
         found = view.get(names.WORKLOAD_PRIORITY_CLASS, label)

@@ -1,0 +1,119 @@
+"""Jobs that name no queue: the policy's, the one named `default`, or a warning."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.control.test_gates import assembled
+from tests.support.control_objects import job, node, priority, queue
+from tests.support.control_world import World
+from unisono.control import names
+from unisono.control.actions import Note
+from unisono.engine.model.selection import LabelSelector
+from unisono.kinds.policy import PriorityClassRule
+from unisono.kinds.settings import DEFAULTS, QueueRule, Settings
+
+Json = dict[str, Any]
+RULED = Settings(default_queues=(QueueRule(LabelSelector(), "lq-cq"),))
+SLURM: Json = {
+    "apiVersion": "unisono.dev/v1",
+    "kind": "SlurmJob",
+    "metadata": {"name": "batch-1", "namespace": "default"},
+    "spec": {
+        "jobId": 1,
+        "jobName": "batch",
+        "user": "ada",
+        "userId": 1000,
+        "groupId": 1000,
+        "command": "batch.sh",
+        "arguments": [],
+        "workDir": "/",
+        "submitHost": "login",
+        "cluster": "c",
+        "script": "batch-1",
+        "options": {},
+        "tasks": 1,
+        "cpusPerTask": 1,
+        "groups": [
+            {
+                "name": "main",
+                "nodes": 1,
+                "tasks": 1,
+                "template": {
+                    "spec": {
+                        "restartPolicy": "Never",
+                        "containers": [{"name": "main", "image": "x"}],
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+def after(made: Json, settings: Settings = DEFAULTS, *more: Json) -> tuple[list[str], list[Note]]:
+    """Return the queues of workloads, and what was told, after a job came where there is quota."""
+    world = World(settings=settings, assemble=assembled)
+
+    async def main() -> list[str]:
+        async with world.running():
+            await world.create(node("n1"), node("n2"), *queue(), *more, made)
+            await world.settle()
+            return [one["spec"].get("queueName", "") for one in world.every(names.WORKLOAD)]
+
+    queues = asyncio.run(main())
+    return queues, [note for note in world.notes if note.type == "Warning"]
+
+
+@pytest.mark.parametrize("made", [job("train", queue_name=""), SLURM], ids=["Job", "SlurmJob"])
+def test_the_policy_gives_a_namespace_its_queue(made: Json) -> None:
+    assert after(made, RULED) == (["lq-cq"], [])
+
+
+@pytest.mark.parametrize("made", [job("train", queue_name=""), SLURM], ids=["Job", "SlurmJob"])
+def test_a_job_that_no_quota_holds_says_so(made: Json) -> None:
+    _, notes = after(made)
+    note = notes[0]
+    assert note.type == "Warning"
+    assert "runs outside of every quota" in note.message
+    assert note.about.name == made["metadata"]["name"]
+
+
+def test_a_queue_that_is_named_default_is_one() -> None:
+    door: Json = {
+        "apiVersion": names.KUEUE,
+        "kind": "LocalQueue",
+        "metadata": {"name": "default", "namespace": "default"},
+        "spec": {"clusterQueue": "cq"},
+    }
+    assert after(job("train", queue_name=""), DEFAULTS, door) == (["default"], [])
+
+
+@pytest.mark.parametrize(
+    ("rule", "value"),
+    [
+        (PriorityClassRule(names=("urgent",), namespaces=("default",)), 1000),
+        (PriorityClassRule(names=("other",)), 1000),
+        (PriorityClassRule(names=("urgent",), namespaces=("prod",)), 0),
+        (PriorityClassRule(names=("*",), users=("ada",)), 0),
+    ],
+)
+def test_a_class_counts_where_it_is_meant_for(rule: PriorityClassRule, value: int) -> None:
+    """On a real cluster; who submitted a job is known to our own API alone, which refuses."""
+    world = World(settings=Settings(priority_classes=(rule,)), assemble=assembled)
+
+    async def main() -> list[int]:
+        async with world.running():
+            made = job("train", priority_class="urgent")
+            await world.create(node("n1"), node("n2"), *queue(), priority("urgent", 1000), made)
+            await world.settle()
+            await world.settle()
+            return [one["spec"]["priority"] for one in world.every(names.WORKLOAD)]
+
+    assert asyncio.run(main()) == [value]
+    told = [note.message for note in world.notes if note.reason == "PriorityClassNotAllowed"]
+    assert bool(told) is (value == 0)
+    assert all("priority class urgent is not for namespace default" in text for text in told)
