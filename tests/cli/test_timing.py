@@ -10,6 +10,7 @@ from tests.support.control_world import Json, World
 from unisono.cli.following import figures_of
 from unisono.cli.timing import Timed
 from unisono.control.assembly import embedded
+from unisono.control.live import Crashes
 from unisono.engine.cycle import plan
 from unisono.monitor.metrics.page import Figures
 
@@ -34,7 +35,7 @@ def values(figures: Figures, name: str, suffix: str = "") -> dict[tuple[str, ...
 
 
 def measured(world: World, timed: Timed) -> Figures:
-    return figures_of(world.view, world.driver, timed, mode="test")
+    return figures_of(world.view, world.driver, timed, Crashes(), mode="test")
 
 
 def test_a_gang_that_starts_and_one_that_does_not_fit() -> None:

@@ -29,8 +29,10 @@ class Surface:
         self._version = version
         self._documents: dict[tuple[object, ...], tuple[bytes, str]] = {}
         self._at = -1
-        # Named checks of /readyz; each returns what is wrong, or nothing.
+        # Named checks of /healthz, /livez and /readyz; each says what is wrong, or nothing. The
+        # `ready_checks` are for /readyz only, and replace others of the same name there.
         self.checks: dict[str, Callable[[], str]] = {"ping": lambda: ""}
+        self.ready_checks: dict[str, Callable[[], str]] = {}
         self.gauges: list[Callable[[], str]] = []  # more lines for /metrics
         # kind ("nodes", "pods") → its measured usage, once somebody measures.
         self.usage: Callable[[str], list[Json]] | None = None
@@ -178,7 +180,8 @@ class Surface:
         }
 
     def _health(self, request: Request, name: str) -> Response:
-        found = {check: ask() for check, ask in self.checks.items()}
+        checks = {**self.checks, **self.ready_checks} if name == "readyz" else self.checks
+        found = {check: ask() for check, ask in checks.items()}
         is_ok = not any(found.values())
         if is_ok and "verbose" not in request.query:
             return Response(body=b"ok", content_type="text/plain")

@@ -1,4 +1,7 @@
-"""The real clock. Everybody else is handed an instant."""
+"""The real clock, the only one of a process: every part of it agrees what time it is.
+
+It never goes back (`kube.clock.SteadyTime`). Everything else is handed an instant or this clock.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,14 @@ import asyncio
 import time
 
 from unisono.engine.model.names import Instant
+from unisono.kube.clock import SteadyTime
+
+_STEADY = SteadyTime(time.time, time.monotonic)
 
 
 def now() -> Instant:
     """Return the current time in milliseconds since the epoch."""
-    return Instant(time.time_ns() // 1_000_000)
+    return Instant(int(_STEADY.now() * 1000))
 
 
 def cpu_seconds() -> float:
@@ -23,7 +29,7 @@ class RealClock:
 
     def now(self) -> float:
         """Return the time since 1970."""
-        return time.time_ns() / 1e9
+        return _STEADY.now()
 
     def monotonic(self) -> float:
         """Return a time that never jumps."""
@@ -36,4 +42,9 @@ class RealClock:
 
 def seconds_now() -> float:
     """Return the time in seconds since 1970."""
-    return time.time_ns() / 1e9
+    return _STEADY.now()
+
+
+def seconds_ahead() -> float:
+    """Return by how many seconds our time is ahead of a wall clock that was set back."""
+    return _STEADY.ahead()

@@ -273,6 +273,7 @@ class _Replica:
         # By turns: a large cluster takes longer to hear of than a lease holds on a busy machine.
         driver = await self._live.driver_by_turns((*assembly.controllers, *machines), LANES)
         self._observed.driver = driver
+        self._observed.health = assembly.scheduler.health
         if self._web is not None:
             self._web.lead(driver)
         denials = Denials(self._journal, self._clock.monotonic)
@@ -296,6 +297,7 @@ class _Replica:
             self._live.view,
             driver,
             timed,
+            self._live.crashes,
             mode="cluster",
             since=since,
             home=self._choices.namespace,

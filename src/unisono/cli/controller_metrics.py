@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unisono.cli.clock import seconds_now
 from unisono.cli.probes import Asked, Page
 from unisono.control.driver import Driver
 from unisono.control.live import Live
+from unisono.control.scheduler.health import Health
 from unisono.kube.calls import Counts
 from unisono.kube.candidate import Candidate
 from unisono.monitor.exposition import Family, Sample, negotiated, single
@@ -34,13 +36,15 @@ class Observed:
     figures: Figures | None = None  # only who leads counts
     crashes: int = 0
     is_trusted: asyncio.Event | None = None  # only who is a webhook must be
+    health: Health | None = None  # only who leads plans
 
     def healthz(self, asked: Asked) -> Page:
         """Fail when a cache has not followed the API for so long that a restart is the best."""
         stale = [kind.kind for kind, one in self.live.informers.items() if one.is_stale()]
         if stale:
             return Page(503, f"not heard of for minutes: {', '.join(stale)}\n")
-        return Page(200, "ok\n")
+        wrong = self.health.why_unhealthy(seconds_now()) if self.health is not None else ""
+        return Page(503, f"{wrong}\n") if wrong else Page(200, "ok\n")
 
     def readyz(self, asked: Asked) -> Page:
         """Be ready when all is read; a standby is as ready as the one who leads."""
@@ -49,6 +53,9 @@ class Observed:
             return Page(503, f"still reading: {', '.join(waiting)}\n")
         if self.is_trusted is not None and not self.is_trusted.is_set():
             return Page(503, "the webhooks have no certificate yet\n")
+        wrong = self.health.why_not_ready(seconds_now()) if self.health is not None else ""
+        if wrong:
+            return Page(503, f"{wrong}\n")
         return Page(200, "leading\n" if self.candidate.is_leading() else "standing by\n")
 
     def metrics(self, asked: Asked) -> Page:

@@ -22,8 +22,8 @@ from unisono.cli.recording import Refusals
 from unisono.control.assembly import INDEXES, KINDS, LANES, embedded
 from unisono.control.driver import Driver
 from unisono.control.hearing import Task
-from unisono.control.live import Live
-from unisono.control.scheduler.loop import CYCLE
+from unisono.control.live import Crashes, Live
+from unisono.control.scheduler.loop import CYCLE, Scheduler
 from unisono.control.view import View
 from unisono.engine.cycle import Decides, plan
 from unisono.kinds.settings import DEFAULTS, Settings
@@ -66,6 +66,8 @@ class AtWork(NamedTuple):
 
     view: View
     driver: Driver
+    crashes: Crashes
+    scheduler: Scheduler
     synced: Callable[[], Awaitable[None]]  # waits until the view is whole
 
 
@@ -130,7 +132,7 @@ async def controlling(
     async with asyncio.TaskGroup() as tasks:
         work = tasks.create_task(live.run(driver))
         try:
-            yield AtWork(live.view, driver, live.synced)
+            yield AtWork(live.view, driver, live.crashes, assembly.scheduler, live.synced)
         finally:
             work.cancel()
             if runner is not None:

@@ -12,6 +12,7 @@ from unisono.cli.room import largest_gangs
 from unisono.cli.timing import Timed
 from unisono.control.driver import Driver
 from unisono.control.gangs import GangController
+from unisono.control.live import Crashes
 from unisono.control.scheduler.loop import Scheduler
 from unisono.control.view import Difference, View
 from unisono.engine.model.names import Instant
@@ -21,29 +22,43 @@ from unisono.kube.mapping import Kind
 from unisono.monitor.books import FOLLOWED, NODE_CLAIM, fill
 from unisono.monitor.metrics.machines import Offering
 from unisono.monitor.metrics.page import Compat, Figures
+from unisono.monitor.metrics.scheduler import SchedulerHealth
 from unisono.provision.reader import Reader
 from unisono.provision.stock import refusals
 from unisono.provision.words import SYSTEM
 
 
 def figures_of(
-    view: View, driver: Driver, timed: Timed, *, mode: str, compat: Collection[Compat] = ()
+    view: View,
+    driver: Driver,
+    timed: Timed,
+    crashes: Crashes,
+    *,
+    mode: str,
+    compat: Collection[Compat] = (),
 ) -> Figures:
     """Return figures that follow a cluster from now on."""
-    figures = _following(view, driver, timed, mode=mode, compat=compat)
+    figures = _following(view, driver, timed, crashes, mode=mode, compat=compat)
     for _ in _filling(figures, view):
         pass
     return figures
 
 
 async def figures_by_turns(
-    view: View, driver: Driver, timed: Timed, *, mode: str, since: float, home: str
+    view: View,
+    driver: Driver,
+    timed: Timed,
+    crashes: Crashes,
+    *,
+    mode: str,
+    since: float,
+    home: str,
 ) -> Figures:
     """Return the same, also of what came `since` then; others have their turns meanwhile.
 
     In the namespace `home` is written what was refused by those who sell machines.
     """
-    figures = _following(view, driver, timed, mode=mode, since=since, home=home)
+    figures = _following(view, driver, timed, crashes, mode=mode, since=since, home=home)
     for _ in _filling(figures, view):
         await asyncio.sleep(0)
     return figures
@@ -53,6 +68,7 @@ def _following(
     view: View,
     driver: Driver,
     timed: Timed,
+    crashes: Crashes,
     *,
     mode: str,
     compat: Collection[Compat] = (),
@@ -84,9 +100,26 @@ def _following(
     scheduler, gangs = driver.controllers.get("scheduler"), driver.controllers.get("gangs")
     if isinstance(scheduler, Scheduler):
         scheduler.estimates.works_out = timed.estimates
+        figures.health = lambda: _health(scheduler, crashes)
     if isinstance(gangs, GangController):
         figures.placing.rollbacks = lambda: gangs.rollbacks
     return figures
+
+
+def _health(scheduler: Scheduler, crashes: Crashes) -> SchedulerHealth:
+    health, now = scheduler.health, seconds_now()
+    return SchedulerHealth(
+        quarantined=scheduler.quarantine.counts(),
+        quarantines=scheduler.quarantine.total,
+        refused_plans=scheduler.refused,
+        rebuilds=scheduler.rebuilds,
+        failing_keys=len(crashes),
+        planned_at=health.planned_at,
+        written_at=health.written_at,
+        behind_s=health.behind_s(now),
+        unwritten_s=health.unwritten_s(now),
+        unexplained_s=health.unexplained_s(now),
+    )
 
 
 def _cached(state: ClusterState | None) -> tuple[int, int]:

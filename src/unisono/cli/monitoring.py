@@ -60,7 +60,12 @@ async def monitored(
     machine stays whose purchase did not come together.
     """
     at_work = cluster.at_work
-    figures = figures_of(at_work.view, at_work.driver, timed, mode="embedded", compat=ALL)
+    figures = figures_of(
+        at_work.view, at_work.driver, timed, at_work.crashes, mode="embedded", compat=ALL
+    )
+    health = at_work.scheduler.health
+    cluster.api.surface.checks["scheduler"] = lambda: health.why_unhealthy(seconds_now())
+    cluster.api.surface.ready_checks["scheduler"] = lambda: health.why_not_ready(seconds_now())
     figures.books.on_unread = lambda what, why: _complain(f"no figures of {what}: {why!r}")
     cluster.api.surface.gauges.append(lambda: classic(figures.families()).rstrip("\n"))
     exporter = exporter_of(figures, extent)
@@ -78,7 +83,7 @@ async def monitored(
         if port == 0:
             yield {}
             return
-        watch = await stack.enter_async_context(watching(figures.books, exporter))
+        watch = await stack.enter_async_context(watching(figures, exporter))
         exposed = _exposed(figures, exporter, watch, port=port)
         pages = await stack.enter_async_context(exposed)
         web = _web(Board(figures.books, at_work.view.find), instance, port, reuse)

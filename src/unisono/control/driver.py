@@ -48,6 +48,9 @@ from unisono.kube.workqueue import WorkQueue
 
 # Trouble that goes away by itself: the view was behind, or the API busy.
 PASSING = (KubeTrouble,)
+# While time waits for a wall clock that was set back, it shows less than was waited. Without a
+# least wait the rest would be halved for ever.
+_LEAST_WAIT_S = 0.05
 # So much of an exception is told in an event.
 _MOST_TOLD = 500
 
@@ -160,6 +163,8 @@ class Driver:
                 return None
             case Again(at):
                 wait = at - self._clock.now()
+                if wait > 0:
+                    wait = max(wait, _LEAST_WAIT_S)
                 self.queue.add_after(task, wait, now=self._clock.monotonic())
                 return None
             case Wake(controller, namespace, name):

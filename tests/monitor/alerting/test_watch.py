@@ -14,6 +14,7 @@ from unisono.monitor.books import CLUSTER_QUEUE, LOCAL_QUEUE, NODE, WORKLOAD, Bo
 from unisono.monitor.dcgm.exporter import Exporter
 from unisono.monitor.dcgm.faults import Fault, Faults
 from unisono.monitor.metrics.nodes import Idle
+from unisono.monitor.metrics.scheduler import SchedulerHealth
 from unisono.monitor.records import time_of
 from unisono.monitor.rules.alerts import ALERTS
 
@@ -30,6 +31,7 @@ class Site:
         self.books = Books()
         self.watch = Watch()
         self.idle = Idle()
+        self.health = SchedulerHealth()
         fill(self.books, NODE, (objects.node("n1", 2), objects.node("n2", 2)))
         fill(self.books, CLUSTER_QUEUE, (objects.cluster_queue(),))
         fill(self.books, LOCAL_QUEUE, (objects.local_queue(),))
@@ -40,7 +42,7 @@ class Site:
             self.now += 15
             frame = self.exporter.frame()
             idle = self.idle.of(self.books, self.now)
-            self.watch.look(Seen(self.books, frame, idle, self.now))
+            self.watch.look(Seen(self.books, frame, idle, self.now, self.health))
 
     def firing(self, name: str) -> list[str]:
         found = [one for one in self.watch.active() if one.state == "firing"]
@@ -134,7 +136,7 @@ def test_what_is_told_has_the_form_of_prometheus_and_names_of_rules(site: Site) 
     site.faults = {"n2": {"0": Fault(xid=79)}}
     site.run_for(15)
     frame = site.exporter.frame()
-    held = what_holds(Seen(site.books, frame, {}, site.now))
+    held = what_holds(Seen(site.books, frame, {}, site.now, site.health))
     of_gangs = Gangs().hold(site.books, site.now)
     assert {*held, *of_gangs, *devices_that(frame)} <= {one.name for one in ALERTS}
     first, *_ = site.watch.told()["data"]["alerts"]
@@ -142,3 +144,19 @@ def test_what_is_told_has_the_form_of_prometheus_and_names_of_rules(site: Site) 
     assert first["labels"]["alertname"] == "GPUXidCritical"
     assert first["labels"]["severity"] == "critical"
     assert first["activeAt"] == "2026-01-01T10:00:15+00:00"
+
+
+def test_trouble_of_the_scheduler_is_told_at_once(site: Site) -> None:
+    site.run_for(15)
+    assert not site.firing("ObjectsQuarantined")
+    site.health = SchedulerHealth(
+        quarantined={("Workload", "audit"): 2}, behind_s=61, unwritten_s=61, unexplained_s=301
+    )
+    site.run_for(15)
+    for name in ("ObjectsQuarantined", "SchedulerNotPlanning", "SchedulerNotWriting"):
+        assert site.firing(name), name
+    assert site.firing("WorkloadUnexplained")
+    site.health = SchedulerHealth()
+    site.run_for(15)
+    assert not site.firing("ObjectsQuarantined")
+    assert not site.firing("SchedulerNotPlanning")

@@ -16,6 +16,7 @@ from unisono.cli.stories.gang import queue
 from unisono.cli.stories.stage import Stage, stage
 from unisono.cli.tables import table
 from unisono.cli.timing import Timed
+from unisono.control.live import Crashes
 from unisono.control.names import NODE
 from unisono.engine.cycle import plan
 from unisono.monitor.dcgm.faults import ANNOTATION, Fault, text_of
@@ -30,7 +31,7 @@ async def tell() -> None:
     """Tell it."""
     async with stage("Four GPU nodes, watched", "4xp5.48xlarge") as on:
         view, driver = on.at_work.view, on.at_work.driver
-        exporter = exporter_of(figures_of(view, driver, Timed(plan), mode="demo"))
+        exporter = exporter_of(figures_of(view, driver, Timed(plan), Crashes(), mode="demo"))
         on.say(
             "Every simulated GPU has the telemetry of NVIDIA's dcgm-exporter. One job trains on "
             "all GPUs of a node; another holds a node and does nothing."

@@ -38,6 +38,7 @@ from unisono.control.actions import (
 from unisono.control.scheduler import record
 from unisono.control.scheduler.estimating import Estimates, has_date
 from unisono.control.scheduler.expiry import RESOLVE_AGAIN_S, Basis
+from unisono.control.scheduler.health import Health
 from unisono.control.scheduler.implicit import written_queue
 from unisono.control.scheduler.news import News
 from unisono.control.scheduler.operator_policy import OperatorPolicy
@@ -162,6 +163,7 @@ class Scheduler:
         self._needs_nodes = needs_nodes
         settings = self._living(settings)
         self.quarantine = Quarantine()
+        self.health = Health()
         self._translator = Translator(
             view, settings, places_strays=places_strays, left_out=self.quarantine
         )
@@ -229,6 +231,7 @@ class Scheduler:
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Hear what changed, and decide until nothing changes."""
         instant = Instant(int(now) * 1000)  # conditions have whole seconds
+        self.health.began(now)
         yield from self._take_over(view, instant)
         if self._in_doubt:
             yield from self._in_doubt.resolve(now)
@@ -252,6 +255,7 @@ class Scheduler:
                     yield Breathe()
                 yield from self._tell_quarantined(view)
                 continue
+            self.health.planned(now)
             self._suspects.clear()
             self.quarantine.acquit()
             yield from self._tell_quarantined(view)
@@ -375,6 +379,7 @@ class Scheduler:
     def _blame(self, error: Exception, view: View, culprit: WorkloadKey | None) -> None:
         """Leave out what an exception was about, and build the state anew without it."""
         self._report("scheduler", error)
+        self.health.problem = _problem(error)
         culprits = self.quarantine.on_trial() if culprit is None else [_name_of(culprit)]
         for name in culprits:
             self._quarantine_object(name, view, "decide", _problem(error))
@@ -615,6 +620,10 @@ class Scheduler:
         results: Sequence[Json | KubeTrouble | None] = yield Together(writes, tells=True)
         trouble: KubeTrouble | None = None
         is_any_stored = any(not isinstance(result, KubeTrouble) for result in results)
+        if is_any_stored:
+            self.health.wrote(self._seconds)
+        elif results:
+            self.health.could_not_write(self._seconds)
         for write, result in zip(writes, results, strict=True):
             if not isinstance(result, KubeTrouble):
                 continue
@@ -743,6 +752,7 @@ class Scheduler:
         before = self.explanations.get(key)
         if has_date(before) and not has_date(explanation):
             self.estimates.forget(key)  # made when it had the date that somebody else has now
+        self.health.explained(key)
         explanation = self.estimates.added_to(explanation)
         if before != explanation:
             self.explanations[key] = explanation
@@ -758,6 +768,10 @@ class Scheduler:
             self.explanations.pop(key, None)  # a new one of that name has not been told yet
         if key in self.state.waiting:
             self._unexamined.came(key)
+            if key not in self.explanations:
+                self.health.unexplained(key, self._seconds)
+        else:
+            self.health.explained(key)
 
     def _living(self, settings: Settings) -> Settings:
         """A living cluster without nodes has no place for anybody, unless pods run elsewhere."""

@@ -157,9 +157,9 @@ class Quarantine:
         """Yield everything that is left out now."""
         return ((name, one) for name, one in self._entries.items() if not one.on_trial)
 
-    def counts(self) -> Mapping[tuple[str, QuarantineStage], int]:
+    def counts(self) -> Mapping[tuple[str, str], int]:
         """Count what is left out, by kind and stage."""
-        counts: dict[tuple[str, QuarantineStage], int] = {}
+        counts: dict[tuple[str, str], int] = {}
         for (kind, _), entry in self.entries():
             counts[kind.kind, entry.stage] = counts.get((kind.kind, entry.stage), 0) + 1
         return counts

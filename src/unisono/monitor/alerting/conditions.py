@@ -16,6 +16,8 @@ from unisono.monitor.books import Books
 from unisono.monitor.dcgm.exporter import Frame
 from unisono.monitor.dcgm.faults import CRITICAL_XIDS
 from unisono.monitor.metrics.gangs import named
+from unisono.monitor.metrics.scheduler import SchedulerHealth
+from unisono.monitor.rules.alerts import BEHIND_SECONDS, UNEXPLAINED_SECONDS
 
 Labels = Mapping[str, str]
 Holds = dict[str, list[Labels]]  # by the name of the alert
@@ -36,6 +38,7 @@ class Seen:
     frame: Frame
     idle: Mapping[str, float]  # how long nodes have had nothing to do
     now: float
+    health: SchedulerHealth
 
 
 def devices_that(frame: Frame) -> dict[str, NDArray[np.bool_]]:
@@ -60,6 +63,19 @@ def what_holds(seen: Seen) -> Holds:
         **_of_faults(seen),
         "GPULost": list(_lost(seen)),
         "PaidNodeIdle": list(_paid_idle(seen)),
+        **_of_scheduler(seen.health),
+    }
+
+
+def _of_scheduler(health: SchedulerHealth) -> Holds:
+    nothing: Labels = {}
+    return {
+        "ObjectsQuarantined": [
+            {"kind": kind, "stage": stage} for kind, stage in sorted(health.quarantined)
+        ],
+        "SchedulerNotPlanning": [nothing] if health.behind_s > BEHIND_SECONDS else [],
+        "SchedulerNotWriting": [nothing] if health.unwritten_s > BEHIND_SECONDS else [],
+        "WorkloadUnexplained": [nothing] if health.unexplained_s > UNEXPLAINED_SECONDS else [],
     }
 
 

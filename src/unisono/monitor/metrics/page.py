@@ -8,7 +8,7 @@ from typing import Literal
 from unisono.monitor.books import Books
 from unisono.monitor.exposition import Family, Sample, single
 from unisono.monitor.histogram import Histogram, doubling
-from unisono.monitor.metrics import gangs, kube_state, kueue, nodes, queues, ranks
+from unisono.monitor.metrics import gangs, kube_state, kueue, nodes, queues, ranks, scheduler
 from unisono.monitor.metrics.machines import Machines
 from unisono.monitor.metrics.placing import Placing
 from unisono.monitor.metrics.spending import Spending
@@ -48,6 +48,7 @@ class Figures:
         self.spending = Spending(self.books, clock)
         self.cycles = Histogram(("phase",), _CYCLES)
         self.placing = Placing(self.books, since=since)
+        self.health: Callable[[], scheduler.SchedulerHealth] = scheduler.SchedulerHealth
 
     def families(self) -> Iterator[Family]:
         """Yield everything, as it is now."""
@@ -63,6 +64,7 @@ class Figures:
         )
         unread = "Objects that could not be read, so that the figures are without them."
         yield single("unisono_unread_objects_total", "counter", unread, self.books.unread)
+        yield from scheduler.families(self.health())
         yield from queues.families(self.books, tally)
         yield from gangs.families(self.books, now)
         yield from ranks.families(self.books)

@@ -41,6 +41,10 @@ def _gpus(kind: str) -> str:
 
 _XIDS = " or ".join(f"(DCGM_FI_DEV_XID_ERRORS == {xid})" for xid in CRITICAL_XIDS)
 
+# A step that fails is tried again within seconds, and every workload is examined within a cycle.
+BEHIND_SECONDS = 60
+UNEXPLAINED_SECONDS = 300
+
 ALERTS: tuple[Alert, ...] = (
     Alert(
         "GPUHighTemperature",
@@ -281,6 +285,64 @@ ALERTS: tuple[Alert, ...] = (
         "warning",
         "Decisions take long",
         "One decision in a hundred takes {{ $value | humanizeDuration }}.",
+    ),
+    Alert(
+        "ObjectsQuarantined",
+        "scheduler",
+        "sum by (kind, stage) (unisono_quarantined_objects) > 0",
+        "0s",
+        "warning",
+        "The scheduler goes on without some objects",
+        "{{ $value }} {{ $labels.kind }} objects failed at stage {{ $labels.stage }}; their events"
+        " and `unisono why` say what is wrong with each. All others are scheduled as usual.",
+    ),
+    Alert(
+        "PlansRefused",
+        "scheduler",
+        "increase(unisono_refused_plans_total[10m]) > 0",
+        "0s",
+        "warning",
+        "The auditor refused a plan",
+        "{{ $value }} plans broke a rule within ten minutes. What is sound of them was carried out."
+        " It is a bug: report it with the recording in the folder refusals.",
+    ),
+    Alert(
+        "ControllersCrashing",
+        "scheduler",
+        "increase(unisono_controller_crashes_total[10m]) > 10 or unisono_failing_keys > 10",
+        "10m",
+        "warning",
+        "Controllers fail on many objects",
+        "{{ $value }} failures; the log has the traces, and events name the objects.",
+    ),
+    Alert(
+        "WorkloadUnexplained",
+        "scheduler",
+        f"unisono_unexplained_seconds > {UNEXPLAINED_SECONDS}",
+        "0s",
+        "warning",
+        "A workload waits without a reason",
+        "The oldest workload that nothing is known about has waited for"
+        " {{ $value | humanizeDuration }}.",
+    ),
+    Alert(
+        "SchedulerNotPlanning",
+        "scheduler",
+        f"unisono_scheduler_behind_seconds > {BEHIND_SECONDS}",
+        "0s",
+        "critical",
+        "The scheduler cannot make a plan",
+        "No plan could be made for {{ $value | humanizeDuration }}; nothing starts. The log says"
+        " why.",
+    ),
+    Alert(
+        "SchedulerNotWriting",
+        "scheduler",
+        f"unisono_unwritten_seconds > {BEHIND_SECONDS}",
+        "0s",
+        "critical",
+        "Decisions cannot be written",
+        "The API has taken no decision for {{ $value | humanizeDuration }}; nothing starts.",
     ),
     Alert(
         "SchedulerDown",
