@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -145,6 +146,28 @@ def test_a_job_that_went_while_nothing_ran_is_noticed_at_the_start() -> None:
         await world.client.delete(names.JOB, "zeta", "default", propagation="Orphan")
         world.restart()
         await world.settle()
+        assert condition(workload(world), "Finished") == ("True", "OwnerNotFound")
+
+    told(story)
+
+
+def test_pods_of_a_job_that_was_orphaned_while_nothing_ran_can_be_deleted() -> None:
+    """The finalizer of their Job stayed on them for ever."""
+
+    async def story(world: World) -> None:
+        await begin(world)
+        await world.create(*gang("job", seconds=600).objects)
+        await world.pass_time(10)
+        await world.client.delete(names.JOB, "zeta", "default", propagation="Orphan")
+        while not world.api.janitor.is_idle:  # the collector is done before anybody looks
+            await asyncio.sleep(0)
+        await world.store.landed()
+        world.restart()
+        await world.settle()
+        for pod in world.every(names.POD):
+            await world.client.delete(names.POD, pod["metadata"]["name"], "default")
+        await world.pass_time(60)
+        assert world.every(names.POD) == []
         assert condition(workload(world), "Finished") == ("True", "OwnerNotFound")
 
     told(story)

@@ -22,7 +22,7 @@ from unisono.control.jobs.slurm import SlurmJobs
 from unisono.control.jobs.trainjob import TrainJobs
 from unisono.control.jobs.volcano import VolcanoJobs, queue_named_by
 from unisono.control.nodes import NodeKeeper
-from unisono.control.operators.batch_job import JobOperator
+from unisono.control.operators.batch_job import JobOperator, OrphanedPods
 from unisono.control.operators.jobset import JobSetOperator
 from unisono.control.operators.kubeflow import words as kubeflow
 from unisono.control.operators.kubeflow.job import KubeflowOperator
@@ -325,7 +325,7 @@ def _assembled(
             GangController(owners.is_made_elsewhere),
             Ownerless(owners, view),
             *(JobController(adapter, queues) for adapter in adapters),
-            *((JobOperator(), NodeKeeper()) if is_alone else ()),
+            *((JobOperator(), OrphanedPods(), NodeKeeper()) if is_alone else ()),
             *(one for name in OPERATORS if name in operators for one in run_by[name]),
             PodGangs(view, settings, queues, groups),
             *(PodGroupStatus(kind) for kind in groups if kind != UPSTREAM_WORKLOAD),

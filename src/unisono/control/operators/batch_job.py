@@ -290,6 +290,34 @@ def _release(pods: Sequence[Json]) -> Steps:
         )
 
 
+def _is_orphaned(pod: Json) -> bool:
+    """Say whether a pod waits to be counted by a Job that it does not belong to any more."""
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return TRACKING in _finalizers(pod) and not any(one.get("controller") for one in owners)
+
+
+class OrphanedPods:
+    """Lets go of pods whose Job was deleted and left them, also while nothing ran.
+
+    Nobody counts them any more, and with the finalizer of their Job they could never be deleted.
+    """
+
+    name = "orphaned-pods"
+    watches: Sequence[Kind] = (names.POD,)
+    minds: Mapping[Kind, Reads] = {names.POD: _is_orphaned}
+    is_thorough = True
+
+    def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
+        """A pod that nobody will count."""
+        return (own_key(obj),) if _is_orphaned(obj) else ()
+
+    def reconcile(self, key: Key, view: View, now: float) -> Steps:
+        """Take the finalizer off."""
+        pod = view.get(names.POD, key.name, key.namespace)
+        if pod is not None and _is_orphaned(pod):
+            yield from _release([pod])
+
+
 def _pods_of(key: Key, view: View) -> list[Json]:
     """Return the pods that name a Job of this name, whether it exists or not."""
     return [
