@@ -146,6 +146,26 @@ def test_who_waits_is_let_go_by_admission_alone(*, is_admitted: bool, who: str) 
     assert around.warnings == (words if stays else [])
 
 
+@pytest.mark.parametrize(
+    ("around", "is_held", "words"),
+    [
+        (ruled(), False, "names no queue any more; nothing holds the job to quota"),
+        (ruled({"queue": "shared"}), True, "starts when queue shared admits it"),
+        (ruled(manageJobsWithoutQueueName=True), True, "starts when a queue admits it"),
+    ],
+)
+def test_leaving_a_queue_is_no_way_around_it(around: Around, words: str, *, is_held: bool) -> None:
+    old = job()
+    old["spec"]["suspend"] = True
+    new = deepcopy(old)
+    del new["metadata"]["labels"][QUEUE]
+    new["spec"]["suspend"] = False
+    mutate(served_as("batch/jobs"), new, old, around)
+    assert new["spec"]["suspend"] is is_held
+    [warning] = around.warnings
+    assert words in warning
+
+
 def test_nothing_is_touched_where_nothing_is_managed() -> None:
     obj = job()
     obj["metadata"]["namespace"] = "kube-system"

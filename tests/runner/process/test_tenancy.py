@@ -19,7 +19,7 @@ from tests.runner.process.test_surroundings import PLACES, config_map, sources
 from tests.runner.process_world import HAS_ROOMS, ProcessWorld, phase, state
 from tests.runner.simulated_world import node, pod
 from unisono.control import names
-from unisono.runner.process import errands
+from unisono.runner.process import errands, rooms
 from unisono.runner.process.accounts import Accounts
 from unisono.runner.process.checkpoints import keeper_of
 from unisono.runner.process.mounts import volumes_of
@@ -338,3 +338,36 @@ def test_a_used_up_range_is_said(tmp_path: Path) -> None:
     assert [of("carol"), of("alice"), of("alice")] == [70_000, 70_001, 70_001]
     with pytest.raises(NotYet, match="--pod-uids 70000-70001"):
         of("bob")
+
+
+# ---- where a folder is to be seen --------------------------------------------------------------
+
+MOUNTS = """\
+1 0 8:1 / / rw
+2 1 0:5 / /proc rw
+3 1 8:2 / /srv rw
+4 1 8:2 /data/unisono /mnt/other\\040place rw
+5 1 8:2 /data /home rw
+6 5 8:3 / /home/unisono rw
+7 1 8:2 /elsewhere /opt rw
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "places"),
+    [
+        ("/root/x", ["/root/x"]),
+        ("/opt/x", ["/opt/x", "/srv/elsewhere/x"]),
+        (
+            "/srv/data/unisono",
+            ["/srv/data/unisono", "/mnt/other place", "/home/unisono"],
+        ),
+        (
+            "/mnt/other place/a",
+            ["/mnt/other place/a", "/srv/data/unisono/a", "/home/unisono/a"],
+        ),
+        ("/home/unisono/a", ["/home/unisono/a"]),
+    ],
+)
+def test_a_folder_is_found_under_all_its_names(path: str, places: list[str]) -> None:
+    assert rooms.places_of(path, MOUNTS) == places

@@ -134,17 +134,25 @@ def keep_held(served: Served, obj: Json, old: Json, around: Surroundings) -> Non
 
     Not refused: a manifest that says `suspend: false` may be applied again and again.
     """
-    key, queue = served.key, labels_of(obj).get(QUEUE_LABEL, "")
-    if key not in SUSPEND_FIELDS or not queue or around.user.name == SYSTEM:
+    key = served.key
+    if key not in SUSPEND_FIELDS or around.user.name == SYSTEM:
         return
-    if not is_held(key, old) or is_held(key, obj) or managed_owner(obj, around) is not None:
+    if not is_held(key, old) or managed_owner(obj, around) is not None:
         return
     namespace = str(at(obj, "metadata").get("namespace") or "")
-    is_ours = is_managed(read_settings(around), namespace_labels(namespace, around))
-    if is_ours and not _is_admitted(str(at(old, "metadata").get("uid")), namespace, around):
+    settings, before = read_settings(around), labels_of(old).get(QUEUE_LABEL, "")
+    is_ours = is_managed(settings, namespace_labels(namespace, around))
+    queue = labels_of(obj).get(QUEUE_LABEL, "") or default_queue(namespace, around)
+    if not is_ours or not (queue or before or settings.manages_unqueued):
+        return
+    if not queue and not settings.manages_unqueued:
+        around.warn(f"{QUEUE_LABEL_PATH}: names no queue any more; nothing holds the job to quota")
+    elif not is_held(key, obj) and not _is_admitted(
+        str(at(old, "metadata").get("uid")), namespace, around
+    ):
         suspend(key, obj)
-        path = ".".join(SUSPEND_FIELDS[key])
-        around.warn(f"{path}: stays true; the job starts when queue {queue} admits it")
+        path, by = ".".join(SUSPEND_FIELDS[key]), f"queue {queue}" if queue else "a queue"
+        around.warn(f"{path}: stays true; the job starts when {by} admits it")
 
 
 def _is_admitted(uid: str, namespace: str, around: Surroundings) -> bool:

@@ -137,7 +137,13 @@ def furnish(
     could not have opened it. `directories` are made if they are missing. `hidden` are paths with
     what is still to be seen below each.
     """
-    kept_away = {os.path.realpath(path): below for path, below in (hidden or {}).items()}
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+        table = file.read()
+    kept_away = {
+        place: below
+        for path, below in (hidden or {}).items()
+        for place in places_of(os.path.realpath(path), table)
+    }
     _call("unshare", _NEW_MOUNT)  # the door of whoever looks after us stays open
     mount("none", "/", None, _RECURSIVE | _PRIVATE)
     mount("tmpfs", root, "tmpfs", 0, "mode=755")
@@ -171,6 +177,34 @@ def furnish(
     _call("pivot_root", b".", b".")
     _call("umount2", b".", _DETACH)
     os.chdir("/")
+
+
+def places_of(path: str, table: str) -> list[str]:
+    """Return every path at which the machine shows a directory: mounts may show it elsewhere, too.
+
+    `table` is what /proc/self/mountinfo says.
+
+    >>> places_of("/a/b", "1 0 8:1 / / rw\\n2 1 8:1 /a /mnt\\\\040x rw\\n3 1 8:2 / /b rw")
+    ['/a/b', '/mnt x/b']
+    """
+    mounts = []
+    for line in table.splitlines():
+        _, _, device, root, point, *_ = line.split(" ")
+        mounts.append((device, _unescaped(root).rstrip("/"), _unescaped(point).rstrip("/")))
+    # The last of the deepest is what one sees there.
+    around = [one for one in mounts if f"{path}/".startswith(f"{one[2]}/")]
+    device, root, point = max(enumerate(around), key=lambda one: (len(one[1][2]), one[0]))[1]
+    inside = root + path[len(point) :]
+    others = (
+        point + inside[len(root) :]
+        for other, root, point in mounts
+        if other == device and f"{inside}/".startswith(f"{root}/")
+    )
+    return list(dict.fromkeys((path, *others)))
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
 
 
 def _hide_below(source: str, target: str, hidden: Mapping[str, Sequence[str]]) -> None:
