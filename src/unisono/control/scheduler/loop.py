@@ -187,6 +187,7 @@ class Scheduler:
         self._news = News(minds_readiness=settings.policy.pods_ready is not None)
         self._has_taken_over = False
         self._seconds = 0.0  # the time of the step
+        self._heard_last: Name = (names.POLICY, CYCLE)  # the object that was read last
         self._suspects: dict[Name, None] = {}  # heard of since the last good cycle
         self._untold: dict[Name, None] = {}  # left out, and nobody was told yet
         self.cycles = 0
@@ -231,10 +232,10 @@ class Scheduler:
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Hear what changed, and decide until nothing changes."""
         instant = Instant(int(now) * 1000)  # conditions have whole seconds
-        self.health.began(now)
         yield from self._take_over(view, instant)
         if self._in_doubt:
             yield from self._in_doubt.resolve(now)
+        self.health.began(now)  # an API that takes no writes is no reason not to plan
         self._dirty |= {(names.POD, pod): None for pod in self._translator.sent.expired(now)}
         for _ in self._hearing(view, instant):
             yield Breathe()
@@ -476,7 +477,7 @@ class Scheduler:
                     self._hear_object(name, view)
                 except Exception as error:  # noqa: BLE001 (the state may be half changed now)
                     self._report("scheduler", error)
-                    self._quarantine_object(name, view, "read", _problem(error))
+                    self._quarantine_object(self._heard_last, view, "read", _problem(error))
                     self._begin_anew(view)
                     break
             else:
@@ -486,7 +487,7 @@ class Scheduler:
 
     def _hear_object(self, name: Name, view: View) -> None:
         """Tell the engine about one object as it is now; what cannot be read is left out."""
-        kind, key = name
+        kind, key = self._heard_last = name
         if self.quarantine.left_out(name, _object(view, name)) is not None:
             return
         try:
@@ -505,7 +506,8 @@ class Scheduler:
             self._came(WorkloadKey(f"{key.namespace}/{key.name}"), workload)
         elif kind not in (names.NODE, names.POD):
             self._unexamined.configured()
-            self._hear_limits(kind, key)
+            for other in self._with_other_limits(kind, key):
+                self._hear_object(other, view)
 
     def _instead_of(self, name: Name) -> list[Change]:
         """Return what the engine hears of an object that cannot be read.
@@ -554,7 +556,13 @@ class Scheduler:
             del self._dirty[edit]
         if names.POLICY not in self.watches or not (edits or self.cycles == 0):
             return
-        settings = self._operator.settings_after(list(view.all(names.POLICY)))
+        try:
+            settings = self._operator.settings_after(list(view.all(names.POLICY)))
+        except Exception as error:  # noqa: BLE001 (the policy stays as it was)
+            self._report("policy", error)
+            for edit in edits:
+                self._quarantine_object(edit, view, "read", _problem(error))
+            return
         if settings is None or self._living(settings).policy == self.state.policy:
             return
         settings, old = self._living(settings), self.state.policy
@@ -566,22 +574,21 @@ class Scheduler:
             metadata = obj["metadata"]
             self._dirty[names.WORKLOAD, Key(metadata["namespace"], metadata["name"])] = None
 
-    def _hear_limits(self, kind: Kind, key: Key) -> None:
-        """Read those again who wait in a queue that has another time limit for them now."""
+    def _with_other_limits(self, kind: Kind, key: Key) -> list[Name]:
+        """Return the workloads that wait in a queue which has another time limit for them now."""
         if kind not in (names.LOCAL_QUEUE, names.CLUSTER_QUEUE):
-            return
+            return []
         if not self._translator.limits.changed(kind, key):
-            return
-        for door in [*self.state.doors.values()]:
+            return []
+        found: list[Name] = []
+        for door in self.state.doors.values():
             namespace, _, name = door.key.partition("/")
             leads = self.state.config.local_queues.get(door.key)
             is_it = (key.namespace, key.name) == (namespace, name)
             if kind == names.CLUSTER_QUEUE:
                 is_it = leads is not None and leads.queue == key.name
-            for workload in [*door.waiting] if is_it else ():
-                space, _, own = workload.partition("/")
-                for change in self._translator.translate(names.WORKLOAD, Key(space, own)):
-                    self.state.apply(change)
+            found += map(_name_of, door.waiting) if is_it else ()
+        return found
 
     def can_replace(self, key: str, nodes: Sequence[str]) -> bool:
         """Say whether a workload would get other nodes for these, as things are."""
