@@ -16,10 +16,12 @@ import os
 import pickle
 import resource
 import signal
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AsyncExitStack
 from functools import cache, partial
+from pathlib import Path
 
 from tests.hostile.cases import Case, case_of
 from tests.hostile.fields import kinds
@@ -68,11 +70,17 @@ class Rehearsed:
 
     def _forked(self, cases: Sequence[Callable[[], Case]]) -> tuple[list[Outcome], str]:
         """Try cases in a child until one has changed the cluster; say if the child died of one."""
+        with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
+            return self._in_folder(cases, Path(folder))
+
+    def _in_folder(
+        self, cases: Sequence[Callable[[], Case]], folder: Path
+    ) -> tuple[list[Outcome], str]:
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
             os.close(reading)
-            self._in_child(cases, writing)
+            self._in_child(cases, writing, folder)
         os.close(writing)
         found = []
         with os.fdopen(reading, "rb") as pipe:
@@ -89,10 +97,11 @@ class Rehearsed:
             return found, ""
         return found, f"was ended by {signal.Signals(-code).name}" if code < 0 else f"exits {code}"
 
-    def _in_child(self, cases: Sequence[Callable[[], Case]], writing: int) -> None:
+    def _in_child(self, cases: Sequence[Callable[[], Case]], writing: int, folder: Path) -> None:
         code = 1
         try:
             _limit()
+            self.stage.write_to(folder / "state.db")
             with os.fdopen(writing, "wb") as pipe:
                 for make in cases:
                     signal.alarm(_MOST_WALL_S)

@@ -15,6 +15,7 @@ import asyncio
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -28,6 +29,7 @@ from unisono.apiserver.bootstrap import SYSTEM
 from unisono.apiserver.errors import ApiError
 from unisono.apiserver.front import Front
 from unisono.apiserver.request import Response, User
+from unisono.apiserver.storage.database import Database
 from unisono.cli.inprocess import InProcess
 from unisono.control.assembly import Assembly, embedded
 from unisono.control.hearing import Task
@@ -150,6 +152,10 @@ class Stage(World):
         await self.settle()
         await self.pass_time(5)
         assert not self.crashes, self.crashes
+
+    def write_to(self, path: Path) -> None:
+        """Write what changes from now on to a file: memory is for what a living cluster keeps."""
+        self.store._database = Database(path, is_power_safe=False)
 
     def _mistake(self, loop: object, context: Mapping[str, Any]) -> None:
         error = context.get("exception")
