@@ -499,3 +499,20 @@ def test_bodies_on_their_way_fill_a_part_of_the_memory_only() -> None:
         return refused
 
     assert asyncio.run(story()) == [429] * 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"), [("jobs", 413), ("configmaps", 201)], ids=["a job", "a ConfigMap"]
+)
+def test_what_pods_are_made_of_is_smaller_than_other_objects(kind: str, code: int) -> None:
+    text = "x" * 500_000
+    job = _job()
+    job["spec"]["template"]["spec"]["containers"][0]["args"] = [text]
+    maps = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": text}}
+    body, path = (job, JOBS) if kind == "jobs" else (maps, PODS.replace("pods", "configmaps"))
+
+    async def story() -> Response:
+        async with serving() as api:
+            return await api.handle(_sent(("POST", path, body, JSON), dryRun=""))
+
+    assert asyncio.run(story()).code == code

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import orjson
 
-from unisono.control.packed import Packing
+from unisono.control.packed import MOST_KEPT_BYTES, Packing
 from unisono.kube.form import Identity, Key
 
 POD = {
@@ -63,3 +63,10 @@ def test_what_the_store_no_longer_has_is_kept_without_what_nobody_reads() -> Non
     packed = packing.decode(orjson.dumps(POD))
     assert packing.unpack(packed) == WITHOUT
     assert orjson.loads(packed.raw) == WITHOUT
+
+
+def test_a_large_object_is_read_anew_each_time() -> None:
+    packing = Packing("v1", "Pod")
+    small, large = packing.pack(POD), packing.pack({**POD, "x": "x" * MOST_KEPT_BYTES})
+    assert packing.unpack(small) is packing.unpack(small)
+    assert packing.unpack(large) is not packing.unpack(large)

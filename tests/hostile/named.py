@@ -100,6 +100,12 @@ def _million() -> Json:
     return made
 
 
+def _bare_submitter() -> Json:
+    made = _base("ray.io/v1", "RayJob")
+    made["spec"]["submitterPodTemplate"] = {"metadata": {"labels": {"a": "b"}}}
+    return made
+
+
 def _sliced() -> Json:
     return _hostile(job_set(replicated("w", pods=4, gpus=1, says=_SLICES)))
 
@@ -262,6 +268,9 @@ NAMED: Mapping[str, Callable[[], Case]] = {
     "a JobSet of a thousand kinds of jobs": lambda: created(
         _hostile(job_set(*(replicated(f"w{number}", pods=1000) for number in range(1000))))
     ),
+    "a JobSet of 400 kinds of jobs": lambda: created(
+        _hostile(job_set(*(replicated(f"w{number}", pods=1000) for number in range(400))))
+    ),
     "a Job of the most CPUs that a number holds": lambda: created(
         _asking(_job(), cpu="9223372036854775807")
     ),
@@ -289,6 +298,8 @@ NAMED: Mapping[str, Callable[[], Case]] = {
     "a group of 2^31-1 pods": lambda: _group_of_pods("2147483647"),
     "a group of -1 pods": lambda: _group_of_pods("-1"),
     "a group of NaN pods": lambda: _group_of_pods("NaN"),
+    "a RayJob whose submitter has no specification": lambda: created(_bare_submitter()),
+    "a RayJob whose submitter has no specification, slipped in": lambda: slipped(_bare_submitter()),
     # topology
     "slices that are larger than the gang": lambda: created(
         _annotated(_job(), **{**_SLICES, "kueue.x-k8s.io/podset-slice-size": "1000000"})

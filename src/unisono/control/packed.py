@@ -22,6 +22,9 @@ from unisono.kube.form import Dicts, Identity, Key, Meta
 from unisono.kube.trouble import BadAnswer
 
 MOST_UNPACKED = 1024
+# Of an object as JSON. Read, it takes ten times as much, in every version that somebody looked at;
+# so a larger one is read anew each time. Jobs and pods have some kilobytes.
+MOST_KEPT_BYTES = 32 * 1024
 
 # Who wrote which field: a third of many an object, and no controller reads it.
 _UNREAD = "managedFields"
@@ -120,6 +123,8 @@ class Packing:
         return found
 
     def _keep(self, packed: Packed, obj: Json) -> None:
+        if len(packed.raw) > MOST_KEPT_BYTES:
+            return
         if len(self._unpacked) >= MOST_UNPACKED:
             self._unpacked.popitem(last=False)
         self._unpacked[packed] = obj

@@ -6,7 +6,9 @@ can come between; see `storage.store`. The order of the steps is in `strategy`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import orjson
 
@@ -37,6 +39,7 @@ from unisono.apiserver.storage.record import Key, Record
 from unisono.apiserver.storage.store import TooLarge
 from unisono.apiserver.strategy import Json, Strategy
 from unisono.apiserver.times import timestamp
+from unisono.kinds.shapes.served import definition, served_kinds
 
 _MAX_GENERATED_BASE = 58
 _GENERATED_ENDING = 5
@@ -44,6 +47,12 @@ _ATTEMPTS = 8
 # As large as a request may be. Defaults and managedFields can make an object ten times as large as
 # what was sent; etcd takes 1.5 MiB, of a form that is half as long as JSON.
 MAX_OBJECT_BYTES = 3 * 1024 * 1024
+# Of what controllers read and pods are made from: a job's manifest is copied into its Workload and
+# every one of its pods, and each of those is written and read a dozen times. So one of them costs a
+# hundred times its size; manifests have some kilobytes, those with whole scripts in them a hundred.
+MAX_READ_OBJECT_BYTES = 384 * 1024
+# A TrainJob has only some of a pod's parts.
+_PARTS_OF_PODS = frozenset({"core.v1.PodSpec", "core.v1.Container", "core.v1.EnvVar"})
 
 # What the server alone writes in metadata; an update carries the old values on.
 _KEPT = (
@@ -143,10 +152,10 @@ class Writer:
     def _put(self, request: Request, where: Key, obj: Json) -> Record:
         """Stage an object; what clients store is bounded, and so is what others have to read."""
         try:
-            most = 0 if request.is_unchecked else MAX_OBJECT_BYTES
+            most = 0 if request.is_unchecked else most_bytes_of(where[0])
             return self._tools.store.put(where, obj, most_bytes=most)
         except TooLarge as error:
-            message = f"{error}, with defaults and managedFields"
+            message = f"{error}, with defaults and managedFields; put large texts into a ConfigMap"
             raise ApiError(413, "RequestEntityTooLarge", message) from error
 
     def _settle_namespace(self, obj: Json, route: Route) -> None:
@@ -432,3 +441,36 @@ class Writer:
             translate=translator(self._tools.catalogue, resource),
             known={"spec": twin.owned} if twin is not None else None,
         )
+
+
+def most_bytes_of(kind: str) -> int:
+    """Return how large an object of a kind may be, by the kind's key."""
+    return MAX_READ_OBJECT_BYTES if kind in _read_kinds() else MAX_OBJECT_BYTES
+
+
+@cache
+def _read_kinds() -> frozenset[str]:
+    """Return the keys of nodes and of all kinds that say what a pod is made of."""
+    found = {"/nodes"}
+    for served in served_kinds():
+        seen: set[str] = set()
+        names = [*_references(served.schema)]
+        while names:
+            name = names.pop()
+            if name not in seen:
+                seen.add(name)
+                names += _references(definition(name))
+        if not _PARTS_OF_PODS.isdisjoint(seen):
+            found.add(served.key)
+    return frozenset(found)
+
+
+def _references(schema: object) -> Iterator[str]:
+    """Yield the definitions that a schema names."""
+    if not isinstance(schema, Mapping):
+        return
+    for key, value in schema.items():
+        if key == "$ref" and isinstance(value, str):
+            yield value
+        else:
+            yield from _references(value)

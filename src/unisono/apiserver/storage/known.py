@@ -16,6 +16,9 @@ Json = dict[str, Any]
 # A thousand jobs that start at once are a few thousand objects, each of which is looked at several
 # times within some seconds. An object takes a few kilobytes.
 MOST_KNOWN = 4096
+# Of an object as JSON. As a dictionary it takes ten times as much, so a larger one is read anew
+# each time: a few of a megabyte each would fill the memory. Jobs and pods have some kilobytes.
+MOST_KNOWN_BYTES = 32 * 1024
 
 
 class Known:
@@ -37,6 +40,8 @@ class Known:
     def keep(self, record: Record, obj: Json) -> None:
         """Remember an object that was stored as it is."""
         self._objects.pop(record.key, None)
+        if len(record.data) > MOST_KNOWN_BYTES:
+            return
         if len(self._objects) >= MOST_KNOWN:
             del self._objects[next(iter(self._objects))]
         self._objects[record.key] = record, obj
