@@ -20,7 +20,7 @@ from unisono.cli.why_answer import answer
 from unisono.cli.why_found import Found
 from unisono.cli.why_text import text
 from unisono.control import names
-from unisono.control.actions import Action, Create, Note
+from unisono.control.actions import Action, Create, Note, Patch
 from unisono.control.assembly import INDEXES, KINDS
 from unisono.control.jobs.batch import BatchJobs
 from unisono.control.jobs.framework import INVALID, JobController
@@ -29,10 +29,15 @@ from unisono.control.jobs.kubeflow import KubeflowJobs
 from unisono.control.jobs.queues import Queues
 from unisono.control.jobs.volcano import VolcanoJobs
 from unisono.control.operators.kubeflow.words import PYTORCH
+from unisono.control.queue_status.cluster_queue import ClusterQueueStatus
+from unisono.control.queue_status.local_queue import LocalQueueStatus
+from unisono.control.queue_status.tally import Tally
+from unisono.control.scheduler.reading import Manifests
 from unisono.control.scheduler.translate import Translator
 from unisono.control.view import Shelf, View
 from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.state import changes
+from unisono.kinds.kueue.workloads import MOST_SETS
 from unisono.kinds.settings import DEFAULTS
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -163,3 +168,25 @@ def test_why_says_what_is_wrong_with_a_job_that_is_not_queued() -> None:
     said = " ".join(text(answer(Found(asked=made, job=made)), 1.8e9).split())
     assert "it is not queued as written: spec.tasks[0].template.spec.containers[0]" in said
     assert "is -8; it must not be negative" in said
+
+
+def test_a_queue_that_cannot_be_read_says_so_and_nothing_crashes() -> None:
+    path = "spec/resourceGroups/0/flavors/0/resources/0/nominalQuota"
+    view = stored(poked_at(CLUSTER_QUEUE, path, "-1"), LOCAL_QUEUE)
+    told = (Tally(view), Manifests(view), DEFAULTS.policy)
+    (patch,) = ClusterQueueStatus(*told).reconcile(Key("", "cq"), view, 0.0)
+    assert isinstance(patch, Patch)
+    (active,) = patch.changes["status"]["conditions"]
+    assert (active["status"], active["reason"]) == ("False", "InvalidSpec")
+    assert "nominalQuota: is -1; it cannot be negative" in active["message"]
+    assert list(LocalQueueStatus(*told).reconcile(Key("default", "lq-cq"), view, 0.0))
+
+
+def test_more_kinds_of_pods_than_a_workload_has_are_not_queued() -> None:
+    kinds = [replicated(f"w{number}", gpus=1) for number in range(MOST_SETS + 1)]
+    made = job_set(*kinds, name="j", queue="lq-cq", suspend=True)
+    controller = JobController(JobSets(), Queues(DEFAULTS, frozenset))
+    (note,) = controller.reconcile(Key("default", "j"), stored(made), 0.0)
+    assert isinstance(note, Note)
+    assert note.reason == INVALID
+    assert "it has 19 kinds of pods" in note.message

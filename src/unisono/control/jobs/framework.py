@@ -44,6 +44,7 @@ from unisono.engine.model.resources import MAX_COUNT
 from unisono.kinds.buying import DISRUPTABLE
 from unisono.kinds.doors import UNLIMITED_DOOR
 from unisono.kinds.intake import wrong_with
+from unisono.kinds.kueue.workloads import MOST_SETS
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
@@ -170,8 +171,11 @@ class JobController:
             yield from adapter.stop(job, sets)
         most = max((one.count for one in sets), default=0)
         if most > MAX_COUNT:  # what it is made from and what it says itself, multiplied
-            message = f"It is not queued as written: it makes {most} pods; {MAX_COUNT} is the most"
-            yield Note(Ref.to(job), INVALID, message, "Warning")
+            wrong = f"it makes {most} pods; {MAX_COUNT} is the most"
+        elif len(sets) > MOST_SETS:
+            wrong = f"it has {len(sets)} kinds of pods; {MOST_SETS} is the most that a Workload has"
+        if wrong:
+            yield Note(Ref.to(job), INVALID, f"It is not queued as written: {wrong}", "Warning")
         elif sets:
             may_name = self._queues.may_name
             workload = yield Create(new_workload(job, adapter.kind, queue, sets, view, may_name))

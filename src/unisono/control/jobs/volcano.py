@@ -18,6 +18,7 @@ from unisono.control.operators.volcano.phases import phase_of as phase_of_job
 from unisono.control.operators.volcano.tasks import least_pods, task_minima, tasks_of
 from unisono.control.scheduler.reading import LiveContext, Manifests
 from unisono.control.view import View
+from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.workload import TopologyRequest
 from unisono.kinds.volcano.jobs import JOB_HOOKS
 from unisono.kube.mapping import Kind
@@ -106,9 +107,10 @@ def _topologies(job: Json, view: View) -> Mapping[str, tuple[TopologyRequest, st
     if not spec.get("networkTopology") and not is_cut:
         return {}
     manifests = Manifests(view)
-    made = manifests.read(job)
-    if made is None:
-        return {}
+    try:
+        made = manifests.read(job)
+    except InvalidManifest:
+        return {}  # such a job is not queued, and told so
     sets = JOB_HOOKS.pod_sets(made, LiveContext(manifests, job["metadata"]["namespace"]))
     return {one.name: (one.topology, one.group) for one in sets if one.topology is not None}
 

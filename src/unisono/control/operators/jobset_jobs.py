@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from unisono.control import names
 from unisono.control.actions import Json
@@ -38,6 +39,18 @@ class Child:
     replicated: str
     index: int
     obj: Json
+
+
+class _Place(NamedTuple):
+    """Where the Jobs of a replicated job stand among all of them (""), and in their group."""
+
+    group: str
+    before: Mapping[str, int]
+    totals: Mapping[str, int]
+
+
+def _group_of(replicated: Json) -> str:
+    return str(replicated.get("groupName") or "default")
 
 
 def replicas_of(replicated: Json) -> int:
@@ -105,10 +118,19 @@ def children_of(
 
     There may be more of them than anybody can hold: take only what is needed.
     """
+    totals: dict[str, int] = {}  # of all, and by group
+    for one in job_set["spec"].get("replicatedJobs") or ():
+        for group in ("", _group_of(one)):
+            totals[group] = totals.get(group, 0) + replicas_of(one)
+    before: dict[str, int] = dict.fromkeys(totals, 0)
     for replicated in job_set["spec"].get("replicatedJobs") or ():
+        groups = ("", _group_of(replicated))
+        place = _Place(groups[1], {group: before[group] for group in groups}, totals)
+        for group in groups:
+            before[group] += replicas_of(replicated)
         for index in range(replicas_of(replicated)):
             name = f"{job_set['metadata']['name']}-{replicated['name']}-{index}"
-            texts = _texts(job_set, replicated, index, name, attempt)
+            texts = _texts(job_set, replicated, index, name, attempt, place)
             job = _job(job_set, replicated, name, texts)
             if is_gang:
                 _tell_attempt(job["spec"], attempt, last)
@@ -151,34 +173,24 @@ def _job(job_set: Json, replicated: Json, name: str, texts: Mapping[str, str]) -
 
 
 def _texts(
-    job_set: Json, replicated: Json, index: int, name: str, attempt: int
+    job_set: Json, replicated: Json, index: int, name: str, attempt: int, place: _Place
 ) -> Mapping[str, str]:
     """Return what labels and annotations of a Job and its pods say."""
     metadata, spec = job_set["metadata"], job_set["spec"]
-    jobs = spec.get("replicatedJobs") or ()
-    group = replicated.get("groupName") or "default"
-    before, before_in_group, in_group = 0, 0, 0
-    is_before = True
-    for one in jobs:
-        is_before = is_before and one["name"] != replicated["name"]
-        before += replicas_of(one) if is_before else 0
-        if (one.get("groupName") or "default") == group:
-            in_group += replicas_of(one)
-            before_in_group += replicas_of(one) if is_before else 0
     path = f"{metadata['namespace']}/{name}"
     texts = {
         "jobset-name": metadata["name"],
         "jobset-uid": metadata["uid"],
         "replicatedjob-name": replicated["name"],
         "replicatedjob-replicas": str(replicas_of(replicated)),
-        "global-replicas": str(sum(replicas_of(one) for one in jobs)),
+        "global-replicas": str(place.totals[""]),
         "job-index": str(index),
-        "job-global-index": str(before + index),
+        "job-global-index": str(place.before[""] + index),
         "job-key": hashlib.sha1(path.encode(), usedforsecurity=False).hexdigest(),
         "restart-attempt": str(attempt),
-        "group-name": group,
-        "group-replicas": str(in_group),
-        "job-group-index": str(before_in_group + index),
+        "group-name": place.group,
+        "group-replicas": str(place.totals[place.group]),
+        "job-group-index": str(place.before[place.group] + index),
     }
     coordinator = spec.get("coordinator")
     if coordinator:

@@ -6,7 +6,7 @@ All of it reads dictionaries; nothing is written here.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -128,6 +128,8 @@ def may_start(job_set: Json, replicated: Json, counts: Mapping[str, Json]) -> bo
                 return True
             if not _is_ready(one, counts):
                 return False
+    if not replicated.get("dependsOn"):
+        return True
     sizes = {one["name"]: one for one in job_set["spec"]["replicatedJobs"]}
     return all(
         _is_complete(sizes[needed["name"]], counts)
@@ -158,25 +160,30 @@ def are_all_started(job_set: Json, counts: Mapping[str, Json]) -> bool:
 def counts_of(job_set: Json, jobs: Jobs) -> Mapping[str, Json]:
     """Return how far each replicated job is, as the status lists it."""
     found: dict[str, Json] = {}
+    wanted: dict[str, int] = {}
     for replicated in job_set["spec"].get("replicatedJobs") or ():
         name = replicated["name"]
-        count = {"name": name, "ready": 0, "succeeded": 0, "failed": 0, "active": 0, "suspended": 0}
-        found[name] = count
-        wanted = pods_of(replicated)
-        count["succeeded"] = sum(1 for job in jobs.successful if replicated_of(job) == name)
-        count["failed"] = sum(1 for job in jobs.failed if replicated_of(job) == name)
-        for job in jobs.active:
-            if replicated_of(job) == name:
-                status = job.get("status") or {}
-                ready = (status.get("ready") or 0) + (status.get("succeeded") or 0)
-                count["ready"] += ready >= wanted and not job["spec"].get("suspend")
-                count["suspended"] += bool(job["spec"].get("suspend"))
-        count["active"] = sum(
-            1
-            for job in (*jobs.active, *jobs.previous, *jobs.failed)
-            if replicated_of(job) == name and has_pods(job)
-        )
+        found[name] = {"name": name, **dict.fromkeys(_COUNTED, 0)}
+        wanted[name] = pods_of(replicated)
+
+    def counts(some: Iterable[Json]) -> Iterator[tuple[Json, Json]]:
+        return ((found[name], job) for job in some if (name := replicated_of(job)) in found)
+
+    for count, _ in counts(jobs.successful):
+        count["succeeded"] += 1
+    for count, _ in counts(jobs.failed):
+        count["failed"] += 1
+    for count, job in counts(jobs.active):
+        status = job.get("status") or {}
+        ready = (status.get("ready") or 0) + (status.get("succeeded") or 0)
+        count["ready"] += ready >= wanted[count["name"]] and not job["spec"].get("suspend")
+        count["suspended"] += bool(job["spec"].get("suspend"))
+    for count, job in counts((*jobs.active, *jobs.previous, *jobs.failed)):
+        count["active"] += has_pods(job)
     return found
+
+
+_COUNTED = ("ready", "succeeded", "failed", "active", "suspended")
 
 
 def has_pods(job: Json) -> bool:

@@ -15,6 +15,7 @@ from unisono.control.queue_status.writing import Pace
 from unisono.control.scheduler.reading import Manifests
 from unisono.control.view import View
 from unisono.engine.explain import remedy, sentence
+from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.explanation import QueueInactive, QueueStopped
 from unisono.engine.model.names import CohortName
 from unisono.engine.model.policy import Policy
@@ -102,7 +103,12 @@ class ClusterQueueStatus:
         if rest is not None:
             yield Again(rest)
             return
-        written = self._manifests.of(obj)
+        try:
+            written = self._manifests.of(obj)
+        except InvalidManifest as trouble:
+            wrong = _active(obj, "False", "InvalidSpec", f"Can't admit: {trouble}", now)
+            yield from self._pace.write(key, obj, {"conditions": wrong}, now)
+            return
         if written is None:
             return
         queue = queue_of(written, strict=self._policy.strict)
@@ -120,16 +126,7 @@ class ClusterQueueStatus:
         config = self._surroundings(queue)
         blocker = config.queue_blocker(queue, config.cyclic_cohorts())
         state: Literal["True", "False"] = "True" if blocker is None else "False"
-        reason, message = _words(blocker)
-        return with_condition(
-            (obj.get("status") or {}).get("conditions"),
-            "Active",
-            state,
-            reason,
-            message,
-            now=now,
-            generation=obj["metadata"].get("generation"),
-        )
+        return _active(obj, state, *_words(blocker), now)
 
     def _surroundings(self, queue: ClusterQueue) -> Config:
         """Return what is there of all that a queue refers to."""
@@ -159,6 +156,20 @@ class ClusterQueueStatus:
 
 def _naming(reference: str, view: View) -> Iterable[Key]:
     return [own_key(queue) for queue in view.by(names.CLUSTER_QUEUE, BY_REFERENCE, reference)]
+
+
+def _active(
+    queue: Json, state: Literal["True", "False"], reason: str, message: str, now: float
+) -> list[Json]:
+    return with_condition(
+        (queue.get("status") or {}).get("conditions"),
+        "Active",
+        state,
+        reason,
+        message,
+        now=now,
+        generation=queue["metadata"].get("generation"),
+    )
 
 
 def _words(blocker: QueueInactive | QueueStopped | None) -> tuple[str, str]:

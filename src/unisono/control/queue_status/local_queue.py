@@ -75,7 +75,7 @@ class LocalQueueStatus:
             yield Again(rest)
             return
         behind = view.get(names.CLUSTER_QUEUE, obj["spec"]["clusterQueue"])
-        written = self._manifests.of(behind) if behind is not None else None
+        written = self._manifests.find(names.CLUSTER_QUEUE, obj["spec"]["clusterQueue"])
         queue = (
             queue_of(written, strict=self._policy.strict)
             if written is not None

@@ -19,6 +19,8 @@ from unisono.kinds.quantity import Quantity
 from unisono.kinds.scalar import Timestamp
 
 Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+# More kinds of pods than one gang has; Kueue allows eight.
+MOST_SETS = 18
 _Priority = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 
 WORKLOAD_PRIORITY_GROUP = "kueue.x-k8s.io"
@@ -62,7 +64,7 @@ class PriorityClassRef(Schema, frozen=True, kw_only=True):
 class WorkloadSpec(Schema, frozen=True, kw_only=True):
     """What is asked for."""
 
-    pod_sets: Annotated[tuple[PodSet, ...], Meta(max_length=18)] = ()
+    pod_sets: Annotated[tuple[PodSet, ...], Meta(max_length=MOST_SETS)] = ()
     queue_name: Annotated[str, Meta(description="The LocalQueue, in the same namespace.")] = ""
     priority_class_ref: PriorityClassRef | None = None
     priority: Annotated[_Priority | None, Meta(description="Higher goes first. Default 0.")] = None
@@ -176,7 +178,7 @@ PriorityClassSource = Literal[
 class WorkloadSpecV1Beta1(Schema, frozen=True, kw_only=True):
     """What is asked for."""
 
-    pod_sets: Annotated[tuple[PodSet, ...], Meta(max_length=18)] = ()
+    pod_sets: Annotated[tuple[PodSet, ...], Meta(max_length=MOST_SETS)] = ()
     queue_name: str = ""
     priority_class_name: str = ""
     priority_class_source: PriorityClassSource = ""
