@@ -275,14 +275,17 @@ def test_a_right_that_is_missing_is_named_with_its_verb(
         },
     )
     almost = account(plane, "default", "almost", tmp_path / "kubeconfig")
-    ended = unisono(almost, "controller")
+    ended = unisono(almost, "controller", "--operators", "none")
     assert ended.returncode == 1
     assert ended.stderr.splitlines() == [
-        "unisono: not allowed: patch nodes",
-        "unisono: not allowed: create pods/binding",
+        "unisono: not allowed: patch nodes (queueing)",
+        "unisono: not allowed: create pods/binding (queueing)",
         "unisono: not allowed: get, create, update leases.coordination.k8s.io",
-        "unisono: `unisono install` makes a role that has all of it",
+        "unisono: not allowed: get, list, watch, create, patch configmaps",
+        "unisono: `unisono install` makes roles that have all of it; --operators says for what",
     ]
+    more = unisono(almost, "controller", "--operators", "ray")
+    assert "unisono: not allowed: create pods (ray)" in more.stderr.splitlines()
 
 
 def _place(subject: dict[str, str]) -> dict[str, str]:

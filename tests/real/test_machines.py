@@ -16,6 +16,7 @@ from tests.real.cluster import asked, kubelets, put, there, until
 from tests.real.control_plane import ControlPlane
 from tests.real.karpenter import GPU, Karpenter, at_work
 from tests.real.stage import SPEED, WORKLOAD, Stage, staged
+from unisono.cli.manifests import HOME, Wanted, roles
 from unisono.control import names
 from unisono.kinds.shapes.crds import crds_of
 from unisono.kube.client import Client
@@ -51,8 +52,8 @@ _POOL: Json = {
 
 @pytest.fixture(scope="module")
 def plane(deployed: ControlPlane) -> Iterator[ControlPlane]:
-    """Have one node without GPUs, and the definitions that Karpenter brings."""
-    put(deployed, *crds_of(["karpenter.sh"]))
+    """Have one node without GPUs, the definitions that Karpenter brings, and our role for it."""
+    put(deployed, *crds_of(["karpenter.sh"]), *roles(Wanted(namespace=HOME), "karpenter"))
     until("pools are served", lambda: _is_put(deployed))
     with kubelets(deployed, "1x{cpu=8,memory=32Gi,name=small}", SPEED):
         yield deployed
