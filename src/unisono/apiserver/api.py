@@ -276,7 +276,9 @@ def _told(error: Exception) -> Response:
         return refusal(error)
     if isinstance(error, UnknownPath):
         return Response(code=404, body=b"404 page not found\n", content_type="text/plain")
-    return refusal(ApiError(500, "InternalError", f"Internal error: {error}"))
+    if isinstance(error, WriteFailed) and error.is_full:
+        return refusal(ApiError(507, "InsufficientStorage", str(error)))
+    return refusal(ApiError(503, "ServiceUnavailable", str(error), retry_after=1))
 
 
 def _with_warnings(response: Response, request: Request) -> Response:

@@ -30,6 +30,10 @@ class BootstrapFailed(Exception):
     """The server refused an object that it begins with: brought along, or its own by a bug."""
 
 
+class CannotStore(Exception):
+    """What a server begins with could not be stored; the message says why and what to do."""
+
+
 async def bootstrap(api: Api, nodes: Iterable[dict[str, Any]] = ()) -> None:
     """Create what is missing, and these nodes."""
     writes = chain(_first_objects(api), (create(api, "/api/v1/nodes", node) for node in nodes))
@@ -100,6 +104,8 @@ async def _send(api: Api, request: Request, obj: dict[str, Any]) -> None:
     response = await api.handle(request)
     if response.code not in (200, 201, 409):
         message = orjson.loads(response.body).get("message")
+        if response.code >= 500:
+            raise CannotStore(message)
         raise BootstrapFailed(f"{obj['kind']} {obj['metadata']['name']}: {message}")
 
 

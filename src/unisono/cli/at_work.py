@@ -9,12 +9,13 @@ import argparse
 import asyncio
 import contextlib
 import os
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
 from unisono.cli.collector import calm_collector
 from unisono.cli.embedded import Answering, Choices, working
-from unisono.cli.instance import Instance
+from unisono.cli.instance import Instance, InstanceError
 from unisono.cli.monitoring import monitored
 from unisono.cli.preload import preload
 from unisono.cli.recording import recorder
@@ -47,7 +48,11 @@ async def at_work(
         taken = int(there.url.rpartition(":")[2])
         # What is remembered may be shown to anybody; what signs somebody in may not.
         addresses = {name: address.partition("#")[0] for name, address in pages.items()}
-        instance.remember(pid=os.getpid(), url=there.url, port=taken, **addresses)
+        try:
+            instance.remember(pid=os.getpid(), url=there.url, port=taken, **addresses)
+        except InstanceError as trouble:
+            # It works without; only commands that open a page do not find it then.
+            print(f"unisono: warning: {trouble}", file=sys.stderr)
         for name, address in pages.items():
             print(f"{name:<10}  {address}")
         calm_collector()

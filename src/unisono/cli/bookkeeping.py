@@ -48,13 +48,13 @@ async def bookkeeping(
     """Keep the ledger while the block lasts; nothing counts as gone before all is `synced`."""
     try:
         store = LedgerStore(ledger)
+        books = _Bookkeeping(store, Keeper(figures.books), meter, complain, afterwards)
+        books.resume()
     except LedgerTrouble as trouble:
         complain(f"usage is not recorded: {trouble}")
         yield
         return
-    books = _Bookkeeping(store, Keeper(figures.books), meter, complain, afterwards)
     books.on_measured = figures.spending.measured
-    books.resume()
     try:
         async with asyncio.TaskGroup() as tasks:
             work = tasks.create_task(books.run(synced))
@@ -112,7 +112,16 @@ class _Bookkeeping:
             if await self._write(now) and self._meter is not None:
                 await self._measure(self._meter)
             if self._afterwards is not None:
-                await self._afterwards(self._store)
+                await self._report(self._afterwards)
+
+    async def _report(self, report: Callable[[LedgerStore], Awaitable[None]]) -> None:
+        trouble_with = "reports are not written"
+        try:
+            await report(self._store)
+        except (LedgerTrouble, OSError) as trouble:
+            self._tell(trouble_with, trouble)
+        else:
+            self._complaints.pop(trouble_with, None)
 
     def close(self) -> None:
         """Write what changed last; nothing if the cluster was never seen as a whole."""
@@ -144,14 +153,18 @@ class _Bookkeeping:
         trouble_with = "nobody knows how busy GPUs are"
         try:
             found = await meter.measure(self._store, has_pods=self._keeper.has_pods)
-        except PrometheusTrouble as trouble:
+        except (PrometheusTrouble, LedgerTrouble) as trouble:
             self._tell(trouble_with, trouble)
             return
         self._complaints.pop(trouble_with, None)
         if found is not None:
             self.on_measured(found.uses)
             over = self._keeper.used(found.uses)
-            rows = self._store.pods(over)
+            try:
+                rows = list(self._store.pods(over))
+            except LedgerTrouble as trouble:
+                self._tell("usage is not recorded", trouble)
+                return
             self._unwritten.extend([with_use(row, over[row.uid]) for row in rows])
             await self._write(seconds_now(), found.until)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import importlib
 import json
 import secrets
 import socket
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,13 +29,13 @@ from unisono.apiserver.access.kubeconfig import read_token, write_kubeconfig
 from unisono.apiserver.access.reviews import RoleReviews
 from unisono.apiserver.access.stored import authorizer_for
 from unisono.apiserver.api import Api, Outside
-from unisono.apiserver.bootstrap import BootstrapFailed, bootstrap, install
+from unisono.apiserver.bootstrap import BootstrapFailed, CannotStore, bootstrap, install
 from unisono.apiserver.front import Front
 from unisono.apiserver.logs import LogFiles
 from unisono.apiserver.request import User
 from unisono.apiserver.serve import Certificate, PortTaken, door, listen, serving
 from unisono.apiserver.storage.database import Database, Unusable
-from unisono.apiserver.storage.store import Store
+from unisono.apiserver.storage.store import Store, WriteFailed
 from unisono.cli.chosen_policy import Chosen
 from unisono.cli.clock import seconds_now
 from unisono.cli.ids import chance, new_uid
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 ADMIN = User(name="unisono-admin", groups=("system:masters", "system:authenticated"))
 _HOST = "127.0.0.1"
 _HOUSEKEEPING_SECONDS = 30.0
+# What a disk says that has no room, or may not be written to.
+_DISK_TROUBLE = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO))
 _POLICIES = "/apis/unisono.dev/v1/policies/unisono"
 
 
@@ -173,12 +176,7 @@ async def answering(
     nodes: Iterable[dict[str, Any]] = (),
 ) -> AsyncIterator[Answering]:
     """Serve the API of a folder that this process has locked, until the block ends."""
-    try:
-        database = Database(instance.database, is_power_safe=choices.is_power_safe)
-    except Unusable as error:
-        raise InstanceError(str(error)) from error
-    store = Store(database)
-    try:
+    with _in_one_sentence(instance), _store(instance, choices) as store:
         if choices.users is not None:
             refuse_exposed(choices.users)
         token = read_token(instance.kubeconfig) or secrets.token_urlsafe(32)
@@ -200,8 +198,9 @@ async def answering(
         api = Api(store, outside)
         try:
             await _put(api, nodes, choices.objects)
-        except InvalidManifest:
-            await making  # its programs end before we do
+        except (InvalidManifest, CannotStore):
+            with contextlib.suppress(CannotCertify, Exposed):
+                await making  # its programs end before we do
             raise
         settings = await _settings(api, choices.policy)
         sock = _socket(instance, choices)
@@ -217,13 +216,39 @@ async def answering(
         certificate = Certificate(made.chain, made.key)
         beside = door(instance.door)
         try:
-            async with serving(front, sock, certificate, beside), _tidying(api):
+            async with serving(front, sock, certificate, beside), _tidying(api, instance):
                 yield Answering(api, url, settings)
         finally:
             instance.door.unlink(missing_ok=True)
         await store.landed()
-    except (Exposed, BadUsers, CannotCertify) as error:
+
+
+@contextlib.contextmanager
+def _in_one_sentence(instance: Instance) -> Iterator[None]:
+    """Say of what is wrong with an instance's files which one it is, and what comes next."""
+    try:
+        yield
+    except (Unusable, Exposed, BadUsers, CannotCertify, CannotStore, WriteFailed) as error:
         raise InstanceError(str(error)) from error
+    except OSError as error:
+        if error.errno not in _DISK_TROUBLE:
+            raise
+        where = error.filename or instance.directory
+        message = f"{where}: {error.strerror}; free some space and start again"
+        raise InstanceError(message) from error
+
+
+@contextlib.contextmanager
+def _store(instance: Instance, choices: Choices) -> Iterator[Store]:
+    """Open the objects of an instance while the block lasts."""
+    database = Database(instance.database, is_power_safe=choices.is_power_safe)
+    try:
+        store = Store(database)
+    except Unusable:
+        database.close()
+        raise
+    try:
+        yield store
     finally:
         store.close()
 
@@ -273,17 +298,25 @@ def _unmeasured(plural: str) -> list[dict[str, Any]]:
 
 
 @contextlib.asynccontextmanager
-async def _tidying(api: Api) -> AsyncIterator[None]:
-    """Keep the house while the block lasts."""
+async def _tidying(api: Api, instance: Instance) -> AsyncIterator[None]:
+    """Keep the house while the block lasts; end it if the house is somebody else's."""
 
     async def tidy() -> None:
         while True:
             await asyncio.sleep(_HOUSEKEEPING_SECONDS)
+            if not api.store.is_in_place():
+                raise InstanceError(
+                    f"{instance.database} was removed or replaced while it was in use; what was "
+                    "written since is in none of the files there: restore the folder from a backup"
+                )
             api.tidy()
 
-    async with asyncio.TaskGroup() as tasks:
-        work = tasks.create_task(tidy())
-        try:
-            yield
-        finally:
-            work.cancel()
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            work = tasks.create_task(tidy())
+            try:
+                yield
+            finally:
+                work.cancel()
+    except BaseExceptionGroup as several:  # whoever works here wants the one reason why it ended
+        raise several.exceptions[0] from several.exceptions[0].__cause__

@@ -55,7 +55,7 @@ class InProcess:
         try:
             await self._api.own.landed()
         except WriteFailed as error:
-            status = Status(code=500, reason="InternalError", message=str(error))
+            status = Status(code=503, reason="ServiceUnavailable", message=str(error))
             return [one if isinstance(one, KubeTrouble) else refusal_of(status) for one in staged]
         return staged
 

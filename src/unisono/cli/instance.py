@@ -1,7 +1,8 @@
 """An instance of the embedded cluster on disk: its folder, its lock, what it remembers.
 
 DIRECTORY/            0700
-  state.db            all objects
+  state.db            all objects; its own lock, too
+  state.db.acknowledged  up to which version writers were told that theirs is stored
   kubeconfig          0600; how to reach it, with the token
   api.sock            0600; the same API for programs of this machine, without TLS
   tls/                its certificate authority and its certificate
@@ -100,8 +101,23 @@ class Instance:
         """Make the folder; refuse one that others can look into."""
         if self.directory.exists() and not self.directory.is_dir():
             raise InvalidManifest("--data-dir", f"{self.directory} is not a folder")
-        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        mode = self.directory.stat().st_mode
+        try:
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            message = f"{self.directory} cannot be made: {error.strerror}; choose another"
+            raise InstanceError(f"{message} with --data-dir") from error
+        found = self.directory.stat()
+        if found.st_uid != os.geteuid():
+            raise InstanceError(
+                f"{self.directory} belongs to user {found.st_uid}, not to {os.geteuid()}; start it "
+                "as that user, or choose another folder with --data-dir"
+            )
+        if not os.access(self.directory, os.W_OK | os.X_OK):
+            raise InstanceError(
+                f"{self.directory} cannot be written to; make it writable, or choose another "
+                "folder with --data-dir"
+            )
+        mode = found.st_mode
         if mode & 0o077:
             raise InstanceError(
                 f"{self.directory} is open to others; close it with: chmod 700 {self.directory}"
@@ -128,18 +144,8 @@ class Instance:
         return handle
 
     def is_running(self) -> bool:
-        """Say whether a process holds the lock."""
-        path = self.directory / "lock"
-        if not path.exists():
-            return False
-        handle = os.open(path, os.O_RDWR)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return True
-        finally:
-            os.close(handle)
-        return False
+        """Say whether a process holds the lock; should that be gone, it also holds the database."""
+        return _is_held(self.directory / "lock") or _is_held(self.database)
 
     def remembered(self) -> dict[str, Any]:
         """Return what the last process wrote about itself."""
@@ -153,10 +159,29 @@ class Instance:
         """Write what others need to know about the running process; whole or not at all."""
         path = self.directory / "instance.json"
         temporary = path.with_suffix(".new")
-        temporary.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-        temporary.replace(path)
+        try:
+            temporary.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+            temporary.replace(path)
+        except OSError as error:
+            message = f"{path} cannot be written: {error.strerror}"
+            raise InstanceError(f"{message}; free some space and start again") from error
 
     def pid(self) -> int:
         """Return the process that runs it; 0 if none is known."""
         pid = self.remembered().get("pid")
         return pid if isinstance(pid, int) else 0
+
+
+def _is_held(path: Path) -> bool:
+    """Say whether another process has locked a file."""
+    try:
+        handle = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False

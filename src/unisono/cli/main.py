@@ -37,7 +37,10 @@ def main(argv: Sequence[str] | None = None, commands: Sequence[Command] | None =
     """Run the program with these arguments (by default those of the process, and all commands)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        return _run(arguments, commands)
+        try:
+            return _run(arguments, commands)
+        except BaseExceptionGroup as several:
+            raise _first(several) from None  # the others ended because of it
     except BrokenPipeError:
         return DONE  # the reader has seen enough (`| head`); that is no failure of ours
     except KeyboardInterrupt:
@@ -52,6 +55,14 @@ def main(argv: Sequence[str] | None = None, commands: Sequence[Command] | None =
         return _complain(_sentence(trouble), code=INPUT_IS_WRONG)
     except OSError as trouble:
         return _complain(_sentence(trouble), code=OUTSIDE_FAILED)
+
+
+def _first(several: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return what went wrong first, of tasks that worked together."""
+    first: BaseException = several
+    while isinstance(first, BaseExceptionGroup):
+        first = first.exceptions[0]
+    return first
 
 
 def _run(arguments: list[str], commands: Sequence[Command] | None) -> int:

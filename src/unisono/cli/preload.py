@@ -22,6 +22,8 @@ _LATE = (
     "unisono.engine.order.stepwise",
     "unisono.engine.rehearsal",
     "unisono.engine.state.views",
+    # What else is imported late.
+    "unisono.cli.report",
     "unisono.slurm.conf",
     "unisono.slurm.files",
     # What libraries import late: NumPy for masked arrays, Python for texts with a mark at the

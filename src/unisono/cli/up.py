@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import importlib
 import os
 import signal
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from unisono.cli.chosen_policy import Chosen, chosen_policy, path_of
-from unisono.cli.instance import POD_UIDS, Instance, default_directory
+from unisono.cli.instance import POD_UIDS, Instance, InstanceError, default_directory
 from unisono.engine.model.errors import InvalidManifest
 
 _FIRST_NODES = "2xg6e.48xlarge"
@@ -322,4 +323,5 @@ async def _until_stopped(
             print("ready", flush=True)
             await stop.wait()
             print("stopping", file=sys.stderr)
-    instance.remember(port=taken)
+    with contextlib.suppress(InstanceError):  # of a full disk; then the next start takes any port
+        instance.remember(port=taken)

@@ -42,7 +42,10 @@ async def certificates(directory: Path, *, now: float, hosts: Sequence[str]) -> 
     if process.returncode == _EXPOSED:
         raise Exposed(wrong.decode().strip())
     if process.returncode != 0:
-        raise CannotCertify(f"no certificates could be made: {wrong.decode().strip()}")
+        why = wrong.decode().strip()
+        raise CannotCertify(
+            f"no certificates could be made in {directory}: {why}; look at the disk and start again"
+        )
     chain, key, authority = (Path(line) for line in said.decode().splitlines())
     return Made(chain, key, authority)
 

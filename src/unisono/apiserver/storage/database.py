@@ -4,6 +4,11 @@
     log   changes that a watch may still ask for, oldest first
     meta  schema version, the resource version of the last deletion, the cluster's uid
 
+Beside it, `state.db.acknowledged` says up to which version changes were acknowledged, and what all
+objects together look like then (`_Acknowledged`). SQLite reads a write-ahead log up to the first
+frame that is damaged and forgets the rest without a word; and no page has a checksum. So what was
+read at the start is compared with that, and a file that has lost something is refused.
+
 Events and Leases are not in the log: their churn is what makes such files grow without end.
 Objects are stored apart from their keys, not in one tree sorted by key: rows of kilobytes in the
 inner nodes of a tree make every commit write nearly twice as much. Files with the older layout work
@@ -13,9 +18,11 @@ as they are.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import orjson
@@ -71,6 +78,126 @@ class Unusable(Exception):
     """The file cannot serve as our store; the message says why and what to do."""
 
 
+def is_full(error: BaseException) -> bool:
+    """Say whether a write failed because there is no room for it."""
+    return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
+
+
+def _locked(path: Path | str) -> int:
+    """Open the file, which stays locked for as long as it is open.
+
+    This lock is on the file itself, whatever becomes of any other. Not through umask alone: SQLite
+    makes its side files with the mode of the main one.
+    """
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        message = f"{path}: {error.strerror}; give it back to this user, or choose --data-dir"
+        raise Unusable(message) from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(handle)
+        folder = Path(path).parent
+        message = f"another process writes to it; stop it with: unisono down --data-dir {folder}"
+        raise Unusable(f"{path}: {message}") from error
+    return handle
+
+
+def _what_to_do(path: Path | str, error: sqlite3.Error | None) -> str:
+    """Say in one sentence what is wrong with a file and what comes next."""
+    code = 0xFF & getattr(error, "sqlite_errorcode", 0)
+    if code == sqlite3.SQLITE_FULL:
+        return f"{path}: the disk is full; free some space and start again"
+    if code == sqlite3.SQLITE_READONLY:
+        return f"{path}: cannot be written; make its folder writable, or choose another --data-dir"
+    if code == sqlite3.SQLITE_NOTADB:
+        return f"{path} is not a database of ours; move it away, or choose another --data-dir"
+    if code in (0, sqlite3.SQLITE_CORRUPT):
+        return (
+            f"{path} is damaged; restore its folder from a backup, or move {path} and "
+            f"{path}.acknowledged away to begin anew"
+        )
+    next_step = "free some space if the disk is full, or choose another --data-dir"
+    return f"{path} cannot be used: {error}; {next_step}"
+
+
+class _Acknowledged:
+    """The last version that was acknowledged, and a checksum over all objects at that version.
+
+    One line, written in place after each commit and before anybody is told: it needs no room on the
+    disk, and no fsync. After a power cut it may be behind the database, never ahead of it where
+    writes are safe from that; then only the version is compared. The checksum is the exclusive or
+    of those of all objects, so a change costs the same however many there are.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._sum = 0
+        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def close(self) -> None:
+        os.close(self._handle)
+
+    def check(self, database: Path | str, last: int, records: Iterable[Record]) -> None:
+        """Compare what was read with what was acknowledged, and go on from there."""
+        self._sum = 0
+        for record in records:
+            self._sum ^= _sum_of(record)
+        said = os.pread(self._handle, 64, 0)
+        if said:
+            acknowledged, checksum = self._read(said)
+            if last < acknowledged:
+                raise Unusable(
+                    f"{database} has lost changes that were acknowledged: it ends at version {last}"
+                    f", {acknowledged} was told; its write-ahead log is damaged or gone. Restore "
+                    f"the folder from a backup, or go on without them: rm {self._path}"
+                )
+            if last == acknowledged and checksum != self._sum:
+                raise Unusable(
+                    f"{database} is damaged: its objects are not those of version {last}. Restore "
+                    f"the folder from a backup, or go on with what is there: rm {self._path}"
+                )
+        try:
+            self._write(last)
+        except OSError as error:
+            raise Unusable(
+                f"{self._path}: {error.strerror}; free some space and start again"
+            ) from error
+
+    def note(self, batch: Sequence[Change]) -> None:
+        """Take over changes that are durable."""
+        for change in batch:
+            if change.previous is not None:
+                self._sum ^= _sum_of(change.previous)
+            if change.kind is not Kind.DELETED:
+                self._sum ^= _sum_of(change.record)
+        # The changes are stored, whatever becomes of this; an older line says nothing wrong.
+        with contextlib.suppress(OSError):
+            self._write(batch[-1].rv)
+
+    def _write(self, version: int) -> None:
+        body = b"%020d %08x" % (version, self._sum)
+        os.pwrite(self._handle, b"%b %08x\n" % (body, zlib.crc32(body)), 0)
+
+    def _read(self, said: bytes) -> tuple[int, int]:
+        body, _, check = said.strip().rpartition(b" ")
+        version, _, checksum = body.partition(b" ")
+        try:
+            if zlib.crc32(body) == int(check, 16):
+                return int(version), int(checksum, 16)
+        except ValueError:
+            pass
+        raise Unusable(
+            f"{self._path} is damaged, so nobody knows whether changes are missing; restore the "
+            f"folder from a backup, or go on with what is there: rm {self._path}"
+        )
+
+
+def _sum_of(record: Record) -> int:
+    return zlib.crc32(record.data, zlib.crc32(repr((record.key, record.rv)).encode()))
+
+
 class Database:
     """One open file. Everything but `load` runs on the writer's thread."""
 
@@ -80,18 +207,22 @@ class Database:
         Without `is_power_safe` an acknowledged write survives a killed process, but perhaps not a
         power cut.
         """
-        if path != ":memory:":
-            # Not through umask alone: SQLite makes its side files with the mode of the main one.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         self.path = path
+        self._handle = -1 if path == ":memory:" else _locked(path)
+        self._acknowledged: _Acknowledged | None = None
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
             self._prepare(is_power_safe=is_power_safe)
-        except sqlite3.DatabaseError as error:
-            self._connection.close()
-            raise Unusable(f"{path} is not a database of ours: {error}") from error
+            if path != ":memory:":
+                self._acknowledged = _Acknowledged(Path(f"{path}.acknowledged"))
+        except sqlite3.Error as error:
+            self._let_go()
+            raise Unusable(_what_to_do(path, error)) from error
+        except OSError as error:
+            self._let_go()
+            raise Unusable(f"{error.filename or path}: {error.strerror}") from error
         except Unusable:
-            self._connection.close()
+            self._let_go()
             raise
 
     def _prepare(self, *, is_power_safe: bool) -> None:
@@ -104,18 +235,40 @@ class Database:
         self._connection.executescript(_TABLES)
         self._connection.executescript(_CHANGES)
         self._trimmed_to = 0
-        version = int(self.meta("schema") or SCHEMA_VERSION)
-        if version > SCHEMA_VERSION:
+        version = self.meta("schema")
+        if version and version != str(SCHEMA_VERSION):
             raise Unusable(
                 f"{self.path} was written by a newer Unisono (format {version}, this one knows "
                 f"{SCHEMA_VERSION}); use that version, or another --data-dir"
             )
-        self.set_meta("schema", str(SCHEMA_VERSION))
+        if not version:
+            self.set_meta("schema", str(SCHEMA_VERSION))
 
     def close(self) -> None:
         """Tidy up and let go of the file."""
-        self._connection.execute("PRAGMA optimize")
-        self._connection.close()
+        # On a full disk there is nothing to tidy up.
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA optimize")
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._acknowledged is not None:
+            self._acknowledged.close()
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.close()
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def is_in_place(self) -> bool:
+        """Say whether the file at our path is still the one that we write to."""
+        if self._handle < 0:
+            return True
+        try:
+            there = os.stat(self.path)
+        except OSError:
+            return False
+        return os.path.samestat(there, os.fstat(self._handle))
 
     def meta(self, key: str) -> str:
         """Return a remembered value; empty if there is none."""
@@ -127,24 +280,46 @@ class Database:
         self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def load(self) -> tuple[int, list[Record]]:
-        """Return the last resource version that was given out, and all objects."""
-        rows = self._connection.execute("SELECT kind, namespace, name, rv, data FROM obj")
-        records = [
-            Record((kind, namespace, name), rv, data, orjson.loads(data)["metadata"])
-            for kind, namespace, name, rv, data in rows
-        ]
-        newest = max((record.rv for record in records), default=0)
-        return max(newest, int(self.meta("rv") or 0)), records
+        """Return the last resource version that was given out, and all objects.
+
+        Raises `Unusable` if anything that was acknowledged is missing or damaged.
+        """
+        try:
+            rows = self._connection.execute("SELECT kind, namespace, name, rv, data FROM obj")
+            records = [
+                Record((kind, namespace, name), rv, data, orjson.loads(data)["metadata"])
+                for kind, namespace, name, rv, data in rows
+            ]
+            newest = max((record.rv for record in records), default=0)
+            last = max(newest, int(self.meta("rv") or 0))
+            if self._acknowledged is not None:
+                self._acknowledged.check(self.path, last, records)
+        except sqlite3.Error as error:
+            raise Unusable(_what_to_do(self.path, error)) from error
+        except (ValueError, TypeError, KeyError) as error:  # what is there is none of our objects
+            raise Unusable(_what_to_do(self.path, None)) from error
+        return last, records
 
     def history(self) -> Iterator[Change]:
         """Yield what the log holds, oldest first; what was before is not known."""
-        rows = self._connection.execute("SELECT rv, kind, namespace, name, type, data FROM log")
-        for rv, kind, namespace, name, type_, data in rows:
-            metadata = orjson.loads(data)["metadata"]
-            yield Change(rv, Kind(type_), Record((kind, namespace, name), rv, data, metadata), None)
+        statement = "SELECT rv, kind, namespace, name, type, data FROM log"
+        try:
+            for rv, kind, namespace, name, type_, data in self._connection.execute(statement):
+                metadata = orjson.loads(data)["metadata"]
+                record = Record((kind, namespace, name), rv, data, metadata)
+                yield Change(rv, Kind(type_), record, None)
+        except sqlite3.Error as error:
+            raise Unusable(_what_to_do(self.path, error)) from error
+        except (ValueError, TypeError, KeyError) as error:
+            raise Unusable(_what_to_do(self.path, None)) from error
 
     def commit(self, batch: Sequence[Change], trim_to: int) -> None:
         """Write changes in one transaction, or none of them."""
+        self._write(batch, trim_to)
+        if self._acknowledged is not None:
+            self._acknowledged.note(batch)
+
+    def _write(self, batch: Sequence[Change], trim_to: int) -> None:
         rows = [
             (change.rv, *change.record.key, change.kind.value, change.record.data)
             for change in batch

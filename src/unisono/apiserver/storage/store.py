@@ -22,7 +22,7 @@ from typing import Any
 
 import orjson
 
-from unisono.apiserver.storage.database import UNLOGGED, Database
+from unisono.apiserver.storage.database import UNLOGGED, Database, is_full
 from unisono.apiserver.storage.history import History
 from unisono.apiserver.storage.record import Change, Key, Kind, Record
 
@@ -40,6 +40,12 @@ Waiters = list[asyncio.Future[None]]
 
 class WriteFailed(Exception):
     """A write could not be made durable; nothing of it remains."""
+
+    def __init__(self, path: object, error: BaseException) -> None:
+        """Take the file, and what went wrong."""
+        self.is_full = is_full(error)
+        why = "the disk is full; free some space and try again" if self.is_full else str(error)
+        super().__init__(f"could not be stored in {path}: {why}")
 
 
 class TooLarge(Exception):
@@ -95,6 +101,10 @@ class Store:
             self._settling.cancel()
         self._writer.shutdown()
         self._database.close()
+
+    def is_in_place(self) -> bool:
+        """Say whether what is written now will be there at the next start."""
+        return self._database.is_in_place()
 
     # ---- the committed view ------------------------------------------------------------------
 
@@ -278,7 +288,7 @@ class Store:
         self._unstamped -= 1  # as no version ever was
         for waiter in failed:
             if not waiter.done():
-                waiter.set_exception(WriteFailed(f"could not be stored: {error}"))
+                waiter.set_exception(WriteFailed(self._database.path, error))
 
     def _publish(self, batch: list[Change]) -> Iterable[History]:
         """Let readers see a batch; return the histories that whoever watches is to be told of."""

@@ -6,6 +6,7 @@ questions ask by, so a new field needs no new table.
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
@@ -59,6 +60,7 @@ class LedgerStore:
 
     def __init__(self, path: Path, *, is_read_only: bool = False) -> None:
         """Open it; make it if it is not there and somebody may write."""
+        self._path = path
         self._lock = threading.Lock()  # one batch after the other, whichever thread writes it
         try:
             where = f"file:{path}?mode={'ro' if is_read_only else 'rwc'}"
@@ -72,8 +74,9 @@ class LedgerStore:
                 self._db.executescript(_TABLES)
                 self._db.execute(f"PRAGMA user_version = {_VERSION}")
                 path.chmod(0o600)  # who runs what is not everybody's business
-        except sqlite3.Error as error:
-            raise LedgerTrouble(f"{path} cannot be used as a ledger: {error}") from error
+        except (sqlite3.Error, OSError) as error:
+            message = f"{path} cannot be used as a ledger: {error}"
+            raise LedgerTrouble(f"{message}; free some space, or move it away") from error
 
     def write(self, rows: Iterable[Row], seen: int, measured: int = 0) -> None:
         """Write rows, all or none of them, and until when the cluster was followed (measured)."""
@@ -101,12 +104,14 @@ class LedgerStore:
         return self._kept("measured")
 
     def _kept(self, name: str) -> int:
-        found = self._db.execute("SELECT value FROM kept WHERE name = ?", (name,)).fetchone()
-        return int(found[0]) if found else 0
+        with self._readable():
+            found = self._db.execute("SELECT value FROM kept WHERE name = ?", (name,)).fetchone()
+            return int(found[0]) if found else 0
 
     def first(self) -> int:
         """Return since when there is something to tell of; later than any time if there is not."""
-        (found,) = self._db.execute("SELECT min(since) FROM nodes").fetchone()
+        with self._readable():
+            (found,) = self._db.execute("SELECT min(since) FROM nodes").fetchone()
         return _OPEN if found is None else int(found)
 
     def open_rows(self, kind: type[R]) -> Iterator[R]:
@@ -130,9 +135,19 @@ class LedgerStore:
         # As one list of many: that is read much faster than one row after the other.
         decode = msgspec.json.Decoder(list[kind]).decode  # type: ignore[valid-type]  # a type at run time
         question = f"SELECT row FROM {_table(kind)} WHERE {condition} ORDER BY since, key"
-        found = self._db.execute(question, values)
-        while rows := found.fetchmany(_AT_ONCE):
-            yield from decode(b"[" + b",".join([text for (text,) in rows]) + b"]")
+        with self._readable():
+            found = self._db.execute(question, values)
+            while rows := found.fetchmany(_AT_ONCE):
+                yield from decode(b"[" + b",".join([text for (text,) in rows]) + b"]")
+
+    @contextlib.contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Say what is wrong with the file if it is damaged."""
+        try:
+            yield
+        except (sqlite3.Error, msgspec.DecodeError) as error:
+            message = f"{self._path} is damaged ({error}); move it away to begin a new ledger"
+            raise LedgerTrouble(message) from error
 
 
 def _table(kind: type[Row]) -> str:
