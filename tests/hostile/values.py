@@ -11,10 +11,13 @@ import orjson
 from tests.hostile.bases import least_of
 from tests.hostile.fields import Field, Sort
 from unisono.apiserver.http.call import MAX_BODY_BYTES
+from unisono.apiserver.rest.write import MAX_READ_OBJECT_BYTES
 
 MANY = 100_000  # entries of a list or a map
 # The rest of the object needs room in the body, too.
 _BYTES_FOR_ENTRIES = MAX_BODY_BYTES - 64 * 1024
+_BYTES_SENT = 2 * MAX_READ_OBJECT_BYTES - 64 * 1024
+_BYTES_STORED = MAX_READ_OBJECT_BYTES - 64 * 1024
 
 
 class Absent:
@@ -45,12 +48,15 @@ def _numbered(entry: Any, number: int) -> Any:
     return entry
 
 
-def _many(field: Field, now: Any) -> list[Any]:
+def _many(most_bytes: int) -> Make:
     """Return a list as long as a body can hold, with at most so many entries."""
-    entry = _entry(field, now)
-    size = len(orjson.dumps(_numbered(entry, MANY))) + 1
-    count = min(MANY, _BYTES_FOR_ENTRIES // size)
-    return [_numbered(entry, number) for number in range(count)]
+
+    def made(field: Field, now: Any) -> list[Any]:
+        entry = _entry(field, now)
+        size = len(orjson.dumps(_numbered(entry, MANY))) + 1
+        return [_numbered(entry, number) for number in range(min(MANY, most_bytes // size))]
+
+    return made
 
 
 def _twice(field: Field, now: Any) -> list[Any]:
@@ -62,18 +68,21 @@ def _value(field: Field) -> Any:
     return least_of(field.shape.values) if field.shape.values is not None else "a"
 
 
-def _many_keys(field: Field, now: Any) -> dict[str, Any]:
-    value = _value(field)
-    size = len(orjson.dumps({f"example.org/k{MANY}": value})) + 1
-    count = min(MANY, _BYTES_FOR_ENTRIES // size)
-    return {f"example.org/k{number}": value for number in range(count)}
+def _many_keys(most_bytes: int) -> Make:
+    def made(field: Field, now: Any) -> dict[str, Any]:
+        value = _value(field)
+        size = len(orjson.dumps({f"example.org/k{MANY}": value})) + 1
+        count = min(MANY, most_bytes // size)
+        return {f"example.org/k{number}": value for number in range(count)}
+
+    return made
 
 
 def _keyed(*keys: str) -> Make:
     return lambda field, now: {key: _value(field) for key in keys}
 
 
-_LONG = "a" * 1_000_000
+_LONG = "a" * 300_000
 _WRONG: Mapping[str, Make] = {
     "absent": _is(Absent),
     "null": _is(None),
@@ -86,7 +95,8 @@ _WRONG: Mapping[str, Make] = {
 _ODD_TEXTS: Mapping[str, Make] = {
     "an empty text": _is(""),
     "a space": _is(" "),
-    "a million letters": _is(_LONG),
+    "many letters": _is(_LONG),
+    "a million letters": _is("a" * 1_000_000),
     "NaN": _is("NaN"),
     "Infinity": _is("Infinity"),
     "-1 as text": _is("-1"),
@@ -126,7 +136,9 @@ _AMOUNTS: Mapping[str, Make] = {
     "nano": _is("1n"),
 }
 _LISTS: Mapping[str, Make] = {
-    "many entries": _many,
+    "many entries": _many(_BYTES_FOR_ENTRIES),
+    "as many entries as a job can be sent with": _many(_BYTES_SENT),
+    "as many entries as a job can be stored with": _many(_BYTES_STORED),
     "the same twice": _twice,
     "null in a list": _is([None]),
     "a number in a list": _is([5]),
@@ -136,7 +148,9 @@ _LISTS: Mapping[str, Make] = {
     "a number": _is(5),
 }
 _MAPS: Mapping[str, Make] = {
-    "many keys": _many_keys,
+    "many keys": _many_keys(_BYTES_FOR_ENTRIES),
+    "as many keys as a job can be sent with": _many_keys(_BYTES_SENT),
+    "as many keys as a job can be stored with": _many_keys(_BYTES_STORED),
     "an empty key": _keyed(""),
     "a long key": _keyed("k" * 100_000),
     "an odd key": _keyed("ä\x00/😀"),

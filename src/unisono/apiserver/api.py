@@ -34,7 +34,7 @@ from unisono.apiserver.rest.patching import Patcher
 from unisono.apiserver.rest.read import Reader
 from unisono.apiserver.rest.route import Route, Routes, UnknownPath
 from unisono.apiserver.rest.watch import Watches
-from unisono.apiserver.rest.write import Outcome, Writer
+from unisono.apiserver.rest.write import Outcome, Writer, check_size
 from unisono.apiserver.reviews import Reviews
 from unisono.apiserver.storage.store import Store, WriteFailed
 from unisono.apiserver.strategy import Json
@@ -111,6 +111,8 @@ class Api:
             return self.read(request)
         try:
             found = self._around(request)
+            if isinstance(found, Route):
+                check_size(request, found.resource.key)
             if isinstance(found, Response):
                 response = found
             elif found.subresource:
