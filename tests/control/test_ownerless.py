@@ -173,6 +173,58 @@ def test_pods_of_a_job_that_was_orphaned_while_nothing_ran_can_be_deleted() -> N
     told(story)
 
 
+@pytest.mark.parametrize("policy", ["Background", "Orphan"])
+def test_pods_of_a_job_that_was_replaced_give_their_places_back(policy: Any) -> None:
+    """Only the pods of the new job were counted; those of the old one kept their finalizer."""
+
+    async def story(world: World) -> None:
+        await begin(world)
+        await world.create(*gang("job", seconds=600).objects)
+        await world.pass_time(10)
+        old = workload(world)["metadata"]["name"]
+        await world.client.delete(names.JOB, "zeta", "default", propagation=policy)
+        while not world.api.janitor.is_idle:
+            await asyncio.sleep(0)
+        await world.store.landed()
+        await world.create(*gang("job", seconds=600).objects)
+        await world.pass_time(60)
+        if policy == "Orphan":
+            assert world.get(names.WORKLOAD, old)["status"]["admission"]
+            for pod in world.every(names.POD):
+                await world.client.delete(names.POD, pod["metadata"]["name"], "default")
+            await world.pass_time(60)
+        assert len(world.every(names.POD)) == 2
+        assert world.get(names.JOB, "zeta")["status"]["active"] == 2
+        assert len(world.assembly.scheduler.state.running) == 1
+
+    told(story)
+
+
+def test_a_workload_of_pods_that_run_on_is_not_collected_with_its_job() -> None:
+    """Put back on a Workload, an owner that was just gone had the collector delete it."""
+
+    async def story(world: World) -> None:
+        await begin(world)
+        await world.create(*gang("mpijob", seconds=600).objects)
+        await world.pass_time(10)
+        kind = gang("mpijob").kind
+        await world.client.delete(kind, "zeta", "default", propagation="Orphan")
+        while not world.api.janitor.is_idle:
+            await asyncio.sleep(0)
+        await world.store.landed()
+        # The watch of Workloads is quicker than the one of jobs.
+        name = workload(world)["metadata"]["name"]
+        stripped = world.get(names.WORKLOAD, name)
+        world.driver.changed(names.WORKLOAD, world.view.upsert(names.WORKLOAD, stripped))
+        while await world.driver.step() is not None:
+            pass
+        await world.pass_time(60)
+        assert "deletionTimestamp" not in workload(world)["metadata"]
+        assert len(world.assembly.scheduler.state.running) == 1
+
+    told(story)
+
+
 def test_a_new_job_of_that_name_has_a_workload_of_its_own() -> None:
     async def story(world: World) -> None:
         await begin(world)

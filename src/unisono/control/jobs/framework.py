@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from unisono.control import commitment, names
-from unisono.control.actions import Create, Delete, Json, Note, Patch, Ref, Steps, and_again
+from unisono.control.actions import Create, Delete, Json, Note, Patch, Read, Ref, Steps, and_again
 from unisono.control.checks import additions, after_eviction
 from unisono.control.conditions import find, is_true, seconds, with_condition
 from unisono.control.controller import Reads, own_key, owner_key
@@ -39,6 +39,7 @@ from unisono.control.scheduler.record import (
     without_placement,
 )
 from unisono.control.shrinking import told
+from unisono.control.slots import is_over
 from unisono.control.view import View
 from unisono.engine.model.resources import MAX_COUNT
 from unisono.kinds.buying import DISRUPTABLE
@@ -97,7 +98,9 @@ class JobController:
             return
         workload = self._workload(job, view)
         if "deletionTimestamp" in job["metadata"]:
-            if workload is not None and not adapter.is_active(job, view):
+            # Pods that it leaves behind are no longer its own, and still hold what it was given.
+            is_left = workload is not None and _has_pods(workload, view)
+            if workload is not None and not is_left and not adapter.is_active(job, view):
                 yield from without_slice(workload, view)
                 yield from let_go(workload)
             return
@@ -132,7 +135,14 @@ class JobController:
             yield Delete(Ref.to(workload))
             return
         if not _belongs_to(workload, job):
-            # Somebody took its owner away. Nobody would hear of it any more on the job's behalf.
+            # Somebody took its owner away. Nobody would hear of it any more on the job's behalf. Of
+            # a job that is just being orphaned the view may not know it yet: with an owner that is
+            # gone the collector would delete the Workload of pods that run on.
+            there = yield Read(adapter.kind, key.namespace, key.name)
+            if there is None or there["metadata"]["uid"] != job["metadata"]["uid"]:
+                return
+            if "deletionTimestamp" in there["metadata"]:
+                return
             owners = [owner_reference(job), *(workload["metadata"].get("ownerReferences") or ())]
             workload = yield Patch(Ref.to(workload), {"metadata": {"ownerReferences": owners}})
         yield from self._keep_in_step(job, workload, queue or "", view, now)
@@ -339,6 +349,13 @@ def _read_of_workload(workload: Json) -> object:
         [one for one in conditions if one["type"] != names.PLACEMENT],
         placement_of(conditions)[0] == COMMITTED,
     )
+
+
+def _has_pods(workload: Json, view: View) -> bool:
+    """Say whether a pod of a Workload is left that is not over, whoever it belongs to."""
+    metadata = workload["metadata"]
+    full = f"{metadata['namespace']}/{metadata['name']}"
+    return any(not is_over(pod) for pod in view.by(names.POD, names.BY_WORKLOAD, full))
 
 
 def _belongs_to(workload: Json, job: Json) -> bool:

@@ -15,6 +15,7 @@ from unisono.control.actions import (
     Json,
     Note,
     Patch,
+    Read,
     Ref,
     Steps,
     Together,
@@ -290,32 +291,56 @@ def _release(pods: Sequence[Json]) -> Steps:
         )
 
 
-def _is_orphaned(pod: Json) -> bool:
-    """Say whether a pod waits to be counted by a Job that it does not belong to any more."""
-    owners = pod["metadata"].get("ownerReferences") or ()
-    return TRACKING in _finalizers(pod) and not any(one.get("controller") for one in owners)
+def _job_of(pod: Json) -> tuple[str, str] | None:
+    """Return name and uid of the Job that a pod belongs to."""
+    for owner in pod["metadata"].get("ownerReferences") or ():
+        if owner.get("controller") and owner["kind"] == names.JOB.kind:
+            return owner["name"], owner["uid"]
+    return None
+
+
+def _read_of_uncounted(pod: Json) -> object:
+    return TRACKING in _finalizers(pod), _job_of(pod), is_deleting(pod)
+
+
+def _uid_of(job: Json) -> object:
+    return job["metadata"]["uid"]
 
 
 class OrphanedPods:
-    """Lets go of pods whose Job was deleted and left them, also while nothing ran.
+    """Lets go of pods whose Job is gone: it left them, perhaps while nothing ran, or was replaced.
 
-    Nobody counts them any more, and with the finalizer of their Job they could never be deleted.
+    Nobody counts them any more, and with the finalizer of their Job they could never be deleted. A
+    Job of the same name that came later counts its own.
     """
 
     name = "orphaned-pods"
-    watches: Sequence[Kind] = (names.POD,)
-    minds: Mapping[Kind, Reads] = {names.POD: _is_orphaned}
+    watches: Sequence[Kind] = (names.POD, names.JOB)
+    minds: Mapping[Kind, Reads] = {names.POD: _read_of_uncounted, names.JOB: _uid_of}
     is_thorough = True
 
     def touched(self, kind: Kind, obj: Json, view: View) -> Iterable[Key]:
-        """A pod that nobody will count."""
-        return (own_key(obj),) if _is_orphaned(obj) else ()
+        """A pod that nobody may count, or those of a Job that came or went."""
+        if kind == names.POD:
+            pods = [obj] if _job_of(obj) is None or is_deleting(obj) else []
+        else:
+            pods = view.owned(names.POD, obj["metadata"]["uid"])
+        return [own_key(pod) for pod in pods if TRACKING in _finalizers(pod)]
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
-        """Take the finalizer off."""
+        """Take the finalizer off a pod whose Job is gone; the API itself says whether it is."""
         pod = view.get(names.POD, key.name, key.namespace)
-        if pod is not None and _is_orphaned(pod):
-            yield from _release([pod])
+        if pod is None or TRACKING not in _finalizers(pod):
+            return
+        found = _job_of(pod)
+        if found is not None:
+            name, uid = found
+            job = view.get(names.JOB, name, key.namespace)
+            if job is None or job["metadata"]["uid"] != uid:
+                job = yield Read(names.JOB, key.namespace, name)
+            if job is not None and job["metadata"]["uid"] == uid:
+                return
+        yield from _release([pod])
 
 
 def _pods_of(key: Key, view: View) -> list[Json]:
