@@ -193,3 +193,18 @@ def test_workers_come_and_go_while_the_head_stays() -> None:
 def uids(world: World) -> dict[str, str]:
     """Return the uids of all pods by name."""
     return {name: pod["metadata"]["uid"] for name, pod in pods(world).items()}
+
+
+def test_a_cluster_whose_head_is_refused_does_not_make_and_remove_its_workers_for_ever() -> None:
+    """No head can be made, so its workers were sent away for want of one, and made again."""
+
+    async def story(world: World) -> None:
+        await set_up(world)
+        made = dev()
+        made["spec"]["headGroupSpec"]["template"]["spec"]["priorityClassName"] = "nobody-has-it"
+        await world.create(made)
+        await world.settle(most=500)
+        assert [note for note in world.notes if note.reason == "HeadLost"] == []
+        assert world.every(POD) == []
+
+    told(story)

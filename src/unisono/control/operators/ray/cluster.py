@@ -180,12 +180,16 @@ class RayClusterOperator:
         if wanted > most_pods(cluster, wanted, (group.template for group in groups), view):
             yield from too_many(cluster, wanted, view, now)
             return
-        yield from made(
-            new_pod(cluster, group, number)
-            for group in groups
-            for number in range(group.count)
-            if (group.name, number) not in pods
-        )
+        # The head goes first. If the API refuses it, there are no workers yet; those would be sent
+        # away for want of a head and made again, as fast as the API answers.
+        for is_head in (True, False):
+            yield from made(
+                new_pod(cluster, group, number)
+                for group in groups
+                if (group.name == HEAD) is is_head
+                for number in range(group.count)
+                if (group.name, number) not in pods
+            )
 
 
 def _sorted(owned: Sequence[Json]) -> dict[tuple[str, int], Json]:
