@@ -12,9 +12,9 @@ from typing_extensions import override
 from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import job, node, queue
 from tests.support.control_world import Jumping, World
+from unisono.cli.clock import SteadyTime
 from unisono.control import names
 from unisono.control.conditions import is_true
-from unisono.kube.clock import SteadyTime
 
 Story = Callable[[World], Awaitable[None]]
 HOUR = 3600.0

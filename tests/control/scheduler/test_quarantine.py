@@ -16,12 +16,15 @@ from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.assembly import embedded
 from unisono.control.conditions import find
-from unisono.control.scheduler import record, translate
+from unisono.control.scheduler import loop, record, translate
 from unisono.control.scheduler.quarantine import FIRST_PAUSE_S, LONGEST_PAUSE_S, Quarantine
 from unisono.control.scheduler.translate import Translator
+from unisono.engine.audit import Standing
+from unisono.engine.audit import audit as real_audit
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.plan import Admit, Plan
+from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.state.cluster import ClusterState
 from unisono.kinds.kueue.queue_rules import queue_of
 from unisono.kube.form import Key
@@ -283,6 +286,24 @@ def test_a_workload_is_tried_again_when_it_changes_and_when_time_is_up() -> None
         assert len(world.assembly.scheduler.quarantine) == 0
 
     play(story, decides)
+
+
+def test_a_plan_on_which_the_auditor_fails_is_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    def audit(snapshot: Snapshot, made: Plan, standing: Standing | None = None) -> Any:
+        if any("/job-bad" in one.workload for one in made.admissions):
+            raise KeyError("bad")
+        return real_audit(snapshot, made, standing)
+
+    monkeypatch.setattr(loop, "audit", audit)
+
+    async def story(world: World) -> None:
+        await world.create(job("bad", pods=1), job("good", pods=1, queue_name="lq-other"))
+        await world.settle()
+        assert is_admitted(world, "good")
+        assert not is_admitted(world, "bad")
+        assert "auditor: KeyError: 'bad'" in reserved(world, "bad")["message"]
+
+    assert play(story)
 
 
 def test_a_refused_plan_is_kept() -> None:

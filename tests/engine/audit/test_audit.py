@@ -62,7 +62,8 @@ def test_a_plan_read_back_from_a_file_is_audited_alike() -> None:
     assert audit(world, again) == audit(world, made) != ()
 
 
-@pytest.mark.parametrize("rule", get_args(Rule))
+# "auditor" is no rule that it checks: it stands for an exception (tests/control/scheduler).
+@pytest.mark.parametrize("rule", sorted({*get_args(Rule)} - {"auditor"}))
 def test_every_rule_was_seen_to_fail(rule: str) -> None:
     written = "".join(path.read_text(encoding="utf-8") for path in sorted(HERE.glob("test_*.py")))
     assert f'"{rule}"' in written, f"no test breaks {rule}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unisono.kube.clock import SteadyTime
+from unisono.cli.clock import SteadyTime
 
 HOUR = 3600.0
 
