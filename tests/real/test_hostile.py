@@ -148,7 +148,7 @@ def unexplained(plane: ControlPlane) -> list[str]:
         f"{one['kind']} {one['metadata']['name']}"
         for kind in kinds
         for one in there(plane, kind, TENANT)
-        if one["metadata"]["uid"] not in told
+        if one["metadata"]["uid"] not in told and not one["metadata"].get("ownerReferences")
     ]
 
 
