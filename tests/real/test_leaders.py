@@ -5,6 +5,7 @@ Every story ends as those of `test_faults` do: whole gangs, once, and nothing ov
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import threading
 import time
@@ -44,6 +45,8 @@ def test_the_leader_is_killed_mid_commit(stage: Stage, scheduler: str) -> None:
 
     async def fault(asked: Asked) -> web.Response | None:
         if nth.is_it(asked):
+            # Requests on their way end with their sender: the first two have to be carried out.
+            await asyncio.sleep(1.0)
             if first.process.poll() is None:
                 first.process.send_signal(signal.SIGKILL)
                 stage.faults["leaders killed"] = 1
