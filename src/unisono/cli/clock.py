@@ -89,8 +89,3 @@ class RealClock:
 def seconds_now() -> float:
     """Return the time in seconds since 1970."""
     return _STEADY.now()
-
-
-def seconds_ahead() -> float:
-    """Return by how many seconds our time is ahead of a wall clock that was set back."""
-    return _STEADY.ahead()

@@ -284,3 +284,17 @@ def test_a_decision_holds_until_its_queues_or_its_nodes_change() -> None:
     assert basis.holding()() is False  # decided by what the engine knew before
     basis.heard()
     assert basis.holding(["n1"])() is True
+
+
+def test_an_admission_that_the_api_refuses_for_what_is_in_it_frees_its_quota() -> None:
+    async def story(world: World, api: OverHttp) -> None:
+        async def refuse(path: str, body: Json) -> Answer | None:
+            return _refusal(422) if "job-bad" in path else None
+
+        api.fault = refuse
+        await world.create(node("n1"), *queue(), job("bad", pods=1), job("good", pods=1))
+        await world.settle()
+        assert not any("job-bad" in key for key in world.assembly.scheduler.state.running)
+        assert any("job-good" in key for key in world.assembly.scheduler.state.running)
+
+    play(story)

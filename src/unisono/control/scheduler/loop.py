@@ -640,12 +640,24 @@ class Scheduler:
             if isinstance(result, refused):
                 name = ref.kind, Key(ref.namespace, ref.name)
                 self._quarantine_object(name, view, "write", str(result))
+                self._take_back(name, view)
                 continue
             trouble = trouble or result
             if isinstance(write, Patch):
                 self._in_doubt.note(write, result)
         if trouble is not None:
             raise trouble
+
+    def _take_back(self, name: Name, view: View) -> None:
+        """Free what an admission was counted for that was never stored."""
+        kind, key = name
+        stored = (_object(view, name) or {}).get("status") or {}
+        if kind == names.WORKLOAD and stored.get("admission"):
+            return  # another write about a workload that does hold quota
+        prefix = STRAY if kind == names.POD else ""
+        full = WorkloadKey(f"{prefix}{key.namespace}/{key.name}")
+        if full in self.state.running:
+            self.state.apply(WorkloadGone(full))
 
     def _doubt(self, made: Plan) -> None:
         """Read everybody again whom a plan moves: what is not stored yet may never be."""
