@@ -104,6 +104,8 @@ def about(labels: Json) -> str:
 
     >>> about({"kubernetes_node": "n1", "gpu": "0", "namespace": "a", "pod": "p", "user": "kim"})
     'n1 GPU 0, pod a/p of kim'
+    >>> about({"kind": "Workload", "stage": "audit"})
+    'Workload (audit)'
     """
     parts = []
     if "gpu" in labels:
@@ -118,6 +120,10 @@ def about(labels: Json) -> str:
     elif "workload" in labels:
         reason = f" ({labels['reason']})" if labels.get("reason") else ""
         parts.append(f"{labels['namespace']}/{labels['workload']}{reason}")
+    elif "stage" in labels:
+        parts.append(f"{labels['kind']} ({labels['stage']})")
     if "pod" not in labels and labels.get("queue"):
         parts.append(f"queue {labels['queue']}")
+        if "workload" not in labels and labels.get("reason"):
+            parts.append(labels["reason"])
     return ", ".join(parts)

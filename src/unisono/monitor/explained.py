@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 _EXPLANATION = "unisono.dev/Explanation"
 _TIMES = ("Planned", "Expected")
+# Reasons that do not go away by waiting. A deactivated workload is left out: that is on purpose.
+_NEVER = ("ExceedsMaxQuota", "Misconfigured")
 
 
 class Explained(NamedTuple):
@@ -19,6 +21,12 @@ class Explained(NamedTuple):
     start: float = 0.0  # at the latest, or as far as anybody knows; 0: unknown
     is_promised: bool = False  # a date that is kept free for it, not only an estimate
     limit: float = 0.0  # how long it is expected to run then; 0: unknown
+    reason: str = ""  # of its condition QuotaReserved
+
+    @property
+    def is_never(self) -> bool:
+        """Whether it cannot start however long it waits: it, or its queue, has to be changed."""
+        return self.reason in _NEVER
 
 
 def explained(conditions: Iterable[Mapping[str, Any]] | None) -> Explained:
@@ -42,6 +50,8 @@ def explained(conditions: Iterable[Mapping[str, Any]] | None) -> Explained:
             start=float(first.get("start") or 0) / 1000,
             is_promised=first.get("fact") == "Planned",
             limit=float(first.get("limit_ms") or 0) / 1000,
+            reason=reason,
         )
     except (KeyError, ValueError, TypeError):
-        return Explained(reason, says)  # nobody explained, or in the words of another version
+        # There is no explanation, or one in the form of another version.
+        return Explained(reason, says, reason=reason)

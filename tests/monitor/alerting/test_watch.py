@@ -111,6 +111,19 @@ def test_a_gang_that_waits_too_long_and_its_starved_queue(site: Site) -> None:
     assert site.firing("QuotaStarvation") == ["queue cq"]
 
 
+def test_workloads_that_can_never_start_are_counted_by_reason(site: Site) -> None:
+    waits = objects.workload("gang")
+    condition = {"type": "QuotaReserved", "status": "False", "message": "too large"}
+    waits["status"] = {"conditions": [{**condition, "reason": "ExceedsMaxQuota"}]}
+    fill(site.books, WORKLOAD, (waits, objects.workload("other")))
+    site.run_for(90)
+    assert site.firing("WorkloadCannotStart") == ["queue cq, ExceedsMaxQuota"]
+    waits["status"] = {"conditions": [{**condition, "reason": "Pending"}]}
+    fill(site.books, WORKLOAD, (waits,))
+    site.run_for(15)
+    assert site.firing("WorkloadCannotStart") == []
+
+
 def test_a_part_of_a_gang_is_told_and_one_that_ends_is_not(site: Site) -> None:
     fill(site.books, WORKLOAD, (objects.workload("gang", QuotaReserved=RESERVED),))
     fill(site.books, POD, (objects.pod("p0", "n1"),))

@@ -27,6 +27,7 @@ class Gangs:
         self._late: list[Labels] = []
         self._partly: list[Labels] = []
         self._starved: list[Labels] = []
+        self._unstartable: list[Labels] = []
 
     def hold(self, books: Books, now: float) -> Holds:
         """Return what somebody might have to look at; the same lists while nothing is new."""
@@ -38,7 +39,11 @@ class Gangs:
             self._waiting = [labels for _, labels in waiting]
             self._late = []
             self._partly = list(_partly(books))
-            self._starved = list(_starved(books))
+            tally = Tally.of(books)
+            self._starved = list(_starved(books, tally))
+            self._unstartable = [
+                {"queue": queue, "reason": reason} for queue, reason in sorted(tally.unstartable)
+            ]
         late = bisect_left(self._deadlines, now)
         if late != len(self._late):
             self._late = self._waiting[:late]
@@ -46,6 +51,7 @@ class Gangs:
             "GangWaitingTooLong": self._late,
             "GangPartiallyRunning": self._partly,
             "QuotaStarvation": self._starved,
+            "WorkloadCannotStart": self._unstartable,
         }
 
 
@@ -66,8 +72,7 @@ def _partly(books: Books) -> Iterator[Labels]:
             yield named(one, books)
 
 
-def _starved(books: Books) -> Iterator[Labels]:
-    tally = Tally.of(books)
+def _starved(books: Books, tally: Tally) -> Iterator[Labels]:
     for queue in books.queues.values():
         # Who waits has no flavor yet, and is counted with the first one.
         for quota in queue.quotas[:1]:

@@ -27,6 +27,7 @@ class Tally:
     held: dict[Place, int] = field(default_factory=dict)
     pending: dict[str, int] = field(default_factory=dict)  # by queue: no flavor is assigned yet
     states: dict[Place, int] = field(default_factory=dict)
+    unstartable: dict[Place, int] = field(default_factory=dict)  # by queue and reason
 
     @staticmethod
     def of(books: Books) -> Tally:
@@ -41,6 +42,8 @@ class Tally:
         _add(self.states, (queue, state_of(workload)), 1)
         if workload.is_waiting:
             self.pending[queue] = self.pending.get(queue, 0) + workload.gpus
+            if workload.waits.is_never:
+                _add(self.unstartable, (queue, workload.waits.reason), 1)
             return
         for one in workload.asked:
             _add(self.used, (queue, one.flavor), one.gpus)
@@ -74,6 +77,15 @@ def families(books: Books, tally: Tally) -> Iterator[Family]:
             Sample({"queue": one.name, "state": state}, tally.states.get((one.name, state), 0))
             for one in queues
             for state in STATES
+        ],
+    )
+    yield Family(
+        "unisono_unstartable_workloads",
+        "gauge",
+        "Workloads that cannot start as they and their queue are, by reason.",
+        [
+            Sample({"queue": queue, "reason": reason}, count)
+            for (queue, reason), count in sorted(tally.unstartable.items())
         ],
     )
     yield Family(

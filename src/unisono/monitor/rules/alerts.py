@@ -201,6 +201,16 @@ ALERTS: tuple[Alert, ...] = (
         " do not fit on the nodes, or somebody else holds these: see `unisono queues`.",
     ),
     Alert(
+        "WorkloadCannotStart",
+        "gangs",
+        "sum by (queue, reason) (unisono_unstartable_workloads) > 0",
+        "1m",
+        "info",
+        "A workload waits for what will never come",
+        "{{ $value }} workloads in queue {{ $labels.queue }} cannot start as they are"
+        " ({{ $labels.reason }}); `unisono why` says what to change in them or in the queue.",
+    ),
+    Alert(
         "StragglerDetected",
         "gangs",
         "unisono_straggler_score > 3",
