@@ -13,6 +13,7 @@ import pytest
 
 from tests.real.cluster import ROOT, account, asked, put, there, unisono, until
 from tests.real.control_plane import ControlPlane, running
+from unisono.cli.admission import validating
 from unisono.cli.installing import CRD
 from unisono.cli.manifests import FLOW_SCHEMA
 from unisono.control import names
@@ -25,6 +26,9 @@ pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 _KUBECTL = shutil.which("kubectl")
 _FOREIGN = "hypernodes.topology.volcano.sh"
+# Reads the expressions of policies against the schemas of what they are about.
+_CHECKER = ("validatingadmissionpolicy-status-controller",)
+_POLICY = Kind("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy")
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +38,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     if _KUBECTL is None:
         pytest.skip("kubectl is not installed")
     try:
-        with running(tmp_path_factory.mktemp("deploy"), controllers=()) as found:
+        with running(tmp_path_factory.mktemp("deploy"), controllers=_CHECKER) as found:
             foreign = next(crds_of(["topology.volcano.sh"]))
             foreign["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "somebody"}
             foreign["spec"]["names"]["shortNames"] = ["theirs"]
@@ -81,6 +85,21 @@ def test_install_finds_nothing_to_change_and_plain_apply_works_too(plane: Contro
     assert "created" not in installed.stdout
     plain = _kubectl(plane, "apply", "-k", "deploy/overlays/without-crds")
     assert plain.returncode == 0, plain.stderr
+
+
+def test_the_server_finds_nothing_wrong_with_our_policies(plane: ControlPlane) -> None:
+    def checked() -> dict[str, Any]:
+        """Return what was said of each policy of ours that has been read."""
+        return {
+            one["metadata"]["name"]: one["status"].get("typeChecking") or {}
+            for one in there(plane, _POLICY)
+            if (one.get("status") or {}).get("observedGeneration") == one["metadata"]["generation"]
+            and one["metadata"]["name"].startswith("unisono-")
+        }
+
+    ours = {one["metadata"]["name"] for one in validating() if one["kind"] == _POLICY.kind}
+    until("all policies have been read", lambda: checked().keys() == ours, instead=checked)
+    assert {name: said for name, said in checked().items() if said} == {}
 
 
 def test_a_busy_server_puts_the_lease_before_other_requests(

@@ -1,7 +1,8 @@
 """Rules that a real API server applies by itself when jobs are written: no certificate to expire.
 
     validating   a queue's name is a name; a job that runs stays in its queue; amounts and counts
-                 are not negative (also where the kinds are others' definitions)
+                 are not negative (also where the kinds are others' definitions); what the right
+                 to write a job does not include (`admission_tenancy`)
     mutating     a job with a queue is created suspended, a pod with one is created behind gates
 
 They are expressions (CEL) that the API server evaluates, so they hold while none of our replicas
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from unisono.cli.admission_tenancy import tenancy
 from unisono.control import names
 from unisono.control.pod_gangs.controller import GATE as QUEUE_GATE
 from unisono.control.pod_gangs.links import MANAGED
@@ -68,7 +70,7 @@ _NO_JOB_ABOVE = (
 
 
 def validating() -> Iterator[Json]:
-    """Yield the rules about queues, and what puts them in force."""
+    """Yield the rules that refuse, and what puts them in force."""
     for name, resources, held in (
         ("unisono-queue-of-jobs", BY_SPEC, _SPEC_HELD),
         ("unisono-queue-of-kubeflow-jobs", BY_RUN_POLICY, _RUN_POLICY_HELD),
@@ -108,6 +110,9 @@ def validating() -> Iterator[Json]:
             ],
         }
         yield from _in_force(kind.name, spec)
+    for name, (group, versions, plural), rules in tenancy():
+        matches = _matches(((group, versions, (plural,)),), ("CREATE", "UPDATE"))
+        yield from _in_force(name, {"failurePolicy": "Fail", "matchConstraints": matches, **rules})
 
 
 def _in_force(name: str, spec: Json) -> Iterator[Json]:

@@ -50,7 +50,7 @@ _POLICIES: Mapping[Which, str] = {
     "mutating": "MutatingAdmissionPolicy",
 }
 _WITHOUT: Mapping[Which, str] = {
-    "validating": "names of queues and negative counts are not checked",
+    "validating": "names of queues, negative counts and what tenants may not write are not checked",
     "mutating": "jobs are suspended after they are created",
 }
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.apiserver.access.cluster import MASTER, Cluster, Json, person, rule, user
-from unisono.apiserver.access.tenancy import RESERVED, overreach
+from unisono.apiserver.access.tenancy import RESERVED, job_kinds, overreach
+from unisono.kinds.shapes.served import Served
 
 ALICE = user("alice")
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "bobs", "uid": "u", "controller": True}
@@ -100,6 +101,24 @@ def test_nobody_makes_themselves_part_of_another_job() -> None:
     other = pod()
     other["metadata"]["ownerReferences"] = [{**OWNER, "apiVersion": "v1", "kind": "ConfigMap"}]
     assert why(other) == ""
+
+
+def test_an_owner_is_the_same_in_every_version() -> None:
+    older = {**OWNER, "apiVersion": "ray.io/v1alpha1", "kind": "RayCluster"}
+    owned = pod()
+    owned["metadata"]["ownerReferences"] = [older]
+    assert "only a controller makes an object part of a RayCluster" in why(owned)
+
+
+@pytest.mark.parametrize("served", job_kinds().values(), ids=lambda one: one.resource)
+def test_batch_users_submit_every_kind_of_job(served: Served) -> None:
+    cluster = Cluster()
+    cluster.bind("unisono:batch-user", person("alice"), namespace="a")
+    for verb in ("get", "list", "watch", "create", "update", "patch", "delete"):
+        assert cluster.authorizer.allows(ALICE, verb, served.group, served.plural, "", "a"), verb
+    assert not cluster.authorizer.allows(
+        ALICE, "update", served.group, served.plural, "status", "a"
+    )
 
 
 def test_odd_shapes_are_no_trouble() -> None:

@@ -35,6 +35,7 @@ _JOBS: Mapping[str, tuple[str, ...]] = {
     "batch.volcano.sh": ("jobs", "cronjobs"),
     "scheduling.volcano.sh": ("podgroups",),
     "scheduling.x-k8s.io": ("podgroups",),
+    "unisono.dev": ("slurmjobs",),
 }
 _CORE = (
     "pods",

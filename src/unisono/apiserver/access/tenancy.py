@@ -22,7 +22,7 @@ from unisono.apiserver.request import MASTERS, User
 from unisono.kinds.known import KNOWN
 from unisono.kinds.shapes.served import Served, served_kinds
 
-_GATES = ("kueue.x-k8s.io/admission", "unisono.dev/gang")
+GATES = ("kueue.x-k8s.io/admission", "unisono.dev/gang")
 # Which workload a pod is counted as, its place in it, and what was decided for it.
 RESERVED = frozenset(
     {
@@ -85,7 +85,7 @@ def _of_scheduler(obj: Json, old: Json) -> str:
         return f"{path}: is written by the scheduler's controllers alone; leave it out"
     spec = obj.get("spec")
     had, has = _gates(old.get("spec")), _gates(spec)
-    lifted = [gate for gate in _GATES if gate in had and gate not in has]
+    lifted = [gate for gate in GATES if gate in had and gate not in has]
     if lifted:
         return (
             f"spec.schedulingGates: {lifted[0]} is lifted when the queue admits the pod; wait for "
@@ -124,13 +124,16 @@ def _told(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, Any
 
 
 @cache
-def _job_kinds() -> Mapping[tuple[str, str], Served]:
-    """Return the kinds whose admission counts for what belongs to them."""
+def job_kinds() -> Mapping[tuple[str, str], Served]:
+    """Return the kinds whose admission counts for what belongs to them, by group and name.
+
+    Not by version: whoever owns an object is the same in all of them.
+    """
     found = {}
     for served in served_kinds():
         kind = KNOWN.kinds.get((served.api_version, served.kind))
         if kind is not None and kind.job is not None:
-            found[served.api_version, served.kind] = served
+            found[served.group, served.kind] = served
     return found
 
 
@@ -138,7 +141,7 @@ def _new_owners(obj: Json, old: Json) -> Iterator[Served]:
     """Yield the kinds of jobs that an object is to belong to from now on."""
     known = _owners(old)
     for owner in _owners(obj) - known:
-        served = _job_kinds().get(owner[:2])
+        served = job_kinds().get(owner[:2])
         if served is not None:
             yield served
 
@@ -146,7 +149,7 @@ def _new_owners(obj: Json, old: Json) -> Iterator[Served]:
 def _owners(obj: Json) -> set[tuple[str, str, str]]:
     references = (obj.get("metadata") or {}).get("ownerReferences") or ()
     return {
-        (str(one.get("apiVersion")), str(one.get("kind")), str(one.get("name")))
+        (str(one.get("apiVersion")).rpartition("/")[0], str(one.get("kind")), str(one.get("name")))
         for one in references
         if isinstance(one, Mapping) and one.get("controller") is True
     }

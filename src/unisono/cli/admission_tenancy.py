@@ -1,0 +1,253 @@
+"""What the right to write a job does not include, as rules that a real API server applies itself.
+
+    a node for a pod                     `create` on pods/binding
+    taking off a queue's gate            the same
+    words that our controllers write     the same
+    being part of another's job          `update` on the finalizers of that kind
+
+They are those of the embedded API (`apiserver.access.tenancy`), with one more exception: whoever
+runs a kind of job (`update` on its finalizers, which only controllers have) hands what was decided
+about it on to the pods and jobs that it makes of it, and a kubelet reports pods that it has already
+(static ones). What is refused is only what changes.
+
+A policy cannot search an object, as our own API does. So there is one for each kind, with the
+places of its pod templates, which are read off its schema. Workloads have none: no role for people
+lets them be written, and controllers of others that make them write some of these words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from unisono.apiserver.access.tenancy import GATES, RESERVED, job_kinds
+from unisono.kinds.shapes.served import BUILT_IN, Served, served_kinds
+from unisono.kinds.shapes.shape import Shape
+
+Json = dict[str, Any]
+# A place in an object: names of fields, and these for every item of a list or value of a map.
+Path = tuple[str, ...]
+ITEMS, VALUES = "[]", "{}"
+# Whose parts an expression asks about: `every` or `some` of them, given what to ask of one.
+Ask = Callable[[str], str]
+
+_NOT_SEARCHED = ("workloads.kueue.x-k8s.io", "customresourcedefinitions.apiextensions.k8s.io")
+# Deeper than any template of any kind; some schemas have no end.
+_DEEPEST = 24
+# What makes pods beside jobs. Controllers have the same right on the finalizers of each.
+_MAKERS = (
+    ("apps", "ReplicaSet", "replicasets"),
+    ("apps", "StatefulSet", "statefulsets"),
+    ("apps", "DaemonSet", "daemonsets"),
+    ("batch", "CronJob", "cronjobs"),
+    ("", "ReplicationController", "replicationcontrollers"),
+)
+
+NODE_CHOSEN = (
+    "nodeName: only who may create pods/binding chooses a node; ask for one with "
+    'nodeSelector: {"kubernetes.io/hostname": ...}'
+)
+WORD_WRITTEN = (
+    "labels and annotations that only the scheduler's controllers write "
+    f"({', '.join(sorted(RESERVED))}): leave them out"
+)
+GATE_LIFTED = (
+    "spec.schedulingGates: a queue's gate is lifted when the queue admits the pod; wait for it, "
+    "or delete the pod"
+)
+OWNER_CLAIMED = (
+    "metadata.ownerReferences: only a controller makes an object part of a job (the verb update on "
+    "the finalizers of that kind); leave out controller: true"
+)
+
+
+class Places(NamedTuple):
+    """Where an object of some kind has pods, and what has labels as they will have."""
+
+    pods: tuple[Path, ...]
+    metadata: tuple[Path, ...]
+
+
+def tenancy() -> Iterator[tuple[str, tuple[str, str, str], Json]]:
+    """Yield for each kind a name, group, versions and plural, and the parts of a policy."""
+    for served, places in searched_kinds():
+        resource = (served.group, _version(served), served.plural)
+        yield f"unisono-tenancy-of-{served.resource}", resource, _rules(places)
+
+
+def searched_kinds() -> Iterator[tuple[Served, Places]]:
+    """Yield every kind of a namespace that has pods or is a job, and where it has them."""
+    jobs = {served.key for served in job_kinds().values()}
+    for served in served_kinds():
+        if not served.namespaced or not served.is_storage or served.resource in _NOT_SEARCHED:
+            continue
+        places = places_in(served.shape)
+        if places.pods or served.key in jobs:
+            yield served, places
+
+
+def _version(served: Served) -> str:
+    """Return the versions concerned: the one of Kubernetes' own kinds, all of others'."""
+    return served.version if served.group in BUILT_IN else "*"
+
+
+def places_in(shape: Shape) -> Places:
+    """Return where the schema of a kind has pods and metadata of them."""
+    pods: list[Path] = []
+    metadata: list[Path] = [()]
+    for path, found in _walk(shape, ()):
+        if "nodeName" in found.names:
+            pods.append(path)
+        if path and "metadata" in found.names:
+            metadata.append(path)
+    return Places(tuple(pods), tuple(metadata))
+
+
+def _walk(shape: Shape, path: Path) -> Iterator[tuple[Path, Shape]]:
+    """Yield what a schema has that is a pod, or has metadata, from above to below."""
+    if len(path) > _DEEPEST:
+        return
+    if shape.items is not None:
+        yield from _walk(shape.items, (*path, ITEMS))
+        return
+    if shape.values is not None:
+        yield from _walk(shape.values, (*path, VALUES))
+        return
+    is_pod = "containers" in shape.names
+    if is_pod or "metadata" in shape.names:
+        yield path, shape
+    if is_pod:
+        return  # what is below are claims and probes
+    for name in shape.names:
+        below = shape.field(name)
+        if below is not None and name != "metadata" and (path or name != "status"):
+            yield from _walk(below, (*path, name))
+
+
+def _rules(places: Places) -> Json:
+    """Return variables and validations of a policy for objects with these places."""
+    validations = [
+        *(_rule(_same_nodes(path), NODE_CHOSEN) for path in places.pods),
+        *(_rule(_same_words(path), WORD_WRITTEN) for path in places.metadata),
+    ]
+    if ("spec",) in places.pods:
+        validations.append(_rule(_same_gates(), GATE_LIFTED))
+    owned = {"expression": _OWNERS_KNOWN, "message": OWNER_CLAIMED, "reason": "Forbidden"}
+    return {"variables": _VARIABLES, "validations": [*validations, owned]}
+
+
+def _rule(is_kept: str, message: str) -> Json:
+    # Rights are asked for only if something was written: that is the costly part.
+    return {
+        "expression": f"{is_kept} || variables.binds || variables.makes",
+        "message": message,
+        "reason": "Forbidden",
+    }
+
+
+def _same_nodes(path: Path) -> str:
+    """Return what is true if no pod at a place has a node that none had there before."""
+
+    def is_kept(new: str) -> str:
+        node = f"{new}.?nodeName.orValue('')"
+        before = _some("oldObject", path, lambda old: f"{old}.?nodeName.orValue('') == {node}")
+        return f"({node} == '' || oldObject != null && {before})"
+
+    return _every("object", path, is_kept)
+
+
+def _same_words(path: Path) -> str:
+    """Return what is true if what is at a place has no word of ours that was not there before."""
+
+    def is_kept(new: str) -> str:
+        parts = []
+        for part in ("labels", "annotations"):
+            here = f"{new}.?metadata.?{part}"
+
+            def is_equal(old: str, part: str = part, here: str = here) -> str:
+                return f"{old}.?metadata.?{part}[?w].orValue('') == {here}[?w].orValue('')"
+
+            before = f"oldObject != null && {_some('oldObject', path, is_equal)}"
+            parts.append(f"(!(w in {here}.orValue({{}})) || {before})")
+        return f"variables.words.all(w, {' && '.join(parts)})"
+
+    return _every("object", path, is_kept)
+
+
+def _same_gates() -> str:
+    """Return what is true if a pod keeps the gates that a queue lifts."""
+    gates = "{}.?spec.?schedulingGates.orValue([]).exists(g, g.name == w)"
+    kept = f"!{gates.format('oldObject')} || {gates.format('object')}"
+    return f"(oldObject == null || {sorted(GATES)}.all(w, {kept}))"
+
+
+def _every(root: str, path: Path, ask: Ask, depth: int = 0) -> str:
+    return _each(root, path, ask, "all", depth)
+
+
+def _some(root: str, path: Path, ask: Ask) -> str:
+    return _each(root, path, ask, "exists", 0)
+
+
+def _each(root: str, path: Path, ask: Ask, loop: str, depth: int) -> str:
+    """Return what asks every or some of what is at a place; loops of old objects have own names."""
+    here = root
+    for number, name in enumerate(path):
+        one = f"{'o' if loop == 'exists' else 'n'}{depth}"
+        if name == ITEMS:
+            below = _each(one, path[number + 1 :], ask, loop, depth + 1)
+            return f"{here}.orValue([]).{loop}({one}, {below})"
+        if name == VALUES:
+            of = f"{here}.orValue({{}})"
+            below = _each(f"{of}[{one}]", path[number + 1 :], ask, loop, depth + 1)
+            return f"{of}.{loop}({one}, {below})"
+        here = f"{here}.?{name}"
+    return ask(here)
+
+
+def _owners(kinds: Mapping[str, str]) -> str:
+    return "{" + ", ".join(f"'{kind}': '{plural}'" for kind, plural in sorted(kinds.items())) + "}"
+
+
+_JOBS = {f"{group}/{kind}": served.plural for (group, kind), served in job_kinds().items()}
+_GROUP = "(o.apiVersion.contains('/') ? o.apiVersion.split('/')[0] : '')"
+_KIND = f"({_GROUP} + '/' + o.kind)"
+_IS_CONTROLLER = "o.?controller.orValue(false)"
+_REFERENCES = "object.metadata.?ownerReferences.orValue([])"
+
+
+def _runs(kinds: str) -> str:
+    """Return what is true of an owner `o` whose kind the author of an object runs."""
+    return (
+        f"authorizer.group({_GROUP}).resource({kinds}[{_KIND}]).subresource('finalizers')"
+        ".namespace(request.namespace).check('update').allowed()"
+    )
+
+
+_VARIABLES = [
+    {"name": "words", "expression": str(sorted(RESERVED))},
+    {"name": "jobs", "expression": _owners(_JOBS)},
+    {
+        "name": "makers",
+        "expression": _owners(
+            {**_JOBS, **{f"{group}/{kind}": plural for group, kind, plural in _MAKERS}}
+        ),
+    },
+    {
+        "name": "binds",
+        "expression": "'system:nodes' in request.userInfo.groups || authorizer.group('')"
+        ".resource('pods').subresource('binding').namespace(request.namespace)"
+        ".check('create').allowed()",
+    },
+    {
+        "name": "makes",
+        "expression": f"{_REFERENCES}.exists(o, {_IS_CONTROLLER} && "
+        f"{_KIND} in variables.makers && {_runs('variables.makers')})",
+    },
+]
+_OWNERS_KNOWN = (
+    f"{_REFERENCES}.all(o, !{_IS_CONTROLLER} || !({_KIND} in variables.jobs) || "
+    "(oldObject != null && oldObject.metadata.?ownerReferences.orValue([]).exists(q, "
+    "q.?controller.orValue(false) && q.kind == o.kind && q.name == o.name && "
+    f"q.apiVersion == o.apiVersion)) || {_runs('variables.jobs')})"
+)
