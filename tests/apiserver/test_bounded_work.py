@@ -34,6 +34,8 @@ Json = dict[str, Any]
 
 SMALL, LARGE = 100, 400
 MOST_GROWTH = 5
+# To find two wrong words and note where; comparing each with all known ones takes thousands.
+MOST_STEPS_OF_A_MISTAKE = 100
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 PODS = "/api/v1/namespaces/default/pods"
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -516,3 +518,14 @@ def test_what_pods_are_made_of_is_smaller_than_other_objects(kind: str, code: in
             return await api.handle(_sent(("POST", path, body, JSON), dryRun=""))
 
     assert asyncio.run(story()).code == code
+
+
+def test_words_are_guessed_only_for_the_mistakes_that_are_shown() -> None:
+    def tolerations(count: int) -> Sent:
+        each = {"key": "k", "operator": "Exist", "effect": "NoSchedul"}
+        return "POST", PODS, _pod(tolerations=[each] * count), JSON
+
+    answer, small = _counted(tolerations(SMALL), SMALL)
+    _, large = _counted(tolerations(LARGE), LARGE)
+    assert b'did you mean \\"NoSchedule\\"' in answer.body
+    assert (large - small) / (LARGE - SMALL) < MOST_STEPS_OF_A_MISTAKE

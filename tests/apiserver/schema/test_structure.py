@@ -25,7 +25,7 @@ def message(schema: Json, value: Any) -> str:
     check = node_of(Shape(schema, definition), typed=False).compiled(compile_check)
     assert check is not None
     (found,) = check(value)
-    return str(found.message)
+    return str(found.cause().message)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ step first:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from unisono.apiserver.errors import Cause
 
@@ -36,12 +36,25 @@ _NAMES = ((str, "a string"), (dict, "an object"), (list, "a list"), (int | float
 class Fault:
     """One mistake."""
 
-    __slots__ = ("lacking", "message", "reason", "steps", "suffix")
+    __slots__ = ("hint", "lacking", "message", "reason", "steps", "suffix")
 
-    def __init__(self, reason: str, message: str, *, lacking: str = "", suffix: str = "") -> None:
-        """Make a fault of the value at hand, of a field it is lacking, or of a place below it."""
+    def __init__(
+        self,
+        reason: str,
+        message: str,
+        *,
+        lacking: str = "",
+        suffix: str = "",
+        hint: Callable[[], str] | None = None,
+    ) -> None:
+        """Make a fault of the value at hand, of a field it is lacking, or of a place below it.
+
+        `hint` completes the message. It is asked only for the few faults that a client sees:
+        guessing what was meant takes far longer than finding that it is wrong.
+        """
         self.reason = reason
         self.message = message
+        self.hint = hint
         self.lacking = lacking
         self.suffix = suffix
         self.steps: list[Step] = []
@@ -51,7 +64,8 @@ class Fault:
         place = path_of(reversed(self.steps)) + self.suffix
         if self.lacking:
             place = f"{place}.{self.lacking}" if place else self.lacking
-        return Cause(self.reason, self.message, place.removeprefix("."))
+        message = self.message + self.hint() if self.hint is not None else self.message
+        return Cause(self.reason, message, place.removeprefix("."))
 
 
 def below(faults: list[Fault], step: Step) -> list[Fault]:

@@ -20,6 +20,8 @@ Rule = Callable[[Any], Fault | None]
 
 # How many allowed values a message lists; a longer list helps nobody.
 _MAX_LISTED = 12
+# A longer text is no misspelt word.
+_MOST_GUESSED = 100
 
 
 def compile_scalar(node: Node, combined: Sequence[Callable[[Any], Faults]]) -> Pass:
@@ -173,8 +175,9 @@ def _one_of(allowed: Sequence[Any]) -> Rule:
     def rule(value: Any) -> Fault | None:
         if value in allowed:
             return None
-        hint = did_you_mean(value, texts) if isinstance(value, str) and len(value) < 100 else ""
-        text = f"{quoted(value)} is not supported; use {listed}{more}{hint}"
+        text = f"{quoted(value)} is not supported; use {listed}{more}"
+        if isinstance(value, str) and len(value) < _MOST_GUESSED:
+            return Fault(fault.NOT_SUPPORTED, text, hint=lambda: did_you_mean(value, texts))
         return Fault(fault.NOT_SUPPORTED, text)
 
     return rule
