@@ -60,7 +60,8 @@ class Cycle:
     awaits: list[Await] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
     victims: dict[WorkloadKey, None] = field(default_factory=dict)
-    taken: dict[WorkloadKey, None] = field(default_factory=dict)  # of them, off the ledger already
+    # Off the ledger already: of them those that others preempt, and slices that are replaced.
+    taken: dict[WorkloadKey, None] = field(default_factory=dict)
     claims: dict[TreeBook, _Claims] = field(default_factory=dict)
     leaving: list[Tenant] = field(default_factory=list)  # pods of victims, still on their nodes
     touched: list[Node] = field(default_factory=list)  # queues that lost usage to the last decision
@@ -158,6 +159,7 @@ class Cycle:
         self._seat(nominee, admission)
         victims = tuple(named(target) for target in nominee.targets)
         self.taken.update(dict.fromkeys(victim.workload for victim in victims))
+        self._take_off(nominee)
         self.victims.update(dict.fromkeys(victim.workload for victim in victims))
         made = Preempt(
             workload=nominee.key, admission=admission, victims=victims, buys=nominee.buys
@@ -225,6 +227,7 @@ class Cycle:
             self.shopping.shop.take(nominee.purchase)
         if workload.replaces is not None:
             self.victims[workload.replaces] = None  # it ends here: nobody else may count on it
+            self._take_off(nominee)
 
     def _limit_of(self, nominee: Nominee) -> int | None:
         """Return the limit to start it with, if it left that open; dates may shorten it."""
@@ -288,6 +291,11 @@ class Cycle:
         for tenant in tenants:
             self.ledger.seat(tenant)
         return tenants
+
+    def _take_off(self, nominee: Nominee) -> None:
+        """Note that a slice which is replaced is off the ledger: it does not end once more."""
+        if nominee.replaced is not None:
+            self.taken[nominee.replaced.key] = None
 
     def _remove_replaced(self, nominee: Nominee) -> None:
         if nominee.replaced is not None:

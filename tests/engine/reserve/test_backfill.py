@@ -362,3 +362,31 @@ def test_nobody_counts_on_a_pod_that_hangs() -> None:
     here.submit("C", 8, 10)
     here.go_to(90)
     assert here.dates == {}
+
+
+@pytest.mark.parametrize("nodes", [(4, 4), ()], ids=["nodes", "quota alone"])
+@pytest.mark.parametrize("rules", [EASY, CONSERVATIVE], ids=["EASY", "conservative"])
+def test_a_slice_that_was_replaced_in_this_cycle_does_not_end_a_second_time(
+    rules: Backfill, nodes: tuple[int, ...]
+) -> None:
+    here = machine(rules, *nodes)
+    if not nodes:
+        here.state = restore(world(queue("q", "8"), policy=Policy(backfill=rules)))
+    here.submit("small", 2, 100)
+    here.submit("long", 2, 500)
+    here.decide()
+    grown = Workload(
+        key=WorkloadKey("ns/grown"),
+        uid="grown",
+        queue=LocalQueueKey("ns/q"),
+        pod_sets=(pods(2, {"gpu": 2}),),
+        time_limit_ms=400 * SECOND,
+        replaces=WorkloadKey("ns/small"),
+        priority=1,
+    )
+    here.state.apply(WorkloadWaits(grown))
+    here.submit("next", 4, 100)
+    made = plan(here.state, Instant(SECOND))
+    assert [admit.workload for admit in made.admissions] == ["ns/grown"]
+    # Only when "grown" ends are there four GPUs: at 100 nothing does.
+    assert [(date.workload, date.start) for date in made.dates] == [("ns/next", 401 * SECOND)]
