@@ -112,3 +112,16 @@ def test_parts_of_gpus_stay_by_their_numbers() -> None:
     found = Spot("main", ((b, 2),), devices=(5, 6))
     after = with_others(before, found, {a}, {("main", a): (1,)})
     assert (after.nodes, after.devices) == (((b, 2), (a, 1)), (5, 6, 1))
+
+
+def test_a_node_that_is_reserved_for_the_gang_may_replace_a_lost_one() -> None:
+    state = ClusterState()
+    spare = msgspec.structs.replace(cluster_t()[0], held_for="ns/gang")
+    state.apply(changes.NodeSet(spare))
+    state.apply(changes.FlavorSet(Flavor(name=FlavorName("f"))))
+    state.apply(changes.QueueSet(queue("q", "64")))
+    gang = holding("gang", "lost")
+    state.apply(changes.WorkloadHolds(gang))
+    answer = repair(state, gang.workload.key, [NodeName("lost")])
+    assert not isinstance(answer, GangDoesNotFit)
+    assert answer.pod_sets[0].nodes == ((spare.name, 1),)

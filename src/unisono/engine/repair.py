@@ -230,7 +230,12 @@ def refuse_if_broken(
             ),
         ),
     )
-    snapshot = msgspec.structs.replace(snapshot_for(state, plan), waiting=(heir,))
+    before = snapshot_for(state, plan)
+    nodes = tuple(  # what is reserved for the gang is reserved for it repaired
+        msgspec.structs.replace(node, held_for=heir.key) if node.held_for == workload.key else node
+        for node in before.nodes
+    )
+    snapshot = msgspec.structs.replace(before, waiting=(heir,), nodes=nodes)
     world = with_bought(World(snapshot), snapshot.market, plan)
     violations = tuple(check_nodes(world, plan))
     if violations:
