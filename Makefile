@@ -16,7 +16,7 @@ endif
 # What a decision can depend on runs under two hash seeds: no order may come from a set.
 SEEDED := $(wildcard tests/engine tests/kinds tests/scenarios tests/properties)
 # What the compiled modules do is tried with these, which neither start servers nor look at sources.
-TRIED_COMPILED := tests/engine tests/properties tests/scenarios tests/sim
+TRIED_COMPILED := tests/decisions tests/engine tests/properties tests/scenarios tests/sim
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
