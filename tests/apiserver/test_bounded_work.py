@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import tracemalloc
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -19,6 +20,7 @@ import pytest
 from tests.apiserver.test_fuzz import serving
 from tests.support.wild_requests import SOMEBODY
 from unisono.apiserver.api import Api
+from unisono.apiserver.builtin.metadata import MAX_ENTRIES
 from unisono.apiserver.errors import MAX_CAUSES
 from unisono.apiserver.front import (
     LARGE_BODY_BYTES,
@@ -28,6 +30,8 @@ from unisono.apiserver.front import (
 )
 from unisono.apiserver.http.call import MAX_BODY_BYTES
 from unisono.apiserver.request import Request, Response
+from unisono.apiserver.rest.extent import MAX_OBJECT_BYTES, MAX_READ_VALUES, MAX_VALUES
+from unisono.apiserver.rest.twins import Twins
 from unisono.apiserver.schema.prune import MAX_UNKNOWN_FIELDS
 
 Json = dict[str, Any]
@@ -266,16 +270,16 @@ REQUESTS: dict[str, Callable[[int], Sent]] = {
         JSON,
     ),
     "items with a rule about their change": lambda n: (
-        "PUT",
+        "PATCH",
         f"{THINGS}/t",
-        _thing("t", [{"name": f"i{at}", "size": 2} for at in reversed(range(n))]),
-        JSON,
+        {"spec": {"items": [{"name": f"i{at}", "size": 2} for at in reversed(range(n))]}},
+        MERGE,
     ),
     "mistakes in a change": lambda n: (
-        "PUT",
+        "PATCH",
         f"{THINGS}/t",
-        _thing("t", [{"name": f"i{at}", "size": "x"} for at in reversed(range(n))]),
-        JSON,
+        {"spec": {"items": [{"name": f"i{at}", "size": "x"} for at in reversed(range(n))]}},
+        MERGE,
     ),
 }
 
@@ -320,6 +324,7 @@ def _counted(sent: Sent, size: int) -> tuple[Response, int]:
         async with serving() as api:
             await _prepared(api, size)
             await api.handle(_sent(sent))
+            api._writer._twins = Twins()  # what was made of this very spec
             request = _sent(sent)
             sys.setprofile(count)
             try:
@@ -341,7 +346,7 @@ def test_steps_grow_with_the_size_of_a_request(name: str) -> None:
 
 
 def test_unknown_fields_are_all_dropped_and_the_first_are_told() -> None:
-    count = 40_000  # 380 kB
+    count = 15_000  # nearly as many as are read of a job
     few = _counted(("POST", JOBS, {**_job(), **_keys(MAX_UNKNOWN_FIELDS, 1)}, JSON), 1)[1]
     sent = ("POST", JOBS, {**_job(), **_keys(count, 1)}, JSON)
     response, steps = _counted(sent, 1)
@@ -407,7 +412,7 @@ def test_no_answer_repeats_a_body() -> None:
 @pytest.mark.slow
 def test_an_object_that_grew_too_large_is_refused_and_leaves_nothing() -> None:
     # Defaults make ten times as much of a container as its name and image.
-    body = _pod(initContainers=[{"name": f"c{at}", "image": "x"} for at in range(11_000)])
+    body = _pod(initContainers=[{"name": f"c{at}", "image": "x"} for at in range(2_000)])
 
     async def story() -> tuple[Response, Response]:
         async with serving() as api:
@@ -529,3 +534,236 @@ def test_words_are_guessed_only_for_the_mistakes_that_are_shown() -> None:
     _, large = _counted(tolerations(LARGE), LARGE)
     assert b'did you mean \\"NoSchedule\\"' in answer.body
     assert (large - small) / (LARGE - SMALL) < MOST_STEPS_OF_A_MISTAKE
+
+
+# ---- how large an object may be -----------------------------------------------------------------
+
+# Of a few bytes each, as many as a body of three megabytes holds.
+_BODIES: dict[str, tuple[str, bytes, str]] = {
+    "lists": (MAPS, b'{"x":[' + b",".join([b"[]"] * 900_000) + b"]}", JSON),
+    "maps": (MAPS, b'{"x":[' + b",".join([b'{"a":1}'] * 380_000) + b"]}", JSON),
+    "numbers of a job": (JOBS, b'{"x":[' + b",".join([b"1"] * 300_000) + b"]}", JSON),
+    "a configuration": (f"{MAPS}/m", b'{"x":[' + b",".join([b"{}"] * 900_000) + b"]}", APPLY),
+    "an open text": (MAPS, b'["' + b'\\"' * 1_000_000 + b"," * 900_000, JSON),
+    "yaml": (MAPS, b"x:\n" + b"- {}\n" * 500_000, YAML),
+    "yaml documents": (MAPS, b"---\n" * 700_000, YAML),
+    "protobuf": (
+        MAPS,
+        b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x80\x89\x7a" + b"\x12\x00" * 1_000_000,
+        "application/vnd.kubernetes.protobuf",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", _BODIES)
+def test_bodies_of_endless_values_are_refused_before_they_are_decoded(name: str) -> None:
+    path, body, media = _BODIES[name]
+    method = "PATCH" if media == APPLY else "POST"
+    assert len(body) < MAX_BODY_BYTES
+
+    async def story() -> tuple[Response, int]:
+        async with serving() as api:
+            tracemalloc.start(1)
+            try:
+                response = await api.handle(_sent((method, path, body, media)))
+                return response, tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+
+    response, peak = asyncio.run(story())
+    assert response.code in (400, 413), response.body
+    # A decoder that fails takes twelve times the text for its complaint; decoded, these would take
+    # a hundred times as much.
+    assert peak < 13 * len(body)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("path", "body", "media"), _BODIES.values(), ids=_BODIES)
+def test_few_steps_are_taken_for_a_body_of_endless_values(
+    path: str, body: bytes, media: str
+) -> None:
+    method = "PATCH" if media == APPLY else "POST"
+    _, steps = _counted((method, path, body, media), 1)
+    # Those of reading as many values as there may be; a step for each that was sent is ten times
+    # as many.
+    assert steps < 1_000_000
+
+
+def test_commas_in_texts_are_no_values() -> None:
+    table = "1,2,[3],{4},\n" * 50_000
+
+    async def story() -> Response:
+        async with serving() as api:
+            return await api.handle(_sent(("POST", MAPS, _map("a", {"csv": table}), JSON)))
+
+    assert asyncio.run(story()).code == 201
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        (
+            THINGS,
+            _thing("a", [{"name": "x" * MAX_OBJECT_BYTES}]),
+            "at most 1572864 are allowed, with defaults and managedFields; split it into several",
+        ),
+        (
+            MAPS,
+            _map("a", _keys(MAX_VALUES)),
+            f"the object has {MAX_VALUES + 6} fields and items of lists; "
+            f"at most {MAX_VALUES} are allowed; split it into several objects",
+        ),
+        (
+            PODS,
+            _pod(container={"args": ["x"] * MAX_READ_VALUES}),
+            f"at most {MAX_READ_VALUES} are allowed; put large texts and tables into a ConfigMap",
+        ),
+    ],
+    ids=["bytes", "values", "values of a pod"],
+)
+def test_an_object_that_is_too_large_says_how_large_it_may_be(
+    path: str, body: Json, said: str
+) -> None:
+    async def story() -> Response:
+        async with serving() as api:
+            await _prepared(api, 1)
+            return await api.handle(_sent(("POST", path, body, JSON), dryRun=""))
+
+    response = asyncio.run(story())
+    status = orjson.loads(response.body)
+    assert (response.code, status["reason"]) == (413, "RequestEntityTooLarge"), status
+    assert said in status["message"]
+
+
+@pytest.mark.parametrize("name", ["finalizers", "ownerReferences", "managedFields"])
+def test_entries_of_metadata_are_bounded_in_number(name: str) -> None:
+    def entries(count: int) -> list[Any]:
+        if name == "finalizers":
+            return [f"example.org/{at}" for at in range(count)]
+        if name == "managedFields":
+            return [_entry(at, "Apply") for at in range(count)]
+        return [
+            {"apiVersion": "v1", "kind": "Pod", "name": f"p{at}", "uid": f"u{at}"}
+            for at in range(count)
+        ]
+
+    async def story() -> list[Response]:
+        async with serving() as api:
+            await _prepared(api, 1)
+            return [
+                await api.handle(
+                    _sent(("PUT", f"{MAPS}/m", _map("m", {"x": "z"}, **{name: entries(n)}), JSON))
+                )
+                for n in (MAX_ENTRIES, MAX_ENTRIES + 1)
+            ]
+
+    fits, refused = asyncio.run(story())
+    assert fits.code == 200, fits.body
+    status = orjson.loads(refused.body)
+    assert refused.code == 422
+    (cause,) = status["details"]["causes"]
+    assert cause["field"] == f"metadata.{name}"
+    assert cause["message"] == "Too many: 1001: must have at most 1000 items"
+
+
+@pytest.mark.slow
+def test_what_was_stored_larger_can_shrink_but_not_grow() -> None:
+    """Objects may be there from before there was a bound, or because our controllers made them."""
+    finalizers = [f"example.org/{at}" for at in range(2 * MAX_ENTRIES)]
+    items = [{"name": f"{at}-{'x' * 150}", "size": 1} for at in range(MAX_VALUES // 2)]
+    big = _thing("big", items)
+    big["metadata"].update(namespace="default", uid="u", finalizers=finalizers)
+    changes: list[tuple[int, Json]] = [
+        (413, {"metadata": {"labels": {"a": "b"}}}),
+        (413, {"metadata": {"finalizers": [*finalizers, "example.org/more"]}}),
+        (200, {"metadata": {"finalizers": finalizers[1:]}}),
+        (200, {"metadata": {"finalizers": None}, "spec": {"items": items[1:]}}),
+        (200, {"spec": {"items": []}}),
+        (200, {"metadata": {"labels": {"a": "b"}}}),
+    ]
+
+    async def story() -> list[int]:
+        async with serving() as api:
+            await _prepared(api, 1)
+            record = api.store.put(("example.org/things", "default", "big"), big)
+            assert len(record.data) > MAX_OBJECT_BYTES
+            await api.store.landed()
+            sent = (("PATCH", f"{THINGS}/big", change, MERGE) for _, change in changes)
+            return [(await api.handle(_sent(one, dryRun=""))).code for one in sent]
+
+    assert asyncio.run(story()) == [code for code, _ in changes]
+
+
+_FULL = MAX_VALUES - 100
+_SHAPES: dict[str, Json] = {
+    "a map": {"m": _keys(_FULL)},
+    "a set": {"s": [f"a{at}" for at in range(_FULL)]},
+    "a set of the wrong type": {"s": list(range(_FULL))},
+    "items": {"items": [{"name": f"i{at}"} for at in range(_FULL // 2)]},
+    "anything": {"any": {f"a{at}": {"b": {}} for at in range(_FULL // 2)}},
+    "unknown fields": _keys(_FULL, {}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", _SHAPES)
+def test_memory_for_the_largest_object_is_bounded(name: str) -> None:
+    definition = _definition()
+    spec = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    text = {"type": "string"}
+    spec["properties"] |= {
+        "m": {"type": "object", "additionalProperties": text},
+        "s": {"type": "array", "items": text, "x-kubernetes-list-type": "set"},
+        "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    }
+    thing = {**_thing("t", []), "spec": _SHAPES[name]}
+    requests = [
+        ("POST", THINGS, thing, JSON),
+        ("PATCH", f"{THINGS}/t", {"metadata": {"labels": {"a": "b"}}}, MERGE),
+        ("PATCH", f"{THINGS}/t", thing, APPLY),
+    ]
+
+    async def story() -> list[int]:
+        peaks = []
+        async with serving() as api:
+            small = {**_thing("small", []), "spec": {}}
+            for first in (("POST", DEFINITIONS, definition, JSON), ("POST", THINGS, small, JSON)):
+                assert (await api.handle(_sent(first, dryRun=""))).code == 201
+            for sent in requests:
+                request = _sent(sent, dryRun="", force="true")
+                tracemalloc.start(1)
+                try:
+                    response = await api.handle(request)
+                    peaks.append(tracemalloc.get_traced_memory()[1])
+                finally:
+                    tracemalloc.stop()
+                assert response.code < 500
+                if response.code >= 300:
+                    break
+        return peaks
+
+    # Two kilobytes for each value, in all copies of it together.
+    assert max(asyncio.run(story())) < 2048 * MAX_VALUES
+
+
+def test_large_specs_are_not_kept_for_the_next_of_their_kind() -> None:
+    """256 of them are kept for each kind."""
+    variables = _env(300, value="x" * 100)
+
+    async def story() -> int:
+        kept = 0
+        async with serving() as api:
+            for name in ("a", "b"):
+                pod = _pod(name, {"env": [*variables, {"name": "N", "value": name}]})
+                tracemalloc.start(1)
+                try:
+                    response = await api.handle(_sent(("POST", PODS, pod, JSON)))
+                    assert response.code == 201
+                    del response
+                    kept = tracemalloc.get_traced_memory()[0]
+                finally:
+                    tracemalloc.stop()
+        return kept
+
+    assert asyncio.run(story()) < 16 * 1024

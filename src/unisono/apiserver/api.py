@@ -28,13 +28,14 @@ from unisono.apiserver.rest.below import Below
 from unisono.apiserver.rest.body import parse_object
 from unisono.apiserver.rest.context import Tools
 from unisono.apiserver.rest.delete import Deleter
+from unisono.apiserver.rest.extent import check_size
 from unisono.apiserver.rest.manner import Manner
 from unisono.apiserver.rest.own_writes import OwnWrites
 from unisono.apiserver.rest.patching import Patcher
 from unisono.apiserver.rest.read import Reader
 from unisono.apiserver.rest.route import Route, Routes, UnknownPath
 from unisono.apiserver.rest.watch import Watches
-from unisono.apiserver.rest.write import Outcome, Writer, check_size
+from unisono.apiserver.rest.write import Outcome, Writer
 from unisono.apiserver.reviews import Reviews
 from unisono.apiserver.storage.store import Store, WriteFailed
 from unisono.apiserver.strategy import Json

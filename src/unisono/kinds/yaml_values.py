@@ -43,13 +43,16 @@ class Unreadable(UnisonoError):
         super().__init__(f"line {line}, column {column}: {problem}" if line else problem)
 
 
-def yaml_documents(text: str) -> Iterator[Any]:
-    """Yield the value of every document, None for an empty one; raise `Unreadable`."""
+def yaml_documents(text: str, *, most_values: int | None = None) -> Iterator[Any]:
+    """Yield the value of every document, None for an empty one; raise `Unreadable`.
+
+    With `most_values`, documents of more values (keys, items, what aliases add) are unreadable.
+    """
     try:
         events = yaml.parse(text, Loader=_LOADER)
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent):
-                yield _Builder(events).node(next(events), depth=1).value
+                yield _Builder(events, most_values).node(next(events), depth=1).value
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
@@ -87,13 +90,18 @@ class _Builder:
     """Builds the value of one document from parser events."""
 
     events: Iterator[yaml.Event]
+    most_values: int | None = None
     anchors: dict[str, _Node | None] = field(default_factory=dict)  # None: not complete yet
     aliased: int = 0
+    built: int = 0
 
     def node(self, event: yaml.Event, *, depth: int) -> _Node:
         """Build the value that starts with `event`."""
         if depth > MAX_DEPTH:
             raise _unreadable(event, f"values are nested deeper than {MAX_DEPTH} levels")
+        self.built += 1
+        if self.most_values is not None and self.built + self.aliased > self.most_values:
+            raise _unreadable(event, f"there are more than {self.most_values:,} values")
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event, depth)
         assert isinstance(event, yaml.NodeEvent)

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from unisono.apiserver.builtin.causes import about, forbidden, invalid, required, too_long
+from unisono.apiserver.builtin.causes import about, forbidden, invalid, required, too_long, too_many
 from unisono.apiserver.builtin.reach import Json, at, numbered
 from unisono.apiserver.errors import Cause
 from unisono.kinds.meta import (
@@ -27,6 +27,10 @@ from unisono.kinds.shapes.served import Served
 from unisono.kinds.text_cache import cached_if_short
 
 MAX_ANNOTATION_BYTES = 262_144
+# Of finalizers, owners and entries of managedFields. Each finalizer is a controller that has to act
+# before an object is gone, each owner is looked for by the garbage collector, and each entry is
+# compared with every write. Objects have one or two; what a whole gang shares may have hundreds.
+MAX_ENTRIES = 1000
 STANDARD_FINALIZERS = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
 
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
@@ -141,6 +145,17 @@ def check_annotations(annotations: object, path: str) -> Iterator[Cause]:
 
 
 # ---- finalizers and owners ---------------------------------------------------------------------
+
+
+def check_counts(obj: Json, old: Json | None) -> Iterator[Cause]:
+    """Yield the lists that have too many entries; one that was so long before may be shortened."""
+    metadata, before = at(obj, "metadata"), at(old, "metadata") if old is not None else {}
+    for name in ("finalizers", "ownerReferences", "managedFields"):
+        entries, known = metadata.get(name), before.get(name)
+        if not isinstance(entries, list) or len(entries) <= MAX_ENTRIES:
+            continue
+        if not isinstance(known, list) or len(entries) > len(known):
+            yield too_many(f"metadata.{name}", len(entries), MAX_ENTRIES)
 
 
 def _check_finalizers(metadata: Json, served: Served) -> Iterator[Cause]:

@@ -14,6 +14,7 @@ Grains are made from shapes once, child by child when first asked for; every wri
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any, Final
 
@@ -190,6 +191,8 @@ _ESCAPES = str.maketrans(
     {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 )
 
+_ESCAPED = re.compile("[<>&\u2028\u2029]")
+
 
 # The names of containers, variables and conditions come up again and again.
 @cached_if_short(4096, typed=True)
@@ -207,6 +210,7 @@ def json_text(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     try:
-        return orjson.dumps(value).decode().translate(_ESCAPES)
+        text = orjson.dumps(value).decode()
     except (TypeError, ValueError):
         raise Unshareable("a key or an item of a set is not a JSON value") from None
+    return text.translate(_ESCAPES) if _ESCAPED.search(text) else text

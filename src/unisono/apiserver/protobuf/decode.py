@@ -20,7 +20,7 @@ import orjson
 from unisono.apiserver.errors import unsupported_media_type
 from unisono.apiserver.protobuf import wire
 from unisono.apiserver.protobuf.messages import Field, message, message_of
-from unisono.apiserver.protobuf.wire import broken, read_message
+from unisono.apiserver.protobuf.wire import Budget, broken, read_message
 
 Json = dict[str, Any]
 
@@ -36,16 +36,18 @@ def decode(body: bytes) -> Json:
     >>> decode(b"k8s\\0\\x0a\\x0f\\x0a\\x02v1\\x12\\x09Namespace\\x12\\x05\\x0a\\x03\\x0a\\x01a")
     {'apiVersion': 'v1', 'kind': 'Namespace', 'metadata': {'name': 'a'}}
     """
+    budget = Budget()
     if not body.startswith(MAGIC):
         raise broken("does not start with k8s and a zero", "")
     type_meta: dict[int, str] = {}
     raw = b""
-    for number, kind, value in read_message(body[len(MAGIC) :], "its envelope"):
+    for number, kind, value in read_message(body[len(MAGIC) :], "its envelope", budget):
         if kind != wire.BYTES or not isinstance(value, bytes):
             raise broken(f"has no bytes in field {number}", "its envelope")
         if number == 1:
             type_meta = {
-                inner: _text(text, "its type") for inner, _, text in read_message(value, "its type")
+                inner: _text(text, "its type")
+                for inner, _, text in read_message(value, "its type", budget)
             }
         elif number == 2:
             raw = value
@@ -57,15 +59,19 @@ def decode(body: bytes) -> Json:
     if not name:
         known = f"{api_version} {kind_name}".strip() or "an object without a kind"
         raise unsupported_media_type(f"{known} is not known in its protobuf form; {_ADVICE}")
-    return {"apiVersion": api_version, "kind": kind_name, **_object(raw, name, kind_name, "")}
+    return {
+        "apiVersion": api_version,
+        "kind": kind_name,
+        **_object(raw, name, kind_name, "", budget),
+    }
 
 
-def _object(raw: bytes, name: str, kind: str, where: str) -> Json:
+def _object(raw: bytes, name: str, kind: str, where: str, budget: Budget) -> Json:
     """Read one message; `where` is the path so far, empty at the top."""
     fields = message(name)
     assert fields is not None, f"no message is named {name}"
     result: Json = {}
-    for number, wire_type, value in read_message(raw, where):
+    for number, wire_type, value in read_message(raw, where, budget):
         field = fields.get(number)
         if field is None:
             place = f" in {where}" if where else ""
@@ -75,12 +81,14 @@ def _object(raw: bytes, name: str, kind: str, where: str) -> Json:
             )
         here = f"{where}.{field.name}" if where and field.name != "." else where or field.name
         if field.is_map:
-            key, item = _entry(field, wire_type, value, kind, here)
+            key, item = _entry(field, wire_type, value, kind, here, budget)
             result.setdefault(field.name, {})[key] = item
         elif field.is_list:
-            result.setdefault(field.name, []).extend(_items(field, wire_type, value, kind, here))
+            result.setdefault(field.name, []).extend(
+                _items(field, wire_type, value, kind, here, budget)
+            )
         else:
-            item = _value(field, wire_type, value, kind, here)
+            item = _value(field, wire_type, value, kind, here, budget)
             if field.name == ".":
                 result.update(item)
             elif item is not None and (item or field.stays_empty):
@@ -91,30 +99,34 @@ def _object(raw: bytes, name: str, kind: str, where: str) -> Json:
 
 
 def _entry(
-    field: Field, wire_type: int, value: int | bytes, kind: str, where: str
+    field: Field, wire_type: int, value: int | bytes, kind: str, where: str, budget: Budget
 ) -> tuple[str, Any]:
     if wire_type != wire.BYTES or not isinstance(value, bytes):
         raise broken("has no map entry", where)
     key = ""
     item_type = wire.BYTES
     item_value: int | bytes = b""
-    for number, inner_type, inner in read_message(value, where):
+    for number, inner_type, inner in read_message(value, where, budget):
         if number == 1:
             key = _text(inner, where)
         elif number == 2:
             item_type, item_value = inner_type, inner
         else:
             raise broken(f"has a map entry with field {number}", where)
-    return key, _value(field, item_type, item_value, kind, f"{where}[{key}]")
+    return key, _value(field, item_type, item_value, kind, f"{where}[{key}]", budget)
 
 
-def _items(field: Field, wire_type: int, value: int | bytes, kind: str, where: str) -> list[Any]:
+def _items(
+    field: Field, wire_type: int, value: int | bytes, kind: str, where: str, budget: Budget
+) -> list[Any]:
     if field.type == "int" and isinstance(value, bytes) and wire_type == wire.BYTES:
-        return [wire.signed(number) for number in wire.read_packed(value, where)]
-    return [_value(field, wire_type, value, kind, where)]
+        return [wire.signed(number) for number in wire.read_packed(value, where, budget)]
+    return [_value(field, wire_type, value, kind, where, budget)]
 
 
-def _value(field: Field, wire_type: int, value: int | bytes, kind: str, where: str) -> Any:
+def _value(
+    field: Field, wire_type: int, value: int | bytes, kind: str, where: str, budget: Budget
+) -> Any:
     """Return one value as JSON has it; None stands for a time that is not set."""
     if field.type in ("int", "bool"):
         if wire_type != wire.VARINT or not isinstance(value, int):
@@ -124,8 +136,8 @@ def _value(field: Field, wire_type: int, value: int | bytes, kind: str, where: s
         raise broken("has a number instead of text or a message", where)
     plain = _PLAIN.get(field.type)
     if plain is not None:
-        return plain(value, where)
-    return _object(value, field.type, kind, where)
+        return plain(value, where, budget)
+    return _object(value, field.type, kind, where, budget)
 
 
 # ---- types that JSON writes as one value ---------------------------------------------------------
@@ -140,17 +152,21 @@ def _text(value: int | bytes, where: str) -> str:
         raise broken("has text that is not UTF-8", where) from None
 
 
-def _base64(value: bytes, where: str) -> str:
+def _string(value: bytes, where: str, budget: Budget) -> str:
+    return _text(value, where)
+
+
+def _base64(value: bytes, where: str, budget: Budget) -> str:
     return base64.b64encode(value).decode()
 
 
-def _quantity(value: bytes, where: str) -> str:
-    found = _one(value, where, 1)
+def _quantity(value: bytes, where: str, budget: Budget) -> str:
+    found = _one(value, where, 1, budget)
     return _text(found, where) if found is not None else "0"
 
 
-def _int_or_string(value: bytes, where: str) -> int | str:
-    parts = {number: part for number, _, part in read_message(value, where)}
+def _int_or_string(value: bytes, where: str, budget: Budget) -> int | str:
+    parts = {number: part for number, _, part in read_message(value, where, budget)}
     if parts.get(1, 0) == 1:
         return _text(parts.get(3, b""), where)
     number = parts.get(2, 0)
@@ -159,8 +175,8 @@ def _int_or_string(value: bytes, where: str) -> int | str:
     return wire.signed(number)
 
 
-def _moment(value: bytes, where: str) -> datetime | None:
-    parts = {number: part for number, _, part in read_message(value, where)}
+def _moment(value: bytes, where: str, budget: Budget) -> datetime | None:
+    parts = {number: part for number, _, part in read_message(value, where, budget)}
     seconds, nanos = parts.get(1, 0), parts.get(2, 0)
     if not isinstance(seconds, int) or not isinstance(nanos, int):
         raise broken("has no time", where)
@@ -172,13 +188,13 @@ def _moment(value: bytes, where: str) -> datetime | None:
         raise broken("has a time before year 1 or after year 9999", where) from None
 
 
-def _time(value: bytes, where: str) -> str | None:
-    moment = _moment(value, where)
+def _time(value: bytes, where: str, budget: Budget) -> str | None:
+    moment = _moment(value, where, budget)
     return None if moment is None else _written(moment, "seconds")
 
 
-def _microtime(value: bytes, where: str) -> str | None:
-    moment = _moment(value, where)
+def _microtime(value: bytes, where: str, budget: Budget) -> str | None:
+    moment = _moment(value, where, budget)
     return None if moment is None else _written(moment, "microseconds")
 
 
@@ -186,28 +202,31 @@ def _written(moment: datetime, precision: str) -> str:
     return moment.replace(tzinfo=None).isoformat(timespec=precision) + "Z"
 
 
-def _json(value: bytes, where: str) -> Any:
-    content = _one(value, where, 1) or b"null"
+def _json(value: bytes, where: str, budget: Budget) -> Any:
+    content = _one(value, where, 1, budget) or b"null"
+    if not isinstance(content, bytes):
+        content = b""
+    budget.spend(where, content.count(b",") + content.count(b"{") + content.count(b"["))
     try:
-        return orjson.loads(content if isinstance(content, bytes) else b"")
+        return orjson.loads(content)
     except orjson.JSONDecodeError:
         raise broken("has something else than JSON", where) from None
 
 
-def _strings(value: bytes, where: str) -> list[str]:
-    return [_text(item, where) for _, _, item in read_message(value, where)]
+def _strings(value: bytes, where: str, budget: Budget) -> list[str]:
+    return [_text(item, where) for _, _, item in read_message(value, where, budget)]
 
 
-def _one(value: bytes, where: str, wanted: int) -> int | bytes | None:
+def _one(value: bytes, where: str, wanted: int, budget: Budget) -> int | bytes | None:
     found: int | bytes | None = None
-    for number, _, part in read_message(value, where):
+    for number, _, part in read_message(value, where, budget):
         if number == wanted:
             found = part
     return found
 
 
-_PLAIN: dict[str, Callable[[bytes, str], Any]] = {
-    "string": _text,
+_PLAIN: dict[str, Callable[[bytes, str, Budget], Any]] = {
+    "string": _string,
     "bytes": _base64,
     "quantity": _quantity,
     "intOrString": _int_or_string,

@@ -18,6 +18,8 @@ FIXED64 = 1
 BYTES = 2
 FIXED32 = 5
 
+# As many as a body in JSON may have that is not the definition of a kind (`rest.extent`).
+MAX_VALUES = 40_000
 _MOST_VARINT_BYTES = 10  # 64 bits in portions of seven
 _64_BITS = (1 << 64) - 1
 
@@ -28,10 +30,29 @@ def broken(what: str, where: str) -> ApiError:
     return bad_request(f"the protobuf body {what}{place}")
 
 
-def read_message(message: bytes, where: str) -> Iterator[tuple[int, int, int | bytes]]:
+class Budget:
+    """How many values a body may still have: an empty message is two bytes, and a dictionary."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        """Begin with all of them."""
+        self._left = MAX_VALUES
+
+    def spend(self, where: str, count: int = 1) -> None:
+        """Count values; raises a 400 when there are too many."""
+        self._left -= count
+        if self._left < 0:
+            raise broken(f"has more than {MAX_VALUES} values", where)
+
+
+def read_message(
+    message: bytes, where: str, budget: Budget
+) -> Iterator[tuple[int, int, int | bytes]]:
     """Yield number, wire type and raw value of each field; `where` is for refusals."""
     at, end = 0, len(message)
     while at < end:
+        budget.spend(where)
         tag, at = _varint(message, at, where)
         number, kind = tag >> 3, tag & 7
         if not number:
@@ -54,10 +75,11 @@ def read_message(message: bytes, where: str) -> Iterator[tuple[int, int, int | b
         at += length
 
 
-def read_packed(values: bytes, where: str) -> Iterator[int]:
+def read_packed(values: bytes, where: str, budget: Budget) -> Iterator[int]:
     """Yield the numbers of a repeated field that stand together in one value."""
     at = 0
     while at < len(values):
+        budget.spend(where)
         value, at = _varint(values, at, where)
         yield value
 

@@ -19,6 +19,8 @@ from unisono.apiserver.strategy import Json
 
 # A filled spec has one or two kilobytes; more templates than this are hardly in use at once.
 _MOST_KEPT = 256
+# A larger one is worked out each time: 256 of the largest, with their fields, take a gigabyte.
+_MOST_KEPT_BYTES = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +63,14 @@ class Twins:
 
     def keep(self, resource: Resource, key: bytes, obj: Json) -> None:
         """Remember what was made of a spec: it is filled in, and its owner is noted."""
+        filled = orjson.dumps(obj["spec"])
+        if len(filled) > _MOST_KEPT_BYTES:
+            return
         entries = obj["metadata"].get("managedFields") or [{}]
         owned = entries[0].get("fieldsV1", {}).get("f:spec")
         seen = self._filled.setdefault(resource, Seen(_MOST_KEPT))
-        seen.keep(key, Twin(orjson.dumps(obj["spec"]), owned))
+        # Copied: the encoder's own buffer is several times larger.
+        seen.keep(key, Twin(bytes(memoryview(filled)), owned))
 
     def is_sound(self, resource: Resource, key: bytes) -> bool:
         """Say whether a spec is known to fit its schema."""

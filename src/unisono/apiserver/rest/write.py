@@ -6,14 +6,12 @@ can come between; see `storage.store`. The order of the steps is in `strategy`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 
 import orjson
 
 from unisono.apiserver import admission
-from unisono.apiserver.builtin.metadata import check_metadata
+from unisono.apiserver.builtin.metadata import check_counts, check_metadata
 from unisono.apiserver.catalogue import Resource
 from unisono.apiserver.errors import (
     ApiError,
@@ -24,12 +22,12 @@ from unisono.apiserver.errors import (
     forbidden,
     invalid,
     not_found,
-    too_large,
 )
 from unisono.apiserver.patch.managed import record_update, without_idle_times
 from unisono.apiserver.request import Request
 from unisono.apiserver.rest.body import report_fields
 from unisono.apiserver.rest.context import Here, Tools
+from unisono.apiserver.rest.extent import advice_for, most_bytes_of, refuse_large
 from unisono.apiserver.rest.manner import Manner
 from unisono.apiserver.rest.owning import translator, unowned
 from unisono.apiserver.rest.route import Route
@@ -40,20 +38,10 @@ from unisono.apiserver.storage.record import Key, Record
 from unisono.apiserver.storage.store import TooLarge
 from unisono.apiserver.strategy import Json, Strategy
 from unisono.apiserver.times import timestamp
-from unisono.kinds.shapes.served import definition, served_kinds
 
 _MAX_GENERATED_BASE = 58
 _GENERATED_ENDING = 5
 _ATTEMPTS = 8
-# As large as a request may be. Defaults and managedFields can make an object ten times as large as
-# what was sent; etcd takes 1.5 MiB, of a form that is half as long as JSON.
-MAX_OBJECT_BYTES = 3 * 1024 * 1024
-# Of what controllers read and pods are made from: a job's manifest is copied into its Workload and
-# every one of its pods, and each of those is written and read a dozen times. So one of them costs a
-# hundred times its size; manifests have some kilobytes, those with whole scripts in them a hundred.
-MAX_READ_OBJECT_BYTES = 384 * 1024
-# A TrainJob has only some of a pod's parts.
-_PARTS_OF_PODS = frozenset({"core.v1.PodSpec", "core.v1.Container", "core.v1.EnvVar"})
 
 # What the server alone writes in metadata; an update carries the old values on.
 _KEPT = (
@@ -156,7 +144,8 @@ class Writer:
             most = 0 if request.is_unchecked else most_bytes_of(where[0])
             return self._tools.store.put(where, obj, most_bytes=most)
         except TooLarge as error:
-            message = f"{error}, with defaults and managedFields; put large texts into a ConfigMap"
+            advice = advice_for(where[0])
+            message = f"{error}, with defaults and managedFields; {advice}"
             raise ApiError(413, "RequestEntityTooLarge", message) from error
 
     def _settle_namespace(self, obj: Json, route: Route) -> None:
@@ -237,7 +226,7 @@ class Writer:
         self._check_identity(obj, old, route, record, manner)
         # A status as the main address sees it, and everything else as the status address does.
         if not request.is_unchecked:
-            self.inspect(request, resource, obj, is_patched=not manner.needs_version)
+            self.inspect(request, resource, obj, old, is_patched=not manner.needs_version)
         obj = self._only_this_part(obj, old, route)
         metadata = obj["metadata"]
         for field in _KEPT:
@@ -352,11 +341,24 @@ class Writer:
     # ---- common steps ------------------------------------------------------------------------
 
     def inspect(
-        self, request: Request, resource: Resource, obj: Json, *, is_patched: bool = False
+        self,
+        request: Request,
+        resource: Resource,
+        obj: Json,
+        old: Json | None = None,
+        *,
+        is_patched: bool = False,
     ) -> list[str]:
-        """Read other spellings of a field, then drop what the kind does not have; return that."""
+        """Read other spellings of a field, then drop what the kind does not have; return that.
+
+        Refuses what has too many values or entries, unless the object had as many before.
+        """
         request.warnings.extend(admission.normalise(resource.served, obj))
         unknown = resource.checker.prune(obj)
+        refuse_large(resource.key, obj, old)
+        if crowded := [*check_counts(obj, old)]:
+            name = str(obj["metadata"].get("name", ""))
+            raise invalid(resource.served.kind, name, crowded, group=resource.served.group)
         report_fields(request, unknown, duplicates=not is_patched, hint=resource.checker.hint)
         if resource.served.deprecated and not is_patched:
             request.warnings.append(resource.served.deprecated)
@@ -442,48 +444,3 @@ class Writer:
             translate=translator(self._tools.catalogue, resource),
             known={"spec": twin.owned} if twin is not None else None,
         )
-
-
-def check_size(request: Request, kind: str) -> None:
-    """Refuse a body that is much larger than an object of the kind may be, before it is read.
-
-    Sent with spaces and unknown fields it may be twice as large. Read, three megabytes take up to
-    two hundred.
-    """
-    if request.is_own or kind not in _read_kinds():
-        return
-    if len(request.body) > 2 * MAX_READ_OBJECT_BYTES:
-        raise too_large(2 * MAX_READ_OBJECT_BYTES)
-
-
-def most_bytes_of(kind: str) -> int:
-    """Return how large an object of a kind may be, by the kind's key."""
-    return MAX_READ_OBJECT_BYTES if kind in _read_kinds() else MAX_OBJECT_BYTES
-
-
-@cache
-def _read_kinds() -> frozenset[str]:
-    """Return the keys of nodes and of all kinds that say what a pod is made of."""
-    found = {"/nodes"}
-    for served in served_kinds():
-        seen: set[str] = set()
-        names = [*_references(served.schema)]
-        while names:
-            name = names.pop()
-            if name not in seen:
-                seen.add(name)
-                names += _references(definition(name))
-        if not _PARTS_OF_PODS.isdisjoint(seen):
-            found.add(served.key)
-    return frozenset(found)
-
-
-def _references(schema: object) -> Iterator[str]:
-    """Yield the definitions that a schema names."""
-    if not isinstance(schema, Mapping):
-        return
-    for key, value in schema.items():
-        if key == "$ref" and isinstance(value, str):
-            yield value
-        else:
-            yield from _references(value)

@@ -201,7 +201,10 @@ def _repeated(value: list[Any], keys: tuple[str, ...]) -> Faults:
             continue
         told_by = [item.get(key) for key in keys] if keys else [item]
         only = told_by[0] if len(told_by) == 1 else None
-        identity = only if type(only) is str else orjson.dumps(told_by, option=_SORTED)
+        # Copied: the encoder's buffer has room for a kilobyte, and all are kept for a while.
+        identity = (
+            only if type(only) is str else bytes(memoryview(orjson.dumps(told_by, option=_SORTED)))
+        )
         if identity in seen:
             shown = ", ".join(f"{key} {quoted(item.get(key))}" for key in keys) or quoted(item)
             found += below([Fault(fault.DUPLICATE, f"{shown} is there already")], index)

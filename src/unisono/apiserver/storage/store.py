@@ -195,12 +195,13 @@ class Store:
     def put(self, key: Key, obj: dict[str, Any], *, most_bytes: int = 0) -> Record:
         """Stage an object, new or changed; its resourceVersion is set here.
 
-        Raises `TooLarge`, and stages nothing, for one of more than `most_bytes`, if that is given.
+        Raises `TooLarge`, and stages nothing, for one of more than `most_bytes`, if that is given,
+        unless it was as large before: what is stored already must be able to shrink and to go.
         """
         previous = self.newest(key)
         rv = self._next_version(obj)
         data = _encoded(obj)
-        if most_bytes and len(data) > most_bytes:
+        if most_bytes and len(data) > max(most_bytes, len(previous.data) if previous else 0):
             self._rv -= 1
             raise TooLarge(len(data), most_bytes)
         record = Record(key, rv, data, obj["metadata"])
