@@ -38,8 +38,9 @@ Json = dict[str, Any]
 
 SMALL, LARGE = 100, 400
 MOST_GROWTH = 5
-# To find two wrong words and note where; comparing each with all known ones takes thousands.
-MOST_STEPS_OF_A_MISTAKE = 100
+# To read a toleration, find two wrong words and note where; comparing each with all known ones
+# takes thousands.
+MOST_STEPS_OF_A_MISTAKE = 200
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 PODS = "/api/v1/namespaces/default/pods"
 MAPS = "/api/v1/namespaces/default/configmaps"
