@@ -11,6 +11,7 @@ from tests.cli.test_admission import run
 from unisono.apiserver.access.tenancy import RESERVED, _of_scheduler
 from unisono.cli.admission import validating
 from unisono.cli.admission_tenancy import ITEMS, VALUES, Path, searched_kinds
+from unisono.cli.preconditions import BINDING, CLASSES_CHECKED
 from unisono.kinds.shapes.served import Served
 
 Json = dict[str, Any]
@@ -117,3 +118,8 @@ def test_places_are_those_of_the_schema() -> None:
     assert ("spec", "tfReplicaSpecs", VALUES, "template", "spec") in found[
         "tfjobs.kubeflow.org"
     ].pods
+
+
+def test_the_controller_looks_for_a_binding_that_is_installed() -> None:
+    bindings = {one["metadata"]["name"] for one in validating() if one["kind"] == BINDING.kind}
+    assert CLASSES_CHECKED in bindings

@@ -12,6 +12,8 @@ from tests.support.control_objects import job, node, priority, queue
 from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.actions import Note
+from unisono.control.assembly import Assembly, cluster
+from unisono.control.view import View
 from unisono.engine.model.selection import LabelSelector
 from unisono.kinds.policy import PriorityClassRule
 from unisono.kinds.settings import DEFAULTS, QueueRule, Settings
@@ -117,3 +119,35 @@ def test_a_class_counts_where_it_is_meant_for(rule: PriorityClassRule, value: in
     told = [note.message for note in world.notes if note.reason == "PriorityClassNotAllowed"]
     assert bool(told) is (value == 0)
     assert all("priority class urgent is not for namespace default" in text for text in told)
+
+
+POLICY = {
+    "apiVersion": "unisono.dev/v1",
+    "kind": "Policy",
+    "metadata": {"name": "unisono"},
+    "priorityClasses": [{"names": ["urgent"], "users": ["ada"]}],
+}
+
+
+@pytest.mark.parametrize(("api_checks", "value"), [(False, 0), (True, 1000)])
+def test_rules_of_the_policy_object_are_the_apis_where_it_asks_who(
+    api_checks: bool, value: int
+) -> None:
+    """A real API with our policies has refused everybody else; one without them has not."""
+
+    def made(view: View, settings: Settings) -> Assembly:
+        return cluster(view, settings, epoch=1, operators=(), api_checks_classes=api_checks)
+
+    world = World(assemble=made)
+
+    async def main() -> list[int]:
+        async with world.running():
+            await world.create(node("n1"), node("n2"), *queue(), priority("urgent", 1000))
+            await world.create(POLICY, job("train", priority_class="urgent"))
+            await world.settle()
+            await world.settle()
+            return [one["spec"]["priority"] for one in world.every(names.WORKLOAD)]
+
+    assert asyncio.run(main()) == [value]
+    told = [note.message for note in world.notes if note.reason == "PriorityClassNotAllowed"]
+    assert bool(told) is (value == 0)

@@ -283,3 +283,93 @@ def test_a_kubelet_reports_its_static_pods(cluster: ControlPlane) -> None:
     mirror = with_(pod(annotations={"kubernetes.io/config.mirror": "1"}), "spec/nodeName", "n1")
     node = ("--as=system:node:n1", "--as-group=system:nodes")
     until("nodes have their rights", lambda: tried(cluster, node, mirror) == "")
+
+
+POLICY = {
+    "apiVersion": "unisono.dev/v1",
+    "kind": "Policy",
+    "metadata": {"name": "unisono"},
+    "priorityClasses": [
+        {"names": ["urgent"], "users": ["alice"], "groups": ["oncall"], "namespaces": ["prod"]},
+        {"names": ["*"], "groups": ["staff"]},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def with_rules(cluster: ControlPlane) -> ControlPlane:
+    """Have rules about priority classes in force, in the Policy of the cluster."""
+    labelled = batch_job(labels={CLASS: "urgent"})
+    assert tried(cluster, TENANT, labelled) == "", "without a Policy, every class is everybody's"
+    put(cluster, POLICY, bound("alice", "unisono:batch-user", "alice"))
+    until("the server has read the Policy", lambda: tried(cluster, TENANT, labelled) != "")
+    until("alice has rights", lambda: tried(cluster, ("--as=alice",), batch_job()) == "")
+    return cluster
+
+
+CLASS = "kueue.x-k8s.io/priority-class"
+# Where each kind names a class beside the label of the job.
+NAMES_CLASS = {
+    **{kind: (made, f"{at}/spec/priorityClassName") for kind, (made, at) in MADE.items()},
+    "PyTorchJob policy": (torch(), "spec/runPolicy/schedulingPolicy/priorityClass"),
+    "Volcano Job itself": (vcjob(task("w", 2)), "spec/priorityClassName"),
+    "PodGroup": (
+        {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "PodGroup",
+            "metadata": {"name": "g"},
+            "spec": {"minMember": 1},
+        },
+        "spec/priorityClassName",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", NAMES_CLASS)
+def test_a_class_is_for_users_groups_and_namespaces(with_rules: ControlPlane, kind: str) -> None:
+    made, place = NAMES_CLASS[kind]
+    assert tried(with_rules, TENANT, made) == ""
+    places = ["metadata/labels"] + ([place] if kind != "TrainJob" else [])
+    for path in places:
+
+        def naming(name: str, path: str = path) -> Json:
+            return with_(made, path, {CLASS: name} if path == "metadata/labels" else name)
+
+        refused = tried(with_rules, TENANT, naming("urgent"))
+        assert "urgent is for users alice; groups oncall; namespaces prod" in refused
+        assert "* is for groups staff" in tried(with_rules, TENANT, naming("other"))
+        assert tried(with_rules, (*TENANT, "--as-group=oncall"), naming("urgent")) == ""
+        assert tried(with_rules, (*TENANT, "--as-group=staff"), naming("other")) == ""
+        assert "names a priority class" in tried(
+            with_rules, (*TENANT, "--as-group=staff"), naming("urgent")
+        )
+        assert tried(with_rules, ("--as=alice",), naming("urgent")) == ""
+
+
+def test_controllers_name_the_classes_of_what_they_run(with_rules: ControlPlane) -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "x", "uid": "1", "controller": True}
+    made = pod(ownerReferences=[owner], labels={CLASS: "urgent"})
+    assert tried(with_rules, account("job-controller"), made) == ""
+    assert tried(with_rules, (), batch_job(labels={CLASS: "urgent"})) == ""
+
+
+def test_a_class_that_was_named_before_may_go_on_being_named(with_rules: ControlPlane) -> None:
+    put(with_rules, batch_job(name="old", namespace=HOME, labels={CLASS: "urgent"}))
+    change = ("-n", HOME, "label", "job", "old", "--dry-run=server", "--overwrite")
+    kubectl(with_rules, *TENANT, *change, "a=b")
+    with pytest.raises(AssertionError, match="names a priority class"):
+        kubectl(with_rules, *TENANT, *change, f"{CLASS}=other")
+
+
+def test_large_jobs_cost_no_more_than_a_server_allows(with_rules: ControlPlane) -> None:
+    """Expressions have a budget; what exceeds it is refused, so no honest job may."""
+    labels = {f"label-{number}": "x" for number in range(20)}
+    some = task("w", 1)
+    some["template"]["metadata"]["labels"] = labels
+    many = vcjob(*({**some, "name": f"w{number}"} for number in range(MOST_TASKS)))
+    assert tried(with_rules, TENANT, many) == ""
+    last = with_(many, f"spec/tasks/{MOST_TASKS - 1}/template/spec/nodeName", "n1")
+    assert "chooses a node" in tried(with_rules, TENANT, last)
+
+
+MOST_TASKS = 500

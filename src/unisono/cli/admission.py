@@ -2,7 +2,8 @@
 
     validating   a queue's name is a name; a job that runs stays in its queue; amounts and counts
                  are not negative (also where the kinds are others' definitions); what the right
-                 to write a job does not include (`admission_tenancy`)
+                 to write a job does not include (`admission_tenancy`); who may name which
+                 priority class (`admission_classes`)
     mutating     a job with a queue is created suspended, a pod with one is created behind gates
 
 They are expressions (CEL) that the API server evaluates, so they hold while none of our replicas
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from unisono.cli.admission_classes import EVERY_POLICY, classes
 from unisono.cli.admission_tenancy import tenancy
 from unisono.control import names
 from unisono.control.pod_gangs.controller import GATE as QUEUE_GATE
@@ -113,11 +115,15 @@ def validating() -> Iterator[Json]:
     for name, (group, versions, plural), rules in tenancy():
         matches = _matches(((group, versions, (plural,)),), ("CREATE", "UPDATE"))
         yield from _in_force(name, {"failurePolicy": "Fail", "matchConstraints": matches, **rules})
+    for name, (group, versions, plural), rules in classes():
+        matches = _matches(((group, versions, (plural,)),), ("CREATE", "UPDATE"))
+        spec = {"failurePolicy": "Fail", "matchConstraints": matches, **rules}
+        yield from _in_force(name, spec, paramRef=EVERY_POLICY)
 
 
-def _in_force(name: str, spec: Json) -> Iterator[Json]:
+def _in_force(name: str, spec: Json, **more: Json) -> Iterator[Json]:
     yield _made(VALIDATING, "ValidatingAdmissionPolicy", name, spec)
-    binding = {"policyName": name, "validationActions": ["Deny"]}
+    binding = {"policyName": name, **more, "validationActions": ["Deny"]}
     yield _made(VALIDATING, "ValidatingAdmissionPolicyBinding", name, binding)
 
 

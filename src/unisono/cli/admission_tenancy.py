@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from unisono.apiserver.access.tenancy import GATES, RESERVED, job_kinds
+from unisono.apiserver.admission.classes import FIELDS as CLASS_FIELDS
 from unisono.kinds.shapes.served import BUILT_IN, Served, served_kinds
 from unisono.kinds.shapes.shape import Shape
 
@@ -28,10 +29,13 @@ Json = dict[str, Any]
 # A place in an object: names of fields, and these for every item of a list or value of a map.
 Path = tuple[str, ...]
 ITEMS, VALUES = "[]", "{}"
+_OF_INTEREST = frozenset({"metadata", *CLASS_FIELDS})
 # Whose parts an expression asks about: `every` or `some` of them, given what to ask of one.
 Ask = Callable[[str], str]
 
 _NOT_SEARCHED = ("workloads.kueue.x-k8s.io", "customresourcedefinitions.apiextensions.k8s.io")
+# Kubernetes' own pod groups are young, and no role for people has them.
+_NOBODYS = "scheduling.k8s.io"
 # Deeper than any template of any kind; some schemas have no end.
 _DEEPEST = 24
 # What makes pods beside jobs. Controllers have the same right on the finalizers of each.
@@ -43,6 +47,8 @@ _MAKERS = (
     ("", "ReplicationController", "replicationcontrollers"),
 )
 
+# Asked last, and so only if something was written: looking up rights is the costly part.
+DECIDES = "variables.binds || variables.makes"
 NODE_CHOSEN = (
     "nodeName: only who may create pods/binding chooses a node; ask for one with "
     'nodeSelector: {"kubernetes.io/hostname": ...}'
@@ -62,49 +68,53 @@ OWNER_CLAIMED = (
 
 
 class Places(NamedTuple):
-    """Where an object of some kind has pods, and what has labels as they will have."""
+    """Where an object of some kind has pods, labels as they will have, and priority classes."""
 
     pods: tuple[Path, ...]
     metadata: tuple[Path, ...]
+    classes: tuple[Path, ...]
 
 
 def tenancy() -> Iterator[tuple[str, tuple[str, str, str], Json]]:
     """Yield for each kind a name, group, versions and plural, and the parts of a policy."""
     for served, places in searched_kinds():
-        resource = (served.group, _version(served), served.plural)
-        yield f"unisono-tenancy-of-{served.resource}", resource, _rules(places)
+        yield f"unisono-tenancy-of-{served.resource}", matched(served), _rules(places)
 
 
 def searched_kinds() -> Iterator[tuple[Served, Places]]:
-    """Yield every kind of a namespace that has pods or is a job, and where it has them."""
+    """Yield every kind of a namespace that is a job or has a place, and where it has them."""
     jobs = {served.key for served in job_kinds().values()}
     for served in served_kinds():
-        if not served.namespaced or not served.is_storage or served.resource in _NOT_SEARCHED:
+        if not served.namespaced or not served.is_storage:
+            continue
+        if served.resource in _NOT_SEARCHED or served.group == _NOBODYS:
             continue
         places = places_in(served.shape)
-        if places.pods or served.key in jobs:
+        if places.pods or places.classes or served.key in jobs:
             yield served, places
 
 
-def _version(served: Served) -> str:
-    """Return the versions concerned: the one of Kubernetes' own kinds, all of others'."""
-    return served.version if served.group in BUILT_IN else "*"
+def matched(served: Served) -> tuple[str, str, str]:
+    """Return group, versions and plural: the version of Kubernetes' own kinds, all of others'."""
+    return served.group, served.version if served.group in BUILT_IN else "*", served.plural
 
 
 def places_in(shape: Shape) -> Places:
-    """Return where the schema of a kind has pods and metadata of them."""
+    """Return where the schema of a kind has pods, metadata of them, and priority classes."""
     pods: list[Path] = []
     metadata: list[Path] = [()]
+    classes: list[Path] = []
     for path, found in _walk(shape, ()):
         if "nodeName" in found.names:
             pods.append(path)
         if path and "metadata" in found.names:
             metadata.append(path)
-    return Places(tuple(pods), tuple(metadata))
+        classes += [(*path, name) for name in CLASS_FIELDS if name in found.names]
+    return Places(tuple(pods), tuple(metadata), tuple(classes))
 
 
 def _walk(shape: Shape, path: Path) -> Iterator[tuple[Path, Shape]]:
-    """Yield what a schema has that is a pod, or has metadata, from above to below."""
+    """Yield what a schema has that is a pod or has metadata or a class, from above to below."""
     if len(path) > _DEEPEST:
         return
     if shape.items is not None:
@@ -114,7 +124,7 @@ def _walk(shape: Shape, path: Path) -> Iterator[tuple[Path, Shape]]:
         yield from _walk(shape.values, (*path, VALUES))
         return
     is_pod = "containers" in shape.names
-    if is_pod or "metadata" in shape.names:
+    if is_pod or not _OF_INTEREST.isdisjoint(shape.names):
         yield path, shape
     if is_pod:
         return  # what is below are claims and probes
@@ -137,9 +147,8 @@ def _rules(places: Places) -> Json:
 
 
 def _rule(is_kept: str, message: str) -> Json:
-    # Rights are asked for only if something was written: that is the costly part.
     return {
-        "expression": f"{is_kept} || variables.binds || variables.makes",
+        "expression": f"{is_kept} || {DECIDES}",
         "message": message,
         "reason": "Forbidden",
     }
@@ -150,10 +159,10 @@ def _same_nodes(path: Path) -> str:
 
     def is_kept(new: str) -> str:
         node = f"{new}.?nodeName.orValue('')"
-        before = _some("oldObject", path, lambda old: f"{old}.?nodeName.orValue('') == {node}")
+        before = some("oldObject", path, lambda old: f"{old}.?nodeName.orValue('') == {node}")
         return f"({node} == '' || oldObject != null && {before})"
 
-    return _every("object", path, is_kept)
+    return every("object", path, is_kept)
 
 
 def _same_words(path: Path) -> str:
@@ -167,11 +176,11 @@ def _same_words(path: Path) -> str:
             def is_equal(old: str, part: str = part, here: str = here) -> str:
                 return f"{old}.?metadata.?{part}[?w].orValue('') == {here}[?w].orValue('')"
 
-            before = f"oldObject != null && {_some('oldObject', path, is_equal)}"
+            before = f"oldObject != null && {some('oldObject', path, is_equal)}"
             parts.append(f"(!(w in {here}.orValue({{}})) || {before})")
         return f"variables.words.all(w, {' && '.join(parts)})"
 
-    return _every("object", path, is_kept)
+    return every("object", path, is_kept)
 
 
 def _same_gates() -> str:
@@ -181,11 +190,13 @@ def _same_gates() -> str:
     return f"(oldObject == null || {sorted(GATES)}.all(w, {kept}))"
 
 
-def _every(root: str, path: Path, ask: Ask, depth: int = 0) -> str:
-    return _each(root, path, ask, "all", depth)
+def every(root: str, path: Path, ask: Ask) -> str:
+    """Return what is true if something is true of everything at a place."""
+    return _each(root, path, ask, "all", 0)
 
 
-def _some(root: str, path: Path, ask: Ask) -> str:
+def some(root: str, path: Path, ask: Ask) -> str:
+    """Return what is true if something is true of anything at a place."""
     return _each(root, path, ask, "exists", 0)
 
 
@@ -224,9 +235,8 @@ def _runs(kinds: str) -> str:
     )
 
 
-_VARIABLES = [
-    {"name": "words", "expression": str(sorted(RESERVED))},
-    {"name": "jobs", "expression": _owners(_JOBS)},
+# Whether the author of an object decides where pods run, or makes it of one that was allowed.
+DECIDERS = [
     {
         "name": "makers",
         "expression": _owners(
@@ -244,6 +254,11 @@ _VARIABLES = [
         "expression": f"{_REFERENCES}.exists(o, {_IS_CONTROLLER} && "
         f"{_KIND} in variables.makers && {_runs('variables.makers')})",
     },
+]
+_VARIABLES = [
+    {"name": "words", "expression": str(sorted(RESERVED))},
+    {"name": "jobs", "expression": _owners(_JOBS)},
+    *DECIDERS,
 ]
 _OWNERS_KNOWN = (
     f"{_REFERENCES}.all(o, !{_IS_CONTROLLER} || !({_KIND} in variables.jobs) || "

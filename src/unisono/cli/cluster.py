@@ -32,6 +32,7 @@ from unisono.cli.preconditions import (
     check_kinds,
     check_namespace,
     check_rights,
+    checks_classes,
     operators_to_run,
     others,
 )
@@ -264,6 +265,7 @@ class _Replica:
             market=Reader(home=home) if self._buys else None,
             report=lambda where, error: self._report(Task(where, CYCLE), error),
             keep_refusal=self._choices.keep_refusal,
+            api_checks_classes=await checks_classes(self._client),
         )
         machines: Sequence[Controller] = ()
         if self._choices.machines != "none":

@@ -12,9 +12,12 @@ from unisono.control.upstream import KUEUE, Upstream, upstream_operators
 from unisono.kube.client import Client
 from unisono.kube.form import Json
 from unisono.kube.mapping import Kind
-from unisono.kube.trouble import Forbidden, NotFound
+from unisono.kube.trouble import Forbidden, NotFound, UnknownKind
 
 DEPLOYMENT = Kind("apps/v1", "Deployment")
+BINDING = Kind("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding")
+# One of those that `admission_classes` makes; they come and go together.
+CLASSES_CHECKED = "unisono-priority-classes-of-jobs.batch"
 # Without these there is nothing to decide about; all other kinds may be absent.
 NEEDED = (names.WORKLOAD, names.CLUSTER_QUEUE, names.LOCAL_QUEUE, names.FLAVOR)
 
@@ -91,6 +94,15 @@ def _names(listed: Collection[str] | None, word: str) -> bool:
 def _names_resource(listed: Collection[str] | None, resource: str) -> bool:
     subresource = resource.partition("/")[2]
     return _names(listed, resource) or (bool(subresource) and f"*/{subresource}" in (listed or ()))
+
+
+async def checks_classes(client: Client) -> bool:
+    """Say whether policies of ours refuse priority classes that are not for an author."""
+    try:
+        await client.get(BINDING, CLASSES_CHECKED)
+    except (NotFound, Forbidden, UnknownKind):
+        return False
+    return True
 
 
 async def others(client: Client) -> Sequence[Upstream]:

@@ -234,11 +234,13 @@ def cluster(
     market: MarketReader | None = None,
     report: Report = not_reported,
     keep_refusal: KeepRefusal = not_kept,
+    api_checks_classes: bool = False,
 ) -> Assembly:
     """Return the controllers for a real cluster, which keeps its nodes and runs its Jobs itself.
 
     Stock kube-scheduler is at work there, so pods of queued jobs are held back by a gate. Kinds
     whose operator is not among `operators` are run by somebody else. In `home` accounts are kept.
+    `api_checks_classes` if policies of the API refuse priority classes that are not for an author.
     """
     ledger = Key(home, LEDGER.name)
     return _assembled(
@@ -252,6 +254,7 @@ def cluster(
         ledger=ledger,
         report=report,
         keep_refusal=keep_refusal,
+        api_checks_classes=api_checks_classes,
     )
 
 
@@ -267,6 +270,7 @@ def _assembled(
     report: Report,
     keep_refusal: KeepRefusal,
     ledger: Key = LEDGER,
+    api_checks_classes: bool = False,
 ) -> Assembly:
     # A cluster of others may have no nodes at all, and its pods run somewhere else.
     scheduler = Scheduler(
@@ -300,6 +304,7 @@ def _assembled(
         gates=() if is_alone else (names.GATE,),
         ungated=OUR_SCHEDULERS - (set() if runs_volcano else {"volcano"}),
         is_guest=not is_alone,
+        api_checks_classes=api_checks_classes,
     )
     run_by: Mapping[str, Sequence[Controller]] = {
         "jobset": (JobSetOperator(queues),),

@@ -28,7 +28,7 @@ from unisono.kinds.shapes.served import Served
 
 # Where kinds name a class besides the label: pods and templates, Volcano jobs and pod groups;
 # Kubeflow's scheduling policy.
-_FIELDS = ("priorityClassName", "priorityClass")
+FIELDS = ("priorityClassName", "priorityClass")
 # Deeper than any template of any kind.
 _DEEPEST = 24
 
@@ -66,7 +66,7 @@ def named_classes(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[
             yield at, said[PRIORITY_LABEL]
         for key, below in value.items():
             here = f"{path}.{key}".lstrip(".")
-            if key in _FIELDS and isinstance(below, str) and below:
+            if key in FIELDS and isinstance(below, str) and below:
                 yield here, below
             elif key == "priorityClassRef" and isinstance(below, Mapping) and below.get("name"):
                 yield f"{here}.name", str(below["name"])

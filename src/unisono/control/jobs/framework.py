@@ -195,7 +195,7 @@ class JobController:
             if queue == UNLIMITED_DOOR:
                 yield from self._tell_bypass(job, view)
             named = named_class(job, sets)
-            if named and not may_name(named, job["metadata"]["namespace"]):
+            if named and not may_name(named, job["metadata"]["namespace"], view):
                 message = (
                     f"priority class {named} is not for namespace {job['metadata']['namespace']} "
                     "(priorityClasses in the policy): it counts as none"

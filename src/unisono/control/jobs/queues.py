@@ -12,6 +12,7 @@ from unisono.engine.model.selection import selects
 from unisono.kinds.doors import UNLIMITED_DOOR
 from unisono.kinds.meta import NAMESPACE_LABEL
 from unisono.kinds.settings import Settings
+from unisono.kinds.submission import settings_from
 from unisono.kube.mapping import Kind
 
 DEFAULT_QUEUE = "default"
@@ -30,14 +31,17 @@ class Queues:
         gates: Sequence[str] = (),
         ungated: Collection[str] = (),
         is_guest: bool = False,
+        api_checks_classes: bool = False,
     ) -> None:
         """Take the operator's choices; `names_queue` reads a queue that a kind names itself.
 
         `gates` hold pods of queued jobs back from schedulers other than ours; the schedulers of
         `ungated` have no pods but those that we bind. `is_guest` on a cluster whose API is not
-        ours: what our own would warn of or refuse is looked at here.
+        ours: what our own would warn of or refuse is looked at here, but for priority classes if
+        `api_checks_classes`, which is what our policies have it do.
         """
         self._is_guest = is_guest
+        self._api_checks_classes = api_checks_classes
         self._gates = gates
         self._ungated = ungated
         self._settings = settings
@@ -75,13 +79,23 @@ class Queues:
             and any(view.all(names.CLUSTER_QUEUE))
         )
 
-    def may_name(self, priority_class: str, namespace: str) -> bool:
+    def may_name(self, priority_class: str, namespace: str, view: View) -> bool:
         """Say whether a class counts in a namespace.
 
-        Our own API has refused whom it is not for; of a job on a real cluster only the namespace
-        is known, so a rule that names none there is for none.
+        Our own API has refused whom it is not for, and so has a real one whose policies read the
+        rules of the Policy object. Otherwise only the namespace of a job is known, so a rule that
+        names none there is for none.
         """
-        rules = self._settings.class_rules(priority_class) if self._is_guest else ()
+        if not self._is_guest:
+            return True
+        settings = self._settings
+        policies = view.all(names.POLICY) if view.has(names.POLICY) else ()
+        chosen = min(policies, key=lambda one: str(one["metadata"]["name"]), default=None)
+        if chosen is not None and chosen.get("priorityClasses"):
+            if self._api_checks_classes:
+                return True
+            settings = settings_from(chosen)
+        rules = settings.class_rules(priority_class)
         return not rules or any(namespace in rule.namespaces for rule in rules)
 
     def _default(self, namespace: str, view: View) -> str:

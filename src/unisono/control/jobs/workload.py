@@ -18,7 +18,7 @@ from unisono.kinds.turns import HOLD, PREFIX, WORDS, turn_words
 from unisono.kube.mapping import Kind
 
 # Whether a priority class counts in a namespace (`queues.Queues.may_name`).
-MayName = Callable[[str, str], bool]
+MayName = Callable[[str, str, View], bool]
 JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
 MAX_EXECUTION_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"
 # A Workload stays until its job's pods have been accounted for.
@@ -192,7 +192,7 @@ def priority_of(
     then the cluster's default class. One that is not for its namespace gives it none.
     """
     found = _priority_of(job, sets, view)
-    return found if may_name(found[0], job["metadata"]["namespace"]) else ("", "", 0)
+    return found if may_name(found[0], job["metadata"]["namespace"], view) else ("", "", 0)
 
 
 def named_class(job: Json, sets: Sequence[PodSetOfJob]) -> str:
