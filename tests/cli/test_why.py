@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from tests.cli.conftest import Shell, config_map, pod
+from tests.control.training_world import job_set
 from tests.runner.simulated_world import simulated_world
 from tests.support.control_objects import GPU, job, node, priority, queue
 from tests.support.control_world import World
@@ -227,3 +228,41 @@ def test_wrong_questions_say_what_to_do(shell: Shell) -> None:
     said = shell.type("why", "jbos/x")
     assert said.code == 2
     assert "did you mean" in said.err
+
+
+def test_the_api_refusing_pods_of_a_part_is_said_of_the_whole() -> None:
+    """A TrainJob is a JobSet is Jobs, and only those have pods."""
+
+    async def story(world: World) -> None:
+        owner = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "controller": True}
+        await world.create(job_set(name="js"))
+        above = {**owner, "name": "js", "uid": world.get(names.JOB_SET, "js")["metadata"]["uid"]}
+        part = job("js-w-0", queue_name="", suspend=True)
+        part["metadata"]["ownerReferences"] = [above]
+        other = job("other", queue_name="", suspend=True)
+        await world.create(part, other)
+        for number, name in enumerate(("js-w-0", "other")):
+            about = world.get(names.JOB, name)["metadata"]
+            await world.create(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Event",
+                    "metadata": {"name": f"e{number}", "namespace": "default"},
+                    "type": "Warning",
+                    "reason": "FailedCreate",
+                    "message": f"Error creating: pods of {name}: exceeded quota",
+                    "involvedObject": {
+                        "apiVersion": "batch/v1",
+                        "kind": "Job",
+                        "namespace": "default",
+                        "name": name,
+                        "uid": about["uid"],
+                    },
+                }
+            )
+        _, words = await why(world, "js", names.JOB_SET)
+        said = "FailedCreate: Job js-w-0: Error creating: pods of js-w-0: exceeded quota"
+        assert said in " ".join(words.split())
+        assert "pods of other" not in words
+
+    play(story)

@@ -12,7 +12,17 @@ from typing import Any
 
 from unisono.cli.standing import state_of
 from unisono.cli.start_times import facts_of
-from unisono.control.names import CLUSTER_QUEUE, LOCAL_QUEUE, POD, WORKLOAD, WORKLOAD_ANNOTATION
+from unisono.control.names import (
+    CLUSTER_QUEUE,
+    FAILED_CREATE,
+    JOB,
+    JOB_SET,
+    LOCAL_QUEUE,
+    POD,
+    WORKLOAD,
+    WORKLOAD_ANNOTATION,
+)
+from unisono.control.operators.ray.words import CLUSTER as RAY_CLUSTER
 from unisono.control.view import owners
 from unisono.kube.client import Client
 from unisono.kube.mapping import EVENT, Kind
@@ -23,6 +33,12 @@ Json = dict[str, Any]
 _JOB_UID = "kueue.x-k8s.io/job-uid"
 _MOST_OWNERS = 8  # a pod of a Job of a JobSet of a TrainJob has three
 _MOST_WARNINGS = 5
+# Jobs that are made of others, which have the pods: of what kinds those are, from above to below.
+_PARTS = {
+    "TrainJob": (JOB_SET, JOB),
+    "JobSet": (JOB,),
+    "RayJob": (RAY_CLUSTER, JOB),
+}
 
 
 @dataclass(slots=True)
@@ -59,6 +75,7 @@ async def gather(client: Client, obj: Json) -> Found:
         found.pods = await _members(client, obj)
     for one in dict.fromkeys((obj["metadata"]["name"], found.job["metadata"]["name"])):
         found.warnings += await _warnings(client, namespace, one)
+    found.warnings += await _refusals(client, found.job)
     return found
 
 
@@ -178,6 +195,29 @@ async def _warnings(client: Client, namespace: str, name: str) -> list[str]:
         told = [one for one in events.items if one.get("type") == "Warning"]
         told.sort(key=lambda one: str(one.get("lastTimestamp") or one.get("eventTime") or ""))
         texts = [f"{one.get('reason', '')}: {one.get('message', '')}" for one in told]
+        return list(dict.fromkeys(texts))[-_MOST_WARNINGS:]
+    return []
+
+
+async def _refusals(client: Client, job: Json) -> list[str]:
+    """Return what the API refused of the jobs that a job is made of, with the part concerned."""
+    parts: dict[str, str] = {}
+    namespace = job["metadata"].get("namespace", "")
+    for kind in _PARTS.get(job["kind"], ()):
+        with _allowed():
+            for one in (await client.list(kind, namespace)).items:
+                if not {job["metadata"]["uid"], *parts}.isdisjoint(owners(one)):
+                    parts[one["metadata"]["uid"]] = f"{kind.kind} {one['metadata']['name']}"
+    if not parts:
+        return []
+    with _allowed():
+        events = await client.list(EVENT, namespace, fields=f"reason={FAILED_CREATE}")
+        told = [one for one in events.items if one["involvedObject"].get("uid") in parts]
+        told.sort(key=lambda one: str(one.get("lastTimestamp") or one.get("eventTime") or ""))
+        texts = [
+            f"{FAILED_CREATE}: {parts[one['involvedObject']['uid']]}: {one.get('message', '')}"
+            for one in told
+        ]
         return list(dict.fromkeys(texts))[-_MOST_WARNINGS:]
     return []
 

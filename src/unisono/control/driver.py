@@ -37,13 +37,24 @@ from unisono.control.actions import (
 )
 from unisono.control.controller import Controller
 from unisono.control.hearing import Hearing, Task
+from unisono.control.names import FAILED_CREATE
 from unisono.control.view import Difference, View
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock
 from unisono.kube.direct import Order, Result, Stored
 from unisono.kube.form import Key
 from unisono.kube.mapping import POD, Kind
-from unisono.kube.trouble import AlreadyExists, Conflict, KubeTrouble, NotFound, UnknownKind
+from unisono.kube.trouble import (
+    AlreadyExists,
+    BadRequest,
+    Conflict,
+    Forbidden,
+    Invalid,
+    KubeTrouble,
+    NotFound,
+    Refused,
+    UnknownKind,
+)
 from unisono.kube.workqueue import WorkQueue
 
 # Trouble that goes away by itself: the view was behind, or the API busy.
@@ -51,6 +62,8 @@ PASSING = (KubeTrouble,)
 # While time waits for a wall clock that was set back, it shows less than was waited. Without a
 # least wait the rest would be halved for ever.
 _LEAST_WAIT_S = 0.05
+# What the API says no to for as long as the object stays as it is, or somebody's rules do.
+_FINAL = (BadRequest, Forbidden, NotFound, Invalid)
 # So much of an exception is told in an event.
 _MOST_TOLD = 500
 
@@ -175,12 +188,17 @@ class Driver:
                 return None
             case Together(actions, tells):
                 answers = await self._all(actions, task)
+                self._tell_of_refusal(zip(actions, answers, strict=True))
                 failed = next((one for one in answers if isinstance(one, KubeTrouble)), None)
                 if failed is not None and not tells:
                     raise failed
                 return answers
             case _:
-                return await self._write(action, task)
+                try:
+                    return await self._write(action, task)
+                except Refused as refused:
+                    self._tell_of_refusal([(action, refused)])
+                    raise
 
     async def _all(self, actions: Sequence[Write | Read], task: Task) -> list[Any]:
         """Carry out several actions at once; return what became of each, trouble included."""
@@ -289,6 +307,20 @@ class Driver:
             self.changed(kind, self._view.assume(kind, obj, raw), by)
         return obj
 
+    def _tell_of_refusal(self, answers: Iterable[tuple[Write | Read, Any]]) -> None:
+        """Tell the owner of what was to be made why the API does not take it, once per attempt.
+
+        As Kubernetes' own controllers do: whoever may read the job sees the API's reason, which
+        would be in nobody's hands but ours.
+        """
+        for action, answer in answers:
+            if isinstance(action, Create) and isinstance(answer, _FINAL):
+                owner = _owner_of(action.obj)
+                if owner is not None and not answer.has_cause("NamespaceTerminating"):
+                    message = f"Error creating: {str(answer)[:_MOST_TOLD]}"
+                    self._notes(Note(owner, FAILED_CREATE, message, "Warning"))
+                    return
+
     def tell_of_crash(self, task: Task, error: Exception, again_s: float) -> None:
         """Tell the owner of an object that a controller failed on it."""
         controller = self.controllers[task.controller]
@@ -356,7 +388,14 @@ def _is_left(metadata: Json) -> bool:
 
 
 def _owner(obj: Json) -> str | None:
-    for owner in obj["metadata"].get("ownerReferences") or ():
-        if owner.get("controller"):
-            return str(owner["uid"])
+    owner = _owner_of(obj)
+    return None if owner is None else owner.uid
+
+
+def _owner_of(obj: Json) -> Ref | None:
+    metadata = obj["metadata"]
+    for one in metadata.get("ownerReferences") or ():
+        if one.get("controller"):
+            kind = Kind(one["apiVersion"], one["kind"])
+            return Ref(kind, metadata.get("namespace", ""), one["name"], str(one["uid"]))
     return None

@@ -72,6 +72,8 @@ GRANTED_LIMIT = "unisono.dev/granted-limit"
 ON_LOAN = "unisono.dev/OnLoan"
 # On a Workload: pod sets whose pods come when the others run; places are kept for them.
 LATER_SETS = "unisono.dev/later-sets"
+# The event about the owner of what the API refused to create, as of Kubernetes' own controllers.
+FAILED_CREATE = "FailedCreate"
 # What pods that are to be scheduled by us alone name.
 SCHEDULER = "unisono"
 HOSTNAME = "kubernetes.io/hostname"
