@@ -77,3 +77,9 @@ def test_the_domain_with_enough_whole_blocks_is_found_behind_many_without() -> N
     last = [node(f"z{n}", 4, {BLOCK: "z", RACK: "r"}) for n in (1, 2)]
     found = place(placer_of(*blocks, *last), sliced(4, 4, HOSTNAME))["main"]
     assert found == {"z1": 4}
+
+
+@pytest.mark.parametrize("at", [RACK, HOSTNAME])
+def test_without_a_node_blocks_are_refused(at: str) -> None:
+    """A cluster whose nodes are all bought begins with none."""
+    assert refuse(placer_of(), sliced(6, 2, at, "preferred")).pods_placeable == 0

@@ -39,6 +39,8 @@ def place_slices(capacity: Capacity, demand: Demand, low: int, high: int) -> Tak
     blocks = demand.needed // size
     if demand.needed > demand.most:
         return None  # a block is whole or it is none
+    if low == high:
+        return None  # there is no node yet: all of them have to be bought
     inner = _slice_level(capacity, demand)
     if inner is None:
         holding = capacity.caps[low:high] // size
