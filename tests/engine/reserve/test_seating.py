@@ -69,6 +69,11 @@ def test_nobody_sits_where_somebody_else_has_a_date() -> None:
     assert found == {"a": (100, ("n1",)), "b": (100, ("n2",)), "c": (160, ("n1", "n2"))}
 
 
+def test_reservations_that_end_together_are_no_tie() -> None:
+    found = seats({"n1": 100, "n2": 150}, ("a", 1, 4, 60), ("b", 1, 4, 10))
+    assert found == {"a": (100, ("n1",)), "b": (150, ("n2",))}
+
+
 def test_where_dates_have_nodes_of_their_own_these_are_named() -> None:
     found = seats({"n1": 100, "n2": 200}, ("a", 1, 3, 60), ("b", 2, 1, 30))
     assert found["a"] == (100, ("n1",))

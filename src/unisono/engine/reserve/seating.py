@@ -76,7 +76,8 @@ class Seats:
             free = without(free, booked.tenants, table)
         ends = [(end, number, booked) for number, (end, _, booked) in enumerate(self._ends)]
         heapq.heapify(ends)
-        for date, known in sorted(self._counted, key=lambda pair: _turn(pair[0])):
+        in_turn = sorted(self._counted, key=lambda pair: _turn(pair[0]))
+        for number, (date, known) in enumerate(in_turn, start=len(ends)):  # it ends every tie
             gone = []
             while ends and ends[0][0] <= date.start:
                 gone.append(heapq.heappop(ends)[2])
@@ -88,7 +89,7 @@ class Seats:
             positions, counts = pack(room, known.pods)
             tenant = Tenant((), known.requests, rows=order[positions], counts=counts)
             free = without(free, (tenant,), table)
-            heapq.heappush(ends, (date.end, len(ends) + len(self._ends), _Sitting((), (tenant,))))
+            heapq.heappush(ends, (date.end, number, _Sitting((), (tenant,))))
             yield date.workload, tenant
 
 
