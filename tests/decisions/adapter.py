@@ -34,12 +34,14 @@ from unisono.engine.model import (
     queue,
     reservation,
     selection,
-    snapshot,
     turns,
     workload,
 )
 from unisono.engine.model import (
     explanation as facts,
+)
+from unisono.engine.model import (
+    snapshot as snapshots,
 )
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.plan import (
@@ -57,14 +59,15 @@ from unisono.engine.provision.booking import after_arrival, after_return, withou
 from unisono.engine.provision.outages import Refused, after_refusal, outage_of
 from unisono.engine.provision.replacing import replacement
 from unisono.engine.provision.shelf import Shelf
-from unisono.engine.rehearsal import give_up, leave
+from unisono.engine.rehearsal import give_up, leave, rehearse
 from unisono.engine.repair import repair
 from unisono.engine.reserve.estimate import estimates
+from unisono.engine.reserve.history import History, alike, with_limit
 from unisono.engine.seating import seat
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import carry_out
-from unisono.engine.state.views import explanations, pending
+from unisono.engine.state.views import explanations, pending, restore, snapshot
 
 Json = Any
 replace = msgspec.structs.replace
@@ -100,8 +103,8 @@ _WORDS: Mapping[type[msgspec.Struct], str] = {
     queue.Cohort: "name parent groups:resource_groups weight_milli:fair_weight_milli",
     queue.LocalQueue: "key:name queue:cluster_queue stop:stop_policy "
     "weight_milli:fair_weight_milli consumed_micro consumed_at penalty_micro",
-    snapshot.Namespace: "name labels",
-    snapshot.AdmissionCheck: "name active brings_nodes:provisions_nodes",
+    snapshots.Namespace: "name labels",
+    snapshots.AdmissionCheck: "name active brings_nodes:provisions_nodes",
     # policy
     policy.FairSharing: "strategies:preemption_strategies",
     policy.AdmissionFairSharing: "half_life_ms sampling_ms weights_milli:resource_weights_milli",
@@ -224,6 +227,9 @@ _WORDS: Mapping[type[msgspec.Struct], str] = {
     facts.CannotBuy: "code pod_set pods each pools alternatives retry_at",
 }
 
+# With victims that come back and preempt again, a question must have an end.
+_MOST_CYCLES = 30
+
 # Steps that tell the engine one change: their recorded names, and what the engine calls them.
 _CHANGES: Mapping[str, type[Any]] = {
     "pending": changes.WorkloadWaits,
@@ -272,6 +278,7 @@ class World:
         self._purchases: dict[WorkloadKey, market.Purchase] = {}
         self._refused: dict[tuple[str, str, market.CapacityType], Refused] = {}
         self._aliases = _Aliases()
+        self._history = History()
 
     def take(self, step: list[Json]) -> Json:
         """Take one step; return what was decided, or None if nothing was asked."""
@@ -332,6 +339,23 @@ class World:
         elif key in self._state.waiting:
             edited = replace(self._state.waiting[key].workload, **fields)
             self._state.apply(changes.WorkloadWaits(edited))
+
+    def _ran(self, told: Json, owner: str, uid: str, ended_at: int, ran_ms: int) -> None:
+        """A job has succeeded after so long."""
+        one = alike(load_workload(told), owner)
+        self._history.note(one, uid=uid, ended_at=Instant(ended_at), ran_ms=ran_ms)
+
+    # --- what happens to the scheduler -----------------------------------------------------------
+
+    def _restart(self) -> None:
+        """The scheduler starts anew from a snapshot, as when a recording is replayed."""
+        explains = self._state.explains
+        self._state = restore(snapshot(self._state))
+        self._state.explains = explains
+
+    def _unexplained(self) -> None:
+        """From now on nobody reads why something waits, as in a simulation."""
+        self._state.explains = False
 
     # --- what happens to purchases ---------------------------------------------------------------
 
@@ -419,12 +443,13 @@ class World:
             self._state.apply(changes.MarketSet(after_return(now, _load(market.Lot, claim))))
 
     def _join(self, claim: market.Lot, now: market.Market) -> None:
-        offering = next(
-            ware
-            for ware in Shelf(now).wares
-            if (ware.pool.name, ware.machine.name, ware.offer.zone, ware.offer.capacity_type)
-            == (claim.pool, claim.machine, claim.zone, claim.capacity_type)
-        )
+        kind = (claim.pool, claim.machine, claim.zone, claim.capacity_type)
+        for one in Shelf(now).wares:
+            if (one.pool.name, one.machine.name, one.offer.zone, one.offer.capacity_type) == kind:
+                offering = one
+                break
+        else:
+            return  # it is not offered any more
         name = self._aliases.named(claim.node)
         labels = {**offering.labels, node.HOSTNAME: str(name)}
         joined = node.Node(
@@ -450,6 +475,23 @@ class World:
         carry_out(self._state, made)
         self._evicted.update((stop.workload, stop) for stop in made.stops)
         return decided | self._aliases.public(self._waits())
+
+    def _settle(self, now: int) -> Json:
+        """Run cycles until one changes nothing; victims leave at once."""
+        made = rehearse(self._state, Instant(now), most_cycles=_MOST_CYCLES, checked=False)
+        for one in made:
+            for admit in one.admissions:
+                if admit.purchase is not None:
+                    self._aliases.add(admit.purchase)
+        plans = self._aliases.public([canonical(one) for one in made])
+        return {"settle": plans} | self._aliases.public(self._waits())
+
+    def _limit(self, told: Json, owner: str, default_ms: int | None) -> Json:
+        """Ask how long a job will run that perhaps does not say so."""
+        limited = with_limit(
+            load_workload(told), owner=owner, default_ms=default_ms, history=self._history
+        )
+        return {"limit": [limited.longest_ms, limited.longest_from]}
 
     def _repair(self, key: WorkloadKey, lost: list[NodeName], stays: Json) -> Json:
         """Ask for other nodes for the pods of a gang that lost some."""
@@ -484,7 +526,7 @@ class World:
     def _waits(self) -> Json:
         """Return why everything pending waits, and the order of the queues."""
         told: dict[str, Json] = {}
-        for why in explanations(self._state):
+        for why in explanations(self._state) if self._state.explains else ():
             told[why.workload] = [_fact(blocker) for blocker in why.blockers]
         found: dict[str, Json] = {"pending": {key: told[key] for key in sorted(told)}}
         orders = {name: [*pending(self._state, name)] for name in sorted(self._state.books)}

@@ -108,6 +108,8 @@ RULES = (
     "limits of NodePools",
     "purchases that are refused",
     "orphaned NodeClaims",
+    "restart from a snapshot",
+    "without explanations",
 )
 DECISIONS = (
     "cycles",
@@ -138,6 +140,9 @@ DECISIONS = (
     "placements after a check",
     "placements after a check impossible",
     "estimates",
+    "dry runs until nothing changes",
+    "time limits",
+    "time limits learned from earlier runs",
 )
 
 
@@ -227,6 +232,10 @@ def _of_step(step: list[Json]) -> Iterator[str]:
                 yield "purchases that are refused"
             if given[0].get("orphaned_node_claims"):
                 yield "orphaned NodeClaims"
+        case "restart":
+            yield "restart from a snapshot"
+        case "unexplained":
+            yield "without explanations"
         case "refused offering":
             yield "purchases that are refused"
         case "orphaned":
@@ -344,9 +353,10 @@ class Counts:
         asked = [step[0] for step in case.steps if step[0] in ASKS]
         for verb, answer in zip(asked, case.decided, strict=True):
             self.kinds.update(_kinds(verb, answer, sizes))
-            for preemption in answer.get("preempt", ()):
-                self.victims.update(victim["reason"] for victim in preemption["victims"])
-            self.evictions.update(one["reason"] for one in answer.get("evict", ()))
+            for plan in (answer, *answer.get("settle", ())):
+                for preemption in plan.get("preempt", ()):
+                    self.victims.update(victim["reason"] for victim in preemption["victims"])
+                self.evictions.update(one["reason"] for one in plan.get("evict", ()))
             for why in answer.get("pending", {}).values():
                 self.facts.update(tag for tag, _ in why)
             self.facts["Expected"] += len(answer.get("estimate", ()))
@@ -397,6 +407,14 @@ def _kinds(verb: str, answer: Json, sizes: dict[tuple[str, str], int]) -> Iterat
     ):
         for _ in answer.get(part, ()):
             yield name
+    if "settle" in answer:
+        yield "dry runs until nothing changes"
+        for one in answer["settle"]:
+            yield from _kinds("", one, sizes)
+    if "limit" in answer:
+        yield "time limits"
+        if answer["limit"][1] == "history":
+            yield "time limits learned from earlier runs"
     if "repair" in answer:
         yield "repairs" if "cluster_queue" in answer["repair"] else "repairs impossible"
     if "place" in answer:

@@ -56,6 +56,7 @@ class Situation:
     arrivals: tuple[int, ...] = (0, 1, 1, 2, 3)  # how many come before a cycle
     first = 4  # how many are there at the beginning
     ends = 0.2  # how likely one that runs ends before a cycle
+    restarts = 0.04  # how likely the scheduler starts anew after a cycle
     crowd = 10  # nothing more arrives while so many are pending: the rest would only queue behind
     pauses: tuple[int, ...] = (1, 1, 10, 30, 60, 60, 300)  # seconds between cycles
 
@@ -94,6 +95,10 @@ class Situation:
             self.cycle()
             if self.chance(0.3):
                 self.cycle()
+            if self.chance(self.restarts):
+                self.tell("restart")
+        if self.chance(0.2):
+            self.tell("settle", self.now)
         return self.case
 
     # --- what an area draws ----------------------------------------------------------------------

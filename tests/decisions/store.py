@@ -22,7 +22,7 @@ from tests.decisions.adapter import World
 Json = Any
 DATA = Path(__file__).parent / "data"
 # Steps that ask for a decision; all others only tell what happened.
-ASKS = frozenset({"cycle", "repair", "replace", "place", "estimate"})
+ASKS = frozenset({"cycle", "settle", "repair", "replace", "place", "estimate", "limit"})
 
 
 class Case(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -14,9 +14,14 @@ from tests.decisions.compare import differences
 from tests.decisions.coverage import TABLE, counted_all, gaps, table
 
 # So many cases in one test: a quarter of a second at most, and enough to share among workers.
-_TOGETHER = 5
+_TOGETHER = 4
+_SLOW = {"long-reservation-table"}  # each of its cases has hundreds of workloads
 LINES = {area: store.lines(area) for area in store.areas()}
-GROUPS = [(area, first) for area, all_ in LINES.items() for first in range(0, len(all_), _TOGETHER)]
+GROUPS = [
+    pytest.param(area, first, marks=[pytest.mark.slow] if area in _SLOW else [])
+    for area, lines in LINES.items()
+    for first in range(0, len(lines), _TOGETHER)
+]
 
 
 @pytest.mark.parametrize(("area", "first"), GROUPS, ids=str)
