@@ -12,6 +12,7 @@ from typing import Any
 from unisono.apiserver.catalogue import Catalogue
 from unisono.apiserver.rest.context import Tools
 from unisono.apiserver.storage.record import Change, Kind
+from unisono.kinds.digits import is_digits
 from unisono.kinds.shapes.served import Served, read_served
 
 CRDS = "apiextensions.k8s.io/customresourcedefinitions"
@@ -72,7 +73,7 @@ def _rank(name: str) -> tuple[int, int, int, str]:
     rest = name.removeprefix("v")
     for stage, word in ((1, "beta"), (2, "alpha"), (0, "")):
         major, found, minor = rest.partition(word) if word else (rest, "", "")
-        if (word and not found) or not major.isdecimal() or (minor and not minor.isdecimal()):
+        if (word and not found) or not is_digits(major) or (minor and not is_digits(minor)):
             continue
         return (stage, -int(major), -int(minor or 0), name)
     return (3, 0, 0, name)

@@ -20,6 +20,7 @@ from unisono.apiserver.errors import ApiError, bad_request
 from unisono.apiserver.request import Request
 from unisono.apiserver.strategy import Json
 from unisono.apiserver.times import seconds
+from unisono.kinds.digits import is_digits
 
 _MOST_PUT_ASIDE = 9
 _POLL_SECONDS = 0.1
@@ -62,7 +63,7 @@ class LogWish:
 
 def _whole(request: Request, name: str) -> int:
     text = request.query[name]
-    if not text.isdecimal() or len(text) > _MOST_DIGITS:
+    if not is_digits(text) or len(text) > _MOST_DIGITS:
         raise bad_request(f"{name}: {text[:40]!r} is not a whole number")
     return int(text)
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from unisono.kinds.digits import whole_number
+
 if TYPE_CHECKING:  # loading it takes longer than answering --help
     from unisono.cli.cluster import WebChoices
     from unisono.kinds.settings import Settings
@@ -282,9 +284,10 @@ def _url(text: str) -> str:
 def address(text: str) -> tuple[str, int]:
     """Read HOST:PORT."""
     host, colon, port = text.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > _LAST_PORT:
+    number = whole_number(port, _LAST_PORT)
+    if not colon or number is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT")
-    return host.strip("[]") or "0.0.0.0", int(port)
+    return host.strip("[]") or "0.0.0.0", number
 
 
 def operators(text: str) -> tuple[str, ...]:

@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from unisono.kinds.digits import whole_number
+
 # What can be told, in the order of the menu and of `all`.
 TITLES = {
     "gang": "two gangs that would each get half of the nodes: whole or not at all",
@@ -145,8 +147,8 @@ def choice(said: str) -> tuple[str, ...] | None:
         return (LOOK,)
     if said in ("a", "all"):
         return names
-    if said.isdecimal() and 1 <= int(said) <= len(names):
-        return (names[int(said) - 1],)
+    if number := whole_number(said, len(names)):
+        return (names[number - 1],)
     return (said,) if said in names else None
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from unisono.cli.listing import Sheet, add_form, show
 from unisono.cli.reach import asked, verb_parser
 from unisono.engine.model.errors import InvalidManifest
+from unisono.kinds.digits import whole_number
 
 if TYPE_CHECKING:
     from unisono.kube.client import Client
@@ -85,7 +86,7 @@ async def _change(client: Client, given: argparse.Namespace) -> int:
         )
     count = _count(node)
     gpu = given.gpu
-    if gpu is not None and gpu != EVERY and not (gpu.isdecimal() and int(gpu) < count):
+    if gpu is not None and gpu != EVERY and whole_number(gpu, count - 1) is None:
         raise InvalidManifest("GPU", f"{given.node} has {count} GPUs, 0 to {count - 1}; not {gpu}")
     faults = faults_of(node["metadata"].get("annotations"))
     if given.verb == "heal":

@@ -19,6 +19,7 @@ from unisono.engine.flight import Tape, Unreadable, recorded_once
 from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.plan import Plan
 from unisono.engine.state.cluster import ClusterState
+from unisono.kinds.digits import is_digits
 
 SUFFIX = ".flight"
 # A recording ends after so many compressed bytes, or four times its base if that is more.
@@ -132,7 +133,7 @@ class Folder:
 
 def recordings(directory: Path) -> list[Path]:
     """Return the recordings of a folder, the oldest first."""
-    found = [path for path in directory.glob(f"*{SUFFIX}") if path.stem.isdecimal()]
+    found = [path for path in directory.glob(f"*{SUFFIX}") if is_digits(path.stem)]
     return sorted(found, key=_number)
 
 

@@ -14,6 +14,7 @@ from unisono.cli.standing import condition
 from unisono.control.names import EXPLANATION
 from unisono.engine.explain import LIMIT_WORDS, at, lasting
 from unisono.engine.model.names import Instant
+from unisono.kinds.digits import whole_number
 from unisono.kinds.scalar import instant_ms
 from unisono.kinds.times import ACTIVE_DEADLINE, DEFAULT_LIMIT, TIME_LIMIT, limit_ms
 
@@ -110,4 +111,5 @@ def _read(text: str | None) -> int | None:
 
 
 def _seconds(text: str | None) -> int | None:
-    return int(text) * 1000 if text is not None and text.isdecimal() else None
+    number = whole_number(text)
+    return None if number is None else number * 1000

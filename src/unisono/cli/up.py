@@ -16,6 +16,7 @@ from typing import Any
 from unisono.cli.chosen_policy import Chosen, chosen_policy, path_of
 from unisono.cli.instance import POD_UIDS, Instance, InstanceError, default_directory
 from unisono.engine.model.errors import InvalidManifest
+from unisono.kinds.digits import whole_number
 
 _FIRST_NODES = "2xg6e.48xlarge"
 _MOST_SPEED = 100_000
@@ -153,20 +154,21 @@ def _speed(text: str) -> float:
 def _metrics_port(text: str) -> int:
     if text == "none":
         return 0
-    if not text.isdecimal() or not 2 <= int(text) < 65_536:
+    number = whole_number(text, 65_535)
+    if number is None or number < 2:
         raise argparse.ArgumentTypeError(f"{text} is not a port, nor none")
-    return int(text)
+    return number
 
 
 def _uids(text: str) -> tuple[int, int]:
-    first, _, last = text.partition("-")
-    if not (first.isdecimal() and last.isdecimal() and len(text) <= _LONGEST_RANGE):
-        raise argparse.ArgumentTypeError(f"{text} is not FIRST-LAST, as in 200000-265535")
-    if not 0 < int(first) <= int(last) <= _HIGHEST_UID:
+    first, last = (whole_number(end) for end in text.partition("-")[::2])
+    if first is None or last is None:
+        raise argparse.ArgumentTypeError(f"{text[:40]} is not FIRST-LAST, as in 200000-265535")
+    if not 0 < first <= last <= _HIGHEST_UID:
         raise argparse.ArgumentTypeError(
             f"{text}: must go up, from 1 (0 is root) to at most {_HIGHEST_UID}"
         )
-    return int(first), int(last)
+    return first, last
 
 
 def run(arguments: argparse.Namespace) -> int:

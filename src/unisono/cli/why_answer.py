@@ -26,6 +26,7 @@ from unisono.control.jobs.framework import INVALID
 from unisono.control.names import EXPLANATION, QUEUE_LABEL
 from unisono.control.progress import progress_of
 from unisono.control.purchases import purchase_of
+from unisono.kinds.digits import whole_number
 from unisono.kinds.intake import wrong_with
 from unisono.kinds.kueue.topology_assignment import pods_per_host
 
@@ -286,8 +287,7 @@ def _history(found: Found) -> Json:
     status = found.job.get("status") or {}
     annotations = found.job["metadata"].get("annotations") or {}
     restarts = next((status[name] for name in _RESTARTS if status.get(name)), 0)
-    attempt = annotations.get(_ATTEMPT, "")
-    restarts = restarts or (int(attempt) if attempt.isdecimal() else 0)
+    restarts = restarts or whole_number(annotations.get(_ATTEMPT)) or 0
     if restarts:
         made["restarts"] = restarts
     if annotations.get(_INCIDENT):

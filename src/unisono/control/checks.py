@@ -21,6 +21,7 @@ from unisono.control.purchases import UNDER_WAY, is_holding, purchase_of
 from unisono.control.scheduler.record import (
     PLANNED,
     PODS_CREATED_SECONDS,
+    number_of,
     placement,
     placement_of,
 )
@@ -194,8 +195,8 @@ def admitted(conditions: list[Json], queue: str, now: float) -> list[Json]:
     return placement(
         conditions,
         PLANNED,
-        gen=int(about.get("gen", "1")),
-        epoch=int(about.get("epoch", "1")),
+        gen=number_of(about, "gen", 1),
+        epoch=number_of(about, "epoch", 1),
         deadline=now + PODS_CREATED_SECONDS,
         now=now,
     )

@@ -10,7 +10,13 @@ word writes it. So it shares a write with the word that its pods are ready, if t
 from __future__ import annotations
 
 from unisono.control.actions import Json, Note, Ref
-from unisono.control.scheduler.record import COMMITTED, COMMITTING, placement, placement_of
+from unisono.control.scheduler.record import (
+    COMMITTED,
+    COMMITTING,
+    number_of,
+    placement,
+    placement_of,
+)
 from unisono.control.slots import slots_of
 from unisono.control.view import View
 
@@ -21,8 +27,8 @@ def in_phase(conditions: list[Json], phase: str, deadline: float, now: float) ->
     return placement(
         conditions,
         phase,
-        gen=int(about.get("gen", "1")),
-        epoch=int(about.get("epoch", "1")),
+        gen=number_of(about, "gen", 1),
+        epoch=number_of(about, "epoch", 1),
         deadline=deadline,
         now=now,
     )

@@ -15,7 +15,7 @@ from unisono.control.actions import Json
 from unisono.engine.model.resources import MAX_GPUS
 from unisono.engine.model.workload import Admission
 from unisono.kinds.core.gpu_parts import OWN_DEVICE, device_of
-from unisono.kinds.scalar import whole_number
+from unisono.kinds.digits import whole_number
 
 Devices = Mapping[str, tuple[int, ...]]  # by pod set, in the order of places
 

@@ -27,7 +27,7 @@ from unisono.control.actions import Json
 from unisono.control.conditions import find, seconds, timestamp
 from unisono.engine.model.resources import MAX_COUNT
 from unisono.kinds.device_faults import fault_of
-from unisono.kinds.scalar import whole_number
+from unisono.kinds.digits import whole_number
 
 ATTEMPT = "unisono.dev/attempt"
 LAST_INCIDENT = "unisono.dev/last-incident"

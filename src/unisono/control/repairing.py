@@ -17,9 +17,10 @@ from collections.abc import Sequence
 
 from unisono.control.actions import Again, Json, Note, Patch, Ref, Steps
 from unisono.control.conditions import seconds
-from unisono.control.scheduler.record import COMMITTED, WAS, placement, placement_of
+from unisono.control.scheduler.record import COMMITTED, WAS, number_of, placement, placement_of
 from unisono.engine.model.resources import MAX_COUNT
-from unisono.kinds.scalar import duration_ms, whole_number
+from unisono.kinds.digits import whole_number
+from unisono.kinds.scalar import duration_ms
 
 REPAIRING = "Repairing"
 TIMEOUT = "unisono.dev/recovery-timeout"
@@ -61,8 +62,8 @@ def note_loss(
     changed = placement(
         conditions,
         REPAIRING,
-        gen=int(about.get("gen", "1")),
-        epoch=int(about.get("epoch", "1")),
+        gen=number_of(about, "gen", 1),
+        epoch=number_of(about, "epoch", 1),
         deadline=deadline,
         now=now,
         more={WAS: was if was != COMMITTED else "", _REFUSED: ",".join(unwelcome)},
@@ -83,8 +84,8 @@ def nothing_lost(workload: Json, now: float) -> Json:
     changed = placement(
         conditions,
         was or COMMITTED,
-        gen=int(about.get("gen", "1")),
-        epoch=int(about.get("epoch", "1")),
+        gen=number_of(about, "gen", 1),
+        epoch=number_of(about, "epoch", 1),
         deadline=seconds(about.get("deadline", "")) if was else now,
         now=now,
     )

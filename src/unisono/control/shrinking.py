@@ -17,7 +17,7 @@ from unisono.control.actions import Json
 from unisono.control.conditions import find, with_condition
 from unisono.engine.model.plan import Shrink
 from unisono.engine.model.resources import MAX_COUNT
-from unisono.kinds.scalar import whole_number
+from unisono.kinds.digits import whole_number
 
 
 def told(workload: Json) -> Mapping[str, int]:

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.recovery import was_turned_away
-from unisono.control.scheduler.record import hosts_of, placement_of
+from unisono.control.scheduler.record import hosts_of, number_of, placement_of
 from unisono.control.usable import node_name
 from unisono.control.view import View
+from unisono.kinds.digits import whole_number
 from unisono.kinds.kueue.topology_assignment import pods_per_host
-from unisono.kinds.scalar import whole_number
 
 # Labels and annotations that number the pods of a set.
 _INDEXES = (
@@ -136,7 +136,7 @@ def places_of(workload: Json, view: View) -> tuple[dict[str, list[str]], dict[st
 def gen_of(workload: Json) -> int:
     """Return the number of a gang's placement."""
     _, about = placement_of(workload["status"].get("conditions"))
-    return int(about.get("gen", "1"))
+    return number_of(about, "gen", 1)
 
 
 def _seat(slots: Slots, waiting: list[Json], sent: Mapping[str, str]) -> None:

@@ -17,12 +17,16 @@ from unisono.engine.model.selection import Taint
 from unisono.kinds.core import cluster
 from unisono.kinds.core.selection import labels_of
 from unisono.kinds.decode import Schema
+from unisono.kinds.digits import finite_number
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes
 from unisono.kinds.overlays import NodeOverlay, check_overlay
 from unisono.kinds.pool_requirements import PoolRequirement, problem_with, requirement_of
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.registry import Kind
+
+# Interruptions of a machine in a month, or in any other time: more than one a second is no rate.
+_MOST_INTERRUPTIONS = 1e6
 
 GANG_SPOT = "unisono.dev/gang-spot"
 INTERRUPTIONS = "unisono.dev/interruptions-per-node-hour"
@@ -92,7 +96,7 @@ def pool_of(pool: NodePool, used: Mapping[str, int] | None = None) -> Pool:
         used=amounts(dict(used or {})),
         refused=refused,
         allows_gang_spot=annotations.get(GANG_SPOT) == "allow",
-        interruptions_milli=round(float(rate) * 1000) if _is_number(rate) else None,
+        interruptions_milli=_rate_milli(rate),
     )
 
 
@@ -106,11 +110,10 @@ def _limits(written: Mapping[str, Quantity]) -> Amounts:
     return amounts({name: quantity.amount(name) for name, quantity in written.items()})
 
 
-def _is_number(text: str) -> bool:
-    try:
-        return float(text) >= 0
-    except ValueError:
-        return False
+def _rate_milli(text: str) -> int | None:
+    """Return how often machines of a pool are taken away, in thousandths; None if it is unsaid."""
+    rate = finite_number(text, _MOST_INTERRUPTIONS)
+    return None if rate is None else round(rate * 1000)
 
 
 def _check(pool: NodePool, notes: Notes) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from unisono.engine.model.market import CAPACITY_TYPE
 from unisono.engine.model.selection import Operator, Requirement
 from unisono.kinds.decode import Schema
+from unisono.kinds.digits import whole_number
 
 _CAPACITY_TYPES = ("spot", "on-demand", "reserved")
 _PLAIN: Mapping[str, Operator] = {
@@ -46,7 +47,7 @@ def problem_with(one: MachineRequirement) -> str:
     if one.operator not in (*_PLAIN, "Gte", "Lte"):
         return f"requirement {one.key} has the unknown operator {one.operator}"
     if one.operator in ("Gt", "Lt", "Gte", "Lte"):
-        if len(one.values) != 1 or not one.values[0].isdecimal():
+        if len(one.values) != 1 or whole_number(one.values[0]) is None:
             return f"requirement {one.key} {one.operator} needs one whole number"
     if one.operator == "In" and not one.values:
         return f"requirement {one.key} In has no values"
@@ -59,7 +60,7 @@ def problem_with(one: MachineRequirement) -> str:
 def requirement_of(one: MachineRequirement) -> Requirement:
     """Return a requirement in the words of the engine."""
     key = _RENAMED.get(one.key, one.key)
-    number = int(one.values[0]) if one.values and one.values[0].isdecimal() else 0
+    number = (whole_number(one.values[0]) if one.values else None) or 0
     if one.operator == "Gte":
         return Requirement(key, "Gt", (str(number - 1),))
     if one.operator == "Lte":

@@ -135,7 +135,7 @@ def _factor(suffix: str, text: str) -> Fraction | int:
         return Fraction(10) ** _DECIMAL[suffix]
     if suffix in _BINARY:
         return 1 << _BINARY[suffix]
-    if suffix[0] in "eE" and len(suffix) > 1 and suffix[-1].isdigit():
+    if suffix[0] in "eE" and len(suffix) > 1 and suffix[-1] in "0123456789":
         exponent = int(suffix[1:])
         return Fraction(10) ** max(-_MAX_EXPONENT, min(_MAX_EXPONENT, exponent))
     raise ValueError(

@@ -34,8 +34,6 @@ _DURATION_MS = {
 _MAX_DURATION_LENGTH = 64  # enough for every unit twice; keeps the arithmetic cheap
 # Go's durations end near 292 years; nobody waits longer.
 MAX_DURATION_MS = 2**63 // 10**6
-# Of a number that somebody wrote as a text: enough for 64 bits. Python refuses to read thousands.
-_MAX_DIGITS = 18
 
 
 class Scalar(msgspec.Struct, frozen=True):
@@ -87,18 +85,6 @@ class Duration(Scalar, frozen=True):
     def to_raw(self) -> str:
         """Return what the user wrote."""
         return self.text
-
-
-def whole_number(text: object, most: int = 10**_MAX_DIGITS - 1) -> int | None:
-    """Return the number that a text says, at most `most`; None if it says none that we count.
-
-    >>> whole_number("0042"), whole_number("-1"), whole_number("9" * 5000), whole_number("70", 60)
-    (42, None, None, None)
-    """
-    if not isinstance(text, str) or not text.isdecimal() or len(text) > _MAX_DIGITS:
-        return None
-    number = int(text)
-    return number if number <= most else None
 
 
 def seconds_ms(seconds: int) -> int:

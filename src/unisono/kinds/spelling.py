@@ -11,6 +11,7 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from unisono.kinds.digits import whole_number
 from unisono.kinds.kueue import convert as kueue
 from unisono.kinds.pod_group_versions import raise_pod_groups
 from unisono.kinds.shapes.served import Served, served_kinds
@@ -76,9 +77,9 @@ def _age(version: str) -> tuple[int, int, int]:
         major, _, rest = major.partition("beta")
         step = 1 if rest else 2
     return (
-        int(major) if major.isdecimal() else 0,
+        whole_number(major) or 0,
         step,
-        int(rest) if rest.isdecimal() else 0,
+        whole_number(rest) or 0,
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import msgspec
 import orjson
 
+from unisono.kinds.digits import whole_number
 from unisono.kube.trouble import BadAnswer
 
 T = TypeVar("T")
@@ -127,6 +128,5 @@ def is_newer(one: str, other: str) -> bool:
     They are numbers on every server there is, though documented as opaque. If one is not, then
     what came last counts as newer: that is all that can be known.
     """
-    if one.isdecimal() and other.isdecimal():
-        return int(one) > int(other)
-    return one != other
+    number, before = whole_number(one), whole_number(other)
+    return number > before if number is not None and before is not None else one != other

@@ -27,6 +27,8 @@ from typing import Any
 
 import msgspec
 
+from unisono.kinds.digits import whole_number
+
 # Of an answer that is no Status (a proxy's page of HTML), so much is shown.
 _MOST_SHOWN = 200
 
@@ -215,9 +217,9 @@ def refusal(code: int, body: bytes, *, retry_after: str = "") -> Refused:
     if status is None:
         shown = body[:_MOST_SHOWN].decode(errors="replace").strip()
         status = Status(code=code, message=f"HTTP {code}: {shown}" if shown else f"HTTP {code}")
-    if retry_after.isdecimal():
+    if (seconds := whole_number(retry_after)) is not None:
         details = status.details or Details()
-        wished = msgspec.structs.replace(details, retry_after_seconds=int(retry_after))
+        wished = msgspec.structs.replace(details, retry_after_seconds=seconds)
         status = msgspec.structs.replace(status, details=wished)
     return refusal_of(msgspec.structs.replace(status, code=code))
 

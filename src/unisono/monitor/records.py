@@ -15,9 +15,9 @@ from typing import Any
 
 from unisono.engine.model.resources import bounded, is_gpu
 from unisono.kinds.device_faults import device_in, fault, fault_of
+from unisono.kinds.digits import whole_number
 from unisono.kinds.pace import PROGRESS, pace_of
 from unisono.kinds.quantity import Quantity
-from unisono.kinds.scalar import whole_number
 from unisono.kinds.times import TIME_LIMIT, limit_ms
 from unisono.monitor.dcgm.faults import faults_of
 from unisono.monitor.explained import Explained, explained

@@ -15,6 +15,7 @@ from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.usable import is_ready
 from unisono.control.view import View
+from unisono.kinds.digits import whole_number
 from unisono.kinds.scalar import duration_ms
 from unisono.provision import words
 from unisono.provision.claims import node_name
@@ -83,9 +84,10 @@ def _bound(budget: Json, nodes: int, now: float) -> int:
         except ValueError:
             return 0  # a schedule that nobody can read must not let nodes go
     text = str(budget.get("nodes", "10%"))
-    if text.endswith("%"):
-        return -(-int(text[:-1]) * nodes // 100)
-    return int(text)
+    number = whole_number(text.removesuffix("%"))
+    if number is None:
+        return 0  # nor must a number that nobody can read
+    return -(-number * nodes // 100) if text.endswith("%") else number
 
 
 def is_active(schedule: str, duration: str, now: float) -> bool:

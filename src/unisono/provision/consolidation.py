@@ -25,6 +25,7 @@ from unisono.control.scheduler.record import COMMITTED, hosts_of, placement_of
 from unisono.control.usable import node_name as node_of_host
 from unisono.control.view import View
 from unisono.kinds.buying import DISRUPTABLE, RESTART_COST
+from unisono.kinds.digits import finite_number, whole_number
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.scalar import duration_ms
 from unisono.kinds.settings import Settings
@@ -35,6 +36,9 @@ from unisono.provision.budgets import allowed
 from unisono.provision.claims import pool_name
 from unisono.provision.idle import NEVER, only_user_of, stays_for
 from unisono.provision.request_objects import run_seconds
+
+# Of a machine for an hour; what costs more is a slip of the finger.
+_HIGHEST_PRICE = 1e9
 
 POLICIES = ("WhenEmptyOrUnderutilized", "Balanced")
 EVICTED = "Consolidated"
@@ -172,10 +176,7 @@ def _within_budgets(claims: Sequence[Json], view: View, now: float) -> bool:
 
 def _price(claim: Json) -> float:
     text = (claim["metadata"].get("annotations") or {}).get(words.PRICE, "")
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0
+    return finite_number(text, _HIGHEST_PRICE) or 0.0
 
 
 def _worth(workload: Json, view: View) -> float:
@@ -185,7 +186,9 @@ def _worth(workload: Json, view: View) -> float:
         name = node_of_host(host, view)
         for claim in view.by(names.NODE_CLAIM, "node", name):
             has = (claim.get("status") or {}).get("allocatable") or {}
-            gpus = sum(int(text) for key, text in has.items() if key.endswith("/gpu"))
+            gpus = sum(
+                whole_number(str(text)) or 0 for key, text in has.items() if key.endswith("/gpu")
+            )
             used = sum(
                 _gpus_of(pod)
                 for pod in view.by(names.POD, "node", name)

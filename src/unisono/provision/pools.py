@@ -21,10 +21,10 @@ from unisono.engine.model.market import MOST_MACHINES, Lot
 from unisono.engine.model.names import NodeName
 from unisono.engine.provision.shelf import Shelf
 from unisono.kinds.decode import decode
+from unisono.kinds.digits import whole_number
 from unisono.kinds.karpenter import NodePool, problem_of
 from unisono.kinds.nearest import nearest
 from unisono.kinds.quantity import Quantity, format_amount
-from unisono.kinds.scalar import whole_number
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.provision import words

@@ -22,6 +22,7 @@ from unisono.control.conditions import find, is_true, seconds, timestamp, with_c
 from unisono.control.controller import own_key, owner_key
 from unisono.control.purchases import is_holding, purchase_of
 from unisono.control.view import View
+from unisono.kinds.digits import is_digits, whole_number
 from unisono.kinds.provisioning_policy import BuyingTimes
 from unisono.kinds.scalar import duration_ms
 from unisono.kube.form import Key
@@ -282,8 +283,8 @@ def _due(state: Json, request: Json, workload: Json, timeout: float) -> float:
 def _wrong_with(config: RequestConfig, parameters: Mapping[str, str]) -> str:
     """Return why a request cannot be made as it stands."""
     longest = parameters.get(MAX_RUN, "")
-    if config.provisioning_class_name == QUEUED and longest.isdecimal():
-        if int(longest) > LONGEST_RUN:
+    if config.provisioning_class_name == QUEUED and is_digits(longest):
+        if whole_number(longest, LONGEST_RUN) is None:
             return f"it may run {longest} s, and nodes of {QUEUED} end after {LONGEST_RUN} s"
     return ""
 

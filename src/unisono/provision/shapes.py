@@ -20,7 +20,7 @@ from unisono.provision.machines import MachineType, default_zone, machine_types
 # As many nodes as the embedded cluster is meant for; a slip of the finger asks for more.
 MAX_NODES = 100_000
 
-_GROUP = re.compile(r"(\d+)x(?:\{([^{}]*)\}|([^,@{}]+)(?:@([^,@{}]+))?)(?:,|$)")
+_GROUP = re.compile(r"([0-9]{1,9})x(?:\{([^{}]*)\}|([^,@{}]+)(?:@([^,@{}]+))?)(?:,|$)")
 
 
 class BadShape(ValueError):

@@ -19,6 +19,7 @@ from unisono.control.actions import Again, Create, Delete, Json, Note, Patch, Re
 from unisono.control.conditions import find, is_true, seconds, timestamp, with_condition
 from unisono.control.controller import own_key
 from unisono.control.view import View
+from unisono.kinds.digits import whole_number
 from unisono.kinds.overlays import Overlay
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -264,15 +265,15 @@ def _type_of(claim: Json, cloud: Cloud, overlays: Sequence[Overlay]) -> MachineT
 def _batch(claim: Json, view: View, *, is_atomic: bool) -> list[Json] | None:
     """Return the claims that are judged together; None as long as some are not there yet."""
     plan = (claim["metadata"].get("labels") or {}).get(words.PLAN, "")
-    size = (claim["metadata"].get("annotations") or {}).get(words.PLAN_SIZE, "")
-    if not is_atomic or not plan or not size.isdecimal():
+    size = whole_number((claim["metadata"].get("annotations") or {}).get(words.PLAN_SIZE))
+    if not is_atomic or not plan or size is None:
         return [claim]
     same = [
         one
         for one in view.all(names.NODE_CLAIM)
         if (one["metadata"].get("labels") or {}).get(words.PLAN) == plan
     ]
-    return same if len(same) >= int(size) else None
+    return same if len(same) >= size else None
 
 
 def _is_in_stock(claim: Json, batch: list[Json], cloud: Cloud, view: View) -> bool:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from unisono.engine.model.names import NodeName
+from unisono.kinds.digits import whole_number
 from unisono.sim.dice import dice
 from unisono.sim.errors import BadTrace
 
@@ -87,10 +88,10 @@ def by_chance(text: str, names: Sequence[NodeName], seed: int) -> Faults:
     mean, repair = _seconds(settings["mtbf"]), _seconds(settings.get("repair", "1h"))
     if not mean or not repair:
         raise BadTrace("--faults", "mtbf and repair must be above 0")
-    own = settings.get("seed", "0")
-    if not own.isdecimal():
-        raise BadTrace("--faults", f'seed is "{own}"; it must be a whole number')
-    made = Faults([], mean, repair, int(own) + seed)
+    own = whole_number(settings.get("seed", "0"))
+    if own is None:
+        raise BadTrace("--faults", f'seed is "{settings["seed"]}"; it must be a whole number')
+    made = Faults([], mean, repair, own + seed)
     made.begin(names)
     return made
 

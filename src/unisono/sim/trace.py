@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unisono.kinds.digits import whole_number
+
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 Names = tuple[str, ...]
@@ -207,7 +209,8 @@ def _coded(values: ArrayLike | None, count: int) -> tuple[Names, IntArray]:
 
 
 def _natural(name: str) -> tuple[int, int, str]:
-    return (0, int(name), name) if name.isascii() and name.isdigit() else (1, 0, name)
+    number = whole_number(name)
+    return (1, 0, name) if number is None else (0, number, name)
 
 
 def _coded_sets(models: Sequence[Names] | None, count: int) -> tuple[tuple[Names, ...], IntArray]:

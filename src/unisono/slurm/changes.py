@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from unisono.kinds.digits import whole_number
 from unisono.slurm.moments import BadMoment, moment, written
 from unisono.slurm.nodes import REASON
 from unisono.slurm.sbatch.document import limit_text
@@ -54,9 +55,10 @@ def job_changes(said: Mapping[str, str], job: Json, now: float) -> Json:
             options["partition"] = annotations["unisono.dev/partition"] = value
             _must_wait(job)
         elif key in ("arraytaskthrottle",):
-            if not value.isdecimal() or not job["spec"].get("array"):
+            at_once = whole_number(value)
+            if at_once is None or not job["spec"].get("array"):
                 raise BadRequest("Invalid job array specification")
-            spec["array"] = {"limit": int(value)}
+            spec["array"] = {"limit": at_once}
         elif key in _OPTIONS:
             name = _OPTIONS[key]
             if name in ("dependency", "constraint"):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from unisono.kinds.digits import is_digits, whole_number
+
 # Stands for the name of the node until a process knows it.
 NODE = "\x01"
 _SIGN = re.compile(r"%(\d*)([a-zA-Z%])")
@@ -29,7 +31,10 @@ def file_name(pattern: str, signs: Mapping[str, str]) -> str:
         if sign not in signs:
             return found[0]
         value = signs[sign]
-        return value.zfill(min(int(width), _MOST_DIGITS)) if width and value.isdecimal() else value
+        if not width or not is_digits(value):
+            return value
+        wanted = whole_number(width)
+        return value.zfill(_MOST_DIGITS if wanted is None else min(wanted, _MOST_DIGITS))
 
     return _SIGN.sub(replaced, pattern)
 

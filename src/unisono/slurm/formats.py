@@ -10,6 +10,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from unisono.kinds.digits import whole_number
+
+# Of a column: no terminal is wider, and a padded line costs as many bytes.
+_WIDEST = 10_000
+
 _FIELD = re.compile(r"%(\.?)(#|\d*)([A-Za-z])")
 
 _LEAST = 9  # of a column that is as wide as its widest value
@@ -47,7 +52,7 @@ def read_format(text: str, letters: Mapping[str, Known]) -> tuple[list[Column], 
         known = letters.get(found[3])
         if known is None:
             raise BadFormat(f"Invalid job format specification: {found[3]}")
-        width = -1 if found[2] == "#" else int(found[2] or 0)
+        width = -1 if found[2] == "#" else whole_number(found[2], _WIDEST) or 0
         before = text[place : found.start()]
         made.append(Column(known.heading, known.shows, width, bool(found[1]), before))
         place = found.end()
@@ -64,8 +69,8 @@ def read_long_format(
         known = names.get(name.strip().lower())
         if known is None:
             raise BadFormat(f"Invalid job format specification: {name}")
-        digits = size.lstrip(".")
-        number = int(digits) if digits.isdecimal() else width
+        wanted = whole_number(size.lstrip("."), _WIDEST)
+        number = width if wanted is None else wanted
         made.append(Column(known.heading, known.shows, number, size.startswith(".")))
     return made, ""
 

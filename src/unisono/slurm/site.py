@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from unisono.kinds.digits import finite_number, whole_number
 from unisono.slurm.light import TYPE_CHECKING, Any, NamedTuple
 from unisono.slurm.sbatch.layout import NodeSize, Site
 from unisono.slurm.words import CONF, NAMESPACE, partition_label
@@ -98,7 +99,7 @@ def _gres(conf: Conf) -> frozenset[str]:
 
 
 def _number(text: str) -> int:
-    return int(text) if text.isdecimal() else 0
+    return whole_number(text) or 0
 
 
 def size_of(nodes: list[Json], partition: str) -> NodeSize:
@@ -119,15 +120,19 @@ def size_of(nodes: list[Json], partition: str) -> NodeSize:
 
 def cores_of(text: str) -> int:
     """Return an amount of cores of Kubernetes, whole ones."""
-    return int(text[:-1]) // 1000 if text.endswith("m") else int(float(text))
+    if text.endswith("m"):
+        return (whole_number(text[:-1]) or 0) // 1000
+    return int(finite_number(text, _MOST) or 0)
 
 
+# Of an amount that a node has; more is no amount.
+_MOST = 10.0**18
 _UNITS = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "k": 10**3, "M": 10**6}
 
 
 def mib_of_quantity(text: str) -> int:
     """Return an amount of memory of Kubernetes in MiB."""
     for unit, size in {**_UNITS, "G": 10**9, "T": 10**12}.items():
-        if text.endswith(unit) and text[: -len(unit)].replace(".", "").isdecimal():
-            return int(float(text[: -len(unit)]) * size) >> 20
-    return int(text) >> 20 if text.isdecimal() else 0
+        if text.endswith(unit):
+            return int((finite_number(text[: -len(unit)], _MOST) or 0) * size) >> 20
+    return (whole_number(text) or 0) >> 20

@@ -23,6 +23,7 @@ from collections.abc import AsyncIterator, Callable
 import orjson
 
 from unisono.engine.model.errors import UnisonoError
+from unisono.kinds.digits import whole_number
 from unisono.monitor.ledger.store import LedgerTrouble
 from unisono.net.listener import bound, listening, streams
 from unisono.web import files, http
@@ -227,13 +228,13 @@ class Site:
         if self._pages.report is None:
             return http.refusal(404, "no ledger is kept here, so there are no reports")
         form = asked.path.removeprefix("/report/")
-        since, until = (asked.query.get(name, "") for name in ("since", "until"))
-        if form not in _FORMATS or not since.isdecimal() or not until.isdecimal():
+        since, until = (whole_number(asked.query.get(name)) for name in ("since", "until"))
+        if form not in _FORMATS or since is None or until is None:
             formats = ", ".join(_FORMATS)
             return http.refusal(400, f"one of {formats}, with since= and until= in seconds")
-        if not 0 < int(until) - int(since) <= _LONGEST_REPORT_S:
+        if not 0 < until - since <= _LONGEST_REPORT_S:
             return http.refusal(400, "a report is of some time, and of 400 days at most")
-        file = await self._pages.report(int(since), int(until), form)
+        file = await self._pages.report(since, until, form)
         named = f'Content-Disposition: attachment; filename="{file.name}"'
         if not asked.takes_gzip:
             return http.answer(200, file.body, file.content_type, named)

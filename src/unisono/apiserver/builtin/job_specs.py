@@ -16,6 +16,7 @@ from unisono.apiserver.builtin.pod_checks import check_template
 from unisono.apiserver.builtin.pod_defaults import fill_template
 from unisono.apiserver.builtin.reach import Json, at, child, fill, fill_text, items, numbered
 from unisono.apiserver.errors import Cause
+from unisono.kinds.digits import is_digits
 from unisono.kinds.meta import wrong_with_label_key
 
 _MAX_INT32 = 2**31 - 1
@@ -190,7 +191,7 @@ def _wrong_with_indexes(text: str, completions: int) -> str:
     last = -1
     for part in text.split(","):
         ends = part.split("-")
-        if len(ends) > 2 or not all(end.isdecimal() and len(end) <= _MOST_DIGITS for end in ends):
+        if len(ends) > 2 or not all(is_digits(end) and len(end) <= _MOST_DIGITS for end in ends):
             return f'"{part}" is neither an index nor a range of them'
         numbers = [int(end) for end in ends]
         if numbers[-1] >= completions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unisono.kinds.digits import whole_number
 from unisono.kinds.scalar import duration_ms
 
 _WORDS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
@@ -41,7 +42,7 @@ def wrong_with_schedule(text: str) -> str:
 
 def _wrong_with_part(part: str, name: str, least: int, most: int, words: tuple[str, ...]) -> str:
     span, slash, step = part.partition("/")
-    if slash and not (step.isdecimal() and len(step) <= 4 and int(step) > 0):
+    if slash and not whole_number(step, 9999):
         return f"{name} has the step {step!r}, which is not a number above zero"
     if span in ("*", "?"):
         return ""
@@ -50,8 +51,8 @@ def _wrong_with_part(part: str, name: str, least: int, most: int, words: tuple[s
     for end in (first, last) if dash else (first,):
         if end.lower() in words:
             values.append(least + words.index(end.lower()))
-        elif end.isdecimal() and len(end) <= 4:
-            values.append(int(end))
+        elif (value := whole_number(end, 9999)) is not None:
+            values.append(value)
         else:
             return f"{name} has the value {end!r}, which is not a number"
     for value in values:

@@ -15,6 +15,7 @@ from unisono.apiserver.rest.context import Tools
 from unisono.apiserver.rest.route import Route
 from unisono.apiserver.rest.selection import Selection, number
 from unisono.apiserver.storage.record import Record
+from unisono.kinds.digits import is_digits
 
 # How long, and how many, half-read lists are kept for their readers.
 _PAGE_SECONDS = 300.0
@@ -177,7 +178,7 @@ def _check_versions(request: Request, text: str, match: str) -> None:
 
 def check_version(text: str) -> None:
     """Refuse a resource version that is not a number, or larger than any can be."""
-    if text and not (text.isdecimal() and len(text) <= _MOST_DIGITS):
+    if text and not (is_digits(text) and len(text) <= _MOST_DIGITS):
         raise bad_request(f"resourceVersion: Invalid value: {text!r}: it is not a number")
 
 

@@ -43,6 +43,7 @@ _POSIX = {
     "xdigit": "0-9A-Fa-f",
 }
 _SIGNS = {"*": (0, _MAX_REPEAT), "+": (1, _MAX_REPEAT), "?": (0, 1)}
+_DIGITS = frozenset("0123456789")
 _COUNT = re.compile(r"\{(\d+)(?:,(\d*))?\}")
 _GROUP = re.compile(r"\((?:\?(?:P?<\w+>|[imsU]*(?:-[imsU]+)?:)|(?!\?))")
 _FLAGS = re.compile(r"(\^?)\(\?([ims]+)\)")
@@ -282,7 +283,7 @@ class _Reader:
             return
         escape = _SIMPLE_ESCAPE.match(self._pattern, self._at)
         if escape is None:
-            if self._pattern[self._at + 1 : self._at + 2].isdigit():
+            if self._pattern[self._at + 1 : self._at + 2] in _DIGITS:
                 raise _Refused("refers back to a group, which RE2 cannot")
             raise _Foreign
         self._take(len(escape.group()))

@@ -33,7 +33,7 @@ def canonical(text: str, *, in_thousandths: bool) -> str:
         number, suffix = _scaled(size // NANO, 1024, _BINARY)
         return f"{sign}{number}{suffix}"
     number, suffix = _scaled(size, 1000, _DECIMAL)
-    if text[-1].isdigit() and ("e" in text or "E" in text):
+    if text[-1] in "0123456789" and ("e" in text or "E" in text):
         exponent = 3 * _DECIMAL.index(suffix) - 9
         return f"{sign}{number}e{exponent}" if exponent else f"{sign}{number}"
     return f"{sign}{number}{suffix}"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from unisono.cli.errors import AnswerIsNo
 from unisono.cli.slurm.bridging import SOCKET
+from unisono.kinds.digits import whole_number
 
 if TYPE_CHECKING:
     from unisono.slurm.conf import Conf
@@ -176,8 +177,8 @@ def _read(path: Path) -> str | None:
 
 def _uid(name: str) -> int:
     name = name.partition("(")[0]
-    if name.isdecimal():
-        return int(name)
+    if (number := whole_number(name)) is not None:
+        return number
     try:
         return pwd.getpwnam(name).pw_uid
     except KeyError:

@@ -10,7 +10,7 @@ from unisono.control.conditions import find
 from unisono.control.jobs.adapter import End, Injection, PodSetOfJob
 from unisono.control.jobs.templates import injected, restored
 from unisono.control.view import View
-from unisono.kinds.scalar import whole_number
+from unisono.kinds.digits import whole_number
 from unisono.kube.mapping import Kind
 
 MIN_PARALLELISM = "kueue.x-k8s.io/job-min-parallelism"

@@ -20,7 +20,7 @@ from unisono.control.actions import Create, Delete, Json, Note, Patch, Ref, Step
 from unisono.control.conditions import is_true
 from unisono.control.jobs.adapter import PodSetOfJob
 from unisono.control.jobs.workload import IN_USE, JOB_UID_LABEL
-from unisono.control.scheduler.record import COMMITTED, placement, placement_of, places
+from unisono.control.scheduler.record import COMMITTED, number_of, placement, placement_of, places
 from unisono.control.shrinking import done, told
 from unisono.control.slices import SLICE
 from unisono.control.slots import is_living, set_of
@@ -145,8 +145,8 @@ def _absorb(workload: Json, slice_: Json, now: float) -> Steps:
     changed = placement(
         conditions,
         COMMITTED,
-        gen=int(about.get("gen", "1")) + 1,
-        epoch=int(about.get("epoch", "1")),
+        gen=number_of(about, "gen", 1) + 1,
+        epoch=number_of(about, "epoch", 1),
         deadline=now,
         now=now,
         devices=placement_of(slice_["status"].get("conditions"))[1].get("devices", ""),

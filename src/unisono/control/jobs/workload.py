@@ -11,8 +11,8 @@ from unisono.control.jobs.adapter import PodSetOfJob
 from unisono.control.view import View
 from unisono.engine.model.resources import MAX_COUNT
 from unisono.kinds.buying import BUYING
+from unisono.kinds.digits import whole_number
 from unisono.kinds.kueue.workload_rules import CAN_SHRINK
-from unisono.kinds.scalar import whole_number
 from unisono.kinds.times import ACTIVE_DEADLINE, ON_JOBS, active_seconds
 from unisono.kinds.turns import HOLD, PREFIX, WORDS, turn_words
 from unisono.kube.mapping import Kind

@@ -9,6 +9,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
+from unisono.kinds.digits import whole_number
+
 Span = tuple[int, int]  # first and last
 
 
@@ -88,8 +90,14 @@ def parse_indexes(text: str) -> Indexes:
     >>> len(found), 3 in found, 1 in found, list(found.left_out(7))
     (4, True, False, [1, 5, 6])
     """
-    parts = (part.partition("-") for part in text.split(",") if part)
-    return Indexes((int(first), int(last or first)) for first, _, last in parts)
+    return Indexes(filter(None, map(_span, text.split(","))))
+
+
+def _span(text: str) -> tuple[int, int] | None:
+    """Read one number or range; None for what is neither."""
+    first, _, last = text.partition("-")
+    low, high = whole_number(first), whole_number(last or first)
+    return (low, high) if low is not None and high is not None and low <= high else None
 
 
 def _written(first: int, last: int) -> str:

@@ -15,7 +15,7 @@ from unisono.control.conditions import find, seconds
 from unisono.control.operators.indexes import Indexes, parse_indexes
 from unisono.control.operators.pods import is_deleting, is_terminal, phase_of
 from unisono.engine.model.resources import MAX_COUNT
-from unisono.kinds.scalar import whole_number
+from unisono.kinds.digits import whole_number
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 INDEX = "batch.kubernetes.io/job-completion-index"

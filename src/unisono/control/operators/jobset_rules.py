@@ -20,7 +20,7 @@ from unisono.control.operators.jobset_jobs import (
 )
 from unisono.control.operators.pods import is_deleting
 from unisono.control.recovery import is_upstream
-from unisono.kinds.scalar import whole_number
+from unisono.kinds.digits import whole_number
 
 _LONGEST_PATTERN = 1024  # of an expression that we are willing to try on messages
 

@@ -19,7 +19,7 @@ from unisono.control.operators.trainjob_parts import (
     set_variables,
 )
 from unisono.engine.model.resources import MAX_COUNT
-from unisono.kinds.scalar import whole_number
+from unisono.kinds.digits import whole_number
 from unisono.kinds.trainer.stock import LAUNCHER, NODE
 
 SSH_AUTH = "kubernetes.io/ssh-auth"

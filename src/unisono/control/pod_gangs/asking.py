@@ -19,10 +19,10 @@ from unisono.engine.model.resources import MAX_COUNT
 from unisono.kinds.core.links import VOLCANO_TASK
 from unisono.kinds.core.pod_groups import FAST_ADMISSION, TOTAL_COUNT
 from unisono.kinds.core.roles import ROLE_HASH
+from unisono.kinds.digits import whole_number
 from unisono.kinds.gang_rules import GangRules, least_of_each
 from unisono.kinds.known import KNOWN
 from unisono.kinds.registry import Kind as KnownKind
-from unisono.kinds.scalar import whole_number
 
 # What decides about a pod's place; pods that differ in nothing of it are alike.
 _DECISIVE = (

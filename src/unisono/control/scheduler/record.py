@@ -17,8 +17,10 @@ from unisono.engine.explain import message_of, reason_of, stage_of
 from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.plan import Admit, Eviction, Stop
 from unisono.engine.model.workload import Admission, PodSet, PodSetAssignment, Workload
+from unisono.kinds.digits import whole_number
 from unisono.kinds.kueue.topology_assignment import compressed, pods_per_host
 from unisono.kinds.quantity import format_amount
+from unisono.kinds.scalar import seconds_ms
 from unisono.kinds.times import TIME_MIN
 
 PLANNED = "Planned"
@@ -142,7 +144,8 @@ def granted_ms(workload: Json) -> int | None:
     if TIME_MIN not in (workload["metadata"].get("annotations") or {}):
         return None  # it was told another one since
     found = find((workload.get("status") or {}).get("conditions"), names.GRANTED)
-    return int(found["message"]) * 1000 if found is not None else None
+    seconds = whole_number(found["message"]) if found is not None else None
+    return None if seconds is None else seconds_ms(seconds)
 
 
 def first_phase(workload: Json, conditions: list[Json]) -> str:
@@ -295,7 +298,7 @@ def stamped(workload: Json, epoch: int) -> Json | None:
     conditions = (workload.get("status") or {}).get("conditions")
     found = find(conditions, names.PLACEMENT)
     phase, parts = placement_of(conditions)
-    if found is None or phase == COMMITTED or int(parts.get("epoch", "0")) >= epoch:
+    if found is None or phase == COMMITTED or number_of(parts, "epoch") >= epoch:
         return None
     written = " ".join(f"{key}={value}" for key, value in {**parts, "epoch": epoch}.items())
     changed = {**found, "message": written}
@@ -312,7 +315,7 @@ def fenced(workload: Json, now: float) -> Json:
     conditions = (workload.get("status") or {}).get("conditions")
     found = find(conditions, names.PLACEMENT)
     parts = dict(part.partition("=")[::2] for part in found["message"].split()) if found else {}
-    parts |= {"gen": parts.get("gen", "0"), FENCE: str(int(parts.get(FENCE, "0")) + 1)}
+    parts |= {"gen": parts.get("gen", "0"), FENCE: str(number_of(parts, FENCE) + 1)}
     written = with_condition(
         conditions,
         names.PLACEMENT,
@@ -344,7 +347,13 @@ def without_placement(conditions: list[Json], now: float) -> list[Json]:
 def next_gen(conditions: list[Json] | None) -> int:
     """Return the number of the next placement of a gang; they only grow."""
     _, parts = placement_of(conditions)
-    return int(parts.get("gen", "0")) + 1
+    return number_of(parts, "gen") + 1
+
+
+def number_of(parts: Mapping[str, str], name: str, default: int = 0) -> int:
+    """Return a number of a placement; what is none, as when somebody edited it, is the default."""
+    number = whole_number(parts.get(name))
+    return default if number is None else number
 
 
 def evicted(workload: Json, eviction: Eviction, stop: Stop | None, by: str, *, now: float) -> Json:

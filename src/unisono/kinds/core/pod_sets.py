@@ -28,11 +28,11 @@ from unisono.kinds.core.selection import (
 from unisono.kinds.core.topology import GROUP, SLICE_SIZE, topology_request
 from unisono.kinds.core.validate import check_pod_template
 from unisono.kinds.core.volumes import reaches, within_reach
+from unisono.kinds.digits import whole_number
 from unisono.kinds.notes import Notes
 from unisono.kinds.quantity import format_amount
 from unisono.kinds.registry import Context
 from unisono.kinds.resource_rules import NO_RULES
-from unisono.kinds.scalar import whole_number
 
 _FEW = MAX_TOTAL // MAX_AMOUNT  # pods that cannot reach the bound together, whatever they ask for
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 
 from unisono.engine.model.workload import TopologyRequest
 from unisono.kinds.decode import Problem
+from unisono.kinds.digits import is_digits
 from unisono.kinds.meta import wrong_with_label_key
 
 _PREFIX = "kueue.x-k8s.io/podset-"
@@ -81,7 +82,7 @@ def _check_group(annotations: Mapping[str, str], path: str) -> Iterator[Problem]
     if group is None:
         return
     at = f"{path}[{GROUP}]"
-    if not group or group.isdecimal():
+    if not group or is_digits(group):
         yield Problem(at, f'"{group}" must be a name, not a number')
     if REQUIRED not in annotations and PREFERRED not in annotations:
         yield Problem(at, f"needs {REQUIRED} or {PREFERRED} beside it")

@@ -31,6 +31,7 @@ from unisono.engine.model.policy import Policy
 from unisono.engine.model.resources import Amounts, amounts, bounded
 from unisono.kinds.conditions import Condition, condition
 from unisono.kinds.core.pod_sets import TemplateSet, check_template_sets, pod_sets
+from unisono.kinds.digits import whole_number
 from unisono.kinds.kueue.topology_assignment import is_sound
 from unisono.kinds.kueue.workloads import (
     Admission,
@@ -42,7 +43,7 @@ from unisono.kinds.kueue.workloads import (
 from unisono.kinds.notes import Notes
 from unisono.kinds.registry import Context
 from unisono.kinds.said import read_said
-from unisono.kinds.scalar import seconds_ms, whole_number
+from unisono.kinds.scalar import seconds_ms
 from unisono.kinds.times import ACTIVE_DEADLINE
 
 GATED_BY = "kueue.x-k8s.io/admission-gated-by"

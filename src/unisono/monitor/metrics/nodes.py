@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from unisono.kinds.digits import whole_number
 from unisono.monitor.books import Books
 from unisono.monitor.dcgm.devices import uuid_of
 from unisono.monitor.exposition import Family, Sample, single
@@ -64,8 +65,8 @@ def _health(nodes: Iterable[NodeRecord]) -> Iterator[Sample]:
         if one.gpus and not one.broken:
             yield Sample({"node": one.name, "gpu": "*", "UUID": "", "reason": ""}, 1)
         for index, reason in one.broken:
-            known = index.isdecimal() and one.is_ours
-            uuid = uuid_of((one.name, int(index))) if known else ""
+            number = whole_number(index) if one.is_ours else None
+            uuid = uuid_of((one.name, number)) if number is not None else ""
             yield Sample({"node": one.name, "gpu": index, "UUID": uuid, "reason": reason}, 0)
 
 

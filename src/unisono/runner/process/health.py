@@ -18,8 +18,11 @@ from typing import Literal, Protocol
 import msgspec
 
 from unisono.control.actions import Json
+from unisono.kinds.digits import whole_number
 from unisono.runner.containers import Container, Containers, Running
 from unisono.runner.process.launch import is_sshd
+
+_LAST_PORT = 65_535
 
 Which = Literal["startupProbe", "readinessProbe", "livenessProbe"]
 _ALL: tuple[Which, ...] = ("startupProbe", "readinessProbe", "livenessProbe")
@@ -186,7 +189,7 @@ def _port(said: object, container: Json) -> int:
     for port in container.get("ports") or ():
         if port.get("name") == said:
             return int(port["containerPort"])
-    return int(str(said)) if str(said).isdecimal() else 0
+    return whole_number(said, _LAST_PORT) or 0
 
 
 def is_probed(container: Json) -> bool:

@@ -15,6 +15,7 @@ from typing import Literal
 import msgspec
 
 from unisono.control.actions import Json
+from unisono.kinds.digits import is_digits
 from unisono.kinds.quantity import Quantity
 from unisono.runner.process.accounts import Account
 from unisono.runner.process.checkpoints import offer
@@ -250,7 +251,7 @@ def _instead(
     if name == _PROCESSES and value in ("auto", "gpu"):
         count = sum(map(len, around.held.values()))
         return str(count) if count else value
-    if name in VARIABLES and value.isdecimal():
+    if name in VARIABLES and is_digits(value):
         gang = f"{gang_of(pod)}#{attempt_of(pod)}:{value}"
         given[gang] = around.ports.of(gang, pod["metadata"]["uid"])
         replaced.append(value)

@@ -57,7 +57,7 @@ def said_in_environment(words: bytes) -> list[int]:
 
 def _numbers() -> list[str]:
     try:
-        return [name for name in os.listdir("/proc") if name.isdecimal()]
+        return [name for name in os.listdir("/proc") if name[0] in "123456789"]
     except FileNotFoundError:
         return []
 

@@ -29,6 +29,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unisono.control.actions import Json
+from unisono.kinds.digits import whole_number
 from unisono.runner.course import is_sidecar, restart_policy
 
 PREFIX = "unisono.dev/"
@@ -93,8 +94,7 @@ def attempts_before(pod: Json, siblings: Sequence[Json]) -> int:
     was made is an attempt. Jobs that start over as a whole count in a label.
     """
     texts = _texts(pod)
-    said = [texts[key] for key in _ATTEMPTS if texts.get(key, "").isdecimal()]
-    counted = max(map(int, said), default=0)
+    counted = max(whole_number(texts.get(key)) or 0 for key in _ATTEMPTS)
     made = pod["metadata"].get("creationTimestamp", "")
     index = index_of(pod)
     failed = sum(
@@ -160,8 +160,8 @@ class _Said:
         return float(found[1]) * _UNITS[found[2]] if found else default
 
     def whole(self, name: str, default: int) -> int:
-        text = (self.text(name) or "").strip()
-        return int(text) if text.isdecimal() and int(text) < 256 else default
+        number = whole_number((self.text(name) or "").strip(), 255)
+        return default if number is None else number
 
 
 def _of_command(pod: Json, container: Json, *, is_init: bool) -> tuple[float, int]:

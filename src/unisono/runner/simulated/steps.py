@@ -21,11 +21,15 @@ from unisono.control.conditions import seconds, timestamp
 from unisono.control.controller import own_key
 from unisono.control.progress import PROGRESS, Progress, of_rank, progress_of
 from unisono.control.view import View
+from unisono.kinds.digits import finite_number, whole_number
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.monitor.dcgm.faults import faults_of
 from unisono.runner.choice import manner_of
 from unisono.runner.simulated.kubelet import Simulation
+
+# More than a month for a step is none.
+_SLOWEST_SECONDS = 1e7
 
 PACE = "unisono.dev/step-seconds"
 CHECKPOINTS = "unisono.dev/checkpoint-steps"
@@ -115,12 +119,10 @@ def _began(pod: Json) -> float:
 
 
 def _number(pod: Json) -> float:
-    try:
-        return max(0.001, float(pod["metadata"]["annotations"][PACE]))
-    except ValueError:
-        return 1.0
+    pace = finite_number(pod["metadata"]["annotations"][PACE], _SLOWEST_SECONDS)
+    return 1.0 if pace is None else max(0.001, pace)
 
 
 def _whole(pod: Json, key: str) -> int:
     text = pod["metadata"]["annotations"].get(key, "")
-    return int(text) if text.isdecimal() else 0
+    return whole_number(text) or 0

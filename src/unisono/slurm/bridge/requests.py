@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from unisono.kinds.digits import whole_number
 from unisono.kube.clock import Clock
 from unisono.slurm.bridge.marks import GATE, HOLD, PREFIX
 
@@ -51,6 +52,7 @@ async def taken(socket: Path, clock: Clock) -> list[Request]:
 
 def _read(line: str) -> Request:
     word, _, number = line.partition(" ")
-    if word in _MARKS and number.isdecimal():
-        return Request(int(number), _MARKS[word])
+    identity = whole_number(number)
+    if word in _MARKS and identity is not None:
+        return Request(identity, _MARKS[word])
     return Request()

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from unisono.kinds.digits import whole_number
 from unisono.kinds.quantity import Quantity
 from unisono.slurm.bridge import gang as words
 
@@ -235,7 +236,7 @@ def _is_true(condition: Json | None) -> bool:
 
 
 def _int(text: str | None) -> int:
-    return int(text) if text and text.isdecimal() else 0
+    return whole_number(text) or 0
 
 
 def _float(text: str | None) -> float:

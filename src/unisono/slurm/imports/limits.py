@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from unisono.kinds.digits import whole_number
 from unisono.slurm.conf import minutes_of
 from unisono.slurm.imports.report import Report
 
@@ -68,8 +69,8 @@ def limits_of(keys: Mapping[str, str], whose: str, report: Report) -> Json:
             amounts = tres_of(value, f"{key} of {whose}", report)
             if amounts:
                 made[_TRES[key]] = amounts
-        elif key in _COUNTS and value.isdecimal():
-            made[_COUNTS[key]] = int(value)
+        elif key in _COUNTS and (count := whole_number(value)) is not None:
+            made[_COUNTS[key]] = count
         elif key in _TIMES:
             minutes = minutes_of(value)
             if minutes is not None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from unisono.kinds.digits import whole_number
 from unisono.slurm.conf import Conf, Record, hosts_of, minutes_of
 from unisono.slurm.gres import GPU, gres_of, resource_of
 from unisono.slurm.imports.report import Report
@@ -86,8 +87,8 @@ def _devices(text: str, node: Record, report: Report) -> tuple[tuple[tuple[str, 
 
 
 def _cpus(node: Record) -> int:
-    if node.text("cpus", node.text("procs")).isdecimal():
-        return int(node.text("cpus", node.text("procs")))
+    if (cpus := whole_number(node.text("cpus", node.text("procs")))) is not None:
+        return cpus
     sockets = int(node.text("sockets", node.text("socketsperboard", "1")))
     boards = int(node.text("boards", "1"))
     cores = int(node.text("corespersocket", "1"))

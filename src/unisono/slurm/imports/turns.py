@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from unisono.kinds.digits import whole_number
 from unisono.slurm.conf import Conf, Record, minutes_of
 from unisono.slurm.imports.dump import ROOT, Dump, Member
 from unisono.slurm.imports.limits import KEYS, limits_of
@@ -196,12 +197,12 @@ def _home(user: Member, account: str, seats: Counter[str]) -> Json:
 def _association(keys: Mapping[str, str], whose: str, above: Sequence[str], report: Report) -> Json:
     made: Json = {}
     share = keys.get("fairshare", "")
-    if share.isdecimal():
-        made["shares"] = int(share)
+    if (shares := whole_number(share)) is not None:
+        made["shares"] = shares
     elif share:
         made["shares"] = "parent"
-    if keys.get("priority", "").isdecimal():
-        made["priority"] = int(keys["priority"])
+    if (priority := whole_number(keys.get("priority"))) is not None:
+        made["priority"] = priority
     allowed = _allowed(keys.get("qos", ""), above)
     if allowed and keys.get("qos"):
         made["qos"] = allowed
@@ -263,8 +264,8 @@ def _qos(name: str, keys: Mapping[str, str], report: Report) -> Json:
     if not keys:
         report.approximated(f"QOS {name}", "is named, but not described; --qos brings the table")
         return made
-    if keys.get("priority", "").isdecimal():
-        made["priority"] = int(keys["priority"])
+    if (priority := whole_number(keys.get("priority"))) is not None:
+        made["priority"] = priority
     if keys.get("usagefactor"):
         made["usageFactor"] = float(keys["usagefactor"])
     for flag in filter(None, keys.get("flags", "").split(",")):
@@ -292,15 +293,14 @@ def _partition(one: Record, dump: Dump | None, known: frozenset[str], report: Re
     state = one.text("state", "UP").upper()
     made["state"] = state if state in ("UP", "DOWN", "DRAIN", "INACTIVE") else "UP"
     for key, field in (("prioritytier", "tier"), ("priorityjobfactor", "jobFactor")):
-        text = one.text(key, one.text("priority"))
-        if text.isdecimal():
-            made[field] = int(text)
+        if (number := whole_number(one.text(key, one.text("priority")))) is not None:
+            made[field] = number
     minutes = minutes_of(one.text("maxtime"))
     if minutes is not None:
         made["maxTime"] = f"{minutes}m"
     for key, field in (("minnodes", "minNodes"), ("maxnodes", "maxNodes")):
-        if one.text(key).isdecimal():
-            made[field] = int(one.text(key))
+        if (count := whole_number(one.text(key))) is not None:
+            made[field] = count
     if one.text("qos"):
         made["qos"] = one.text("qos")
     accounts = frozenset(dump.accounts) if dump is not None else None
@@ -321,7 +321,7 @@ def _partition(one: Record, dump: Dump | None, known: frozenset[str], report: Re
     caps = {
         tres: one.text(key)
         for key, tres in (("maxcpus", "cpu"), ("maxgpus", "gres/gpu"))
-        if one.text(key).isdecimal()
+        if whole_number(one.text(key)) is not None
     }
     if caps:
         made["limits"] = {"tresPerJob": caps}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from unisono.kinds.digits import whole_number
 from unisono.slurm.conf import Conf, minutes_of
 from unisono.slurm.imports.dump import Dump
 from unisono.slurm.imports.queues import machines, node_objects, queue_objects
@@ -129,14 +130,14 @@ def _policy(conf: Conf, report: Report) -> Json:
     parameters = conf.parameters("SchedulerParameters")
     backfill: Json = {"dates": 1 if parameters.get("bf_job_part_count_reserve") == "1" else 0}
     window = parameters.get("bf_window", "")
-    if window.isdecimal():
+    if whole_number(window) is not None:
         backfill["window"] = f"{window}m"
     resolution = parameters.get("bf_resolution", "")
-    if resolution.isdecimal():
+    if whole_number(resolution) is not None:
         backfill["resolution"] = f"{resolution}s"
-    tested = parameters.get("bf_max_job_test", "")
-    if tested.isdecimal():
-        backfill["mostTested"] = int(tested)
+    tested = whole_number(parameters.get("bf_max_job_test", ""))
+    if tested is not None:
+        backfill["mostTested"] = tested
     known = {"bf_window", "bf_resolution", "bf_max_job_test", "bf_job_part_count_reserve"}
     for name, value in parameters.items():
         if name in known:

@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from unisono.kinds.digits import whole_number
 from unisono.slurm.conf import Conf
 from unisono.slurm.install.files import MADE_BY, Plan, files_of, settings_of
 
@@ -71,7 +72,7 @@ def _setting(key: str, wanted: str, conf: Conf, read: Reads) -> Finding:
         return Finding("missing", f"{key}={wanted}")
     what = f"{key}={found.text}"
     if key == "PrologEpilogTimeout":
-        is_fine = found.text.isdecimal() and 0 < int(found.text) <= int(wanted)
+        is_fine = 0 < (whole_number(found.text) or 0) <= int(wanted)
         text = f"a hook that hangs must be ended: at most {wanted}"
         return (
             Finding("ok", what) if is_fine else Finding("differs", what, f"{found.place}: {text}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from unisono.kinds.digits import whole_number
 from unisono.slurm.light import NamedTuple
 
 # Slurm's MaxArraySize is 1001 unless the administrator says more; we have no reason for so few.
@@ -79,7 +80,8 @@ def read_array(text: str, most: int = MOST_TASKS) -> Array:
     Array(parts=(range(0, 13, 4), range(20, 21)), limit=2)
     """
     told, percent, limit = text.partition("%")
-    if percent and not limit.isdecimal():
+    at_once = whole_number(limit)
+    if percent and at_once is None:
         raise BadArray("Invalid job array specification")
     parts: list[range] = []
     for part in told.split(","):
@@ -98,7 +100,7 @@ def read_array(text: str, most: int = MOST_TASKS) -> Array:
             if not seen.isdisjoint(one):
                 raise BadArray("Invalid job array specification")
             seen.update(one)
-    return Array(tuple(parts), int(limit or 0))
+    return Array(tuple(parts), at_once or 0)
 
 
 def tasks_text(ranges: Iterable[range]) -> str:

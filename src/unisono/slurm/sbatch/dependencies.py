@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unisono.kinds.digits import is_digits
 from unisono.slurm.light import Any
 from unisono.slurm.quick import Quick
 from unisono.slurm.sbatch.arrays import Array, read_array
@@ -25,14 +26,14 @@ def dependency(api: Quick, text: str, namespace: str, array: Array | None) -> st
     terms = []
     for term in text.split(join):
         kind, *numbers = term.strip().split(":")
-        if kind not in _DEPENDENCIES and not kind.isdecimal():
+        if kind not in _DEPENDENCIES and not is_digits(kind):
             raise BadRequest("Job dependency problem")
-        if kind.isdecimal():
+        if is_digits(kind):
             kind, numbers = "afterany", [kind, *numbers]
         names = [kind]
         for number in numbers:
             if number.startswith("+") or (
-                kind != "after" and not number.partition("_")[0].isdecimal()
+                kind != "after" and not is_digits(number.partition("_")[0])
             ):
                 raise BadRequest("Job dependency problem")
             identity, plus, minutes = number.partition("+")

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from unisono.kinds.digits import whole_number
 from unisono.slurm.gres import gres_of
 from unisono.slurm.light import NamedTuple
 
 UNAVAILABLE = "Requested node configuration is not available"
-_SIZE = re.compile(r"(\d+)(?:\.\d+)?([KkMmGgTt]?)[Bb]?")
-_COUNT = re.compile(r"(\d+)([kKmM]?)")
+_SIZE = re.compile(r"([0-9]{1,15})(?:\.[0-9]+)?([KkMmGgTt]?)[Bb]?")
+_COUNT = re.compile(r"([0-9]{1,9})([kKmM]?)")
 _MIB = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024.0}
 
 
@@ -151,9 +152,10 @@ def _number(options: Mapping[str, str], name: str) -> int:
     text = options.get(name, "")
     if not text:
         return 0
-    if not text.isdecimal() or int(text) < 1:
+    number = whole_number(text)
+    if not number:
         raise BadRequest(f'Invalid numeric value "{text}" for --{name}.')
-    return int(text)
+    return number
 
 
 def _typed(options: Mapping[str, str], name: str, kind: str) -> tuple[int, str]:
@@ -162,9 +164,10 @@ def _typed(options: Mapping[str, str], name: str, kind: str) -> tuple[int, str]:
     if not text:
         return 0, kind
     sort, _, count = text.rpartition(":")
-    if not count.isdecimal() or int(count) < 1:
+    number = whole_number(count)
+    if not number:
         raise BadRequest("Invalid generic resource (gres) specification")
-    return int(count), sort.lower() or kind
+    return number, sort.lower() or kind
 
 
 def _gres(options: Mapping[str, str]) -> tuple[str, int, tuple[tuple[str, int], ...]]:

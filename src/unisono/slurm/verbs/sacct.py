@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from unisono.kinds.digits import whole_number
 from unisono.slurm.getopt import Option
 from unisono.slurm.getopt import table as options_table
 from unisono.slurm.jobs import Row, rows_of
@@ -20,6 +21,9 @@ from unisono.slurm.verbs.around import (
     understood,
 )
 from unisono.slurm.verbs.sacct_fields import FIELDS, LONG, Entry, Field
+
+# Of a column: no terminal is wider.
+_WIDEST = 10_000
 
 DEFAULT = "JobID,JobName,Partition,Account,AllocCPUS,State,ExitCode"
 
@@ -129,7 +133,8 @@ def _fields(options: Mapping[str, str]) -> list[tuple[str, int, Field]]:
         if heading is None:
             raise Refused(f'Invalid field requested: "{name}"')
         field = FIELDS[heading]
-        size = int(width) if width.lstrip("-").isdecimal() else field.width
+        number = whole_number(width.lstrip("-"), _WIDEST)
+        size = field.width if number is None else -number if width.startswith("-") else number
         found.append((heading, size, field))
     return found
 

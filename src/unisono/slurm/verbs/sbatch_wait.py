@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from unisono.kinds.digits import whole_number
 from unisono.slurm.quick import Quick
 from unisono.slurm.states import is_over
 from unisono.slurm.verbs.around import Around, path_of
@@ -21,5 +22,6 @@ def wait_for(api: Quick, job: Json, around: Around) -> int:
         status = found.get("status") or {}
         if is_over(status.get("state", "")):
             code, _, signal = str(status.get("exitCode") or "1:0").partition(":")
-            return int(code) or (128 + int(signal) if signal.isdecimal() and int(signal) else 0)
+            killed_by = whole_number(signal)
+            return whole_number(code) or (128 + killed_by if killed_by else 0)
         around.pause(1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from unisono.kinds.digits import whole_number
 from unisono.slurm.columns import LETTERS, NAMES
 from unisono.slurm.formats import BadFormat, Known, read_format, read_long_format, table
 from unisono.slurm.getopt import Option
@@ -111,7 +112,7 @@ def run(arguments: Sequence[str], around: Around) -> Outcome:
 
 def _again_and_again(arguments: Sequence[str], every: str, around: Around) -> Outcome:
     """List jobs every so many seconds, until somebody has seen enough."""
-    if not every.isdecimal() or not int(every):
+    if not whole_number(every):
         raise Refused(f"invalid iterate value {every}")
     rest = [*arguments, "--iterate="]
     while True:
@@ -147,7 +148,7 @@ def _jobs_apart(arguments: Sequence[str]) -> list[str]:
     """Return the arguments with `-j 12` as one word: the number may be left off."""
     made: list[str] = []
     for word in arguments:
-        if made and made[-1] in ("-j", "--jobs", "--job") and word[:1].isdecimal():
+        if made and made[-1] in ("-j", "--jobs", "--job") and whole_number(word[:1]) is not None:
             made[-1] = f"--jobs={word}"
         else:
             made.append("--jobs" + word[5:] if word.startswith("--job=") else word)
@@ -202,7 +203,7 @@ def _listed(text: str) -> list[str]:
 
 def _numbers(text: str) -> set[int]:
     words = (one.partition("_")[0] for one in _listed(text))
-    return {int(word) for word in words if word.isdecimal()}
+    return {number for word in words if (number := whole_number(word)) is not None}
 
 
 def _sorted(rows: list[Row], options: Mapping[str, str]) -> list[Row]:

@@ -9,6 +9,7 @@ from typing import Any
 from unisono.control.names import EXPLANATION
 from unisono.control.progress import progress_of
 from unisono.control.purchases import purchase_of
+from unisono.kinds.digits import whole_number
 from unisono.kinds.kueue.topology_assignment import pods_per_host
 from unisono.monitor.books import WORKLOAD
 from unisono.monitor.records import PodRecord, WorkloadRecord
@@ -67,7 +68,7 @@ def gang(board: Board, asked: Mapping[str, str], sight: Sight) -> Shown:
 
 
 def _rank(pod: PodRecord) -> tuple[int, str]:
-    return int(pod.rank) if pod.rank.isdecimal() else 0, pod.name
+    return whole_number(pod.rank) or 0, pod.name
 
 
 def _started(pods: Iterable[PodRecord]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
+from unisono.kinds.digits import whole_number
 from unisono.monitor.records import WorkloadRecord
 from unisono.web.board import Board
 from unisono.web.shown import Shown
@@ -35,7 +36,7 @@ def workloads(board: Board, asked: Mapping[str, str], sight: Sight) -> Shown:
 
 def number(text: str) -> int:
     """Read the number of a page; what is none is the first."""
-    return max(1, int(text)) if text.isdecimal() and len(text) < 8 else 1
+    return max(1, whole_number(text, 10**7) or 1)
 
 
 def _page(board: Board, shown: Iterable[WorkloadRecord], found: int, page: int) -> Shown:

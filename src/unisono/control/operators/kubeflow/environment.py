@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from unisono.control.actions import Json
 from unisono.control.operators.kubeflow.replicas import Replicas
 from unisono.control.operators.kubeflow.words import JAX, PYTORCH, TENSORFLOW, XGBOOST, Sort
-from unisono.kinds.scalar import whole_number
+from unisono.kinds.digits import whole_number
 from unisono.kube.mapping import Kind
 
 

@@ -33,7 +33,7 @@ from unisono.control.recovery import (
     limit_of,
 )
 from unisono.control.view import View
-from unisono.kinds.scalar import whole_number
+from unisono.kinds.digits import whole_number
 
 # Codes from here on say that a signal ended the program, which may not happen again.
 _FIRST_RETRYABLE = 128

@@ -15,7 +15,7 @@ from unisono.control.operators.kubeflow import words
 from unisono.control.operators.kubeflow.words import Sort
 from unisono.control.operators.pods import is_deleting, is_ready, is_terminal, phase_of
 from unisono.control.recovery import ATTEMPT, is_upstream
-from unisono.kinds.scalar import whole_number
+from unisono.kinds.digits import whole_number
 
 
 @dataclass(slots=True)

@@ -36,7 +36,7 @@ from unisono.control.operators.ray.pods import new_pod, service, service_name
 from unisono.control.operators.ray.status import PROVISIONED, SUSPENDED, SUSPENDING, status_of
 from unisono.control.operators.room import made, most_pods, too_many
 from unisono.control.view import View
-from unisono.kinds.scalar import whole_number
+from unisono.kinds.digits import whole_number
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 

@@ -16,7 +16,7 @@ from unisono.control.jobs.templates import injected
 from unisono.control.jobs.workload import owner_reference
 from unisono.control.operators.pods import pod_from
 from unisono.control.operators.slurm import words
-from unisono.kinds.scalar import whole_number
+from unisono.kinds.digits import whole_number
 from unisono.slurm.environment import Seat, environment
 from unisono.slurm.files import output_files
 from unisono.slurm.words import GRANTED_OPTION

@@ -24,6 +24,9 @@ from unisono.control.operators.room import nameable
 from unisono.control.operators.ssh_keys import KeyPair
 from unisono.control.operators.volcano import words
 from unisono.control.operators.volcano.tasks import Task, host_name, tasks_of
+from unisono.kinds.digits import whole_number
+
+_LAST_PORT = 65_535
 
 KNOWN = ("svc", "ssh", "env", "pytorch", "mpi", "tensorflow")
 _IMPLY_SVC = ("pytorch", "tensorflow", "mpi")
@@ -269,7 +272,7 @@ def _keys(pod: Json, job: Json, arguments: Sequence[str]) -> None:
 def _pytorch(pod: Json, job: Json, task: Task, index: int, arguments: Sequence[str]) -> list[Json]:
     master = argument(arguments, "master", "master")
     worker = argument(arguments, "worker", "worker")
-    port = argument(arguments, "port", "23456")
+    port = port_of(arguments, "23456")
     counts = {one.name: one.replicas for one in tasks_of(job)}
     if task.name not in (master, worker) or master not in counts:
         return []
@@ -280,6 +283,12 @@ def _pytorch(pod: Json, job: Json, task: Task, index: int, arguments: Sequence[s
         _variable("WORLD_SIZE", str(counts[master] + counts.get(worker, 0))),
         _variable("RANK", str(index if task.name == master else counts[master] + index)),
     ]
+
+
+def port_of(arguments: Sequence[str], default: str) -> str:
+    """Return the port that the arguments of a plugin name, if it is one; else its usual one."""
+    text = argument(arguments, "port", default)
+    return text if whole_number(text, _LAST_PORT) else default
 
 
 def _open(pod: Json, port: int, name: str) -> None:
@@ -298,7 +307,7 @@ def _mpi(job: Json, arguments: Sequence[str]) -> list[Json]:
 def _tensorflow(
     pod: Json, job: Json, task: Task, index: int, arguments: Sequence[str]
 ) -> list[Json]:
-    port = argument(arguments, "port", "2222")
+    port = port_of(arguments, "2222")
     roles = {
         argument(arguments, role, role): role for role in ("ps", "worker", "chief", "evaluator")
     }

@@ -18,7 +18,7 @@ from unisono.control.actions import Json
 from unisono.control.operators.pods import is_deleting, is_terminal, phase_of
 from unisono.control.operators.volcano import words
 from unisono.control.operators.volcano.tasks import Task
-from unisono.kinds.scalar import whole_number
+from unisono.kinds.digits import whole_number
 
 
 @dataclass(slots=True)
