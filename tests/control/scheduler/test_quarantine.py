@@ -226,6 +226,120 @@ def test_quota_of_a_workload_that_cannot_be_read_again_stays_taken(
     play(story)
 
 
+def _usage(world: World) -> str:
+    (queue_,) = (one for one in world.every(names.CLUSTER_QUEUE) if one["metadata"]["name"] == "cq")
+    (flavor,) = queue_["status"]["flavorsUsage"]
+    (gpus,) = (one for one in flavor["resources"] if one["name"] == "nvidia.com/gpu")
+    return str(gpus["total"])
+
+
+def test_quota_of_a_workload_that_cannot_be_read_after_a_restart_stays_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(world: World) -> None:
+        await world.create(job("bad", pods=2))
+        await world.settle()
+        assert is_admitted(world, "bad")
+        used = _usage(world)
+        broken = _raises_for_bad(Translator._own, lambda _, obj: str(obj["metadata"]["name"]))
+        with monkeypatch.context() as bug:
+            bug.setattr(Translator, "_own", broken)
+            world.restart()
+            await world.create(job("next", pods=1))
+            await world.settle()
+            assert not is_admitted(world, "next")
+            assert _usage(world) == used
+            (said,) = {one.message for one in world.notes if one.reason == "Quarantined"}
+            assert "ClusterQueue cq goes on counting what it was admitted with" in said
+            # Rebuilding the state for another reason changes nothing about it.
+            world.assembly.scheduler._begin_anew(world.view)
+            await world.create(job("third", pods=1))
+            await world.settle()
+            assert not is_admitted(world, "third")
+        changed = {"metadata": {"labels": {"new": "label"}}}
+        await world.client.patch(names.WORKLOAD, _name_in(world), "default", changed)
+        await world.settle()
+        assert len(world.assembly.scheduler.quarantine) == 0
+        assert _usage(world) == used
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    "admission",
+    [
+        {},
+        {"clusterQueue": 5},
+        {"clusterQueue": "cq", "podSetAssignments": [{"name": "main", "count": -1}]},
+        {
+            "clusterQueue": "cq",
+            "podSetAssignments": [
+                {"name": "main", "count": 2, "resourceUsage": {"nvidia.com/gpu": "-8"}}
+            ],
+        },
+        {"clusterQueue": "nobodys", "podSetAssignments": [{"name": "main", "count": 2}]},
+        {
+            "clusterQueue": "cq",
+            "podSetAssignments": [
+                {
+                    "name": "main",
+                    "count": 2**31 - 1,
+                    "flavors": {"nvidia.com/gpu": "nobodys"},
+                    "resourceUsage": {"nvidia.com/gpu": "8E", "a": "1"},
+                }
+            ],
+        },
+    ],
+    ids=["empty", "queue", "count", "amount", "gone", "huge"],
+)
+def test_a_record_that_cannot_be_counted_stops_nobody(
+    admission: Json, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(world: World) -> None:
+        await world.create(job("bad", pods=1))
+        await world.settle()
+        record_ = world.store.get(("kueue.x-k8s.io/workloads", "default", _name_in(world)))
+        assert record_ is not None
+        broken = _raises_for_bad(Translator._own, lambda _, obj: str(obj["metadata"]["name"]))
+        monkeypatch.setattr(Translator, "_own", broken)
+        obj = record_.load()
+        obj["status"]["admission"] = admission
+        world.store.put(record_.key, obj)
+        await world.store.landed()
+        world.restart()
+        await world.create(job("other", pods=1, queue_name="lq-other", gpus=0))
+        await world.settle()
+        assert is_admitted(world, "other")
+
+    play(story)
+
+
+def _name_in(world: World) -> str:
+    return str(workload_of(world, "bad")["metadata"]["name"])
+
+
+def test_a_record_that_the_engine_cannot_take_is_left_out_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(world: World) -> None:
+        await world.create(job("bad", pods=1))
+        await world.settle()
+        assert is_admitted(world, "bad")
+        for where in ("_own", "recorded"):
+            broken = _raises_for_bad(
+                getattr(Translator, where), lambda _, obj: str(obj["metadata"]["name"])
+            )
+            monkeypatch.setattr(Translator, where, broken)
+        world.restart()
+        await world.create(job("other", pods=1, queue_name="lq-other", gpus=0))
+        await world.settle()
+        assert is_admitted(world, "other")
+        (said,) = {one.message for one in world.notes if one.reason == "Quarantined"}
+        assert "ClusterQueue cq does not count what it uses" in said
+
+    play(story)
+
+
 def test_a_queue_that_cannot_be_read_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(world: World) -> None:
         await world.create(job("before", pods=1))

@@ -163,6 +163,8 @@ class Scheduler:
         self._needs_nodes = needs_nodes
         settings = self._living(settings)
         self.quarantine = Quarantine()
+        # Workloads that are left out and hold what their status says; False: not even that works.
+        self._recorded: dict[Name, bool] = {}
         self.health = Health()
         self._translator = Translator(
             view, settings, places_strays=places_strays, left_out=self.quarantine
@@ -383,6 +385,8 @@ class Scheduler:
         self.health.problem = _problem(error)
         culprits = self.quarantine.on_trial() if culprit is None else [_name_of(culprit)]
         for name in culprits:
+            if name in self._recorded:
+                self._recorded[name] = False  # what it holds cannot be decided about, either
             self._quarantine_object(name, view, "decide", _problem(error))
         if not culprits:
             suspects = self._waiting_suspects() or self._suspects
@@ -437,7 +441,7 @@ class Scheduler:
             kind, key = name
             fact = Quarantined(
                 stage=entry.stage,
-                problem=entry.problem,
+                problem=entry.problem + self._counted(name, obj),
                 retry_at=Instant(int(entry.retry_at) * 1000),
             )
             yield Note(Ref.to(obj), "Quarantined", sentence(fact), "Warning")
@@ -447,6 +451,17 @@ class Scheduler:
                 self.estimates.forget(full)
                 self.explanations.pop(full, None)
                 yield from self._tell(Explanation(workload=full, queue=None, blockers=(fact,)))
+
+    def _counted(self, name: Name, obj: Json) -> str:
+        """Say what becomes of the quota of a Workload that is left out, if it holds any."""
+        status = obj.get("status")
+        admission = status.get("admission") if isinstance(status, Mapping) else None
+        if name[0] != names.WORKLOAD or not isinstance(admission, Mapping):
+            return ""
+        queue = admission.get("clusterQueue")
+        if WorkloadKey(f"{name[1].namespace}/{name[1].name}") in self.state.running:
+            return f"; ClusterQueue {queue} goes on counting what it was admitted with"
+        return f"; ClusterQueue {queue} does not count what it uses: delete it to be safe"
 
     # ---- hearing -------------------------------------------------------------------------------
 
@@ -478,6 +493,8 @@ class Scheduler:
                 except Exception as error:  # noqa: BLE001 (the state may be half changed now)
                     self._report("scheduler", error)
                     self._quarantine_object(self._heard_last, view, "read", _problem(error))
+                    if self._heard_last in self._recorded:
+                        self._recorded[self._heard_last] = False
                     self._begin_anew(view)
                     break
             else:
@@ -489,14 +506,17 @@ class Scheduler:
         """Tell the engine about one object as it is now; what cannot be read is left out."""
         kind, key = self._heard_last = name
         if self.quarantine.left_out(name, _object(view, name)) is not None:
+            for change in self._instead_of(name, view):
+                self.state.apply(change)
             return
         try:
             found = [*self._translator.translate(kind, key)]
+            self._recorded.pop(name, None)
         except Exception as error:  # noqa: BLE001 (nothing is changed yet)
             if not isinstance(error, UnisonoError):
                 self._report("scheduler", error)
             self._quarantine_object(name, view, "read", _problem(error))
-            found = self._instead_of(name)
+            found = self._instead_of(name, view)
         for change in found:
             self.state.apply(change)
         if kind == names.WORKLOAD:
@@ -509,17 +529,27 @@ class Scheduler:
             for other in self._with_other_limits(kind, key):
                 self._hear_object(other, view)
 
-    def _instead_of(self, name: Name) -> list[Change]:
-        """Return what the engine hears of an object that cannot be read.
+    def _instead_of(self, name: Name, view: View) -> list[Change]:
+        """Return what the engine hears of an object that is left out.
 
-        What holds quota goes on holding it, and configuration stays as it was last understood.
+        What holds quota goes on holding it, and configuration stays as it was last understood. A
+        Workload that the engine does not know any more, as after a restart, holds what was written
+        when it was admitted, unless even that has failed.
         """
         kind, key = name
         if kind not in (names.WORKLOAD, names.POD):
             return []
         prefix = STRAY if kind == names.POD else ""
         full = WorkloadKey(f"{prefix}{key.namespace}/{key.name}")
-        return [] if full in self.state.running else [WorkloadGone(full)]
+        if full in self.state.running and name not in self._recorded:
+            return []
+        obj = _object(view, name)
+        if kind == names.POD or obj is None or self._recorded.get(name) is False:
+            return [WorkloadGone(full)]
+        self._recorded[name] = False  # until it has worked
+        found = [*self._translator.recorded(obj)]
+        self._recorded[name] = True
+        return found
 
     def _hear_market(self, view: View) -> None:
         """Take over what can be bought; if that cannot be read, it stays as it was."""

@@ -13,7 +13,7 @@ import msgspec
 
 from unisono.control import gpu_seats, names
 from unisono.control.actions import Json
-from unisono.control.conditions import is_true
+from unisono.control.conditions import find, is_true
 from unisono.control.jobs.workload import IN_USE
 from unisono.control.pod_gangs.links import gang_of, is_solo
 from unisono.control.purchases import machines_due
@@ -57,6 +57,7 @@ from unisono.kinds.kueue.topology_assignment import pods_per_host
 from unisono.kinds.kueue.workload_rules import (
     holding_of,
     is_finished,
+    recorded_holding,
     result_of,
     run_of,
     workload_of,
@@ -424,6 +425,35 @@ class Translator:
             return self._sets.given_back(made)
         self._sets.remember(made, metadata)
         return made
+
+    def recorded(self, obj: Json) -> Changes:
+        """Yield what the engine hears of a Workload that is left out: what its status holds.
+
+        Otherwise others would be admitted into quota that its pods go on using.
+        """
+        metadata, conditions = obj["metadata"], (obj.get("status") or {}).get("conditions")
+        key = WorkloadKey(f"{metadata['namespace']}/{metadata['name']}")
+        reserved = find(conditions, "QuotaReserved")
+        is_held = IN_USE in (metadata.get("finalizers") or ())
+        if (
+            is_true(conditions, "Finished")
+            or (reserved is not None and reserved["status"] == "False")
+            or ("deletionTimestamp" in metadata and not is_held)
+            or (holding := recorded_holding(obj, key)) is None
+        ):
+            yield changes.WorkloadGone(key)
+            return
+        door = holding.workload.queue.partition("/")[2]
+        yield from self._door(metadata["namespace"], door)
+        sets = tuple(
+            msgspec.structs.replace(
+                one, flavors=tuple((name, read_flavor(flavor)) for name, flavor in one.flavors)
+            )
+            for one in holding.admission.pod_sets
+        )
+        queue = read_queue(holding.admission.queue, door)
+        admission = msgspec.structs.replace(holding.admission, queue=queue, pod_sets=sets)
+        yield changes.WorkloadHolds(msgspec.structs.replace(holding, admission=admission))
 
     def _beside_first(self, seated: Holding, obj: Json) -> Holding:
         """Count a slice for what it holds on top of its first."""

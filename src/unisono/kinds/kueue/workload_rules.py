@@ -13,6 +13,7 @@ Conditions that are read (spec quota §11):
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from typing import Any
 
 import msgspec
 
@@ -31,6 +32,7 @@ from unisono.engine.model.policy import Policy
 from unisono.engine.model.resources import Amounts, amounts, bounded
 from unisono.kinds.conditions import Condition, condition
 from unisono.kinds.core.pod_sets import TemplateSet, check_template_sets, pod_sets
+from unisono.kinds.decode import decode
 from unisono.kinds.digits import whole_number
 from unisono.kinds.kueue.topology_assignment import is_sound
 from unisono.kinds.kueue.workloads import (
@@ -236,6 +238,33 @@ def holding_of(workload: Workload, made: engine.Workload) -> engine.Holding | No
         ready=not _is_false(workload, "PodsReady"),
         unready_since=_since(ready) if lost else None,
     )
+
+
+def recorded_holding(obj: Mapping[str, Any], key: WorkloadKey) -> engine.Holding | None:
+    """Return the quota that the status of an unreadable Workload says it holds; None for none.
+
+    Only what was written when it was admitted is looked at: queue, flavors and usage. It is on no
+    node: pods that are there count by themselves.
+    """
+    status = obj.get("status")
+    raw = status.get("admission") if isinstance(status, Mapping) else None
+    admission, _ = decode(Admission, raw, path="status.admission", ignore_unknown=True)
+    if admission is None:
+        return None
+    sets = tuple(
+        engine.PodSet(name=one.name, count=one.count, requests=_per_pod(one, one.count))
+        for one in admission.pod_set_assignments
+        if one.count
+    )
+    namespace, spec = key.partition("/")[0], obj.get("spec")
+    local_queue = spec.get("queueName") if isinstance(spec, Mapping) else ""
+    made = engine.Workload(
+        key=key,
+        uid=str(obj["metadata"].get("uid", "")),
+        queue=LocalQueueKey(f"{namespace}/{local_queue}"),
+        pod_sets=sets,
+    )
+    return engine.Holding(workload=made, admission=_admission(admission, made))
 
 
 def _admission(admission: Admission, made: engine.Workload) -> engine.Admission:
