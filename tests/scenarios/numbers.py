@@ -17,7 +17,7 @@ from tests.scenarios.reading import Part
 from tests.scenarios.words import DEFAULT_NAMESPACE, resource
 from unisono.engine.model.names import CohortName, LocalQueueKey, QueueName
 from unisono.engine.model.resources import Account
-from unisono.engine.order.local_usage import MICRO
+from unisono.engine.ordering.local_usage import MICRO
 from unisono.engine.quota.share import PER_MILLE, dominant_share, weighted_share
 from unisono.engine.quota.tree import Cell, Node, available, potential, quotas
 from unisono.engine.state.cluster import ClusterState

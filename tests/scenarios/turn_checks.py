@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.scenarios.outcomes import mismatch
 from tests.scenarios.reading import Part
 from tests.scenarios.words import key_of
-from unisono.engine.order.desk import TurnDesk
-from unisono.engine.order.fair_tree import level_shares
+from unisono.engine.ordering.desk import TurnDesk
+from unisono.engine.ordering.fair_tree import level_shares
 from unisono.engine.state.cluster import ClusterState
 
 

@@ -18,7 +18,7 @@ from unisono.engine.model.selection import LabelSelector
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.turns import Association, Partition, Qos, Turn, Turns, Weights
 from unisono.engine.model.workload import PodSet, Workload
-from unisono.engine.order.accounts import Accounts
+from unisono.engine.ordering.accounts import Accounts
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.views import restore
 

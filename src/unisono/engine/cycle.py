@@ -4,7 +4,7 @@
 
     1. stops        who must leave because a queue was stopped
     2. nominate     what each head could get on its own          (engine/nominate.py)
-    3. order        whose turn it is                             (engine/order/heads.py)
+    3. order        whose turn it is                             (engine/ordering/heads.py)
                     by accounts, if the policy says so           (engine/in_turn.py)
     4. decide       admit, make others leave, or wait; every decision is booked on a ledger before
                     the next one is taken                        (engine/decisions.py)
@@ -26,7 +26,7 @@ from unisono.engine.ledger import Ledger
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Plan
 from unisono.engine.nominate import Nominee, nominate
-from unisono.engine.order.heads import Tournament, classical_key
+from unisono.engine.ordering.heads import Tournament, classical_key
 from unisono.engine.quota.tree import Node
 from unisono.engine.reserve.backfill import plan_in_time
 from unisono.engine.state.cluster import ClusterState

@@ -16,10 +16,10 @@ from unisono.engine.model.explanation import Explanation, LimitReached
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Admit, Wait
 from unisono.engine.nominate import Nominee, nominate
-from unisono.engine.order.desk import TurnDesk
-from unisono.engine.order.lines import Waiting
-from unisono.engine.order.tallies import Tallies
-from unisono.engine.order.turn_lines import TurnKey, TurnLines
+from unisono.engine.ordering.desk import TurnDesk
+from unisono.engine.ordering.lines import Waiting
+from unisono.engine.ordering.tallies import Tallies
+from unisono.engine.ordering.turn_lines import TurnKey, TurnLines
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import QueueBook
 

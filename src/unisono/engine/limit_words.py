@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unisono.engine.model.explanation import ArrayLimit, Held, LimitReached
-from unisono.engine.order.accounts import describe
+from unisono.engine.ordering.accounts import describe
 
 
 def limit_sentence(fact: LimitReached) -> str:

@@ -22,7 +22,7 @@ from unisono.engine.model.explanation import Blocker, GangDoesNotFit, Preemption
 from unisono.engine.model.market import Purchase
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.workload import Admission
-from unisono.engine.order.lines import Waiting
+from unisono.engine.ordering.lines import Waiting
 from unisono.engine.place.gang import Spot
 from unisono.engine.place.seek import Seeker
 from unisono.engine.preempt.candidates import Target

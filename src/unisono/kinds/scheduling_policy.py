@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, field
 
 from unisono.engine.model.turns import ROOT
-from unisono.engine.order.tres import tres_name
+from unisono.engine.ordering.tres import tres_name
 from unisono.kinds.decode import Schema
 from unisono.kinds.meta import ObjectMeta, wrong_with_label_key
 from unisono.kinds.notes import Notes

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from unisono.engine.model import turns as engine
 from unisono.engine.model.names import Instant
-from unisono.engine.order.tres import milli, tres_name
+from unisono.engine.ordering.tres import milli, tres_name
 from unisono.kinds.core.selection import labels_of
 from unisono.kinds.meta import ObjectMeta
 from unisono.kinds.notes import Notes

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from unisono.engine.model.names import Instant, ResourceName
 from unisono.engine.model.node import Node
 from unisono.engine.model.workload import Workload
-from unisono.engine.order.lines import Waiting
+from unisono.engine.ordering.lines import Waiting
 from unisono.engine.quota.tree import NO_LIMIT, potential
 from unisono.engine.quota.tree import Node as Tree
 from unisono.engine.state.cluster import ClusterState

@@ -21,7 +21,7 @@ from tests.real.slurm.daemons import Shape, Slurm
 from tests.real.slurm.packages import NoSlurm
 from unisono.cli.main import main
 from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.order.fair_tree import level_shares
+from unisono.engine.ordering.fair_tree import level_shares
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.views import restore
 from unisono.kinds.world import read_world

@@ -10,7 +10,7 @@ from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.selection import Requirement
 from unisono.engine.model.workload import Admission, first_pods, joined_pods
-from unisono.engine.order.lines import Waiting
+from unisono.engine.ordering.lines import Waiting
 from unisono.engine.place.demand import Demand
 from unisono.engine.place.fence import Fence
 from unisono.engine.place.gang import Gang, Spot

@@ -21,8 +21,8 @@ from unisono.engine.model.names import Instant, LocalQueueKey
 from unisono.engine.model.plan import Plan, Wait
 from unisono.engine.model.policy import Backfill
 from unisono.engine.nominate import Nominee, facts_of, nominate
-from unisono.engine.order.lines import Waiting
-from unisono.engine.order.tallies import Tallies
+from unisono.engine.ordering.lines import Waiting
+from unisono.engine.ordering.tallies import Tallies
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.quota.tree import Cell, available
 from unisono.engine.reserve.agenda import Group, Place, place_of

@@ -19,7 +19,7 @@ from unisono.engine.model.plan import Date
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.resources import Amounts
 from unisono.engine.nominate import Nominee, admission_of, affordable
-from unisono.engine.order.lines import Waiting
+from unisono.engine.ordering.lines import Waiting
 from unisono.engine.place.seek import Seeker
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.quota.tree import available

@@ -17,7 +17,7 @@ from unisono.engine.model.explanation import Blocker, WouldDelay
 from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import Amounts
 from unisono.engine.nominate import menu_of
-from unisono.engine.order.lines import Waiting
+from unisono.engine.ordering.lines import Waiting
 from unisono.engine.place.demand import Constraint, constraint_for
 from unisono.engine.place.packing import fill
 from unisono.engine.quota.shape import Shape

@@ -14,7 +14,7 @@ from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Date
 from unisono.engine.nominate import Nominee, admission_of, nominate
-from unisono.engine.order.lines import Waiting
+from unisono.engine.ordering.lines import Waiting
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.quota.tree import available
 from unisono.engine.reserve.agenda import Group, Kept

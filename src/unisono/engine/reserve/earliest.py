@@ -19,8 +19,8 @@ from unisono.engine.model.explanation import (
 )
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.workload import Workload
-from unisono.engine.order.desk import TurnDesk
-from unisono.engine.order.tallies import Scope, Tallies
+from unisono.engine.ordering.desk import TurnDesk
+from unisono.engine.ordering.tallies import Scope, Tallies
 from unisono.engine.state.cluster import ClusterState
 
 # A job that waits for one that waits for another, and so on: further nobody follows.

@@ -17,7 +17,7 @@ from unisono.engine.in_turn import everybody_in_turn
 from unisono.engine.model.explanation import Expected, Planned
 from unisono.engine.model.names import Instant, NodeName, QueueName, WorkloadKey
 from unisono.engine.model.policy import Backfill
-from unisono.engine.order.lines import Waiting
+from unisono.engine.ordering.lines import Waiting
 from unisono.engine.reserve.agenda import Agenda, Lasts
 from unisono.engine.reserve.backfill import try_in_time
 from unisono.engine.reserve.earliest import earliest

@@ -17,7 +17,7 @@ from unisono.engine.ledger import Booked, Starting
 from unisono.engine.model.explanation import Blocker, Explanation, Planned, WouldDelay
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Admit, Plan, Wait
-from unisono.engine.order.lines import Waiting
+from unisono.engine.ordering.lines import Waiting
 from unisono.engine.quota.tree import Cell, available
 from unisono.engine.reserve.agenda import Group, Kept, Member, Place, place_of
 from unisono.engine.reserve.counting import counted, stamp_of

@@ -14,7 +14,7 @@ from unisono.engine.model.names import NodeName, namespace_of
 from unisono.engine.model.plan import Admit
 from unisono.engine.model.selection import label_map
 from unisono.engine.model.workload import Admission, PodSetAssignment
-from unisono.engine.order.lines import Waiting
+from unisono.engine.ordering.lines import Waiting
 from unisono.engine.reserve.agenda import Group
 from unisono.engine.reserve.need import Counted
 from unisono.engine.reserve.pod_room import Chosen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from unisono.engine.model.names import Instant
-from unisono.engine.order.lines import Waiting, kind_of
+from unisono.engine.ordering.lines import Waiting, kind_of
 from unisono.engine.state import turns
 from unisono.engine.state.timers import NODES
 

@@ -22,7 +22,7 @@ from unisono.engine.model.explanation import Blocker, Held
 from unisono.engine.model.names import Instant, LocalQueueKey, QueueName, WorkloadKey
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.workload import Holding, Workload
-from unisono.engine.order.lines import Waiting, kind_of
+from unisono.engine.ordering.lines import Waiting, kind_of
 from unisono.engine.quota.charges import charges_of
 from unisono.engine.quota.shape import Shapes
 from unisono.engine.quota.tree import charge

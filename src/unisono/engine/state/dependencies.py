@@ -14,7 +14,7 @@ from unisono.engine.model.dependency import Dependency, Result
 from unisono.engine.model.explanation import Blocker, DependencyNeverSatisfied, DependencyPending
 from unisono.engine.model.names import Instant, WorkloadKey, namespace_of
 from unisono.engine.model.workload import Holding, Workload
-from unisono.engine.order.lines import Waiting
+from unisono.engine.ordering.lines import Waiting
 from unisono.engine.reserve.history import pattern_of
 from unisono.engine.state.queue_book import Running
 

@@ -21,7 +21,7 @@ from unisono.engine.model.plan import (
     shrinks,
 )
 from unisono.engine.model.workload import Holding
-from unisono.engine.order.lines import kind_of
+from unisono.engine.ordering.lines import kind_of
 from unisono.engine.provision.booking import with_purchase
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import QueueBook, TreeBook

@@ -9,8 +9,8 @@ from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import FlavorName, Instant, WorkloadKey
 from unisono.engine.model.queue import ClusterQueue
 from unisono.engine.model.workload import Holding, PodSet
-from unisono.engine.order.lines import Lines
-from unisono.engine.order.turn_lines import TurnLines
+from unisono.engine.ordering.lines import Lines
+from unisono.engine.ordering.turn_lines import TurnLines
 from unisono.engine.quota.flavors import Menu
 from unisono.engine.quota.tree import Node
 from unisono.engine.reserve.need import Known

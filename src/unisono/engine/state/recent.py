@@ -10,7 +10,7 @@ import msgspec
 from unisono.engine.model.names import Instant, LocalQueueKey, ResourceName
 from unisono.engine.model.queue import ClusterQueue, LocalQueue
 from unisono.engine.model.resources import amounts, is_gpu
-from unisono.engine.order.local_usage import LocalUsage
+from unisono.engine.ordering.local_usage import LocalUsage
 from unisono.engine.state.config import Config
 from unisono.engine.state.doors import Door
 

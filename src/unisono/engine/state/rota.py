@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from unisono.engine.model.names import QueueName
 from unisono.engine.model.resources import Account
-from unisono.engine.order.lines import Kind, Waiting
+from unisono.engine.ordering.lines import Kind, Waiting
 from unisono.engine.quota.tree import Cell, available
 from unisono.engine.state.queue_book import QueueBook, TreeBook
 from unisono.engine.state.wakes import Sleeper

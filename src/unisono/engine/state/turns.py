@@ -14,11 +14,11 @@ from unisono.engine.model.names import Instant, NodeName, QueueName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.turns import Factors, UsageRecord
 from unisono.engine.model.workload import Holding, Workload
-from unisono.engine.order.desk import TurnDesk
-from unisono.engine.order.lines import Class, Lines, Row, UsageOf, Waiting
-from unisono.engine.order.tallies import Scope
-from unisono.engine.order.tres import Tres, milli, tres_name
-from unisono.engine.order.turn_lines import TurnLines
+from unisono.engine.ordering.desk import TurnDesk
+from unisono.engine.ordering.lines import Class, Lines, Row, UsageOf, Waiting
+from unisono.engine.ordering.tallies import Scope
+from unisono.engine.ordering.tres import Tres, milli, tres_name
+from unisono.engine.ordering.turn_lines import TurnLines
 from unisono.engine.state import changes
 from unisono.engine.state.config import Config
 from unisono.engine.state.queue_book import QueueBook

@@ -12,7 +12,7 @@ from unisono.engine.model.names import QueueName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Outcome, Plan, Wait
 from unisono.engine.model.snapshot import Namespace, Snapshot
-from unisono.engine.order.lines import Waiting, kind_of
+from unisono.engine.ordering.lines import Waiting, kind_of
 from unisono.engine.reserve.counting import why_in_line
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState

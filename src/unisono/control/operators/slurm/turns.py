@@ -18,7 +18,7 @@ from unisono.control.operators.slurm import words
 from unisono.control.scheduler.loop import Scheduler
 from unisono.control.view import View
 from unisono.engine.model.names import WorkloadKey
-from unisono.engine.order.fair_tree import level_shares
+from unisono.engine.ordering.fair_tree import level_shares
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.slurm.loading import TURNS

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from unisono.engine.order.accounts import Accounts
+from unisono.engine.ordering.accounts import Accounts
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

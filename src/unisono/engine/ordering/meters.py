@@ -16,8 +16,8 @@ from typing import Protocol
 
 from unisono.engine.model.names import Instant
 from unisono.engine.model.turns import Turns
-from unisono.engine.order.resets import last_reset
-from unisono.engine.order.tres import MICRO
+from unisono.engine.ordering.resets import last_reset
+from unisono.engine.ordering.tres import MICRO
 
 _LN2 = math.log(2)
 
@@ -131,6 +131,6 @@ class ExactMeters:
 
 def meters_for(rules: Turns) -> Meters:
     """Return the meters that the policy asks for."""
-    from unisono.engine.order.stepwise import StepwiseMeters  # it is a sort of meters itself
+    from unisono.engine.ordering.stepwise import StepwiseMeters  # it is a sort of meters itself
 
     return StepwiseMeters(rules) if rules.compat else ExactMeters(rules)

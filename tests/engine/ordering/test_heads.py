@@ -13,7 +13,7 @@ from tests.support.effort import effort
 from tests.support.quota_builders import ACCOUNT
 from tests.support.trees import tree, use
 from unisono.engine.model.names import Instant
-from unisono.engine.order.heads import Tournament, classical_key
+from unisono.engine.ordering.heads import Tournament, classical_key
 from unisono.engine.quota.share import dominant_share
 from unisono.engine.quota.tree import Cell, Node, charge
 

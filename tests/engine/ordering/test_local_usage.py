@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.support.quota_builders import GPU
 from unisono.engine.model.names import CPU, Instant, LocalQueueKey, ResourceName
 from unisono.engine.model.policy import AdmissionFairSharing
-from unisono.engine.order.local_usage import MICRO, LocalUsage
+from unisono.engine.ordering.local_usage import MICRO, LocalUsage
 
 X, Y = LocalQueueKey("ns/x"), LocalQueueKey("ns/y")
 HOUR = 3600 * 1000

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from unisono.engine.model.turns import Turns
-from unisono.engine.order.accounts import Accounts
-from unisono.engine.order.fair_tree import Floats
+from unisono.engine.ordering.accounts import Accounts
+from unisono.engine.ordering.fair_tree import Floats
 
 
 class Norms(NamedTuple):

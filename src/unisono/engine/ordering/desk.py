@@ -17,9 +17,9 @@ from unisono.engine.model.explanation import Held, LimitReached
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.turns import Factors, Turns, UsageRecord
 from unisono.engine.model.workload import Admission, Holding, Workload
-from unisono.engine.order.accounts import Accounts
-from unisono.engine.order.classic_share import classic_shares
-from unisono.engine.order.factors import (
+from unisono.engine.ordering.accounts import Accounts
+from unisono.engine.ordering.classic_share import classic_shares
+from unisono.engine.ordering.factors import (
     NEVER,
     Scales,
     Standing,
@@ -27,13 +27,13 @@ from unisono.engine.order.factors import (
     parts_of,
     set_priority,
 )
-from unisono.engine.order.fair_tree import Floats, level_shares, ranks, slurm_ranks
-from unisono.engine.order.limits import LimitDesk
-from unisono.engine.order.membership import NONE, Directory
-from unisono.engine.order.places import Places
-from unisono.engine.order.spending import Spending
-from unisono.engine.order.tallies import Counted, Scope, Tallies, counted
-from unisono.engine.order.tres import Tres, billing_micro, size_of
+from unisono.engine.ordering.fair_tree import Floats, level_shares, ranks, slurm_ranks
+from unisono.engine.ordering.limits import LimitDesk
+from unisono.engine.ordering.membership import NONE, Directory
+from unisono.engine.ordering.places import Places
+from unisono.engine.ordering.spending import Spending
+from unisono.engine.ordering.tallies import Counted, Scope, Tallies, counted
+from unisono.engine.ordering.tres import Tres, billing_micro, size_of
 
 
 @dataclass(slots=True)

@@ -17,12 +17,12 @@ from typing import Literal
 from unisono.engine.model.explanation import LimitReached
 from unisono.engine.model.names import Instant
 from unisono.engine.model.turns import NO_LIMITS, Limits, Partition, TresAmounts
-from unisono.engine.order.accounts import Accounts
-from unisono.engine.order.factors import Standing
-from unisono.engine.order.limit_codes import Form, Side, limit_code
-from unisono.engine.order.membership import NONE, Member
-from unisono.engine.order.tallies import Per, Scope, Tallies, billed
-from unisono.engine.order.tres import Tres
+from unisono.engine.ordering.accounts import Accounts
+from unisono.engine.ordering.factors import Standing
+from unisono.engine.ordering.limit_codes import Form, Side, limit_code
+from unisono.engine.ordering.membership import NONE, Member
+from unisono.engine.ordering.tallies import Per, Scope, Tallies, billed
+from unisono.engine.ordering.tres import Tres
 
 # What an owner used of something so far ("billing", "wall" or a TRES, in seconds), and when that
 # will be below a limit by itself.

@@ -15,11 +15,11 @@ from unisono.engine.model.explanation import LimitReached
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.turns import Partition, Qos
 from unisono.engine.model.workload import Workload
-from unisono.engine.order.accounts import Accounts
-from unisono.engine.order.factors import Standing
-from unisono.engine.order.limits import LimitDesk, Owner
-from unisono.engine.order.membership import NONE
-from unisono.engine.order.tallies import Per, Scope
+from unisono.engine.ordering.accounts import Accounts
+from unisono.engine.ordering.factors import Standing
+from unisono.engine.ordering.limits import LimitDesk, Owner
+from unisono.engine.ordering.membership import NONE
+from unisono.engine.ordering.tallies import Per, Scope
 
 What = Literal["submitted", "accruing"]
 _FIELDS: dict[What, tuple[tuple[Per, str], ...]] = {

@@ -6,9 +6,9 @@ import pytest
 
 from tests.support.turns_builders import MORE_OF_THE_TREE, TREE, usage_of
 from unisono.engine.model.turns import Association, Turns
-from unisono.engine.order.accounts import Accounts
-from unisono.engine.order.classic_share import classic_shares, norms_of
-from unisono.engine.order.fair_tree import level_shares, ranks
+from unisono.engine.ordering.accounts import Accounts
+from unisono.engine.ordering.classic_share import classic_shares, norms_of
+from unisono.engine.ordering.fair_tree import level_shares, ranks
 
 ALL = 1_000_000.0
 # The parts of all usage that Slurm showed: research .995587, vision .991174, games .962452.

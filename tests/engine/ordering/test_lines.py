@@ -13,7 +13,7 @@ from tests.support.quota_builders import job
 from unisono.engine.model.explanation import Deactivated
 from unisono.engine.model.names import Instant, LocalQueueKey
 from unisono.engine.model.workload import Workload
-from unisono.engine.order.lines import Kind, Lines, Waiting, kind_of
+from unisono.engine.ordering.lines import Kind, Lines, Waiting, kind_of
 from unisono.engine.quota.shape import Shapes
 
 WHY = (Deactivated(),)  # any fact will do

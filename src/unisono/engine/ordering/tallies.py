@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from unisono.engine.model.names import Instant
-from unisono.engine.order.accounts import Accounts
-from unisono.engine.order.factors import Standing
-from unisono.engine.order.membership import NONE, Member
-from unisono.engine.order.tres import MICRO, MILLI, Tres
+from unisono.engine.ordering.accounts import Accounts
+from unisono.engine.ordering.factors import Standing
+from unisono.engine.ordering.membership import NONE, Member
+from unisono.engine.ordering.tres import MICRO, MILLI, Tres
 
 Per = Literal["group", "user", "account"]
 # An owner, what of it is counted, and within a QOS the user's or the account's name.

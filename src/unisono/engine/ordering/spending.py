@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from unisono.engine.model.names import Instant
 from unisono.engine.model.turns import Limits, Turns, UsageRecord
-from unisono.engine.order.accounts import Accounts
-from unisono.engine.order.factors import Standing
-from unisono.engine.order.meters import meters_for
-from unisono.engine.order.tres import MICRO, MILLI
+from unisono.engine.ordering.accounts import Accounts
+from unisono.engine.ordering.factors import Standing
+from unisono.engine.ordering.meters import meters_for
+from unisono.engine.ordering.tres import MICRO, MILLI
 
 BILLING = "billing"
 WALL = "wall"

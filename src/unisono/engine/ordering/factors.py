@@ -19,8 +19,8 @@ from unisono.engine.model.explanation import Blocker, Held
 from unisono.engine.model.names import Instant
 from unisono.engine.model.turns import Factors, Turns
 from unisono.engine.model.workload import Workload
-from unisono.engine.order.membership import Directory, Member
-from unisono.engine.order.tres import MILLI, Size, Tres
+from unisono.engine.ordering.membership import Directory, Member
+from unisono.engine.ordering.tres import MILLI, Size, Tres
 
 HIGHEST = 2**32 - 1
 NEVER = Instant(2**62)  # it does not age

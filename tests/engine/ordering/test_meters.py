@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from unisono.engine.model.names import Instant
 from unisono.engine.model.turns import Turns
-from unisono.engine.order.meters import ExactMeters, Meters, meters_for
-from unisono.engine.order.resets import last_reset
-from unisono.engine.order.tres import MICRO
+from unisono.engine.ordering.meters import ExactMeters, Meters, meters_for
+from unisono.engine.ordering.resets import last_reset
+from unisono.engine.ordering.tres import MICRO
 
 HALF_HOUR = 1_800_000
 MINUTE = 60_000

@@ -21,9 +21,9 @@ import numpy.typing as npt
 
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.order.desk import TurnDesk
-from unisono.engine.order.factors import Standing, priorities
-from unisono.engine.order.lines import Class, Kind, Row, UsageOf, Waiting, kind_of
+from unisono.engine.ordering.desk import TurnDesk
+from unisono.engine.ordering.factors import Standing, priorities
+from unisono.engine.ordering.lines import Class, Kind, Row, UsageOf, Waiting, kind_of
 
 # Tier, priority, submission, job id, array task, uid: the first of two goes first.
 TurnKey = tuple[int, int, Instant, int, int, str]

@@ -8,7 +8,7 @@ from unisono.engine.model.explanation import Blocker, Held, NotEntitled
 from unisono.engine.model.names import namespace_of
 from unisono.engine.model.turns import NOBODY, Association, Partition, Qos, Turns
 from unisono.engine.model.workload import Workload
-from unisono.engine.order.accounts import Accounts
+from unisono.engine.ordering.accounts import Accounts
 
 NONE = -1  # no association: no account was named, and no default says which
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from unisono.engine.model.names import Instant
 from unisono.engine.model.turns import Turns
-from unisono.engine.order.resets import last_reset
-from unisono.engine.order.tres import MICRO
+from unisono.engine.ordering.resets import last_reset
+from unisono.engine.ordering.tres import MICRO
 
 _LN2_OF_SLURM = 0.693
 
