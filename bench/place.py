@@ -38,9 +38,9 @@ from bench.harness import (
 from bench.worlds import GPU
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.selection import Toleration
-from unisono.engine.place.demand import Constraint
-from unisono.engine.place.fragmentation import fragmented_gpus
-from unisono.engine.place.gang import Gang, Placer, Spot
+from unisono.engine.placement.demand import Constraint
+from unisono.engine.placement.fragmentation import fragmented_gpus
+from unisono.engine.placement.gang import Gang, Placer, Spot
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
 
 SETS = (1, 2)

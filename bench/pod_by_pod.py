@@ -21,7 +21,7 @@ from bench.floors import gang, placer_of, table_of
 from bench.harness import Finding, Scale, figures, repeated, row, seconds, target
 from tests.support.pod_by_pod import PodByPod
 from unisono.engine.model.explanation import GangDoesNotFit
-from unisono.engine.place.gang import Placer
+from unisono.engine.placement.gang import Placer
 from unisono.engine.state.node_table import NodeTable, Rows
 
 TIMES_FASTER = 50  # for 512 pods on 5,000 nodes

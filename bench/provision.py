@@ -18,7 +18,7 @@ from unisono.engine.model.names import Instant
 from unisono.engine.model.policy import Provisioning
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import Requirement
-from unisono.engine.place.demand import Demand
+from unisono.engine.placement.demand import Demand
 from unisono.engine.provision.cover import cover
 from unisono.engine.provision.order import Filled, Order
 from unisono.engine.provision.planner import choose

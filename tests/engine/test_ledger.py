@@ -11,7 +11,7 @@ from tests.support.place_builders import GPU, node, table_of
 from unisono.engine.ledger import Ledger, Starting
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.resources import amounts
-from unisono.engine.place.crowd import Crowd
+from unisono.engine.placement.crowd import Crowd
 from unisono.engine.state.tenancy import Tenancy
 from unisono.engine.state.tenant import Tenant
 

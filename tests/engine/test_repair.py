@@ -19,7 +19,7 @@ from unisono.engine.model.workload import (
     PodSetAssignment,
     TopologyRequest,
 )
-from unisono.engine.place.gang import Spot
+from unisono.engine.placement.gang import Spot
 from unisono.engine.repair import repair, with_others
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState

@@ -60,9 +60,9 @@ from tests.support.placement_reference import choose
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.policy import Placement
 from unisono.engine.model.resources import Amounts
-from unisono.engine.place.demand import Constraint, Demand
-from unisono.engine.place.feasible import Feasibility
-from unisono.engine.place.gang import Gang
+from unisono.engine.placement.demand import Constraint, Demand
+from unisono.engine.placement.feasible import Feasibility
+from unisono.engine.placement.gang import Gang
 from unisono.engine.state.node_table import NodeTable
 from unisono.engine.state.tenant import Tenant
 

@@ -33,8 +33,8 @@ from unisono.engine.model.policy import Placement
 from unisono.engine.model.resources import Amounts, amounts
 from unisono.engine.model.selection import LabelSelector, Operator, Requirement, Taint, Toleration
 from unisono.engine.model.workload import WeightedTerm
-from unisono.engine.place.demand import Constraint, Demand, Mode
-from unisono.engine.place.gang import Gang
+from unisono.engine.placement.demand import Constraint, Demand, Mode
+from unisono.engine.placement.gang import Gang
 
 GPU, CPU, FPGA = (ResourceName(name) for name in ("nvidia.com/gpu", "cpu", "example.com/fpga"))
 ZONE, BLOCK, RACK = "topology.kubernetes.io/zone", "block", "rack"

@@ -1,7 +1,7 @@
 """Where pods may go, told plainly: one pod, one node, one question at a time.
 
 The engine works on vectors; this is the same in loops, written from spec placement and sharing no
-code with `engine/place`, so that the two can be compared on random clusters.
+code with `engine/placement`, so that the two can be compared on random clusters.
 
     allows, fitting, may_join   the filters of §5: of a node, of its room, of the pods around
     is_possible                 whether there is any way to place a gang, found by trying all
@@ -25,8 +25,8 @@ from unisono.engine.model.node import (
     SpreadRule,
 )
 from unisono.engine.model.selection import AffinityTerm, Taint, Toleration, meets, selects
-from unisono.engine.place.demand import Constraint, Demand
-from unisono.engine.place.gang import Gang
+from unisono.engine.placement.demand import Constraint, Demand
+from unisono.engine.placement.gang import Gang
 
 Where = dict[str, int]  # how many pods are on which node
 

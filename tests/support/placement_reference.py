@@ -1,6 +1,6 @@
 """Which nodes a set of pods takes: the algorithm of spec placement §8.4 to §8.8, in plain loops.
 
-Written from the spec, sharing no code with `engine/place`; random clusters must give the same
+Written from the spec, sharing no code with `engine/placement`; random clusters must give the same
 choice. It knows capacities only: sets with slices or with rules between pods are left out.
 """
 
@@ -21,7 +21,7 @@ from tests.support.placement_oracle import (
 from unisono.engine.model.names import PODS, NodeName
 from unisono.engine.model.node import HOSTNAME, Node
 from unisono.engine.model.policy import Placement
-from unisono.engine.place.demand import Demand
+from unisono.engine.placement.demand import Demand
 
 Tie = tuple[int, int]  # what decides among siblings of the same size; lower is better
 NO_TIE = (0, 0)

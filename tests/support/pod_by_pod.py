@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from unisono.engine.model.names import PODS, NodeName, ResourceName
 from unisono.engine.model.node import Node
 from unisono.engine.model.selection import AffinityTerm, Taint, Toleration, meets, tolerates
-from unisono.engine.place.demand import Demand
+from unisono.engine.placement.demand import Demand
 
 BEST = 100  # the score of a node that would be full
 DEFAULT_PODS = 110

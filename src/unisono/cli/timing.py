@@ -20,8 +20,8 @@ from unisono.engine.model.explanation import Expected, GangDoesNotFit
 from unisono.engine.model.market import MICRO
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan
-from unisono.engine.place.answers import Answer, Answers
-from unisono.engine.place.gang import Gang
+from unisono.engine.placement.answers import Answer, Answers
+from unisono.engine.placement.gang import Gang
 from unisono.engine.reserve.estimate import estimates
 from unisono.engine.state.cluster import ClusterState
 from unisono.monitor.histogram import Histogram

@@ -15,8 +15,8 @@ from unisono.engine.ledger import Ledger
 from unisono.engine.model.explanation import GangDoesNotFit, WaitingForPods
 from unisono.engine.model.names import Instant
 from unisono.engine.model.node import NodePod
-from unisono.engine.place.gang import Spot
-from unisono.engine.place.seek import Seeker
+from unisono.engine.placement.gang import Spot
+from unisono.engine.placement.seek import Seeker
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.floor import OVERDUE_MS, Floor, Leaving
 from unisono.engine.state.tenant import Tenant

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from unisono.engine.model.workload import Workload
-from unisono.engine.place.seek import Seeker
+from unisono.engine.placement.seek import Seeker
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import QueueBook

@@ -23,8 +23,8 @@ from unisono.engine.model.market import Purchase
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.workload import Admission
 from unisono.engine.ordering.lines import Waiting
-from unisono.engine.place.gang import Spot
-from unisono.engine.place.seek import Seeker
+from unisono.engine.placement.gang import Spot
+from unisono.engine.placement.seek import Seeker
 from unisono.engine.preempt.candidates import Target
 from unisono.engine.preempt.victims import VictimSearch
 from unisono.engine.provision.loans import Loans, loans_for

@@ -27,8 +27,8 @@ from unisono.engine.model.names import FlavorName, NodeName, ResourceName, Workl
 from unisono.engine.model.plan import Admit, Plan
 from unisono.engine.model.selection import Requirement
 from unisono.engine.model.workload import Admission, PodSetAssignment, Workload, joined_pods
-from unisono.engine.place.demand import Demand
-from unisono.engine.place.gang import Gang, Spot
+from unisono.engine.placement.demand import Demand
+from unisono.engine.placement.gang import Gang, Spot
 from unisono.engine.rehearsal import BrokenPlan
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.floor import Floor

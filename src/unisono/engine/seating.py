@@ -15,8 +15,8 @@ from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.model.selection import Labels
 from unisono.engine.model.workload import Admission
-from unisono.engine.place.demand import narrowed
-from unisono.engine.place.gang import Gang, Spot
+from unisono.engine.placement.demand import narrowed
+from unisono.engine.placement.gang import Gang, Spot
 from unisono.engine.repair import flavors_given, refuse_if_broken
 from unisono.engine.state.cluster import ClusterState
 

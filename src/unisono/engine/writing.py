@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unisono.engine.model.names import FlavorName, QueueName, ResourceName
 from unisono.engine.model.workload import Admission, PodSetAssignment
-from unisono.engine.place.gang import Spot
+from unisono.engine.placement.gang import Spot
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.quota.shape import Shape
 

@@ -11,7 +11,7 @@ from unisono.engine.ledger import Ledger
 from unisono.engine.model.names import PODS, NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import Amounts, amounts
-from unisono.engine.place.crowd import Crowd
+from unisono.engine.placement.crowd import Crowd
 from unisono.engine.reserve.counting import fill_holes
 from unisono.engine.reserve.pod_room import PodRoom
 from unisono.engine.state.node_table import NodeTable

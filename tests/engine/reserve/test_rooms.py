@@ -11,7 +11,7 @@ from unisono.engine.ledger import Starting
 from unisono.engine.model.names import FlavorName, Instant, NodeName, ResourceName
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import Amounts, amounts
-from unisono.engine.place.feasible import Mask
+from unisono.engine.placement.feasible import Mask
 from unisono.engine.reserve.calendar import Bounds
 from unisono.engine.reserve.need import Counted, capacities
 from unisono.engine.reserve.node_room import NodeRoom

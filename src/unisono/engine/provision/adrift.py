@@ -13,7 +13,7 @@ import msgspec
 
 from unisono.engine.model.market import Lot, Market
 from unisono.engine.model.names import WorkloadKey
-from unisono.engine.place.demand import Demand
+from unisono.engine.placement.demand import Demand
 from unisono.engine.provision.candidates import ends_too_soon, spot_is_fine
 from unisono.engine.provision.fitting import (
     label_in_the_way,

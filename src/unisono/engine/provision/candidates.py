@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from unisono.engine.model.market import CAPACITY_TYPE, NODES, Pool
 from unisono.engine.model.names import Instant
-from unisono.engine.place.demand import Demand
+from unisono.engine.placement.demand import Demand
 from unisono.engine.provision.fitting import (
     Room,
     label_in_the_way,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from unisono.engine.model.market import NODES, CapacityType, Packing
 from unisono.engine.model.node import HOSTNAME
-from unisono.engine.place.demand import Demand
+from unisono.engine.placement.demand import Demand
 from unisono.engine.provision.candidates import Candidate, Candidates, headroom
 from unisono.engine.provision.cover import Counts, Kind, cover
 from unisono.engine.provision.fitting import label_in_the_way, slots_in, taint_in_the_way

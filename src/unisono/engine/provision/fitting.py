@@ -9,7 +9,7 @@ from unisono.engine.model.names import PODS
 from unisono.engine.model.node import HOSTNAME
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import Requirement, Taint, meets, tolerates
-from unisono.engine.place.demand import Constraint, Demand
+from unisono.engine.placement.demand import Constraint, Demand
 from unisono.engine.provision.shelf import Refusal, Ware
 
 Room = dict[str, int]

@@ -13,8 +13,8 @@ from unisono.engine.model.explanation import CannotBuy
 from unisono.engine.model.market import ZONE, Buying
 from unisono.engine.model.selection import Labels
 from unisono.engine.nominate import Nominee
-from unisono.engine.place.demand import Demand, narrowed
-from unisono.engine.place.gang import Gang
+from unisono.engine.placement.demand import Demand, narrowed
+from unisono.engine.placement.gang import Gang
 from unisono.engine.provision.order import has_gpus
 from unisono.engine.provision.purchase import MODEL_LABEL, Bought, Shop
 from unisono.engine.quota.assign import Assignment, resized

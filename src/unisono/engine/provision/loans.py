@@ -15,8 +15,8 @@ from unisono.engine.model.explanation import WouldDelay
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.workload import Admission, Workload
-from unisono.engine.place.gang import Spot
-from unisono.engine.place.seek import Seeker
+from unisono.engine.placement.gang import Spot
+from unisono.engine.placement.seek import Seeker
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import Running

@@ -8,7 +8,7 @@ from unisono.engine.model.market import Alternative, Buying, CapacityType, Lot, 
 from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.policy import Provisioning
 from unisono.engine.model.resources import is_gpu
-from unisono.engine.place.demand import Demand
+from unisono.engine.placement.demand import Demand
 from unisono.engine.provision.fitting import Room, slots_in, take
 from unisono.engine.provision.shelf import Refusal, Ware
 

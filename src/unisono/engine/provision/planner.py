@@ -14,7 +14,7 @@ import msgspec
 
 from unisono.engine.model.market import MOST_MACHINES, Alternative, CapacityType, Market
 from unisono.engine.model.names import CPU, Instant
-from unisono.engine.place.demand import Demand
+from unisono.engine.placement.demand import Demand
 from unisono.engine.provision.candidates import Candidates
 from unisono.engine.provision.filling import Attempt, at_least, fill
 from unisono.engine.provision.order import (

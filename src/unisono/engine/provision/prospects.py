@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from unisono.engine.model.explanation import CannotBuy
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.workload import Workload
-from unisono.engine.place.seek import Seeker
+from unisono.engine.placement.seek import Seeker
 from unisono.engine.provision.adrift import given_up
 from unisono.engine.provision.purchase import Shop
 from unisono.engine.provision.shelf import Shelf

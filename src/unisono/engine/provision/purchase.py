@@ -17,8 +17,8 @@ from unisono.engine.model.explanation import CannotBuy, PoolRefusal
 from unisono.engine.model.market import ZONE, Lot, Purchase
 from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.workload import Workload
-from unisono.engine.place.demand import Demand
-from unisono.engine.place.gang import Gang, Spot
+from unisono.engine.placement.demand import Demand
+from unisono.engine.placement.gang import Gang, Spot
 from unisono.engine.provision.adrift import nodes_adrift
 from unisono.engine.provision.booking import with_purchase
 from unisono.engine.provision.order import Filled, FreeNode, Order, Refused

@@ -14,8 +14,8 @@ from unisono.engine.model.explanation import CannotBuy
 from unisono.engine.model.market import MACHINE_TYPE, ZONE, Purchase
 from unisono.engine.model.names import NodeName, WorkloadKey
 from unisono.engine.model.workload import Admission
-from unisono.engine.place.demand import narrowed
-from unisono.engine.place.gang import Gang, Spot
+from unisono.engine.placement.demand import narrowed
+from unisono.engine.placement.gang import Gang, Spot
 from unisono.engine.provision.purchase import MODEL_LABEL, Shop
 from unisono.engine.provision.shelf import Shelf
 from unisono.engine.repair import Stays, missing_of, refuse_if_broken, with_others

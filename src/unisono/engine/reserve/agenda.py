@@ -20,7 +20,7 @@ from unisono.engine.model.policy import Backfill
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.workload import Workload
 from unisono.engine.ordering.lines import Kind, Waiting
-from unisono.engine.place.demand import Constraint
+from unisono.engine.placement.demand import Constraint
 from unisono.engine.reserve.need import Counted
 from unisono.engine.reserve.pod_room import PodRoom
 from unisono.engine.state.doors import Door

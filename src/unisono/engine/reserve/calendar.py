@@ -20,7 +20,7 @@ from unisono.engine.model.policy import Backfill
 from unisono.engine.model.resources import Amounts
 from unisono.engine.nominate import Nominee, admission_of, affordable
 from unisono.engine.ordering.lines import Waiting
-from unisono.engine.place.seek import Seeker
+from unisono.engine.placement.seek import Seeker
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.quota.tree import available
 from unisono.engine.reserve import node_room, slot_room

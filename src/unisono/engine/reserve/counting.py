@@ -18,8 +18,8 @@ from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import Amounts
 from unisono.engine.nominate import menu_of
 from unisono.engine.ordering.lines import Waiting
-from unisono.engine.place.demand import Constraint, constraint_for
-from unisono.engine.place.packing import fill
+from unisono.engine.placement.demand import Constraint, constraint_for
+from unisono.engine.placement.packing import fill
 from unisono.engine.quota.shape import Shape
 from unisono.engine.quota.tree import Cell, potential
 from unisono.engine.reserve.agenda import Group

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from unisono.engine.model.resources import WHOLE_GPU, Amounts, is_share
-from unisono.engine.place.feasible import Mask
-from unisono.engine.place.packing import pack
+from unisono.engine.placement.feasible import Mask
+from unisono.engine.placement.packing import pack
 from unisono.engine.reserve.need import Columns, Counted, capacities
 from unisono.engine.reserve.pieces import End, Pieces
 from unisono.engine.reserve.units import Units

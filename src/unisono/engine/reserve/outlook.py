@@ -11,8 +11,8 @@ import copy
 import numpy as np
 
 from unisono.engine.model.explanation import GangDoesNotFit
-from unisono.engine.place.feasible import Feasibility
-from unisono.engine.place.gang import Gang, Spot
+from unisono.engine.placement.feasible import Feasibility
+from unisono.engine.placement.gang import Gang, Spot
 from unisono.engine.state.floor import Floor
 from unisono.engine.state.journal import Journal
 from unisono.engine.state.node_table import Integers, NodeTable

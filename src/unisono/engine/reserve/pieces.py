@@ -15,7 +15,7 @@ import numpy as np
 
 from unisono.engine.ledger import Booked, Charges
 from unisono.engine.model.names import Instant
-from unisono.engine.place.feasible import Mask
+from unisono.engine.placement.feasible import Mask
 from unisono.engine.quota.tree import Cell, available
 from unisono.engine.state.node_table import Integers, Rows
 

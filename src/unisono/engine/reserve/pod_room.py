@@ -16,8 +16,8 @@ import numpy as np
 
 from unisono.engine.ledger import Ledger
 from unisono.engine.model.resources import Amounts
-from unisono.engine.place.feasible import Mask
-from unisono.engine.place.packing import fill
+from unisono.engine.placement.feasible import Mask
+from unisono.engine.placement.packing import fill
 from unisono.engine.state.move import Columns, Integers, Move, Rows
 from unisono.engine.state.node_table import NodeTable
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from unisono.engine.ledger import Booked
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.plan import Date
-from unisono.engine.place.packing import pack
+from unisono.engine.placement.packing import pack
 from unisono.engine.reserve.counting import given_back
 from unisono.engine.reserve.need import Counted
 from unisono.engine.reserve.outlook import without

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unisono.engine.ledger import Booked
-from unisono.engine.place.feasible import Mask
+from unisono.engine.placement.feasible import Mask
 from unisono.engine.reserve.need import Columns, Counted, capacities
 from unisono.engine.reserve.pieces import End, Pieces
 from unisono.engine.state.node_table import Integers, NodeTable

@@ -16,15 +16,15 @@ from unisono.engine.model.policy import Provisioning
 from unisono.engine.model.resources import Amounts, share_in
 from unisono.engine.model.selection import label_map
 from unisono.engine.model.workload import Admission, PodSet, Workload
-from unisono.engine.place.answers import Answer, Answers, Counts
-from unisono.engine.place.crowd import Crowd
-from unisono.engine.place.demand import Constraint, Demand
-from unisono.engine.place.feasible import FEW_NODES, Feasibility, Mask
-from unisono.engine.place.fragmentation import Mix
-from unisono.engine.place.gang import Gang, Placer, Spot
-from unisono.engine.place.request import Surroundings
-from unisono.engine.place.seating import Seating
-from unisono.engine.place.shared_mix import SharedMix
+from unisono.engine.placement.answers import Answer, Answers, Counts
+from unisono.engine.placement.crowd import Crowd
+from unisono.engine.placement.demand import Constraint, Demand
+from unisono.engine.placement.feasible import FEW_NODES, Feasibility, Mask
+from unisono.engine.placement.fragmentation import Mix
+from unisono.engine.placement.gang import Gang, Placer, Spot
+from unisono.engine.placement.request import Surroundings
+from unisono.engine.placement.seating import Seating
+from unisono.engine.placement.shared_mix import SharedMix
 from unisono.engine.state import changes
 from unisono.engine.state.config import Config
 from unisono.engine.state.node_table import Integers, NodeTable, Rows

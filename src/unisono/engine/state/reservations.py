@@ -7,7 +7,7 @@ from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.reservation import Reservation
 from unisono.engine.model.workload import Workload
-from unisono.engine.place.fence import Fence
+from unisono.engine.placement.fence import Fence
 from unisono.engine.state.config import Config
 from unisono.engine.state.timers import NODES, Timers
 

@@ -16,7 +16,7 @@ import numpy as np
 from unisono.engine.model.names import NodeName, ResourceName
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import Amounts, share_in
-from unisono.engine.place.crowd import Crowd, Members
+from unisono.engine.placement.crowd import Crowd, Members
 from unisono.engine.state.devices import fullest_first, rooms, share
 from unisono.engine.state.move import Integers, Rows
 from unisono.engine.state.node_table import NodeTable

@@ -1,0 +1,186 @@
+"""Which domains of a level could hold a group of demands, and in which order to try them.
+
+Preferred nodes first, then (for elastic demands) where most pods find room, then the domain with
+the least to spare; every tie ends at the domain's position. Spec placement §8.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from unisono.engine.placement.demand import Demand
+from unisono.engine.placement.feasible import Capacity
+from unisono.engine.placement.packing import Score
+from unisono.engine.placement.slices import whole_slices
+from unisono.engine.placement.together import Together
+from unisono.engine.state.node_table import Integers, Rows
+
+# Domains that are tried at each level before going up. With one demand the first always succeeds;
+# with several, the sixteen tightest cover practically every case (spec placement §8.6).
+MOST_DOMAINS = 16
+
+
+def candidate_domains(
+    group: tuple[Demand, ...],
+    capacities: list[Capacity],
+    level: int,
+    bonus: Integers | None,
+    score: Score | None,
+    together: Together | None,
+) -> Iterator[tuple[int, int]]:
+    """Yield slices of positions, best first. `level` beyond the last one means single nodes.
+
+    Between two of them nodes may be taken, but have to be given back.
+    """
+    view = capacities[0].view
+    if level >= len(view.levels):
+        for node in _nodes(group, capacities, bonus, score, together):
+            yield node, node + 1
+        return
+    here = view.levels[level]
+    room = _room(group, capacities, level)
+    domains = _holding_each(group, room)
+    domains = domains[here.labelled[domains]]
+    if together is not None and domains.shape[0]:
+        domains = domains[together.gpus_in(domains, level)]
+    if not domains.shape[0]:
+        return
+    keys = _keys(group, capacities[0], room, level, domains, bonus)
+    best: list[int] = domains[_best(keys)].tolist()
+    passed_over = 0
+    for domain in best:
+        low, high = int(here.starts[domain]), int(here.ends[domain])
+        if together is None or together.others_within(low, high):
+            yield low, high
+        else:
+            passed_over += 1
+    if together is not None and passed_over and len(best) < domains.shape[0]:
+        # Those that never had a chance do not count among the few: others come instead.
+        able = together.others_in(domains, level)
+        instead = domains[able][_best([key[able] for key in keys])]
+        for domain in instead[~np.isin(instead, best)].tolist():
+            yield int(here.starts[domain]), int(here.ends[domain])
+
+
+def _nodes(
+    group: tuple[Demand, ...],
+    capacities: list[Capacity],
+    bonus: Integers | None,
+    score: Score | None,
+    together: Together | None,
+) -> list[int]:
+    """Return the positions of the best single nodes."""
+    lead, capacity = group[0], capacities[0]
+    if not _some_node_holds_each(group, capacities):
+        return []
+    is_fixed = len(group) == 1 and lead.most == lead.least
+    if is_fixed and lead.slice_size <= 1 and bonus is None and capacity.tally is not None:
+        return _tightest_node(capacity, capacity.tally, max(1, lead.least), score)
+    level = len(capacity.view.levels)
+    room = _room(group, capacities, level)
+    nodes = _holding_each(group, room)
+    if together is not None:
+        nodes = nodes[together.on_nodes(nodes)]
+    if not nodes.shape[0]:
+        return []
+    keys = _keys(group, capacity, room, level, nodes, bonus)
+    if is_fixed and score is not None:
+        # It decides among nodes that are equally tight and equally preferred.
+        nodes = nodes[_equally_good(keys)]
+        keys = [score(nodes)]
+    found: list[int] = nodes[_best(keys)].tolist()
+    return found
+
+
+def _some_node_holds_each(group: tuple[Demand, ...], capacities: list[Capacity]) -> bool:
+    """Say, without looking at nodes, whether for each demand there may be one that holds it."""
+    return all(
+        held.tally is None or bool(held.tally[demand.needed :].any())
+        for demand, held in zip(group, capacities, strict=True)
+    )
+
+
+def _tightest_node(
+    capacity: Capacity, tally: Integers, need: int, score: Score | None
+) -> list[int]:
+    """Return the best node for one plain demand of fixed size: it fits into whatever holds it.
+
+    The tally says how much the tightest node holds, so that only its equals are looked at.
+    """
+    holding = tally[need:].nonzero()[0]
+    if not holding.shape[0]:
+        return []
+    nodes = (capacity.caps == need + int(holding[0])).nonzero()[0]
+    return [int(nodes[0] if score is None else nodes[score(nodes).argmin()])]
+
+
+def _room(group: tuple[Demand, ...], capacities: list[Capacity], level: int) -> list[Integers]:
+    """Return for each demand how many pods the domains of a level hold."""
+    return [
+        whole_slices(held, demand, level) for demand, held in zip(group, capacities, strict=True)
+    ]
+
+
+def _holding_each(group: tuple[Demand, ...], room: list[Integers]) -> Rows:
+    """Return the domains that hold each demand; those that hold no pod at all are of no use."""
+    needed = [(demand.needed, held) for demand, held in zip(group, room, strict=True)]
+    wanting = [(need, held) for need, held in needed if need]
+    if not wanting:
+        useful: Rows = np.any([held > 0 for held in room], axis=0).nonzero()[0]
+        return useful
+    need, held = wanting[0]
+    domains = (held >= need).nonzero()[0]
+    for need, held in wanting[1:]:
+        domains = domains[held[domains] >= need]
+    return domains
+
+
+def _keys(
+    group: tuple[Demand, ...],
+    capacity: Capacity,
+    room: list[Integers],
+    level: int,
+    domains: Rows,
+    bonus: Integers | None,
+) -> list[Integers]:
+    """Return sort keys, the least important first (as lexsort wants them)."""
+    keys: list[Integers] = [room[0][domains] - group[0].needed]
+    if any(demand.most > demand.least for demand in group):
+        reachable = sum(
+            np.minimum(held[domains], demand.most) for demand, held in zip(group, room, strict=True)
+        )
+        keys.append(-np.asarray(reachable))
+    if bonus is not None:
+        keys.append(-_domain_bonus(capacity, level, bonus)[domains])
+    return keys
+
+
+def _equally_good(keys: list[Integers]) -> Rows:
+    """Return the indices of those that no key tells from the best."""
+    near = np.arange(keys[0].shape[0])
+    for key in reversed(keys):
+        near = near[key[near] == key[near].min()]
+    return near
+
+
+def _best(keys: list[Integers]) -> Rows:
+    """Return the indices of the few smallest, in order; what is left of a tie goes by index."""
+    near = np.arange(keys[0].shape[0])
+    if near.shape[0] > MOST_DOMAINS:  # to find the few is cheaper than to sort all
+        limit = np.partition(keys[-1], MOST_DOMAINS - 1)[MOST_DOMAINS - 1]
+        near = (keys[-1] <= limit).nonzero()[0]
+    ranked: Rows = near[np.lexsort([key[near] for key in keys])[:MOST_DOMAINS]]
+    return ranked
+
+
+def _domain_bonus(capacity: Capacity, level: int, bonus: Integers) -> Integers:
+    """Return how much a domain is preferred: the mean over the pods it could take."""
+    liked = bonus[capacity.view.rows]
+    if level >= len(capacity.view.levels):
+        return liked
+    starts = capacity.view.levels[level].starts
+    total: Integers = np.add.reduceat(liked * capacity.caps, starts)
+    mean: Integers = total // np.maximum(capacity.sums[level], 1)
+    return mean

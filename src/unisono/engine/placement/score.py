@@ -1,0 +1,120 @@
+"""Which of equally good nodes: scores, lower is better (spec placement §8.8).
+
+What a user prefers (node affinity, soft taints) always outweighs what the operator's scoring says.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unisono.engine.model.names import ResourceName
+from unisono.engine.model.policy import Placement
+from unisono.engine.model.resources import is_gpu, share_in
+from unisono.engine.placement.demand import Demand
+from unisono.engine.placement.feasible import Capacity, Feasibility
+from unisono.engine.placement.fragmentation import PRIOR, Typical, fragmentation
+from unisono.engine.placement.packing import Score
+from unisono.engine.state.devices import rooms
+from unisono.engine.state.node_table import Integers, NodeTable, Rows
+
+# One step of preference is worth more than any scoring; scorings stay below this.
+_STEP = 1 << 32
+_PER_MILLION = 1_000_000
+
+
+def score_for(
+    demand: Demand,
+    capacity: Capacity,
+    feasibility: Feasibility,
+    placement: Placement,
+    mix: tuple[Typical, ...] = PRIOR,
+) -> Score | None:
+    """Return how to rank positions for a demand; None when only the order of nodes counts."""
+    table = feasibility.table
+    bonus = feasibility.preference(demand.constraint)
+    if placement.scoring == "none" and bonus is None:
+        return None
+    rows_of = capacity.view.rows
+
+    def score(positions: Rows) -> Integers:
+        rows = rows_of[positions]
+        ranked = _scoring(demand, capacity, positions, rows, table, placement, mix)
+        return ranked if bonus is None else ranked - bonus[rows] * _STEP
+
+    return score
+
+
+def _scoring(
+    demand: Demand,
+    capacity: Capacity,
+    positions: Rows,
+    rows: Rows,
+    table: NodeTable,
+    placement: Placement,
+    mix: tuple[Typical, ...],
+) -> Integers:
+    match placement.scoring:
+        case "leftover" | "auto" | "spare":
+            return _leftover(demand, capacity.caps[positions], rows, table)
+        case "binpack":
+            return -_used_share(demand, rows, table)
+        case "spread":
+            return _used_share(demand, rows, table)
+        case "fgd":
+            return _fragmentation_growth(demand, rows, table, mix)
+        case "none":
+            return np.zeros(rows.shape[0], np.int64)
+
+
+def gpu_request(demand: Demand) -> tuple[ResourceName, int]:
+    """Return the GPU resource that a demand asks for and how many a pod; none asks for 0."""
+    for resource, amount in demand.requests:
+        if amount and is_gpu(resource):
+            return resource, amount
+    return ResourceName(""), 0
+
+
+def _leftover(demand: Demand, caps: Integers, rows: Rows, table: NodeTable) -> Integers:
+    """Count GPUs that nobody of this shape could use once the node is full of it."""
+    resource, amount = gpu_request(demand)
+    column = table.column(resource) if amount else None
+    if column is None:
+        return _idle_parts(demand, caps, rows, table)
+    left: Integers = table.free_of(column)[rows] - caps * amount
+    return left
+
+
+def _idle_parts(demand: Demand, caps: Integers, rows: Rows, table: NodeTable) -> Integers:
+    """Count the same in thousandths, for pods that share GPUs."""
+    share = share_in(demand.requests) if table.devices else None
+    if share is None:
+        return np.zeros(rows.shape[0], np.int64)
+    left: Integers = rooms(table.free, table.devices[share[0]], rows).sum(axis=1)
+    left -= caps * share[1]
+    return left
+
+
+def _fragmentation_growth(
+    demand: Demand, rows: Rows, table: NodeTable, mix: tuple[Typical, ...]
+) -> Integers:
+    """Return how much one more pod would fragment each node (FGD)."""
+    resource, amount = gpu_request(demand)
+    column = table.column(resource) if amount else None
+    if column is None:
+        return np.zeros(rows.shape[0], np.int64)
+    after = fragmentation(table, rows, column, mix, demand.requests)
+    growth: Integers = after - fragmentation(table, rows, column, mix)
+    return growth
+
+
+def _used_share(demand: Demand, rows: Rows, table: NodeTable) -> Integers:
+    """Return how full nodes are of what the demand asks for, in millionths, summed."""
+    total = np.zeros(rows.shape[0], np.int64)
+    for resource, amount in demand.requests:
+        column = table.column(resource)
+        if column is None or not amount:
+            continue
+        whole = table.allocatable[column][rows]
+        used = whole - table.free_of(column)[rows]
+        total += used * _PER_MILLION // np.maximum(whole, 1)
+    return total

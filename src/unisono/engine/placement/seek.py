@@ -1,0 +1,152 @@
+"""Seeking nodes for one workload, as things are on the ledger right now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from unisono.engine.model.explanation import GangDoesNotFit
+from unisono.engine.model.names import NodeName
+from unisono.engine.model.selection import Requirement
+from unisono.engine.model.workload import Admission, first_pods, joined_pods
+from unisono.engine.ordering.lines import Waiting
+from unisono.engine.placement.demand import Demand
+from unisono.engine.placement.fence import Fence
+from unisono.engine.placement.gang import Gang, Spot
+from unisono.engine.quota.assign import Assignment
+from unisono.engine.state.floor import Floor
+from unisono.engine.state.node_table import NAME_FIELD
+
+_Places = dict[str, tuple[tuple[NodeName, int], ...]]
+
+
+@dataclass(slots=True)
+class Seeker:
+    """A workload that looks for nodes."""
+
+    floor: Floor
+    waiting: Waiting
+    kept: Admission | None = None  # of the elastic slice it grows out of: those pods stay
+    fence: Fence | None = None  # nodes that are reserved for others while it would run
+    last_no: GangDoesNotFit | None = None
+
+    def place(self, assignment: Assignment) -> tuple[Spot, ...] | GangDoesNotFit:
+        """Find nodes for what an assignment grants."""
+        gang = self.gang(assignment)
+        answer = self._grow(gang) if self.kept is not None else self.floor.place(gang)
+        self.last_no = answer if isinstance(answer, GangDoesNotFit) else None
+        return answer
+
+    def gang(self, assignment: Assignment) -> Gang:
+        """Return what an assignment has to find nodes for."""
+        shape = self.waiting.shape
+        counts = assignment.counts
+        least = tuple(min(count, low) for count, low in zip(counts, shape.minimums, strict=True))
+        return self.floor.surroundings().gang(
+            self.waiting.workload, least, counts, assignment.flavors, self.fence
+        )
+
+    def fits(self, assignment: Assignment) -> bool:
+        """Say whether there is a place for all that an assignment needs."""
+        return not isinstance(self.place(assignment), GangDoesNotFit)
+
+    def only_room_counts(self, assignment: Assignment) -> bool:
+        """Say whether more room never hurts: pods of one kind, anywhere, and no rules about them.
+
+        Then they have a place if nodes have room for so many of them, and else none.
+        """
+        gang, tenancy = self.gang(assignment), self.floor.tenancy
+        if self.kept is not None or len(gang.demands) != 1 or gang.min_total is not None:
+            return False
+        demand = gang.demands[0]
+        return (
+            demand.is_plain
+            and demand.mode != "required"
+            and demand.slice_size <= 1
+            and not tenancy.crowd.has_rules
+            and not tenancy.table.devices
+        )
+
+    def is_fenced_off(self, assignment: Assignment) -> bool:
+        """Say whether there would be a place, if only nothing were reserved for others."""
+        if self.fence is None:
+            return False
+        anywhere = Seeker(self.floor, self.waiting, self.kept)
+        return anywhere.fits(assignment)
+
+    def _grow(self, gang: Gang) -> tuple[Spot, ...] | GangDoesNotFit:
+        """Place only the pods that are new; those that run already do not move."""
+        there = self._there(gang)
+        wanted = self._more(gang, there)
+        answer: tuple[Spot, ...] | GangDoesNotFit = ()
+        if wanted.demands:
+            near = tuple(_on(demand, there.get(demand.name, ())) for demand in wanted.demands)
+            answer = self.floor.place(Gang(key=gang.key, demands=near))
+            if isinstance(answer, GangDoesNotFit):
+                answer = self.floor.place(wanted)
+        return answer if isinstance(answer, GangDoesNotFit) else self._joined(gang, there, answer)
+
+    def more(self, assignment: Assignment) -> Gang:
+        """Return what an assignment has to find nodes for beside the pods that run already."""
+        gang = self.gang(assignment)
+        return self._more(gang, self._there(gang))
+
+    def beside(self, assignment: Assignment, new: tuple[Spot, ...]) -> tuple[Spot, ...]:
+        """Return where all pods of an assignment are, those that run already and the new ones."""
+        gang = self.gang(assignment)
+        return self._joined(gang, self._there(gang), new)
+
+    def _there(self, gang: Gang) -> _Places:
+        assert self.kept is not None, "only a slice grows"
+        most = {demand.name: demand.most for demand in gang.demands}
+        return {
+            assigned.name: first_pods(assigned.nodes, most.get(assigned.name, 0))
+            for assigned in self.kept.pod_sets
+        }
+
+    def _more(self, gang: Gang, there: _Places) -> Gang:
+        beside = (self._beside(demand, there.get(demand.name, ())) for demand in gang.demands)
+        return Gang(key=gang.key, demands=tuple(demand for demand in beside if demand.most))
+
+    def _joined(self, gang: Gang, there: _Places, new: tuple[Spot, ...]) -> tuple[Spot, ...]:
+        assert self.kept is not None, "only a slice grows"
+        most = {demand.name: demand.most for demand in gang.demands}
+        devices = {
+            assigned.name: assigned.devices[: most.get(assigned.name, 0)]
+            for assigned in self.kept.pod_sets
+        }
+        found = {spot.demand: (spot.nodes, spot.devices) for spot in new}
+        return tuple(
+            Spot(
+                name,
+                *joined_pods(
+                    (there.get(name, ()), devices.get(name, ())), found.get(name, ((), ()))
+                ),
+            )
+            for name in most
+        )
+
+    def _beside(self, demand: Demand, there: tuple[tuple[NodeName, int], ...]) -> Demand:
+        """Return what is left to place of a demand, in the domain that it is bound to."""
+        running = sum(count for _, count in there)
+        constraint = demand.constraint
+        if there and demand.mode == "required" and demand.level:
+            domain = self.floor.domain(there[0][0], demand.levels, demand.level)
+            selector = tuple(sorted({**dict(constraint.selector), **domain}.items()))
+            constraint = msgspec.structs.replace(constraint, selector=selector)
+        return msgspec.structs.replace(
+            demand,
+            least=max(0, demand.least - running),
+            most=max(0, demand.most - running),
+            constraint=constraint,
+        )
+
+
+def _on(demand: Demand, there: tuple[tuple[NodeName, int], ...]) -> Demand:
+    """Return a demand that stays on the nodes where its pods run already."""
+    here = Requirement(NAME_FIELD, "In", tuple(name for name, _ in there))
+    terms = demand.constraint.affinity or ((),)
+    affinity = tuple((*term, here) for term in terms)
+    constraint = msgspec.structs.replace(demand.constraint, affinity=affinity)
+    return msgspec.structs.replace(demand, constraint=constraint)

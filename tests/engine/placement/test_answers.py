@@ -1,0 +1,91 @@
+"""Gangs of one shape share an answer, for as long as it holds and nobody is special."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.place_builders import GPU, PORT, demand, gang, node, placer_of
+from unisono.engine.model.explanation import GangDoesNotFit
+from unisono.engine.model.node import Node, PodRule, PodSelector
+from unisono.engine.model.resources import amounts
+from unisono.engine.model.selection import LabelSelector
+from unisono.engine.placement.answers import ANSWERS_KEPT, Answers, Counts
+from unisono.engine.placement.crowd import Crowd, Members
+from unisono.engine.placement.gang import Gang
+
+
+def asked(answers: Answers, *gangs: Gang, moves: int = 1) -> bool:
+    """Say whether all of them got one and the same answer."""
+    found = [answers.place(each, moves) for each in gangs]
+    return all(each is found[0] for each in found)
+
+
+def answers_of(*nodes: Node, **options: Any) -> Answers:
+    return Answers(placer_of(*nodes, **options), Counts())
+
+
+def test_who_asks_makes_no_difference() -> None:
+    answers = answers_of(node("a"))
+    mine = gang(demand(2, namespace="mine", labels=(("app", "x"),)), key="mine/a")
+    yours = gang(demand(2, namespace="yours"), key="yours/b")
+    assert asked(answers, mine, yours)
+    assert answers.counts == Counts(hits=1, misses=1)
+    nobody = gang(demand(9), key="mine/c")
+    assert asked(answers, nobody, gang(demand(9, namespace="other"), key="other/d"))
+    assert isinstance(answers.place(nobody, 1), GangDoesNotFit)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        gang(demand(3)),
+        gang(demand(2, least=1)),
+        gang(demand(2, 2)),
+        gang(demand(2, name="other")),
+        gang(demand(2, mode="preferred")),
+        gang(demand(2), min_total=1),
+        gang(demand(2), demand(1, name="second")),
+    ],
+)
+def test_what_is_asked_does(other: Gang) -> None:
+    assert not asked(answers_of(node("a"), node("b")), gang(demand(2)), other)
+
+
+def test_an_answer_holds_until_somebody_moves() -> None:
+    answers = answers_of(node("a"))
+    before = answers.place(gang(demand(8)), 1)
+    answers.placer.feasibility.table.put(node("a", 4))
+    assert answers.place(gang(demand(8)), 1) is before
+    assert isinstance(answers.place(gang(demand(8)), 2), GangDoesNotFit)
+
+
+def test_who_has_a_node_of_its_own_is_answered_itself() -> None:
+    answers = answers_of(node("a", 2), node("b", held_for="ns/mine"))
+    assert isinstance(answers.place(gang(demand(8), key="ns/yours"), 1), GangDoesNotFit)
+    assert not isinstance(answers.place(gang(demand(8), key="ns/mine"), 1), GangDoesNotFit)
+
+
+def test_rules_between_pods_are_about_who_asks() -> None:
+    with_port = gang(demand(2, host_ports=(PORT,)))
+    assert not asked(answers_of(node("a"), node("b")), with_port, with_port)
+    crowd = Crowd()
+    keep_off = PodRule(PodSelector(LabelSelector()), "kubernetes.io/hostname")
+    crowd.join("them", Members("ns", {}, (), (keep_off,), {}))
+    assert not asked(answers_of(node("a"), crowd=crowd), gang(demand(2)), gang(demand(2)))
+
+
+def test_what_was_learned_of_typical_pods_counts_where_it_is_looked_at() -> None:
+    for scoring, is_same in (("fgd", False), ("leftover", True)):
+        answers = answers_of(node("a"), scoring=scoring)
+        before = answers.place(gang(demand(2)), 1)
+        answers.placer.mix.note(amounts({GPU: 3}))
+        assert (answers.place(gang(demand(2)), 1) is before) == is_same
+
+
+def test_only_so_many_are_remembered() -> None:
+    answers = answers_of(node("a"))
+    for pods in range(1, ANSWERS_KEPT + 10):
+        answers.place(gang(demand(pods)), 1)
+    assert len(answers._known) <= ANSWERS_KEPT
