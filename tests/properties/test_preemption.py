@@ -37,8 +37,8 @@ from unisono.engine.model.policy import FairSharing, Policy
 from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Admission, Holding, PodSetAssignment, Workload
-from unisono.engine.preempt import classical
-from unisono.engine.preempt.candidates import BookOf, Wish, own_candidates
+from unisono.engine.preemption import classical
+from unisono.engine.preemption.candidates import BookOf, Wish, own_candidates
 from unisono.engine.quota.tree import Cell, available
 from unisono.engine.rehearsal import leave, rehearse
 from unisono.engine.state.changes import WorkloadWaits
@@ -143,7 +143,7 @@ def test_who_cannot_help_is_not_looked_at_and_that_changes_nothing(world: Snapsh
         quick = restore(world)
         plans = rehearse(quick, NOW, most_cycles=20)
         patch.setattr(classical, "_cohort_may_help", lambda wish, own: True)
-        patch.setattr("unisono.engine.preempt.victims.victims_gap", _plain_gap)
+        patch.setattr("unisono.engine.preemption.victims.victims_gap", _plain_gap)
         thorough = restore(world)
         assert rehearse(thorough, NOW, most_cycles=20) == plans
     assert snapshot(thorough) == snapshot(quick)

@@ -13,8 +13,8 @@ from unisono.engine.cycle import plan
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.queue import PreemptionRules
-from unisono.engine.preempt import classical
-from unisono.engine.preempt.candidates import Wish
+from unisono.engine.preemption import classical
+from unisono.engine.preemption.candidates import Wish
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import Running
 from unisono.sim.generate.gpu import gpu

@@ -25,7 +25,7 @@ from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import Usage
 from unisono.engine.model.workload import Admission
 from unisono.engine.nominate import Nominee, admission_of, facts_of, nominate
-from unisono.engine.preempt.naming import named, waiting_for_victims
+from unisono.engine.preemption.naming import named, waiting_for_victims
 from unisono.engine.provision.loans import lent_by, lift
 from unisono.engine.provision.shopping import Shopping
 from unisono.engine.quota.assign import Verdict, resized

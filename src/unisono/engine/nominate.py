@@ -25,8 +25,8 @@ from unisono.engine.model.workload import Admission
 from unisono.engine.ordering.lines import Waiting
 from unisono.engine.placement.gang import Spot
 from unisono.engine.placement.seek import Seeker
-from unisono.engine.preempt.candidates import Target
-from unisono.engine.preempt.victims import VictimSearch
+from unisono.engine.preemption.candidates import Target
+from unisono.engine.preemption.victims import VictimSearch
 from unisono.engine.provision.loans import Loans, loans_for
 from unisono.engine.provision.prospects import CouldBuy, could_buy
 from unisono.engine.quota.assign import (

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from unisono.engine.ledger import Ledger
 from unisono.engine.model.plan import PreemptionReason
 from unisono.engine.model.policy import FairStrategy
-from unisono.engine.preempt.candidates import (
+from unisono.engine.preemption.candidates import (
     BookOf,
     Target,
     UsageOf,
@@ -25,7 +25,7 @@ from unisono.engine.preempt.candidates import (
     whole,
     within_quota,
 )
-from unisono.engine.preempt.filling import fill_back
+from unisono.engine.preemption.filling import fill_back
 from unisono.engine.quota.share import Share, dominant_share, is_borrowing
 from unisono.engine.quota.tree import Node, available, borrows_with
 from unisono.engine.state.queue_book import Running

@@ -13,9 +13,9 @@ from unisono.engine.ledger import Ledger
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.workload import Workload
-from unisono.engine.preempt.candidates import BookOf, Target, UsageOf, Wish
-from unisono.engine.preempt.classical import classical_victims, victims_gap
-from unisono.engine.preempt.fair import fair_victims
+from unisono.engine.preemption.candidates import BookOf, Target, UsageOf, Wish
+from unisono.engine.preemption.classical import classical_victims, victims_gap
+from unisono.engine.preemption.fair import fair_victims
 from unisono.engine.quota.assign import Assignment, Simulated, Verdict
 from unisono.engine.quota.tree import Cell, available, borrow_level
 from unisono.engine.state.queue_book import QueueBook

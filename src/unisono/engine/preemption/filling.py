@@ -6,8 +6,8 @@ Spec quota §8 and placement §8.7. Both algorithms end here.
 from __future__ import annotations
 
 from unisono.engine.ledger import Ledger
-from unisono.engine.preempt.candidates import Target, Wish, most_to_give
-from unisono.engine.preempt.shrinking import given_up_already, what_stays
+from unisono.engine.preemption.candidates import Target, Wish, most_to_give
+from unisono.engine.preemption.shrinking import given_up_already, what_stays
 from unisono.engine.quota.tree import available, borrows_with
 
 

@@ -14,7 +14,7 @@ from unisono.engine.model.names import Instant, LocalQueueKey, WorkloadKey
 from unisono.engine.model.plan import PreemptionReason
 from unisono.engine.model.resources import Account
 from unisono.engine.model.workload import Workload
-from unisono.engine.preempt.shrinking import (
+from unisono.engine.preemption.shrinking import (
     Portion,
     given_up_already,
     most_given_up,

@@ -17,7 +17,7 @@ from itertools import chain, islice
 from unisono.engine.ledger import Ledger
 from unisono.engine.model.plan import PreemptionReason
 from unisono.engine.model.resources import Account
-from unisono.engine.preempt.candidates import (
+from unisono.engine.preemption.candidates import (
     BookOf,
     Target,
     UsageOf,
@@ -31,8 +31,8 @@ from unisono.engine.preempt.candidates import (
     own_candidates,
     within_quota,
 )
-from unisono.engine.preempt.filling import fill_back, fits
-from unisono.engine.preempt.shrinking import given_up_already, what_stays
+from unisono.engine.preemption.filling import fill_back, fits
+from unisono.engine.preemption.shrinking import given_up_already, what_stays
 from unisono.engine.quota.tree import Cell, Node, available, borrows_with, local_room
 from unisono.engine.state.queue_book import Running
 

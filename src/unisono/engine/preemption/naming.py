@@ -5,7 +5,7 @@ from __future__ import annotations
 from unisono.engine.model.explanation import WaitingForVictims
 from unisono.engine.model.plan import Victim
 from unisono.engine.model.workload import Admission
-from unisono.engine.preempt.candidates import Target
+from unisono.engine.preemption.candidates import Target
 
 
 def named(target: Target) -> Victim:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tests.engine.preempt.test_classical import held, victims
+from tests.engine.preemption.test_classical import held, victims
 from tests.support.quota_builders import cohort, job, queue
 from tests.support.quota_builders import snapshot as world
 from tests.support.stories import Deeds, at_rest, hears
