@@ -25,6 +25,8 @@ from unittest import mock
 
 import msgspec
 
+from unisono.engine.backfill.estimate import estimates
+from unisono.engine.backfill.history import History, alike, with_limit
 from unisono.engine.cycle import plan
 from unisono.engine.model import (
     dependency,
@@ -61,8 +63,6 @@ from unisono.engine.provision.replacing import replacement
 from unisono.engine.provision.shelf import Shelf
 from unisono.engine.rehearsal import give_up, leave, rehearse
 from unisono.engine.repair import repair
-from unisono.engine.reserve.estimate import estimates
-from unisono.engine.reserve.history import History, alike, with_limit
 from unisono.engine.seating import seat
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState

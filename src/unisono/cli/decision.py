@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import msgspec
 
+from unisono.engine.backfill.estimate import estimates
 from unisono.engine.explain import at, message_of, reason_of, stage_of
 from unisono.engine.model.explanation import Expected, Explanation, Planned
 from unisono.engine.model.market import MICRO, Purchase
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Admit, Plan, evictions, shrinks
 from unisono.engine.model.workload import Admission, PodSetAssignment
-from unisono.engine.reserve.estimate import estimates
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.views import explanations
 from unisono.kinds.notes import Finding

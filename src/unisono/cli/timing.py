@@ -15,6 +15,7 @@ import asyncio
 from time import perf_counter
 
 from unisono.control.driver import Outcome
+from unisono.engine.backfill.estimate import estimates
 from unisono.engine.cycle import Decides
 from unisono.engine.model.explanation import Expected, GangDoesNotFit
 from unisono.engine.model.market import MICRO
@@ -22,7 +23,6 @@ from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan
 from unisono.engine.placement.answers import Answer, Answers
 from unisono.engine.placement.gang import Gang
-from unisono.engine.reserve.estimate import estimates
 from unisono.engine.state.cluster import ClusterState
 from unisono.monitor.histogram import Histogram
 

@@ -10,7 +10,7 @@
                     the next one is taken                        (engine/decisions.py)
     5. explain      everybody who was examined and waits has the facts why
 
-With backfill everybody who waits is looked at in turn       (engine/reserve/backfill.py).
+With backfill everybody who waits is looked at in turn       (engine/backfill/backfill.py).
 
 Nothing is changed: the ledger is rolled back, and `state.filing.carry_out` (or the cluster's own
 events) makes the plan true. Spec quota §6. The same state gives the same plan, byte for byte.
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from unisono.engine.backfill.backfill import plan_in_time
 from unisono.engine.decisions import Cycle
 from unisono.engine.in_turn import decide_in_turn
 from unisono.engine.ledger import Ledger
@@ -28,7 +29,6 @@ from unisono.engine.model.plan import Plan
 from unisono.engine.nominate import Nominee, nominate
 from unisono.engine.ordering.heads import Tournament, classical_key
 from unisono.engine.quota.tree import Node
-from unisono.engine.reserve.backfill import plan_in_time
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.stops import stops_due
 

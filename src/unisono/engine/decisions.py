@@ -1,7 +1,7 @@
 """The decisions of one cycle: each is booked on a ledger before the next one is taken.
 
 Both ways to decide use it: heads of queues (`engine/cycle.py`), and everybody in turn
-(`engine/reserve/backfill.py`). Who is looked at, and when, is theirs; what is done about one
+(`engine/backfill/backfill.py`). Who is looked at, and when, is theirs; what is done about one
 workload is here: admit it, make others leave for it, or say why it waits. Spec quota §6.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from unisono.engine.awaiting import waiting_for
+from unisono.engine.backfill.granting import most_granted
 from unisono.engine.ledger import Charges, Ledger, Starting
 from unisono.engine.model.explanation import (
     Blocker,
@@ -30,7 +31,6 @@ from unisono.engine.provision.loans import lent_by, lift
 from unisono.engine.provision.shopping import Shopping
 from unisono.engine.quota.assign import Verdict, resized
 from unisono.engine.quota.tree import Cell, Node, available
-from unisono.engine.reserve.granting import most_granted
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.floor import Leaving, tenants_of
 from unisono.engine.state.queue_book import QueueBook, TreeBook

@@ -27,6 +27,8 @@ from typing import Literal
 
 import msgspec
 
+from unisono.engine.backfill.agenda import Lasts
+from unisono.engine.backfill.estimate import estimates, turns_up_to
 from unisono.engine.explain import message_of, reason_of, stage_of
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan, evictions
@@ -34,8 +36,6 @@ from unisono.engine.model.policy import Policy
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Workload
 from unisono.engine.rehearsal import MOST_CYCLES, rehearse
-from unisono.engine.reserve.agenda import Lasts
-from unisono.engine.reserve.estimate import estimates, turns_up_to
 from unisono.engine.state.changes import TimePassed, WorkloadGone
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.views import explanation, restore

@@ -10,9 +10,9 @@ from typing import Protocol
 
 import msgspec
 
+from unisono.engine.backfill.estimate import MOST, estimates
 from unisono.engine.model.explanation import Blocker, Expected, Explanation, Planned
 from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.reserve.estimate import MOST, estimates
 from unisono.engine.state.cluster import ClusterState
 
 PAUSE_MS = 60_000

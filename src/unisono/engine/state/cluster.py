@@ -17,6 +17,8 @@ from collections.abc import Callable
 
 import msgspec
 
+from unisono.engine.backfill.agenda import Agenda
+from unisono.engine.backfill.outlook import Outlook
 from unisono.engine.ledger import Charges
 from unisono.engine.model.explanation import Blocker, Held
 from unisono.engine.model.names import Instant, LocalQueueKey, QueueName, WorkloadKey
@@ -26,8 +28,6 @@ from unisono.engine.ordering.lines import Waiting, kind_of
 from unisono.engine.quota.charges import charges_of
 from unisono.engine.quota.shape import Shapes
 from unisono.engine.quota.tree import charge
-from unisono.engine.reserve.agenda import Agenda
-from unisono.engine.reserve.outlook import Outlook
 from unisono.engine.state import turns
 from unisono.engine.state.arrays import ArrayBook
 from unisono.engine.state.changes import (

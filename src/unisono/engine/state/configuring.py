@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from unisono.engine.backfill.agenda import Agenda
 from unisono.engine.model.market import Market
 from unisono.engine.model.names import QueueName, WorkloadKey
 from unisono.engine.model.queue import LocalQueue
-from unisono.engine.reserve.agenda import Agenda
 from unisono.engine.state import changes, turns
 from unisono.engine.state.doors import Door
 from unisono.engine.state.queue_book import QueueBook

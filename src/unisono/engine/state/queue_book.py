@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from unisono.engine.backfill.need import Known
 from unisono.engine.ledger import Charges
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import FlavorName, Instant, WorkloadKey
@@ -13,7 +14,6 @@ from unisono.engine.ordering.lines import Lines
 from unisono.engine.ordering.turn_lines import TurnLines
 from unisono.engine.quota.flavors import Menu
 from unisono.engine.quota.tree import Node
-from unisono.engine.reserve.need import Known
 from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.wakes import Wakes
 

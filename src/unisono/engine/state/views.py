@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from unisono.engine.backfill.counting import why_in_line
 from unisono.engine.model.dependency import Result
 from unisono.engine.model.explanation import BehindInQueue, Blocker, Explanation
 from unisono.engine.model.names import QueueName, WorkloadKey
@@ -13,7 +14,6 @@ from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Outcome, Plan, Wait
 from unisono.engine.model.snapshot import Namespace, Snapshot
 from unisono.engine.ordering.lines import Waiting, kind_of
-from unisono.engine.reserve.counting import why_in_line
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import file_verdict

@@ -8,8 +8,8 @@ import pytest
 
 from tests.engine.state.test_turns import GPU, SECOND, limited, settle, submit
 from tests.support.turns_builders import cluster, job
+from unisono.engine.backfill.estimate import estimates
 from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.reserve.estimate import estimates
 
 
 @pytest.mark.parametrize(

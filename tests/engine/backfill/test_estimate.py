@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.quota_builders import job, pods, queue, running
 from tests.support.quota_builders import snapshot as world
+from unisono.engine.backfill.estimate import estimates
 from unisono.engine.cycle import plan
 from unisono.engine.model.dependency import Dependency
 from unisono.engine.model.explanation import Expected
@@ -18,7 +19,6 @@ from unisono.engine.model.policy import Backfill, Policy
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.workload import Holding, Workload
 from unisono.engine.rehearsal import rehearse
-from unisono.engine.reserve.estimate import estimates
 from unisono.engine.state.changes import WorkloadGone
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.views import restore, snapshot

@@ -13,6 +13,14 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from unisono.engine.backfill.agenda import Group, Place, place_of
+from unisono.engine.backfill.calendar import Calendar
+from unisono.engine.backfill.counting import counted
+from unisono.engine.backfill.dates import Dates, dates_for
+from unisono.engine.backfill.express import may_go_express, plan_express
+from unisono.engine.backfill.granting import most_granted, raised
+from unisono.engine.backfill.quick import admit, may_offer, offer
+from unisono.engine.backfill.seating import Seats
 from unisono.engine.decisions import Cycle
 from unisono.engine.in_turn import everybody_in_turn
 from unisono.engine.ledger import Ledger
@@ -25,14 +33,6 @@ from unisono.engine.ordering.lines import Waiting
 from unisono.engine.ordering.tallies import Tallies
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.quota.tree import Cell, available
-from unisono.engine.reserve.agenda import Group, Place, place_of
-from unisono.engine.reserve.calendar import Calendar
-from unisono.engine.reserve.counting import counted
-from unisono.engine.reserve.dates import Dates, dates_for
-from unisono.engine.reserve.express import may_go_express, plan_express
-from unisono.engine.reserve.granting import most_granted, raised
-from unisono.engine.reserve.quick import admit, may_offer, offer
-from unisono.engine.reserve.seating import Seats
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.stops import stops_due
 

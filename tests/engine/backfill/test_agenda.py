@@ -9,10 +9,10 @@ import pytest
 
 from tests.support.quota_builders import job, queue, running
 from tests.support.quota_builders import snapshot as world
+from unisono.engine.backfill.agenda import RESTING_KEPT, Agenda, Group
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.policy import Backfill, Policy
-from unisono.engine.reserve.agenda import RESTING_KEPT, Agenda, Group
 from unisono.engine.state.changes import WorkloadGone, WorkloadHolds, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import carry_out

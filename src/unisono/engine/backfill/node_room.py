@@ -15,12 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unisono.engine.backfill.need import Columns, Counted, capacities
+from unisono.engine.backfill.pieces import End, Pieces
+from unisono.engine.backfill.units import Units
 from unisono.engine.model.resources import WHOLE_GPU, Amounts, is_share
 from unisono.engine.placement.feasible import Mask
 from unisono.engine.placement.packing import pack
-from unisono.engine.reserve.need import Columns, Counted, capacities
-from unisono.engine.reserve.pieces import End, Pieces
-from unisono.engine.reserve.units import Units
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
 from unisono.engine.state.tenancy import give_back, parts_of, take
 from unisono.engine.state.tenant import Shared, Tenant

@@ -4,7 +4,7 @@ If there is one date at most, and everybody who is worth a look asks for equal p
 any node, a pass needs no ledger and no trying: quota and places are integers, and who starts takes
 the smallest holes. That is most passes of a batch queue and of a simulation. As soon as anything
 else could make a difference this gives up, with nothing changed, and the general pass decides
-(`reserve/backfill.py`). Both make the same plan to the last byte; a property test compares them.
+(`backfill/backfill.py`). Both make the same plan to the last byte; a property test compares them.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from bisect import bisect_right
 from heapq import heapify, heappop, heappush
 from typing import cast
 
+from unisono.engine.backfill.agenda import Group, Kept, Member, Place, place_of
+from unisono.engine.backfill.counting import counted, stamp_of
+from unisono.engine.backfill.need import Counted
+from unisono.engine.backfill.pod_room import Caps, Chosen, PodRoom
+from unisono.engine.backfill.quick import offer_on
+from unisono.engine.backfill.shadow import Shadow
 from unisono.engine.ledger import Booked, Starting
 from unisono.engine.model.explanation import Blocker, Explanation, Planned, WouldDelay
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Admit, Plan, Wait
 from unisono.engine.ordering.lines import Waiting
 from unisono.engine.quota.tree import Cell, available
-from unisono.engine.reserve.agenda import Group, Kept, Member, Place, place_of
-from unisono.engine.reserve.counting import counted, stamp_of
-from unisono.engine.reserve.need import Counted
-from unisono.engine.reserve.pod_room import Caps, Chosen, PodRoom
-from unisono.engine.reserve.quick import offer_on
-from unisono.engine.reserve.shadow import Shadow
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import QueueBook, Running
 

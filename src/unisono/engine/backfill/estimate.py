@@ -13,15 +13,15 @@ from itertools import islice
 
 import msgspec
 
+from unisono.engine.backfill.agenda import Agenda, Lasts
+from unisono.engine.backfill.backfill import try_in_time
+from unisono.engine.backfill.earliest import earliest
+from unisono.engine.backfill.seating import Seats
 from unisono.engine.in_turn import everybody_in_turn
 from unisono.engine.model.explanation import Expected, Planned
 from unisono.engine.model.names import Instant, NodeName, QueueName, WorkloadKey
 from unisono.engine.model.policy import Backfill
 from unisono.engine.ordering.lines import Waiting
-from unisono.engine.reserve.agenda import Agenda, Lasts
-from unisono.engine.reserve.backfill import try_in_time
-from unisono.engine.reserve.earliest import earliest
-from unisono.engine.reserve.seating import Seats
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import QueueBook
 

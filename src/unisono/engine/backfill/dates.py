@@ -8,6 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from unisono.engine.backfill.agenda import Group, Kept
+from unisono.engine.backfill.calendar import NOTHING, Calendar, still_there
+from unisono.engine.backfill.counting import counted, given_back
+from unisono.engine.backfill.need import Counted
+from unisono.engine.backfill.outlook import without
+from unisono.engine.backfill.shadow import Shadow
 from unisono.engine.decisions import Cycle
 from unisono.engine.ledger import Booked, Starting
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
@@ -17,12 +23,6 @@ from unisono.engine.nominate import Nominee, admission_of, nominate
 from unisono.engine.ordering.lines import Waiting
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.quota.tree import available
-from unisono.engine.reserve.agenda import Group, Kept
-from unisono.engine.reserve.calendar import NOTHING, Calendar, still_there
-from unisono.engine.reserve.counting import counted, given_back
-from unisono.engine.reserve.need import Counted
-from unisono.engine.reserve.outlook import without
-from unisono.engine.reserve.shadow import Shadow
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.floor import tenants_of
 from unisono.engine.state.node_table import Integers

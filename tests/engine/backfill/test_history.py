@@ -7,8 +7,7 @@ import random
 import pytest
 
 from tests.support.quota_builders import job
-from unisono.engine.model.names import Instant
-from unisono.engine.reserve.history import (
+from unisono.engine.backfill.history import (
     LEAST_RUNS,
     MOST_RUNS,
     MOST_SORTS,
@@ -17,6 +16,7 @@ from unisono.engine.reserve.history import (
     pattern_of,
     with_limit,
 )
+from unisono.engine.model.names import Instant
 
 KIND = alike(job("w", "q", 4), "train-1")
 

@@ -12,6 +12,9 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
+from unisono.engine.backfill.agenda import Group
+from unisono.engine.backfill.need import Counted, Known
+from unisono.engine.backfill.pod_room import PodRoom
 from unisono.engine.ledger import Booked
 from unisono.engine.model.explanation import Blocker, WouldDelay
 from unisono.engine.model.queue import PreemptionRules
@@ -22,9 +25,6 @@ from unisono.engine.placement.demand import Constraint, constraint_for
 from unisono.engine.placement.packing import fill
 from unisono.engine.quota.shape import Shape
 from unisono.engine.quota.tree import Cell, potential
-from unisono.engine.reserve.agenda import Group
-from unisono.engine.reserve.need import Counted, Known
-from unisono.engine.reserve.pod_room import PodRoom
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
 from unisono.engine.state.queue_book import QueueBook

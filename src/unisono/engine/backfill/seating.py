@@ -11,14 +11,14 @@ import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from unisono.engine.backfill.counting import given_back
+from unisono.engine.backfill.need import Counted
+from unisono.engine.backfill.outlook import without
+from unisono.engine.backfill.pieces import End
 from unisono.engine.ledger import Booked
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.plan import Date
 from unisono.engine.placement.packing import pack
-from unisono.engine.reserve.counting import given_back
-from unisono.engine.reserve.need import Counted
-from unisono.engine.reserve.outlook import without
-from unisono.engine.reserve.pieces import End
 from unisono.engine.state.floor import Floor
 from unisono.engine.state.tenant import Tenant
 

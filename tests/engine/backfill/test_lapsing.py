@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tests.engine.reserve.test_backfill import CONSERVATIVE, EASY, SECOND, Machine, machine
+from tests.engine.backfill.test_backfill import CONSERVATIVE, EASY, SECOND, Machine, machine
 from unisono.engine.model.explanation import Planned
 from unisono.engine.model.policy import Backfill
 

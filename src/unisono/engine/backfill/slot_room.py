@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unisono.engine.backfill.need import Columns, Counted, capacities
+from unisono.engine.backfill.pieces import End, Pieces
 from unisono.engine.ledger import Booked
 from unisono.engine.placement.feasible import Mask
-from unisono.engine.reserve.need import Columns, Counted, capacities
-from unisono.engine.reserve.pieces import End, Pieces
 from unisono.engine.state.node_table import Integers, NodeTable
 from unisono.engine.state.tenancy import give_back, parts_of
 from unisono.engine.state.tenant import Tenant

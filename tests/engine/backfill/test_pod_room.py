@@ -7,13 +7,13 @@ import random
 import numpy as np
 import pytest
 
+from unisono.engine.backfill.counting import fill_holes
+from unisono.engine.backfill.pod_room import PodRoom
 from unisono.engine.ledger import Ledger
 from unisono.engine.model.names import PODS, NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import Amounts, amounts
 from unisono.engine.placement.crowd import Crowd
-from unisono.engine.reserve.counting import fill_holes
-from unisono.engine.reserve.pod_room import PodRoom
 from unisono.engine.state.node_table import NodeTable
 from unisono.engine.state.tenancy import Tenancy
 from unisono.engine.state.tenant import Tenant

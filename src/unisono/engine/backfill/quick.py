@@ -8,6 +8,9 @@ nothing, and the general way decides. Both give the same nodes; a property test 
 
 from __future__ import annotations
 
+from unisono.engine.backfill.agenda import Group
+from unisono.engine.backfill.need import Counted
+from unisono.engine.backfill.pod_room import Chosen
 from unisono.engine.decisions import Cycle
 from unisono.engine.ledger import Starting
 from unisono.engine.model.names import NodeName, namespace_of
@@ -15,9 +18,6 @@ from unisono.engine.model.plan import Admit
 from unisono.engine.model.selection import label_map
 from unisono.engine.model.workload import Admission, PodSetAssignment
 from unisono.engine.ordering.lines import Waiting
-from unisono.engine.reserve.agenda import Group
-from unisono.engine.reserve.need import Counted
-from unisono.engine.reserve.pod_room import Chosen
 from unisono.engine.state.floor import Floor
 from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.tenant import Tenant

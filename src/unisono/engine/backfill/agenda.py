@@ -13,6 +13,8 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Iterable
 from typing import Final, Protocol
 
+from unisono.engine.backfill.need import Counted
+from unisono.engine.backfill.pod_room import PodRoom
 from unisono.engine.model.explanation import Blocker, Explanation, Planned, WouldDelay
 from unisono.engine.model.names import Instant, QueueName, WorkloadKey
 from unisono.engine.model.plan import Date
@@ -21,8 +23,6 @@ from unisono.engine.model.resources import Amounts
 from unisono.engine.model.workload import Workload
 from unisono.engine.ordering.lines import Kind, Waiting
 from unisono.engine.placement.demand import Constraint
-from unisono.engine.reserve.need import Counted
-from unisono.engine.reserve.pod_room import PodRoom
 from unisono.engine.state.doors import Door
 from unisono.engine.state.queue_book import QueueBook, Running
 

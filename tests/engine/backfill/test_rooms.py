@@ -7,18 +7,18 @@ import random
 import numpy as np
 import pytest
 
+from unisono.engine.backfill.calendar import Bounds
+from unisono.engine.backfill.need import Counted, capacities
+from unisono.engine.backfill.node_room import NodeRoom
+from unisono.engine.backfill.pieces import End, Pieces
+from unisono.engine.backfill.pod_room import PodRoom
+from unisono.engine.backfill.slot_room import SlotRoom, pools_of
+from unisono.engine.backfill.units import Units
 from unisono.engine.ledger import Starting
 from unisono.engine.model.names import FlavorName, Instant, NodeName, ResourceName
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import Amounts, amounts
 from unisono.engine.placement.feasible import Mask
-from unisono.engine.reserve.calendar import Bounds
-from unisono.engine.reserve.need import Counted, capacities
-from unisono.engine.reserve.node_room import NodeRoom
-from unisono.engine.reserve.pieces import End, Pieces
-from unisono.engine.reserve.pod_room import PodRoom
-from unisono.engine.reserve.slot_room import SlotRoom, pools_of
-from unisono.engine.reserve.units import Units
 from unisono.engine.state.node_table import Integers, NodeTable
 from unisono.engine.state.tenant import Tenant
 

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.compiled import interpreted_only
+from unisono.engine.backfill import backfill, dates
+from unisono.engine.backfill.express import plan_express
+from unisono.engine.backfill.slot_room import SlotRoom
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Plan, Wait
 from unisono.engine.model.resources import amounts
-from unisono.engine.reserve import backfill, dates
-from unisono.engine.reserve.express import plan_express
-from unisono.engine.reserve.slot_room import SlotRoom
 from unisono.engine.state.cluster import ClusterState
 from unisono.sim.loop import simulate
 from unisono.sim.outcome import Outcome

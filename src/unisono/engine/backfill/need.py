@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unisono.engine.backfill.pod_room import PodRoom
 from unisono.engine.model.explanation import Blocker, QuotaExhausted
 from unisono.engine.model.names import FlavorName, QueueName, ResourceName
 from unisono.engine.model.resources import Amounts, Usage
 from unisono.engine.model.workload import Admission
 from unisono.engine.placement.feasible import Mask
 from unisono.engine.quota.tree import Cell, available
-from unisono.engine.reserve.pod_room import PodRoom
 from unisono.engine.state.node_table import Integers
 
 Columns = tuple[tuple[int, int], ...]  # of the node table, and how much of each

@@ -11,6 +11,14 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+from unisono.engine.backfill import node_room, slot_room
+from unisono.engine.backfill.agenda import Group
+from unisono.engine.backfill.counting import counted
+from unisono.engine.backfill.need import Counted
+from unisono.engine.backfill.node_room import NodeRoom
+from unisono.engine.backfill.pieces import End, Pieces
+from unisono.engine.backfill.seating import Seats
+from unisono.engine.backfill.slot_room import SlotRoom, pools_of
 from unisono.engine.decisions import Cycle
 from unisono.engine.ledger import Booked, Starting
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
@@ -23,14 +31,6 @@ from unisono.engine.ordering.lines import Waiting
 from unisono.engine.placement.seek import Seeker
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.quota.tree import available
-from unisono.engine.reserve import node_room, slot_room
-from unisono.engine.reserve.agenda import Group
-from unisono.engine.reserve.counting import counted
-from unisono.engine.reserve.need import Counted
-from unisono.engine.reserve.node_room import NodeRoom
-from unisono.engine.reserve.pieces import End, Pieces
-from unisono.engine.reserve.seating import Seats
-from unisono.engine.reserve.slot_room import SlotRoom, pools_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.floor import tenants_of
 from unisono.engine.state.queue_book import QueueBook
