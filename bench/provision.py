@@ -19,10 +19,10 @@ from unisono.engine.model.policy import Provisioning
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import Requirement
 from unisono.engine.placement.demand import Demand
-from unisono.engine.provision.cover import cover
-from unisono.engine.provision.order import Filled, Order
-from unisono.engine.provision.planner import choose
-from unisono.engine.provision.shelf import Shelf
+from unisono.engine.provisioning.cover import cover
+from unisono.engine.provisioning.order import Filled, Order
+from unisono.engine.provisioning.planner import choose
+from unisono.engine.provisioning.shelf import Shelf
 from unisono.provision.market import market_of
 
 PLAN_MS = 50  # 512 machines

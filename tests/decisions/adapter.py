@@ -57,10 +57,10 @@ from unisono.engine.model.plan import (
     StopReason,
     Victim,
 )
-from unisono.engine.provision.booking import after_arrival, after_return, without_lots
-from unisono.engine.provision.outages import Refused, after_refusal, outage_of
-from unisono.engine.provision.replacing import replacement
-from unisono.engine.provision.shelf import Shelf
+from unisono.engine.provisioning.booking import after_arrival, after_return, without_lots
+from unisono.engine.provisioning.outages import Refused, after_refusal, outage_of
+from unisono.engine.provisioning.replacing import replacement
+from unisono.engine.provisioning.shelf import Shelf
 from unisono.engine.rehearsal import give_up, leave, rehearse
 from unisono.engine.repair import repair
 from unisono.engine.seating import seat

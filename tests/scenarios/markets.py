@@ -29,7 +29,7 @@ from unisono.engine.model.market import (
 from unisono.engine.model.names import Instant
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import Requirement, Taint
-from unisono.engine.provision.outages import Refused, after_refusal
+from unisono.engine.provisioning.outages import Refused, after_refusal
 from unisono.provision.market import market_of
 
 _AWS = "karpenter.k8s.aws/instance"

@@ -10,7 +10,7 @@ from unisono.engine.model.policy import Provisioning
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import Requirement
 from unisono.engine.placement.demand import Demand
-from unisono.engine.provision.order import Order
+from unisono.engine.provisioning.order import Order
 
 GPU = "nvidia.com/gpu"
 

@@ -27,8 +27,8 @@ from unisono.engine.model.resources import Usage
 from unisono.engine.model.workload import Admission
 from unisono.engine.nominate import Nominee, admission_of, facts_of, nominate
 from unisono.engine.preemption.naming import named, waiting_for_victims
-from unisono.engine.provision.loans import lent_by, lift
-from unisono.engine.provision.shopping import Shopping
+from unisono.engine.provisioning.loans import lent_by, lift
+from unisono.engine.provisioning.shopping import Shopping
 from unisono.engine.quota.assign import Verdict, resized
 from unisono.engine.quota.tree import Cell, Node, available
 from unisono.engine.state.cluster import ClusterState

@@ -27,8 +27,8 @@ from unisono.engine.placement.gang import Spot
 from unisono.engine.placement.seek import Seeker
 from unisono.engine.preemption.candidates import Target
 from unisono.engine.preemption.victims import VictimSearch
-from unisono.engine.provision.loans import Loans, loans_for
-from unisono.engine.provision.prospects import CouldBuy, could_buy
+from unisono.engine.provisioning.loans import Loans, loans_for
+from unisono.engine.provisioning.prospects import CouldBuy, could_buy
 from unisono.engine.quota.assign import (
     Allowed,
     Assignment,

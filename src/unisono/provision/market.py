@@ -10,7 +10,7 @@ from unisono.engine.model.market import REGION, ZONE, Coming, Market, Offer, Poo
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.snapshot import Snapshot
-from unisono.engine.provision.outages import Refused, outage_of
+from unisono.engine.provisioning.outages import Refused, outage_of
 from unisono.kinds.overlays import Overlay
 from unisono.provision.machines import MachineType, home_region, machine_types, region_of
 from unisono.provision.offers import machines, offers

@@ -19,7 +19,7 @@ from unisono.control.controller import own_key
 from unisono.control.view import View
 from unisono.engine.model.market import MOST_MACHINES, Lot
 from unisono.engine.model.names import NodeName
-from unisono.engine.provision.shelf import Shelf
+from unisono.engine.provisioning.shelf import Shelf
 from unisono.kinds.decode import decode
 from unisono.kinds.digits import whole_number
 from unisono.kinds.karpenter import NodePool, problem_of

@@ -83,7 +83,7 @@ def _for_sale(market: Market, cloud: Cloud) -> Market:
     """Leave out what no pool would buy, and say how many there are of the rest."""
     import msgspec
 
-    from unisono.engine.provision.shelf import Shelf
+    from unisono.engine.provisioning.shelf import Shelf
 
     wares = Shelf(market).wares
     if not wares:

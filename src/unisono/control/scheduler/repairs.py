@@ -17,7 +17,7 @@ from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.market import Purchase
 from unisono.engine.model.names import NodeName, WorkloadKey
 from unisono.engine.model.workload import Admission
-from unisono.engine.provision.replacing import replacement
+from unisono.engine.provisioning.replacing import replacement
 from unisono.engine.repair import repair
 from unisono.engine.state.cluster import ClusterState
 from unisono.kinds.core.gpu_parts import device_of

@@ -22,7 +22,7 @@ from unisono.engine.model.plan import (
 )
 from unisono.engine.model.workload import Holding
 from unisono.engine.ordering.lines import kind_of
-from unisono.engine.provision.booking import with_purchase
+from unisono.engine.provisioning.booking import with_purchase
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import QueueBook, TreeBook
 from unisono.engine.state.wakes import Sleeper

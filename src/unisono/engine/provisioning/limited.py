@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unisono.engine.model.market import NODES
-from unisono.engine.provision.candidates import headroom
-from unisono.engine.provision.cover import Counts, Kind
-from unisono.engine.provision.shelf import Ware
+from unisono.engine.provisioning.candidates import headroom
+from unisono.engine.provisioning.cover import Counts, Kind
+from unisono.engine.provisioning.shelf import Ware
 
 # A search that has looked at so many choices answers with the best so far.
 MOST_LOOKS = 20_000

@@ -16,8 +16,8 @@ from unisono.engine.model.names import NodeName, WorkloadKey
 from unisono.engine.model.workload import Admission
 from unisono.engine.placement.demand import narrowed
 from unisono.engine.placement.gang import Gang, Spot
-from unisono.engine.provision.purchase import MODEL_LABEL, Shop
-from unisono.engine.provision.shelf import Shelf
+from unisono.engine.provisioning.purchase import MODEL_LABEL, Shop
+from unisono.engine.provisioning.shelf import Shelf
 from unisono.engine.repair import Stays, missing_of, refuse_if_broken, with_others
 from unisono.engine.state.cluster import ClusterState
 

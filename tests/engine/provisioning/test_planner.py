@@ -14,9 +14,9 @@ from unisono.engine.model.names import Instant
 from unisono.engine.model.policy import Provisioning
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import Taint
-from unisono.engine.provision.order import Filled, Refused
-from unisono.engine.provision.planner import alternatives_to, choose
-from unisono.engine.provision.shelf import Shelf
+from unisono.engine.provisioning.order import Filled, Refused
+from unisono.engine.provisioning.planner import alternatives_to, choose
+from unisono.engine.provisioning.shelf import Shelf
 
 CHEAPEST = Provisioning(packing="MinCost")
 SMALL, LARGE = machine("small", 1, 8), machine("large", 4, 40)

@@ -15,8 +15,8 @@ from unisono.engine.model.selection import Labels
 from unisono.engine.nominate import Nominee
 from unisono.engine.placement.demand import Demand, narrowed
 from unisono.engine.placement.gang import Gang
-from unisono.engine.provision.order import has_gpus
-from unisono.engine.provision.purchase import MODEL_LABEL, Bought, Shop
+from unisono.engine.provisioning.order import has_gpus
+from unisono.engine.provisioning.purchase import MODEL_LABEL, Bought, Shop
 from unisono.engine.quota.assign import Assignment, resized
 from unisono.engine.quota.shape import shrunk
 

@@ -14,16 +14,16 @@ import msgspec
 from unisono.engine.model.market import Lot, Market
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.placement.demand import Demand
-from unisono.engine.provision.candidates import ends_too_soon, spot_is_fine
-from unisono.engine.provision.fitting import (
+from unisono.engine.provisioning.candidates import ends_too_soon, spot_is_fine
+from unisono.engine.provisioning.fitting import (
     label_in_the_way,
     room_of,
     slots_in,
     taint_in_the_way,
     topology_in_the_way,
 )
-from unisono.engine.provision.order import FreeNode, Order
-from unisono.engine.provision.shelf import Shelf, Ware
+from unisono.engine.provisioning.order import FreeNode, Order
+from unisono.engine.provisioning.shelf import Shelf, Ware
 
 _Place = tuple[str, str, str, str]
 

@@ -19,11 +19,11 @@ from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.workload import Workload
 from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.gang import Gang, Spot
-from unisono.engine.provision.adrift import nodes_adrift
-from unisono.engine.provision.booking import with_purchase
-from unisono.engine.provision.order import Filled, FreeNode, Order, Refused
-from unisono.engine.provision.planner import alternatives_to, choose, ready_by
-from unisono.engine.provision.shelf import Shelf
+from unisono.engine.provisioning.adrift import nodes_adrift
+from unisono.engine.provisioning.booking import with_purchase
+from unisono.engine.provisioning.order import Filled, FreeNode, Order, Refused
+from unisono.engine.provisioning.planner import alternatives_to, choose, ready_by
+from unisono.engine.provisioning.shelf import Shelf
 from unisono.engine.state.floor import Floor
 from unisono.engine.state.node_table import NodeTable
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from unisono.engine.model.market import CAPACITY_TYPE, NODES, Pool
 from unisono.engine.model.names import Instant
 from unisono.engine.placement.demand import Demand
-from unisono.engine.provision.fitting import (
+from unisono.engine.provisioning.fitting import (
     Room,
     label_in_the_way,
     room_of,
@@ -20,8 +20,8 @@ from unisono.engine.provision.fitting import (
     taint_in_the_way,
     topology_in_the_way,
 )
-from unisono.engine.provision.order import Order
-from unisono.engine.provision.shelf import Refusal, Shelf, Ware
+from unisono.engine.provisioning.order import Order
+from unisono.engine.provisioning.shelf import Refusal, Shelf, Ware
 
 # How far a ware came, and so which reason of a pool is told.
 _STEPS = (

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from unisono.engine.model.market import NODES, CapacityType, Packing
 from unisono.engine.model.node import HOSTNAME
 from unisono.engine.placement.demand import Demand
-from unisono.engine.provision.candidates import Candidate, Candidates, headroom
-from unisono.engine.provision.cover import Counts, Kind, cover
-from unisono.engine.provision.fitting import label_in_the_way, slots_in, taint_in_the_way
-from unisono.engine.provision.limited import cover_within
-from unisono.engine.provision.order import Box, Filled, FreeNode, Order, has_gpus
+from unisono.engine.provisioning.candidates import Candidate, Candidates, headroom
+from unisono.engine.provisioning.cover import Counts, Kind, cover
+from unisono.engine.provisioning.fitting import label_in_the_way, slots_in, taint_in_the_way
+from unisono.engine.provisioning.limited import cover_within
+from unisono.engine.provisioning.order import Box, Filled, FreeNode, Order, has_gpus
 
 # So many kinds of machines are combined; the rest are dearer and no larger than others.
 MOST_KINDS = 24

@@ -10,9 +10,9 @@ from unisono.engine.ledger import Ledger
 from unisono.engine.model.explanation import Blocker, CannotBuy
 from unisono.engine.model.names import Instant
 from unisono.engine.nominate import Nominee
-from unisono.engine.provision.growing import buy_more
-from unisono.engine.provision.purchase import Bought, Shop
-from unisono.engine.provision.shelf import Shelf
+from unisono.engine.provisioning.growing import buy_more
+from unisono.engine.provisioning.purchase import Bought, Shop
+from unisono.engine.provisioning.shelf import Shelf
 from unisono.engine.quota.assign import Assignment, Verdict, resized
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.tenant import Tenant

@@ -12,9 +12,9 @@ from unisono.engine.model.explanation import CannotBuy
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.workload import Workload
 from unisono.engine.placement.seek import Seeker
-from unisono.engine.provision.adrift import given_up
-from unisono.engine.provision.purchase import Shop
-from unisono.engine.provision.shelf import Shelf
+from unisono.engine.provisioning.adrift import given_up
+from unisono.engine.provisioning.purchase import Shop
+from unisono.engine.provisioning.shelf import Shelf
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.cluster import ClusterState
 

@@ -10,7 +10,7 @@ from unisono.engine.model.node import HOSTNAME
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import Requirement, Taint, meets, tolerates
 from unisono.engine.placement.demand import Constraint, Demand
-from unisono.engine.provision.shelf import Refusal, Ware
+from unisono.engine.provisioning.shelf import Refusal, Ware
 
 Room = dict[str, int]
 

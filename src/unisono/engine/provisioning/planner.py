@@ -15,9 +15,9 @@ import msgspec
 from unisono.engine.model.market import MOST_MACHINES, Alternative, CapacityType, Market
 from unisono.engine.model.names import CPU, Instant
 from unisono.engine.placement.demand import Demand
-from unisono.engine.provision.candidates import Candidates
-from unisono.engine.provision.filling import Attempt, at_least, fill
-from unisono.engine.provision.order import (
+from unisono.engine.provisioning.candidates import Candidates
+from unisono.engine.provisioning.filling import Attempt, at_least, fill
+from unisono.engine.provisioning.order import (
     FIRM,
     Filled,
     Order,
@@ -25,7 +25,7 @@ from unisono.engine.provision.order import (
     has_gpus,
     is_accelerator,
 )
-from unisono.engine.provision.shelf import Refusal, Shelf
+from unisono.engine.provisioning.shelf import Refusal, Shelf
 
 # Other ways to do it that are named beside the chosen one.
 MOST_ALTERNATIVES = 3

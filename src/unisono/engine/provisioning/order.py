@@ -9,8 +9,8 @@ from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.policy import Provisioning
 from unisono.engine.model.resources import is_gpu
 from unisono.engine.placement.demand import Demand
-from unisono.engine.provision.fitting import Room, slots_in, take
-from unisono.engine.provision.shelf import Refusal, Ware
+from unisono.engine.provisioning.fitting import Room, slots_in, take
+from unisono.engine.provisioning.shelf import Refusal, Ware
 
 AS_THE_POLICY_SAYS = Buying()
 FIRM: tuple[CapacityType, ...] = ("reserved", "on-demand")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unisono.engine.model.market import Packing
-from unisono.engine.provision.cover import EXACT_SLOTS, Kind, cost_of, cover
+from unisono.engine.provisioning.cover import EXACT_SLOTS, Kind, cost_of, cover
 
 SLACK = 250
 kinds_of_machines = st.lists(
