@@ -38,13 +38,15 @@ def same(left: Any, right: Any) -> bool:
     >>> same({"a": [1, True]}, {"a": [1.0, True]}), same([True], [1])
     (True, False)
     """
-    if left != right:
-        return False
     if isinstance(left, dict):
-        return all(same(child, right[key]) for key, child in left.items())
+        return (
+            isinstance(right, dict)
+            and len(left) == len(right)
+            and all(key in right and same(child, right[key]) for key, child in left.items())
+        )
     if isinstance(left, list):
-        return all(map(same, left, right))
-    return isinstance(left, bool) is isinstance(right, bool)
+        return isinstance(right, list) and len(left) == len(right) and all(map(same, left, right))
+    return bool(left == right) and isinstance(left, bool) is isinstance(right, bool)
 
 
 def equal(left: Any, right: Any) -> bool:

@@ -48,12 +48,18 @@ def _counted(value: Any) -> Any:
 def written(explanation: Explanation) -> str:
     """Return an explanation as text; `left_off` says how many facts did not fit."""
     facts = facts_of(explanation)
-    for kept in range(len(facts), 0, -1):
-        record: Json = {"stage": stage_of(explanation), "facts": facts[:kept]}
-        if kept < len(facts):
-            record["left_off"] = len(facts) - kept
-        text = orjson.dumps(record).decode()
-        if len(text) <= _MOST_CHARACTERS:
-            return text
-    nothing: Json = {"stage": stage_of(explanation), "facts": [], "left_off": len(facts)}
-    return orjson.dumps(nothing).decode()
+    begin = f'{{"stage":{orjson.dumps(stage_of(explanation)).decode()},"facts":['
+    best, size = 0, len(begin)
+    texts: list[str] = []
+    for kept, fact in enumerate(facts, 1):
+        texts.append(orjson.dumps(fact).decode())
+        size += len(texts[-1]) + (kept > 1)
+        if size > _MOST_CHARACTERS:
+            break  # the rest need not be written to know that it does not fit
+        if size + len(_end(len(facts) - kept)) <= _MOST_CHARACTERS:
+            best = kept
+    return begin + ",".join(texts[:best]) + _end(len(facts) - best)
+
+
+def _end(left_off: int) -> str:
+    return f'],"left_off":{left_off}}}' if left_off else "]}"
