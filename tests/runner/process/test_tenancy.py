@@ -371,3 +371,38 @@ MOUNTS = """\
 )
 def test_a_folder_is_found_under_all_its_names(path: str, places: list[str]) -> None:
     assert rooms.places_of(path, MOUNTS) == places
+
+
+@NEEDS_ROOT
+@NEEDS_ROOMS
+@pytest.mark.slow
+def test_containers_of_the_one_owner_end_when_others_join(folder: Path) -> None:
+    """They outlived us as the owner's processes, and anybody who may edit pods would be root."""
+
+    async def run() -> None:
+        before = ProcessWorld(folder, 1)
+        async with before.running():
+            await before.client.create(node())
+            made = sh("id -u; sleep 1000", "old")
+            made["spec"]["restartPolicy"] = "OnFailure"
+            await before.client.create(made)
+            await before.pod("old", lambda found: phase(found) == "Running")
+        accounts = Accounts(folder / "uids.json", (FIRST, FIRST + 9), {})
+        after = ProcessWorld(folder, 1, accounts=accounts)
+        async with after.running():
+            found = await after.pod("old", _runs_again)
+            assert after.recovered == 0
+            said = ""
+            while not said:
+                await asyncio.sleep(0.02)
+                with contextlib.suppress(FileNotFoundError):  # it has only just begun
+                    said = after.log(found)
+            assert int(said) >= FIRST
+            await after.machine.close(grace_s=1)
+
+    asyncio.run(run())
+
+
+def _runs_again(found: Json | None) -> bool:
+    statuses = (found or {}).get("status", {}).get("containerStatuses") or [{}]
+    return phase(found) == "Running" and statuses[0].get("restartCount", 0) > 0

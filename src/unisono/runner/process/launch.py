@@ -125,6 +125,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     devices: Mapping[str, tuple[int, ...]] = {}
     given_ports: Mapping[str, int] = {}
     held_ports: Mapping[int, str] = {}
+    owner: tuple[int, int] | None = None  # system user and group; none: ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +216,7 @@ def plan(pod: Json, container: Json, run: int, around: Around) -> Plan:
         devices=around.held,
         given_ports=given_ports,
         held_ports=held_ports,
+        owner=launch.owner,
     )
     text = hosts_text(pod, address, around.others)
     return Plan(launch, record, (*volumes.values(), *keeps.volumes), mounts, text)

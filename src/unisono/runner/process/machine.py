@@ -58,6 +58,7 @@ class Machine:
 
     ground: Ground
     now: Callable[[], float]
+    is_shared: bool = False  # several people, each with a system user of their own
     on_change: Callable[[str, str], None] = lambda namespace, pod: None
     _entries: dict[tuple[str, str], _Entry] = field(default_factory=dict)
     _answers: dict[tuple[str, str, str], bool] = field(default_factory=dict)
@@ -100,6 +101,11 @@ class Machine:
         if start_of(state.pid) == state.start:
             entry.pid = state.pid
             self._follow(key, entry)
+            if self.is_shared and entry.record.owner is None:
+                # It was started when the instance had one owner, as that user, who may be root, and
+                # sees their kubeconfig. Whoever may run commands in it now would be the owner.
+                self._signal(entry, shim.KILL)
+                return False
             return True
         self._kill_leftovers(entry.record.uid)
         self._lose(entry)

@@ -101,7 +101,7 @@ def process_runner(
         programs=_own_programs(),
         hidden=hidden or {},
     )
-    machine = Machine(ground, now)
+    machine = Machine(ground, now, is_shared=accounts is not None)
     household = Household(machine, addresses, Ports(is_port_free), accounts=accounts)
     keeper = CheckpointKeeper(directory / "checkpoints")
     return ProcessRunner(machine, ProcessKubelet(household, manners), keeper)
