@@ -89,8 +89,9 @@ def test_a_waiting_workload_whose_job_was_orphaned_ends(sort: str) -> None:
         assert not ended["metadata"].get("finalizers")
         await world.client.delete(names.JOB, "first", "default")
         await world.pass_time(300)
-        assert not (workload(world)["status"]).get("admission")
-        await others_start(world)
+        assert not (world.get(names.WORKLOAD, ended["metadata"]["name"])["status"]).get("admission")
+        if sort not in ("trainjob", "rayjob"):  # what those left behind is a job, and has it now
+            await others_start(world)
 
     told(story)
 
@@ -133,6 +134,32 @@ def test_a_job_that_was_left_behind_by_another_is_queued_by_itself(sort: str) ->
         assert condition(ended, "Finished") == ("True", "OwnerNotFound")
         (other,) = (one for one in world.every(names.WORKLOAD) if one["metadata"]["name"] != first)
         assert other["metadata"]["ownerReferences"][0]["kind"] in ("JobSet", "RayCluster")
+        assert other["spec"]["queueName"] == "lq-cq"
+
+    told(story)
+
+
+@pytest.mark.parametrize("sort", ["trainjob", "rayjob"])
+def test_a_job_that_was_left_behind_waiting_does_not_pass_by_the_quota(sort: str) -> None:
+    """It named no queue itself, and so went into the one without limits."""
+
+    async def story(world: World) -> None:
+        await begin(world)
+        await world.create(job("first", pods=2, gpus=1, seconds=6000))
+        one = gang(sort)
+        await world.create(*one.objects)
+        await world.settle()
+        await orphan(world, one.kind, "zeta")
+        await world.pass_time(300)
+        waiting = [
+            one
+            for one in world.every(names.WORKLOAD)
+            if "zeta" in one["metadata"]["name"] and condition(one, "Finished") == ("", "")
+        ]
+        assert [one["spec"]["queueName"] for one in waiting] in ([], ["lq-cq"])
+        assert not any((one.get("status") or {}).get("admission") for one in waiting)
+        pods = [one["metadata"]["name"] for one in world.every(names.POD)]
+        assert [name for name in pods if name.startswith("zeta")] == []
 
     told(story)
 

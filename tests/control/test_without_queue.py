@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from tests.control.operators.test_kubeflow import torch
 from tests.control.test_gates import assembled
+from tests.control.test_huge_counts import _ray, _ray_spec
+from tests.control.training_world import job_set, replicated
 from tests.support.control_objects import job, node, priority, queue
 from tests.support.control_world import World
 from unisono.control import names
@@ -119,6 +122,22 @@ def test_a_class_counts_where_it_is_meant_for(rule: PriorityClassRule, value: in
     told = [note.message for note in world.notes if note.reason == "PriorityClassNotAllowed"]
     assert bool(told) is (value == 0)
     assert all("priority class urgent is not for namespace default" in text for text in told)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        job("train", queue_name=""),
+        SLURM,
+        job_set(replicated(gpus=1)),
+        torch(),
+        _ray(_ray_spec(1, replicas=1)),
+    ],
+    ids=lambda made: f"{made['kind']}.{made['apiVersion']}",
+)
+def test_where_every_job_needs_a_queue_no_kind_goes_without(made: Json) -> None:
+    """Kinds whose pods are ours to place went into the queue without limits."""
+    assert after(made, Settings(manages_unqueued=True))[0] == [""]
 
 
 POLICY = {

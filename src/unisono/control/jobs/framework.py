@@ -114,6 +114,8 @@ class JobController:
         if queue is None and workload is None:  # not ours to hold back
             if not (job.get("status") or {}).get("startTime"):
                 yield from self._tell_bypass(job, view)
+            if named := self._queues.inherited(job, view):
+                yield Patch(Ref.to(job), {"metadata": {"labels": {names.QUEUE_LABEL: named}}})
             return
         if queue is None and workload is not None:
             if not adapter.is_active(job, view):

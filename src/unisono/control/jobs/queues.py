@@ -16,7 +16,6 @@ from unisono.kinds.submission import settings_from
 from unisono.kube.mapping import Kind
 
 DEFAULT_QUEUE = "default"
-_MOST_OWNERS = 8
 
 
 class Queues:
@@ -69,6 +68,21 @@ class Queues:
             return found
         return "" if self._settings.manages_unqueued else None
 
+    def inherited(self, job: Json, view: View) -> str:
+        """Return the queue that a part of a job is to name, in case it is left behind alone.
+
+        `--cascade=orphan` makes a job of its own of it, which names no queue and whose pods are
+        ours to place: it would go on without limits. Empty if there is nothing to be written.
+        """
+        if Kind(job["apiVersion"], job["kind"]) not in self._names_queue:
+            return ""
+        above = self._owner(job, view)
+        if above is None:
+            return ""
+        theirs = (above["metadata"].get("labels") or {}).get(names.QUEUE_LABEL, "")
+        own = (job["metadata"].get("labels") or {}).get(names.QUEUE_LABEL, "")
+        return "" if own == theirs else str(theirs)
+
     def tells_bypass(self, job: Json, view: View) -> bool:
         """Say whether people are to hear of a job without a queue, because there is quota."""
         namespace = job["metadata"]["namespace"]
@@ -119,7 +133,10 @@ class Queues:
         is_there = view.has(names.VOLCANO_QUEUE) and view.get(names.VOLCANO_QUEUE, name)
         if name and (is_there or name != DEFAULT_QUEUE):
             return f"{VOLCANO_DOOR}{name}"
-        return self._default(job["metadata"]["namespace"], view) or UNLIMITED_DOOR
+        given = self._default(job["metadata"]["namespace"], view)
+        if given or self._settings.manages_unqueued:
+            return given
+        return UNLIMITED_DOOR
 
     def _is_managed(self, namespace: str, view: View) -> bool:
         return selects(self._settings.managed_namespaces, self._labels(namespace, view))
@@ -128,6 +145,20 @@ class Queues:
         found = view.get(names.NAMESPACE, namespace)
         labels = (found["metadata"].get("labels") or {}) if found is not None else {}
         return {**labels, NAMESPACE_LABEL: namespace}
+
+    def _owner(self, job: Json, view: View) -> Json | None:
+        """Return the job that a job is a part of."""
+        metadata = job["metadata"]
+        for owner in metadata.get("ownerReferences") or ():
+            kind = Kind(owner["apiVersion"], owner["kind"])
+            if owner.get("controller") and kind in self._job_kinds():
+                found = view.find(kind, owner["name"], metadata["namespace"])
+                return (
+                    found
+                    if found is not None and found["metadata"]["uid"] == owner["uid"]
+                    else None
+                )
+        return None
 
     def _has_managed_owner(self, job: Json, view: View) -> bool:
         for owner in job["metadata"].get("ownerReferences") or ():

@@ -168,9 +168,9 @@ class PodGangs:
         kind = Kind(owner["apiVersion"], owner["kind"])
         labels = first["metadata"].get("labels") or {}
         queue = labels.get(names.QUEUE_LABEL) or self._queues.queue_of(owner, view)
-        made = new_workload(
-            owner, kind, queue or UNLIMITED_DOOR, asked.sets, view, self._queues.may_name
-        )
+        if queue is None:  # empty: it waits until it names one
+            queue = UNLIMITED_DOOR
+        made = new_workload(owner, kind, queue, asked.sets, view, self._queues.may_name)
         metadata = made["metadata"]
         metadata["name"] = self._workload_name(gang, group, living)
         metadata["annotations"] = {**metadata["annotations"], GANG: gang.text}
