@@ -117,7 +117,9 @@ def validating() -> Iterator[Json]:
         yield from _in_force(name, {"failurePolicy": "Fail", "matchConstraints": matches, **rules})
     for name, (group, versions, plural), rules in classes():
         matches = _matches(((group, versions, (plural,)),), ("CREATE", "UPDATE"))
-        spec = {"failurePolicy": "Fail", "matchConstraints": matches, **rules}
+        # Not `Fail`: an API server that has just started does not know the kind of the parameter
+        # for up to half a minute, and would refuse every job and every pod of the cluster.
+        spec = {"failurePolicy": "Ignore", "matchConstraints": matches, **rules}
         yield from _in_force(name, spec, paramRef=EVERY_POLICY)
 
 
