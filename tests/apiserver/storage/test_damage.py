@@ -192,6 +192,82 @@ def test_a_damaged_page_is_told(tmp_path: Path, damage: Callable[[Path], None]) 
     assert "from a backup" in str(refused.value)
 
 
+def _past(path: Path) -> list[tuple[int, str]]:
+    """Open a file as a start does; return the changes that a watch can still read."""
+
+    async def story() -> list[tuple[int, str]]:
+        store = Store(Database(path))
+        history = store.history("/pods")
+        found = [(one.rv, one.kind.value) for one in history.after(history.floor)]
+        assert history.floor == (found[0][0] - 1 if found else store.rv)
+        store.close()
+        return found
+
+    return asyncio.run(story())
+
+
+def _run(path: Path, statement: str) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+def test_the_past_that_is_whole_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    _filled(path)
+    whole = [*((rv, "ADDED") for rv in range(1, 21)), (21, "MODIFIED"), (22, "DELETED")]
+    assert _past(path) == whole
+    assert _past(path) == whole  # a start without a write changes nothing about it
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE log SET data = CAST(replace(data, 'xx', 'xy') AS BLOB) WHERE rv = 7",
+        "UPDATE log SET type = 'MODIFIED' WHERE rv = 7",
+        "UPDATE log SET name = 'p8' WHERE rv = 7",
+        "UPDATE log SET rv = 99 WHERE rv = 7",
+        "DELETE FROM log WHERE rv = 7",
+        "DELETE FROM log WHERE rv = 22",
+        "UPDATE log SET data = x'00' WHERE rv = 7",
+        "UPDATE log SET type = 'x' WHERE rv = 7",
+    ],
+    ids=["bytes", "type", "name", "version", "lost", "last lost", "no JSON", "no type"],
+)
+def test_a_past_that_is_damaged_is_not_told(tmp_path: Path, statement: str) -> None:
+    path = tmp_path / "state.db"
+    _filled(path)
+    _run(path, statement)
+    assert _past(path) == []  # objects are what they were; whoever watches lists them anew
+    assert _opened(path) == 22
+    _written_once_more(path)
+    assert _past(path) == [(23, "ADDED")]
+
+
+def _written_once_more(path: Path) -> None:
+    async def story() -> None:
+        store = Store(Database(path))
+        store.put(("/pods", "default", "new"), _obj("new"))
+        await store.landed()
+        store.close()
+
+    asyncio.run(story())
+
+
+def test_the_past_is_trimmed_and_stays_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unisono.apiserver.storage.store.MAX_HISTORY_CHANGES", 10)
+    path = tmp_path / "state.db"
+    _filled(path)
+    _written_once_more(path)
+    _written_once_more(path)
+    kept = _past(path)
+    assert kept[-1][0] == 24
+    assert [rv for rv, _ in kept] == [*range(kept[0][0], 25)]
+
+
 def test_a_damaged_note_is_told(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     _filled(path)

@@ -7,7 +7,8 @@
 Beside it, `state.db.acknowledged` says up to which version changes were acknowledged, and what all
 objects together look like then (`_Acknowledged`). SQLite reads a write-ahead log up to the first
 frame that is damaged and forgets the rest without a word; and no page has a checksum. So what was
-read at the start is compared with that, and a file that has lost something is refused.
+read at the start is compared with that, and a file that has lost something is refused. The log has
+a checksum there, too: one that is not what it was is emptied, and whoever watches begins anew.
 
 Events and Leases are not in the log: their churn is what makes such files grow without end.
 Objects are stored apart from their keys, not in one tree sorted by key: rows of kilobytes in the
@@ -22,6 +23,7 @@ import fcntl
 import os
 import sqlite3
 import zlib
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -134,6 +136,10 @@ class _Acknowledged:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._sum = 0
+        self._said: tuple[int, int, int, int] | None = None  # what the line said at the start
+        # Of each change in the log; those that may be trimmed are let go.
+        self._logged: deque[tuple[int, int]] = deque()
+        self._logged_sum = self._logged_after = 0
         self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def close(self) -> None:
@@ -144,9 +150,10 @@ class _Acknowledged:
         self._sum = 0
         for record in records:
             self._sum ^= _sum_of(record)
-        said = os.pread(self._handle, 64, 0)
+        said = os.pread(self._handle, 128, 0)
         if said:
-            acknowledged, checksum = self._read(said)
+            self._said = self._read(said)
+            acknowledged, checksum, _, _ = self._said
             if last < acknowledged:
                 raise Unusable(
                     f"{database} has lost changes that were acknowledged: it ends at version {last}"
@@ -158,15 +165,45 @@ class _Acknowledged:
                     f"{database} is damaged: its objects are not those of version {last}. Restore "
                     f"the folder from a backup, or go on with what is there: rm {self._path}"
                 )
+
+    def check_log(self, last: int, changes: Sequence[Change]) -> Sequence[Change]:
+        """Return the changes of the log that are known to be what was written; go on from there.
+
+        All or none: a watch must not miss one. After a power cut nobody knows.
+        """
+        found: Sequence[Change] = ()
+        if self._said is not None and self._said[0] == last:
+            _, _, after, checksum = self._said
+            found = [change for change in changes if change.rv > after]
+            self._log(found)
+            if self._logged_sum == checksum:
+                self._logged_after = after
+            else:
+                found = ()
+        if not found:
+            self._logged.clear()
+            self._logged_sum, self._logged_after = 0, last
         try:
             self._write(last)
         except OSError as error:
             raise Unusable(
                 f"{self._path}: {error.strerror}; free some space and start again"
             ) from error
+        return found
 
-    def note(self, batch: Sequence[Change]) -> None:
-        """Take over changes that are durable."""
+    def _log(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            if change.record.key[0] not in UNLOGGED:
+                checksum = zlib.crc32(change.kind.value.encode(), _sum_of(change.record))
+                self._logged.append((change.rv, checksum))
+                self._logged_sum ^= checksum
+
+    def note(self, batch: Sequence[Change], trim_to: int) -> None:
+        """Take over changes that are durable, and that the log is trimmed up to a version."""
+        self._log(batch)
+        while self._logged and self._logged[0][0] <= trim_to:
+            self._logged_sum ^= self._logged.popleft()[1]
+        self._logged_after = max(self._logged_after, trim_to)
         for change in batch:
             if change.previous is not None:
                 self._sum ^= _sum_of(change.previous)
@@ -177,15 +214,22 @@ class _Acknowledged:
             self._write(batch[-1].rv)
 
     def _write(self, version: int) -> None:
-        body = b"%020d %08x" % (version, self._sum)
+        body = b"%020d %08x %020d %08x" % (
+            version,
+            self._sum,
+            self._logged_after,
+            self._logged_sum,
+        )
         os.pwrite(self._handle, b"%b %08x\n" % (body, zlib.crc32(body)), 0)
 
-    def _read(self, said: bytes) -> tuple[int, int]:
+    def _read(self, said: bytes) -> tuple[int, int, int, int]:
         body, _, check = said.strip().rpartition(b" ")
-        version, _, checksum = body.partition(b" ")
         try:
             if zlib.crc32(body) == int(check, 16):
-                return int(version), int(checksum, 16)
+                # Lines of older versions end here: they say nothing of the log.
+                version, checksum, *log = body.split(b" ")
+                after, of_log = log or (version, b"0")
+                return int(version), int(checksum, 16), int(after), int(of_log, 16)
         except ValueError:
             pass
         raise Unusable(
@@ -300,24 +344,36 @@ class Database:
             raise Unusable(_what_to_do(self.path, None)) from error
         return last, records
 
-    def history(self) -> Iterator[Change]:
-        """Yield what the log holds, oldest first; what was before is not known."""
-        statement = "SELECT rv, kind, namespace, name, type, data FROM log"
+    def history(self, last: int) -> Sequence[Change]:
+        """Return what the log holds, oldest first; what was before is not known.
+
+        `last` is the last version that was loaded. A log that is not what it was is emptied.
+        """
         try:
-            for rv, kind, namespace, name, type_, data in self._connection.execute(statement):
-                metadata = orjson.loads(data)["metadata"]
-                record = Record((kind, namespace, name), rv, data, metadata)
-                yield Change(rv, Kind(type_), record, None)
+            try:
+                found: Sequence[Change] = [*self._logged()]
+            except (ValueError, TypeError, KeyError):  # what is there is none of our changes
+                found = ()
+            if self._acknowledged is not None:
+                found = self._acknowledged.check_log(last, found)
+            if not found:
+                self._connection.execute("DELETE FROM log")
         except sqlite3.Error as error:
             raise Unusable(_what_to_do(self.path, error)) from error
-        except (ValueError, TypeError, KeyError) as error:
-            raise Unusable(_what_to_do(self.path, None)) from error
+        return found
+
+    def _logged(self) -> Iterator[Change]:
+        statement = "SELECT rv, kind, namespace, name, type, data FROM log ORDER BY rv"
+        for rv, kind, namespace, name, type_, data in self._connection.execute(statement):
+            metadata = orjson.loads(data)["metadata"]
+            record = Record((kind, namespace, name), rv, data, metadata)
+            yield Change(rv, Kind(type_), record, None)
 
     def commit(self, batch: Sequence[Change], trim_to: int) -> None:
         """Write changes in one transaction, or none of them."""
         self._write(batch, trim_to)
         if self._acknowledged is not None:
-            self._acknowledged.note(batch)
+            self._acknowledged.note(batch, trim_to)
 
     def _write(self, batch: Sequence[Change], trim_to: int) -> None:
         rows = [

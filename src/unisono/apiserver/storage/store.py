@@ -88,7 +88,7 @@ class Store:
         self._start = self._load_history()
 
     def _load_history(self) -> int:
-        changes = list(self._database.history())
+        changes = self._database.history(self._rv)
         start = changes[0].rv - 1 if changes else self._rv
         for change in changes:
             self._histories.setdefault(change.record.key[0], History(start)).append(change)
