@@ -14,7 +14,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from unisono.engine.explain import reason_of, remedy, sentence, stage_of
+from unisono.engine.explain.messages import reason_of, remedy, sentence, stage_of
 from unisono.engine.model import explanation as facts
 from unisono.engine.model import market, policy, reservation
 from unisono.engine.model.explanation import Blocker, Explanation, Reason, Stage

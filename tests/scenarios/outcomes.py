@@ -16,7 +16,7 @@ from tests.scenarios import markets
 from tests.scenarios.nodes import LEVELS
 from tests.scenarios.reading import Part
 from tests.scenarios.words import RESOURCES, key_of, resource
-from unisono.engine.explain import message_of, reason_of
+from unisono.engine.explain.messages import message_of, reason_of
 from unisono.engine.model.explanation import Explanation, GangDoesNotFit
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.model.plan import Admit, Await, Plan, Preempt, Stop, Wait, evictions, shrinks

@@ -13,7 +13,7 @@ from typing import Any
 
 from tools.sample import gangs, machines
 from unisono.control.scheduler.facts import written
-from unisono.engine.explain import sentence
+from unisono.engine.explain.messages import sentence
 from unisono.engine.model.explanation import (
     Explanation,
     QuotaExhausted,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from unisono.engine.backfill.estimate import estimates
-from unisono.engine.explain import at, message_of, reason_of, stage_of
+from unisono.engine.explain.messages import at, message_of, reason_of, stage_of
 from unisono.engine.model.explanation import Expected, Explanation, Planned
 from unisono.engine.model.market import MICRO, Purchase
 from unisono.engine.model.names import Instant

@@ -224,7 +224,7 @@ def _print(
 
 def _cells(row: Json, now: float) -> list[object]:
     from unisono.cli.standing import NO_QUEUE
-    from unisono.engine.explain import lasting
+    from unisono.engine.explain.messages import lasting
     from unisono.kinds.scalar import instant_ms
 
     start, left = row["start"], ""

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from unisono.cli.tables import paragraph
-from unisono.engine.explain import at, lasting
+from unisono.engine.explain.messages import at, lasting
+from unisono.engine.explain.purchases import alternative_sentence, purchase_sentence
 from unisono.engine.model.market import MICRO, Purchase
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Plan
-from unisono.engine.purchase_words import alternative_sentence, purchase_sentence
 
 Json = dict[str, Any]
 

@@ -10,7 +10,7 @@ from unisono.cli.standing import condition, in_line, job_of, pods_of
 from unisono.cli.start_times import facts_of, limit_of, start_of
 from unisono.cli.why_around import is_aside
 from unisono.engine.backfill.estimate import estimates
-from unisono.engine.explain import message_of, reason_of, stage_of
+from unisono.engine.explain.messages import message_of, reason_of, stage_of
 from unisono.engine.model.explanation import Expected, Explanation, Planned
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan
@@ -66,7 +66,7 @@ def _living_row(workload: Json, door: Json | None, queue: Json | None, behind: s
 
 def rehearsed_rows(state: ClusterState, now: Instant) -> tuple[list[Json], list[Plan]]:
     """Let start who can; return those who wait then, and what was decided."""
-    from unisono.engine.explain import at
+    from unisono.engine.explain.messages import at
 
     plans = rehearse(state, now)
     expected = estimates(state, now, most=MOST_ESTIMATES)

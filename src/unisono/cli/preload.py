@@ -18,7 +18,7 @@ _LATE = (
     "cryptography.hazmat.primitives.asymmetric.ec",
     "cryptography.hazmat.primitives.asymmetric.ed25519",
     # What the engine imports late, to break circles.
-    "unisono.engine.explain",
+    "unisono.engine.explain.messages",
     "unisono.engine.ordering.stepwise",
     "unisono.engine.rehearsal",
     "unisono.engine.state.views",

@@ -51,8 +51,8 @@ def parser() -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> int:
     """Replay, and say how it went."""
     from unisono.cli.recording import lines_of
+    from unisono.engine.explain.narrate import narrate
     from unisono.engine.flight import replay
-    from unisono.engine.narrate import narrate
 
     path = _recording(arguments.file)
     count, told, last = 0, None, 0

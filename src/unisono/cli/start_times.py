@@ -12,7 +12,7 @@ from typing import Any
 
 from unisono.cli.standing import condition
 from unisono.control.names import EXPLANATION
-from unisono.engine.explain import LIMIT_WORDS, at, lasting
+from unisono.engine.explain.messages import LIMIT_WORDS, at, lasting
 from unisono.engine.model.names import Instant
 from unisono.kinds.digits import whole_number
 from unisono.kinds.scalar import instant_ms

@@ -11,7 +11,7 @@ from unisono.apiserver.tables.age import age
 from unisono.cli.paint import BOLD, FAINT, paint, paint_table
 from unisono.cli.standing import NO_QUEUE
 from unisono.cli.tables import table
-from unisono.engine.explain import lasting
+from unisono.engine.explain.messages import lasting
 from unisono.engine.model.resources import is_gpu
 from unisono.kinds.quantity import Quantity
 from unisono.kinds.scalar import instant_ms

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from unisono.apiserver.tables.age import age
-from unisono.engine.explain import lasting
+from unisono.engine.explain.messages import lasting
 from unisono.kinds.scalar import instant_ms
 
 Json = dict[str, Any]

@@ -19,9 +19,9 @@ import msgspec
 from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.conditions import find, is_true, with_condition
+from unisono.engine.explain.purchases import alternative_sentence, purchase_sentence
 from unisono.engine.model.market import CapacityType, Lot, Purchase
 from unisono.engine.model.names import NodeName
-from unisono.engine.purchase_words import alternative_sentence, purchase_sentence
 
 Phase = Literal["Planned", "Waiting", "Ready", "RolledBack", "TimedOut"]
 # The index of workloads by those whose nodes they use meanwhile.

@@ -34,7 +34,7 @@ from unisono.control.scheduler.record import (
 )
 from unisono.control.usable import is_ready
 from unisono.control.view import View
-from unisono.engine.purchase_words import counted, dollars
+from unisono.engine.explain.purchases import counted, dollars
 from unisono.kinds.kueue.topology_assignment import pods_per_host
 from unisono.kinds.provisioning_policy import BuyingTimes
 from unisono.kube.form import Key

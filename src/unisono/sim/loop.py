@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unisono.engine.cycle import Decides, plan
-from unisono.engine.explain import message_of
+from unisono.engine.explain.messages import message_of
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Admit, Plan, evictions

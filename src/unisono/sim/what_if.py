@@ -29,7 +29,7 @@ import msgspec
 
 from unisono.engine.backfill.agenda import Lasts
 from unisono.engine.backfill.estimate import estimates, turns_up_to
-from unisono.engine.explain import message_of, reason_of, stage_of
+from unisono.engine.explain.messages import message_of, reason_of, stage_of
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan, evictions
 from unisono.engine.model.policy import Policy

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.quota_builders import pods, queue
 from tests.support.quota_builders import snapshot as world
-from unisono.engine.explain import message_of
+from unisono.engine.explain.messages import message_of
 from unisono.engine.model.explanation import GangDoesNotFit, Planned, Reserved
 from unisono.engine.model.names import Instant, LocalQueueKey, NodeName, WorkloadKey
 from unisono.engine.model.node import Node

@@ -15,7 +15,7 @@ from tests.support.place_builders import (
     placer_of,
     refuse,
 )
-from unisono.engine.explain import outlook, remedy, sentence
+from unisono.engine.explain.messages import outlook, remedy, sentence
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import ResourceName
 from unisono.engine.model.node import HOSTNAME, Node

@@ -6,7 +6,7 @@ import msgspec
 
 from tests.support.quota_builders import pods, queue
 from tests.support.quota_builders import snapshot as world
-from unisono.engine.explain import message_of
+from unisono.engine.explain.messages import message_of
 from unisono.engine.model.explanation import Held
 from unisono.engine.model.names import LocalQueueKey, WorkloadKey
 from unisono.engine.model.turns import Turn

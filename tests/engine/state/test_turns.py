@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.turns_builders import TREE, WEIGHTS, cluster, job, turns
 from unisono.engine.cycle import plan
-from unisono.engine.explain import message_of, reason_of
+from unisono.engine.explain.messages import message_of, reason_of
 from unisono.engine.model.explanation import LimitReached
 from unisono.engine.model.names import Instant, LocalQueueKey, WorkloadKey
 from unisono.engine.model.policy import Backfill, Policy

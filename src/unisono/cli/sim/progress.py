@@ -43,7 +43,7 @@ def line(policy: str, done: int, count: int, seconds: float, *, is_plain: bool =
     >>> line("fifo", 1000, 1000, 62.0, is_plain=True)
     'fifo          ######################## 100 % of 1,000 jobs in 1m2s'
     """
-    from unisono.engine.explain import lasting
+    from unisono.engine.explain.messages import lasting
 
     percent = done * 100 // max(1, count)
     full = WIDTH * done // max(1, count)

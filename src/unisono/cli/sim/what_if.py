@@ -155,7 +155,7 @@ def as_json(answer: Answer) -> Json:
     """Return an answer for programs."""
     import msgspec
 
-    from unisono.engine.explain import at
+    from unisono.engine.explain.messages import at
 
     made: Json = msgspec.to_builtins(answer)
     for key in ("startP50", "startP95", "startByLimits"):
@@ -171,7 +171,7 @@ def text(answer: Answer, now: Instant) -> str:
     ml/a would start now
       on      n1 (2 pods)
     """
-    from unisono.engine.explain import at, lasting
+    from unisono.engine.explain.messages import at, lasting
 
     if answer.verdict == "now":
         lines = [f"{answer.workload} would start now"]

@@ -14,7 +14,7 @@ from unisono.control.queue_status.usage import flavors_usage
 from unisono.control.queue_status.writing import Pace
 from unisono.control.scheduler.reading import Manifests
 from unisono.control.view import View
-from unisono.engine.explain import remedy, sentence
+from unisono.engine.explain.messages import remedy, sentence
 from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.explanation import QueueInactive, QueueStopped
 from unisono.engine.model.names import CohortName

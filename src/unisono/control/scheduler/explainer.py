@@ -16,7 +16,7 @@ from unisono.control.scheduler.loop import Scheduler
 from unisono.control.scheduler.sentences import Sentences
 from unisono.control.scheduler.translate import STRAY
 from unisono.control.view import View
-from unisono.engine.explain import message_of
+from unisono.engine.explain.messages import message_of
 from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.kube.form import Key

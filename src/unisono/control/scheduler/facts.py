@@ -13,7 +13,7 @@ import msgspec
 import orjson
 
 from unisono.control.actions import Json
-from unisono.engine.explain import outlook, sentence, stage_of
+from unisono.engine.explain.messages import outlook, sentence, stage_of
 from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.resources import UNLIMITED
 

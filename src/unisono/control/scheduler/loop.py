@@ -56,7 +56,7 @@ from unisono.control.usable import host_names, node_name
 from unisono.control.view import View
 from unisono.engine.audit import Standing, Violation, audit
 from unisono.engine.cycle import Decides, plan
-from unisono.engine.explain import sentence
+from unisono.engine.explain.messages import sentence
 from unisono.engine.model.errors import UnisonoError
 from unisono.engine.model.explanation import (
     Explanation,

@@ -13,7 +13,7 @@ from unisono.control.actions import Json
 from unisono.control.conditions import find, is_true, seconds, timestamp, with_condition
 from unisono.control.scheduler import facts
 from unisono.control.scheduler.implicit import written_flavor, written_queue
-from unisono.engine.explain import message_of, reason_of, stage_of
+from unisono.engine.explain.messages import message_of, reason_of, stage_of
 from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.plan import Admit, Eviction, Stop
 from unisono.engine.model.workload import Admission, PodSet, PodSetAssignment, Workload

@@ -1,7 +1,7 @@
 """Why a workload waits: typed facts with numbers, each naming what would change it.
 
 `Explanation.blockers` holds every fact that was found; the first one decides the stage and the
-reason that conditions and tables show. Words are made in `engine/explain.py`, nowhere else.
+reason that conditions and tables show. Words are made in `engine/explain`, nowhere else.
 """
 
 from __future__ import annotations

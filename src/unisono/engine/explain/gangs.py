@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unisono.engine.amount_words import amount_words
+from unisono.engine.explain.amounts import amount_words
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.resources import is_share
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unisono.engine.explain import at, lasting, message_of
+from unisono.engine.explain.messages import at, lasting, message_of
+from unisono.engine.explain.purchases import purchase_sentence
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.plan import Admit, Plan, evictions, shrinks
-from unisono.engine.purchase_words import purchase_sentence
 from unisono.engine.state.cluster import ClusterState
 
 _MOST_NODES = 8  # of one pod set, before a line gets too long to read

@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from unisono.engine.amount_words import amount_words
-from unisono.engine.config_words import inactive_sentence
-from unisono.engine.dependency_words import dependency_outlook, dependency_sentence
-from unisono.engine.gang_words import gang_outlook, gang_remedy, gang_sentence
-from unisono.engine.limit_words import held_sentence, limit_outlook, limit_sentence
+from unisono.engine.explain.amounts import amount_words
+from unisono.engine.explain.gangs import gang_outlook, gang_remedy, gang_sentence
+from unisono.engine.explain.limits import held_sentence, limit_outlook, limit_sentence
+from unisono.engine.explain.purchases import buying_remedy, cannot_sentence
 from unisono.engine.model import explanation as facts
 from unisono.engine.model.explanation import Blocker, Explanation, Reason, Stage
 from unisono.engine.model.names import Instant
-from unisono.engine.purchase_words import buying_remedy, cannot_sentence
 
 _VOLCANO = "volcano/"  # before the names of queues that are Volcano's
 _QUARANTINED: Mapping[facts.QuarantineStage, str] = {
@@ -25,6 +23,21 @@ _QUARANTINED: Mapping[facts.QuarantineStage, str] = {
     "decide": "the scheduler failed to decide about it",
     "audit": "what was planned for it broke a rule",
     "write": "its admission could not be written down",
+}
+_DEPENDENCY_PENDING = {
+    "afterok": "to succeed",
+    "afterany": "to end",
+    "afternotok": "to fail",
+    "after": "to start, and for as long after that as it says",
+    "singleton": "to end: one of them runs at a time",
+}
+
+_AFTER_DEPENDENCY = {
+    "afterok": "it may start when {on} has succeeded; if that fails, it never starts",
+    "afterany": "it may start when {on} has ended, however that goes",
+    "afternotok": "it may start when {on} has failed; if that succeeds, it never starts",
+    "after": "it may start when {on} has started and that time is over",
+    "singleton": "it may start when {on} has ended",
 }
 _WHO_HOLDS = {"user": "its user", "admin": "an administrator"}
 
@@ -152,7 +165,7 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
         case facts.QueueMissing(local_queue=local, queue=queue):
             return f"LocalQueue {local} points to ClusterQueue {queue}, which does not exist"
         case facts.QueueInactive() as fact:
-            return inactive_sentence(fact)
+            return _inactive_sentence(fact)
         case facts.QueueStopped(queue=queue, local=local, drain=drain):
             kind, policy = ("LocalQueue" if local else "ClusterQueue"), "HoldAndDrain"
             return f"{kind} {queue} is stopped (stopPolicy {policy if drain else 'Hold'})"
@@ -193,7 +206,7 @@ def sentence(blocker: Blocker) -> str:  # one sentence a fact
         case facts.Reserved() as fact:
             return _reserved(fact)
         case facts.DependencyPending() | facts.DependencyNeverSatisfied() as fact:
-            return dependency_sentence(fact)
+            return _dependency_sentence(fact)
         case facts.Held() | facts.ArrayLimit() as fact:
             return held_sentence(fact)
         case facts.NotEntitled(code=code, problem=problem):
@@ -291,7 +304,7 @@ def outlook(blocker: Blocker) -> str:  # one line a fact
         case facts.NotBefore():
             return "time, or an earlier begin"
         case facts.DependencyPending() as fact:
-            return dependency_outlook(fact)
+            return _dependency_outlook(fact)
         case facts.ArrayLimit():
             return "nothing to do: it is next when one of them ends"
         case facts.NotEntitled():
@@ -393,3 +406,33 @@ def _flavor_mismatch(fact: facts.FlavorMismatch) -> str:
             return f"pod set {fact.pod_set} asks for no topology, which flavor {fact.flavor} wants"
         case "not-allowed":
             return f"pod set {fact.pod_set} has to stay on its flavors, and not take {fact.flavor}"
+
+
+def _inactive_sentence(fact: facts.QueueInactive) -> str:
+    """Say why a queue is inactive."""
+    what = {
+        "Terminating": "it is being deleted",
+        "FlavorNotFound": f"ResourceFlavor {fact.detail} does not exist",
+        "AdmissionCheckNotFound": f"AdmissionCheck {fact.detail} does not exist",
+        "AdmissionCheckInactive": f"AdmissionCheck {fact.detail} is not active",
+        "TopologyNotFound": f"Topology {fact.detail} does not exist",
+        "CohortCycle": f"cohort {fact.detail} is its own ancestor",
+    }
+    return f"ClusterQueue {fact.queue} is inactive: {what[fact.why]}"
+
+
+def _dependency_sentence(fact: facts.DependencyPending | facts.DependencyNeverSatisfied) -> str:
+    """Say what a workload waits for.
+
+    >>> _dependency_sentence(facts.DependencyPending(kind="afterok", on="ml/prepare"))
+    'Dependency: waits for ml/prepare to succeed (afterok)'
+    """
+    if isinstance(fact, facts.DependencyPending):
+        return f"Dependency: waits for {fact.on} {_DEPENDENCY_PENDING[fact.kind]} ({fact.kind})"
+    ended = "failed or was deleted" if fact.kind == "afterok" else "succeeded"
+    return f"DependencyNeverSatisfied: {fact.on} {ended} ({fact.kind})"
+
+
+def _dependency_outlook(fact: facts.DependencyPending) -> str:
+    """Say what has to become of whom, and what if it becomes otherwise."""
+    return f"nothing to do: {_AFTER_DEPENDENCY[fact.kind].format(on=fact.on)}"
