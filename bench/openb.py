@@ -35,13 +35,13 @@ from bench.traces import NO_TRACES, openb_folder, pod_list, read_published
 from unisono.engine.model.names import CPU
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import WHOLE_GPU, share_in, share_of
-from unisono.engine.placement.crowd import Crowd
 from unisono.engine.placement.demand import Demand, constraint_for
 from unisono.engine.placement.feasible import Feasibility
 from unisono.engine.placement.seating import Seating
 from unisono.engine.placement.shared_mix import SharedMix
 from unisono.engine.state.devices import rooms
 from unisono.engine.state.node_table import NodeTable
+from unisono.engine.state.pod_index import Crowd
 from unisono.engine.state.tenancy import Tenancy
 from unisono.engine.state.tenant import Tenant
 from unisono.sim.clusters import GPU, MODEL, capacity_of, read_cluster

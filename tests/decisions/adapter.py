@@ -26,7 +26,6 @@ from unittest import mock
 import msgspec
 
 from unisono.engine.backfill.estimate import estimates
-from unisono.engine.backfill.history import History, alike, with_limit
 from unisono.engine.cycle import plan
 from unisono.engine.model import (
     dependency,
@@ -57,7 +56,6 @@ from unisono.engine.model.plan import (
     StopReason,
     Victim,
 )
-from unisono.engine.provisioning.booking import after_arrival, after_return, without_lots
 from unisono.engine.provisioning.outages import Refused, after_refusal, outage_of
 from unisono.engine.provisioning.replacing import replacement
 from unisono.engine.provisioning.shelf import Shelf
@@ -67,6 +65,8 @@ from unisono.engine.seating import seat
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import carry_out
+from unisono.engine.state.purchases import after_arrival, after_return, without_lots
+from unisono.engine.state.run_history import History, alike, with_limit
 from unisono.engine.state.views import explanations, pending, restore, snapshot
 
 Json = Any

@@ -39,11 +39,11 @@ from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Admission, Holding, PodSetAssignment, Workload
 from unisono.engine.preemption import classical
 from unisono.engine.preemption.candidates import BookOf, Wish, own_candidates
-from unisono.engine.quota.tree import Cell, available
 from unisono.engine.rehearsal import leave, rehearse
 from unisono.engine.state.changes import WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import Running
+from unisono.engine.state.quota_tree import Cell, available
 from unisono.engine.state.views import as_changes, restore, snapshot
 
 pytestmark = pytest.mark.slow

@@ -19,8 +19,8 @@ from unisono.engine.model.names import CohortName, LocalQueueKey, QueueName
 from unisono.engine.model.resources import Account
 from unisono.engine.ordering.local_usage import MICRO
 from unisono.engine.quota.share import PER_MILLE, dominant_share, weighted_share
-from unisono.engine.quota.tree import Cell, Node, available, potential, quotas
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.quota_tree import Cell, Node, available, potential, quotas
 
 _CELL_NUMBERS: Mapping[str, Callable[[Cell], int]] = {
     "subtree": lambda cell: cell.subtree,

@@ -18,10 +18,10 @@ from unisono.engine.model.resources import Account
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Workload
 from unisono.engine.quota.share import PER_MILLE, dominant_share
-from unisono.engine.quota.tree import Node as EngineNode
-from unisono.engine.quota.tree import available, potential
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import carry_out
+from unisono.engine.state.quota_tree import Node as EngineNode
+from unisono.engine.state.quota_tree import available, potential
 from unisono.engine.state.views import explanation, restore, snapshot
 
 # With victims that never leave, a tiny cluster is decided in a few dozen cycles. Parking a kind

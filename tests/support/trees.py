@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from tests.support.quota_builders import ACCOUNT, group
 from unisono.engine.model.resources import Account
-from unisono.engine.quota.tree import Cell, Node, charge, link, set_groups
+from unisono.engine.state.quota_tree import Cell, Node, charge, link, set_groups
 
 Places = Mapping[str, tuple[str, str | None]]  # name: (quota, name of the cohort above)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from unisono.cli.tables import table
 from unisono.engine.model.resources import Account
-from unisono.engine.quota.tree import available
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.quota_tree import available
 from unisono.kinds.quantity import format_amount
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unisono.engine.ledger import Ledger
 from unisono.engine.model.explanation import GangDoesNotFit, WaitingForPods
 from unisono.engine.model.names import Instant
 from unisono.engine.model.node import NodePod
@@ -20,6 +19,7 @@ from unisono.engine.placement.seek import Seeker
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.floor import OVERDUE_MS, Floor, Leaving
 from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.transaction import Ledger
 
 
 @dataclass(slots=True)

@@ -23,13 +23,13 @@ from collections.abc import Callable, Iterator
 from unisono.engine.backfill.backfill import plan_in_time
 from unisono.engine.decisions import Cycle
 from unisono.engine.in_turn import decide_in_turn
-from unisono.engine.ledger import Ledger
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Plan
 from unisono.engine.nominate import Nominee, nominate
 from unisono.engine.ordering.heads import Tournament, classical_key
-from unisono.engine.quota.tree import Node
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.quota_tree import Node
+from unisono.engine.state.transaction import Ledger
 from unisono.engine.stops import stops_due
 
 # How a cycle is decided: by `plan`, or by somebody who also records it.

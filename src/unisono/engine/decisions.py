@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from unisono.engine.awaiting import waiting_for
 from unisono.engine.backfill.granting import most_granted
-from unisono.engine.ledger import Charges, Ledger, Starting
 from unisono.engine.model.explanation import (
     Blocker,
     ClaimedThisCycle,
@@ -30,11 +29,12 @@ from unisono.engine.preemption.naming import named, waiting_for_victims
 from unisono.engine.provisioning.loans import lent_by, lift
 from unisono.engine.provisioning.shopping import Shopping
 from unisono.engine.quota.assign import Verdict, resized
-from unisono.engine.quota.tree import Cell, Node, available
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.floor import Leaving, tenants_of
 from unisono.engine.state.queue_book import QueueBook, TreeBook
+from unisono.engine.state.quota_tree import Cell, Node, available
 from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.transaction import Charges, Ledger, Starting
 from unisono.engine.writing import counts_of
 
 NO_RULES = PreemptionRules()

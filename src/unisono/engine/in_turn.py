@@ -11,17 +11,17 @@ import heapq
 from collections.abc import Iterator
 from typing import Protocol
 
-from unisono.engine.ledger import Ledger
 from unisono.engine.model.explanation import Explanation, LimitReached
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Admit, Wait
 from unisono.engine.nominate import Nominee, nominate
 from unisono.engine.ordering.desk import TurnDesk
-from unisono.engine.ordering.lines import Waiting
 from unisono.engine.ordering.tallies import Tallies
 from unisono.engine.ordering.turn_lines import TurnKey, TurnLines
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook
+from unisono.engine.state.transaction import Ledger
 
 # Whether it goes behind those that wait for their victims, and its turn.
 _Place = tuple[bool, TurnKey]

@@ -17,12 +17,10 @@ import msgspec
 
 from unisono.engine.awaiting import Patience, patience
 from unisono.engine.late import Late, finds_place, late_for, never
-from unisono.engine.ledger import Ledger
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, PreemptionBackoff
 from unisono.engine.model.market import Purchase
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.workload import Admission
-from unisono.engine.ordering.lines import Waiting
 from unisono.engine.placement.gang import Spot
 from unisono.engine.placement.seek import Seeker
 from unisono.engine.preemption.candidates import Target
@@ -40,10 +38,12 @@ from unisono.engine.quota.assign import (
     resized,
 )
 from unisono.engine.quota.flavors import Menu, menu_for
-from unisono.engine.quota.shape import Shape, shrunk
-from unisono.engine.quota.tree import Cell, Node
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.equivalence import Shape, shrunk
+from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook, Running
+from unisono.engine.state.quota_tree import Cell, Node
+from unisono.engine.state.transaction import Ledger
 from unisono.engine.writing import counts_of, write_admission
 
 # A queue sees few shapes at a time; an old menu is cheap to make again, a leak is not.

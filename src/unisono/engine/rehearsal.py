@@ -10,12 +10,12 @@ import msgspec
 
 from unisono.engine.audit import Standing, audit
 from unisono.engine.cycle import Decides, plan
-from unisono.engine.lifecycle import after_preemption, after_stop
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan, Stop, evictions, shrinks
 from unisono.engine.state.changes import TimePassed, WorkloadHolds, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import carry_out
+from unisono.engine.state.lifecycle import after_preemption, after_stop
 from unisono.engine.state.views import snapshot_for
 
 # With the two anti-thrash rules every event ends in a fixed point. Kueue's own rules may loop for

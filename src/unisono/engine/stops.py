@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unisono.engine.lifecycle import stop_for
 from unisono.engine.model.explanation import QueueStopped
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Stop, StopReason
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.doors import Door
+from unisono.engine.state.lifecycle import stop_for
 from unisono.engine.state.queue_book import QueueBook
 
 

@@ -6,7 +6,7 @@ from unisono.engine.model.names import FlavorName, QueueName, ResourceName
 from unisono.engine.model.workload import Admission, PodSetAssignment
 from unisono.engine.placement.gang import Spot
 from unisono.engine.quota.assign import Assignment
-from unisono.engine.quota.shape import Shape
+from unisono.engine.state.equivalence import Shape
 
 
 def write_admission(

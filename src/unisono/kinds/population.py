@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from unisono.engine.backfill.history import History, alike, with_limit
 from unisono.engine.model.names import (
     FlavorName,
     Instant,
@@ -23,6 +22,7 @@ from unisono.engine.model.names import (
 from unisono.engine.model.node import NodePod
 from unisono.engine.model.queue import ClusterQueue, Flavor, LocalQueue
 from unisono.engine.model.workload import Holding, Workload
+from unisono.engine.state.run_history import History, alike, with_limit
 from unisono.kinds.candidates import KUEUE_WORKLOAD, Candidate, candidates
 from unisono.kinds.doors import Doors
 from unisono.kinds.kueue.workload_rules import (

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from unisono.engine.model.names import Instant, ResourceName
 from unisono.engine.model.node import Node
 from unisono.engine.model.workload import Workload
-from unisono.engine.ordering.lines import Waiting
-from unisono.engine.quota.tree import NO_LIMIT, potential
-from unisono.engine.quota.tree import Node as Tree
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook, Running
+from unisono.engine.state.quota_tree import NO_LIMIT, potential
+from unisono.engine.state.quota_tree import Node as Tree
 from unisono.sim.dice import Dice
 
 NOBODY = 1 << 60  # comes after everybody

@@ -24,10 +24,10 @@ from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.node import HOSTNAME, Node
 from unisono.engine.model.plan import Admit
 from unisono.engine.model.workload import Admission
-from unisono.engine.provisioning.booking import after_arrival, after_return, without_lots
 from unisono.engine.provisioning.shelf import Shelf, Ware
 from unisono.engine.state.changes import MarketSet, NodeGone, NodeSet, WorkloadHolds
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.purchases import after_arrival, after_return, without_lots
 from unisono.sim.bill import Item
 
 

@@ -9,14 +9,14 @@ import pytest
 
 from unisono.engine.backfill.counting import fill_holes
 from unisono.engine.backfill.pod_room import PodRoom
-from unisono.engine.ledger import Ledger
 from unisono.engine.model.names import PODS, NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import Amounts, amounts
-from unisono.engine.placement.crowd import Crowd
 from unisono.engine.state.node_table import NodeTable
+from unisono.engine.state.pod_index import Crowd
 from unisono.engine.state.tenancy import Tenancy
 from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.transaction import Ledger
 
 ONE = amounts({"cpu": 1000})
 TWO = amounts({"cpu": 2000, "memory": 3})

@@ -14,13 +14,13 @@ from unisono.engine.backfill.pieces import End, Pieces
 from unisono.engine.backfill.pod_room import PodRoom
 from unisono.engine.backfill.slot_room import SlotRoom, pools_of
 from unisono.engine.backfill.units import Units
-from unisono.engine.ledger import Starting
 from unisono.engine.model.names import FlavorName, Instant, NodeName, ResourceName
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import Amounts, amounts
 from unisono.engine.placement.feasible import Mask
 from unisono.engine.state.node_table import Integers, NodeTable
 from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.transaction import Starting
 
 NOW = Instant(0)
 

@@ -15,7 +15,7 @@ from tests.support.trees import tree, use
 from unisono.engine.model.names import Instant
 from unisono.engine.ordering.heads import Tournament, classical_key
 from unisono.engine.quota.share import dominant_share
-from unisono.engine.quota.tree import Cell, Node, charge
+from unisono.engine.state.quota_tree import Cell, Node, charge
 
 
 @dataclass(eq=False)

@@ -12,8 +12,8 @@ from unisono.engine.model.node import Node, PodRule, PodSelector
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import LabelSelector
 from unisono.engine.placement.answers import ANSWERS_KEPT, Answers, Counts
-from unisono.engine.placement.crowd import Crowd, Members
 from unisono.engine.placement.gang import Gang
+from unisono.engine.state.pod_index import Crowd, Members
 
 
 def asked(answers: Answers, *gangs: Gang, moves: int = 1) -> bool:

@@ -16,13 +16,13 @@ from tests.support.place_builders import GPU, demand, node, table_of
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import Amounts, amounts, share_of
 from unisono.engine.placement import picture
-from unisono.engine.placement.crowd import Crowd
 from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.feasible import Feasibility
 from unisono.engine.placement.fragments import score_thresholds
 from unisono.engine.placement.picture import Picture
 from unisono.engine.placement.seating import Scoring, Seating
 from unisono.engine.placement.shared_mix import HISTORY, Shape, SharedMix, shape_of, weighted
+from unisono.engine.state.pod_index import Crowd
 from unisono.engine.state.tenancy import Tenancy
 from unisono.engine.state.tenant import Tenant
 

@@ -19,8 +19,8 @@ from unisono.engine.model.resources import Account
 from unisono.engine.model.workload import PodSet
 from unisono.engine.quota.assign import Assignment, Simulated, Verdict, assign
 from unisono.engine.quota.flavors import menu_for
-from unisono.engine.quota.shape import Shapes, shrunk
-from unisono.engine.quota.tree import Cell, Node, charge, link, set_groups
+from unisono.engine.state.equivalence import Shapes, shrunk
+from unisono.engine.state.quota_tree import Cell, Node, charge, link, set_groups
 
 
 class Victims:

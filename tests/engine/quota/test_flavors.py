@@ -13,7 +13,7 @@ from unisono.engine.model.queue import ClusterQueue, Flavor
 from unisono.engine.model.selection import Requirement, Taint, Toleration
 from unisono.engine.model.workload import PodSet
 from unisono.engine.quota.flavors import Menu, menu_for
-from unisono.engine.quota.tree import Node, set_groups
+from unisono.engine.state.quota_tree import Node, set_groups
 
 X86 = Flavor(name=FlavorName("x86"), node_labels=(("arch", "x86"),))
 ARM = Flavor(name=FlavorName("arm"), node_labels=(("arch", "arm"),))

@@ -14,7 +14,7 @@ from unisono.engine.quota.share import (
     is_borrowing,
     weighted_share,
 )
-from unisono.engine.quota.tree import Node, charge, link, set_groups
+from unisono.engine.state.quota_tree import Node, charge, link, set_groups
 
 
 def test_scenario_42() -> None:

@@ -34,7 +34,6 @@ from unisono.engine.model.explanation import (
 from unisono.engine.model.names import CohortName, FlavorName, Instant, QueueName, WorkloadKey
 from unisono.engine.model.queue import Flavor, LocalQueue
 from unisono.engine.model.resources import Account
-from unisono.engine.quota.tree import available
 from unisono.engine.state.changes import (
     Change,
     CohortSet,
@@ -50,6 +49,7 @@ from unisono.engine.state.changes import (
     WorkloadWaits,
 )
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.quota_tree import available
 from unisono.engine.state.views import explanation, pending, restore, snapshot
 
 replace = msgspec.structs.replace

@@ -9,8 +9,8 @@ import numpy as np
 
 from tests.support.place_builders import GPU, node, table_of
 from unisono.engine.model.resources import amounts, share_of
-from unisono.engine.placement.crowd import Crowd
 from unisono.engine.state.devices import fullest_first, pods_that_fit, rooms
+from unisono.engine.state.pod_index import Crowd
 from unisono.engine.state.tenancy import Tenancy
 from unisono.engine.state.tenant import Tenant
 

@@ -7,7 +7,7 @@ from tests.support.place_builders import GPU, PORT, node, table_of
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import HostPort, Node
 from unisono.engine.model.resources import amounts
-from unisono.engine.placement.crowd import Crowd
+from unisono.engine.state.pod_index import Crowd
 from unisono.engine.state.tenancy import Tenancy
 from unisono.engine.state.tenant import Tenant
 

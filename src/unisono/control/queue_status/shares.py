@@ -18,11 +18,11 @@ from unisono.control.view import View
 from unisono.engine.model.names import FlavorName, ResourceName
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.queue import ClusterQueue
-from unisono.engine.quota.charges import account_of
 from unisono.engine.quota.share import dominant_share, weighted_share
-from unisono.engine.quota.tree import Node, charge
+from unisono.engine.state.charges import account_of
 from unisono.engine.state.config import Config
 from unisono.engine.state.forest import Forest
+from unisono.engine.state.quota_tree import Node, charge
 from unisono.kinds.kueue.queue_rules import cohort_of, queue_of
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind

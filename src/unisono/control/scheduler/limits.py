@@ -11,9 +11,9 @@ from typing import Any
 from unisono.control import names
 from unisono.control.actions import Json
 from unisono.control.view import View
-from unisono.engine.backfill.history import History, alike, with_limit
 from unisono.engine.model.names import LocalQueueKey
 from unisono.engine.model.workload import Workload
+from unisono.engine.state.run_history import History, alike, with_limit
 from unisono.kinds.kueue.workload_rules import owner_of, run_of
 from unisono.kinds.times import DEFAULT_LIMIT, limit_ms
 from unisono.kube.form import Key

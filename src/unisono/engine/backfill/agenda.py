@@ -21,9 +21,9 @@ from unisono.engine.model.plan import Date
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.workload import Workload
-from unisono.engine.ordering.lines import Kind, Waiting
 from unisono.engine.placement.demand import Constraint
 from unisono.engine.state.doors import Door
+from unisono.engine.state.pending_queue import Kind, Waiting
 from unisono.engine.state.queue_book import QueueBook, Running
 
 # Place in turn: (-priority, time, uid, number of entry); smaller goes first. The type has no

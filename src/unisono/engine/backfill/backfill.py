@@ -23,17 +23,17 @@ from unisono.engine.backfill.quick import admit, may_offer, offer
 from unisono.engine.backfill.seating import Seats
 from unisono.engine.decisions import Cycle
 from unisono.engine.in_turn import everybody_in_turn
-from unisono.engine.ledger import Ledger
 from unisono.engine.model.explanation import Blocker, ClaimedThisCycle, Explanation, Planned
 from unisono.engine.model.names import Instant, LocalQueueKey
 from unisono.engine.model.plan import Plan, Wait
 from unisono.engine.model.policy import Backfill
 from unisono.engine.nominate import Nominee, facts_of, nominate
-from unisono.engine.ordering.lines import Waiting
 from unisono.engine.ordering.tallies import Tallies
 from unisono.engine.quota.assign import Verdict
-from unisono.engine.quota.tree import Cell, available
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.pending_queue import Waiting
+from unisono.engine.state.quota_tree import Cell, available
+from unisono.engine.state.transaction import Ledger
 from unisono.engine.stops import stops_due
 
 _Head = tuple[Place, int, Group]  # who of a group comes next

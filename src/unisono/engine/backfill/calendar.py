@@ -20,21 +20,21 @@ from unisono.engine.backfill.pieces import End, Pieces
 from unisono.engine.backfill.seating import Seats
 from unisono.engine.backfill.slot_room import SlotRoom, pools_of
 from unisono.engine.decisions import Cycle
-from unisono.engine.ledger import Booked, Starting
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Date
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.resources import Amounts
 from unisono.engine.nominate import Nominee, admission_of, affordable
-from unisono.engine.ordering.lines import Waiting
 from unisono.engine.placement.seek import Seeker
 from unisono.engine.quota.assign import Verdict
-from unisono.engine.quota.tree import available
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.floor import tenants_of
+from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook
+from unisono.engine.state.quota_tree import available
 from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.transaction import Booked, Starting
 from unisono.engine.writing import write_admission
 
 # So many stretches are looked at on nodes before a workload is left without a date in this pass.

@@ -15,21 +15,21 @@ import numpy as np
 from unisono.engine.backfill.agenda import Group
 from unisono.engine.backfill.need import Counted, Known
 from unisono.engine.backfill.pod_room import PodRoom
-from unisono.engine.ledger import Booked
 from unisono.engine.model.explanation import Blocker, WouldDelay
 from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import Amounts
 from unisono.engine.nominate import menu_of
-from unisono.engine.ordering.lines import Waiting
 from unisono.engine.placement.demand import Constraint, constraint_for
 from unisono.engine.placement.packing import fill
-from unisono.engine.quota.shape import Shape
-from unisono.engine.quota.tree import Cell, potential
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.equivalence import Shape
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
+from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook
+from unisono.engine.state.quota_tree import Cell, potential
 from unisono.engine.state.tenancy import give_back, parts_of
 from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.transaction import Booked
 
 _NO_RULES = PreemptionRules()
 COUNTS_KEPT = 1024

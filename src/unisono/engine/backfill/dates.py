@@ -15,19 +15,19 @@ from unisono.engine.backfill.need import Counted
 from unisono.engine.backfill.outlook import without
 from unisono.engine.backfill.shadow import Shadow
 from unisono.engine.decisions import Cycle
-from unisono.engine.ledger import Booked, Starting
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Date
 from unisono.engine.nominate import Nominee, admission_of, nominate
-from unisono.engine.ordering.lines import Waiting
 from unisono.engine.quota.assign import Verdict
-from unisono.engine.quota.tree import available
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.floor import tenants_of
 from unisono.engine.state.node_table import Integers
+from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook
+from unisono.engine.state.quota_tree import available
 from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.transaction import Booked, Starting
 
 
 class Dates(Protocol):

@@ -21,8 +21,8 @@ from unisono.engine.in_turn import everybody_in_turn
 from unisono.engine.model.explanation import Expected, Planned
 from unisono.engine.model.names import Instant, NodeName, QueueName, WorkloadKey
 from unisono.engine.model.policy import Backfill
-from unisono.engine.ordering.lines import Waiting
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook
 
 # So many in turn get an estimate: a few hundred calendars' worth of work, whatever the queue.

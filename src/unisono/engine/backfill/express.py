@@ -19,14 +19,14 @@ from unisono.engine.backfill.need import Counted
 from unisono.engine.backfill.pod_room import Caps, Chosen, PodRoom
 from unisono.engine.backfill.quick import offer_on
 from unisono.engine.backfill.shadow import Shadow
-from unisono.engine.ledger import Booked, Starting
 from unisono.engine.model.explanation import Blocker, Explanation, Planned, WouldDelay
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Admit, Plan, Wait
-from unisono.engine.ordering.lines import Waiting
-from unisono.engine.quota.tree import Cell, available
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook, Running
+from unisono.engine.state.quota_tree import Cell, available
+from unisono.engine.state.transaction import Booked, Starting
 
 _Head = tuple[Place, int, Group]  # who of a group comes next
 # When somebody ends, and who, in two lists.

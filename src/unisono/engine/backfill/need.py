@@ -12,8 +12,8 @@ from unisono.engine.model.names import FlavorName, QueueName, ResourceName
 from unisono.engine.model.resources import Amounts, Usage
 from unisono.engine.model.workload import Admission
 from unisono.engine.placement.feasible import Mask
-from unisono.engine.quota.tree import Cell, available
 from unisono.engine.state.node_table import Integers
+from unisono.engine.state.quota_tree import Cell, available
 
 Columns = tuple[tuple[int, int], ...]  # of the node table, and how much of each
 

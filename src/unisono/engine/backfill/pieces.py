@@ -13,11 +13,11 @@ from typing import Protocol
 
 import numpy as np
 
-from unisono.engine.ledger import Booked, Charges
 from unisono.engine.model.names import Instant
 from unisono.engine.placement.feasible import Mask
-from unisono.engine.quota.tree import Cell, available
 from unisono.engine.state.node_table import Integers, Rows
+from unisono.engine.state.quota_tree import Cell, available
+from unisono.engine.state.transaction import Booked, Charges
 
 # Beyond the last piece, so many more are made when there are enough, further and further apart.
 FAR_PIECES = 96

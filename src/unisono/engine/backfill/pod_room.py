@@ -14,12 +14,12 @@ from typing import cast
 
 import numpy as np
 
-from unisono.engine.ledger import Ledger
 from unisono.engine.model.resources import Amounts
 from unisono.engine.placement.feasible import Mask
 from unisono.engine.placement.packing import fill
 from unisono.engine.state.move import Columns, Integers, Move, Rows
 from unisono.engine.state.node_table import NodeTable
+from unisono.engine.state.transaction import Ledger
 
 # So many sizes of gangs are remembered.
 AMOUNTS_KEPT = 1024

@@ -12,15 +12,15 @@ from unisono.engine.backfill.agenda import Group
 from unisono.engine.backfill.need import Counted
 from unisono.engine.backfill.pod_room import Chosen
 from unisono.engine.decisions import Cycle
-from unisono.engine.ledger import Starting
 from unisono.engine.model.names import NodeName, namespace_of
 from unisono.engine.model.plan import Admit
 from unisono.engine.model.selection import label_map
 from unisono.engine.model.workload import Admission, PodSetAssignment
-from unisono.engine.ordering.lines import Waiting
 from unisono.engine.state.floor import Floor
+from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.transaction import Starting
 
 # What an admission would be, before it is booked.
 Offer = tuple[Admission, Starting]

@@ -15,12 +15,12 @@ from unisono.engine.backfill.counting import given_back
 from unisono.engine.backfill.need import Counted
 from unisono.engine.backfill.outlook import without
 from unisono.engine.backfill.pieces import End
-from unisono.engine.ledger import Booked
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.plan import Date
 from unisono.engine.placement.packing import pack
 from unisono.engine.state.floor import Floor
 from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.transaction import Booked
 
 
 @dataclass(slots=True)

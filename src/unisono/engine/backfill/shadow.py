@@ -8,12 +8,12 @@ place (spec time §3 and §4).
 from __future__ import annotations
 
 from unisono.engine.backfill.need import Counted
-from unisono.engine.ledger import Booked, Charges
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Date
 from unisono.engine.placement.gang import Gang
-from unisono.engine.quota.tree import Cell
 from unisono.engine.state.node_table import Integers
+from unisono.engine.state.quota_tree import Cell
+from unisono.engine.state.transaction import Booked, Charges
 
 
 class Shadow:

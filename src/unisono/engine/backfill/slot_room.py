@@ -15,11 +15,11 @@ import numpy as np
 
 from unisono.engine.backfill.need import Columns, Counted, capacities
 from unisono.engine.backfill.pieces import End, Pieces
-from unisono.engine.ledger import Booked
 from unisono.engine.placement.feasible import Mask
 from unisono.engine.state.node_table import Integers, NodeTable
 from unisono.engine.state.tenancy import give_back, parts_of
 from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.transaction import Booked
 
 # More parts than this are a sign of something else: then nodes are looked at one by one.
 MOST_POOLS = 16

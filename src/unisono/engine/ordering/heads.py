@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 
 from unisono.engine.model.names import Instant
 from unisono.engine.quota.share import Share, dominant_share
-from unisono.engine.quota.tree import Cell, Node, borrows_with, charge
+from unisono.engine.state.quota_tree import Cell, Node, borrows_with, charge
 
 
 class Head(Protocol):

@@ -23,7 +23,7 @@ from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.ordering.desk import TurnDesk
 from unisono.engine.ordering.factors import Standing, priorities
-from unisono.engine.ordering.lines import Class, Kind, Row, UsageOf, Waiting, kind_of
+from unisono.engine.state.pending_queue import Class, Kind, Row, UsageOf, Waiting, kind_of
 
 # Tier, priority, submission, job id, array task, uid: the first of two goes first.
 TurnKey = tuple[int, int, Instant, int, int, str]

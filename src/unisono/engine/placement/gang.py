@@ -24,7 +24,6 @@ from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import HOSTNAME
 from unisono.engine.model.policy import Placement
 from unisono.engine.model.resources import gpu_milli, wants_gpus
-from unisono.engine.placement.crowd import Crowd, Members
 from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.domains import candidate_domains
 from unisono.engine.placement.feasible import Capacity, Feasibility
@@ -38,6 +37,7 @@ from unisono.engine.placement.sharing import Booked, book, devices_of, give_back
 from unisono.engine.placement.slices import place_slices
 from unisono.engine.placement.together import Together
 from unisono.engine.state.node_table import Integers, Rows
+from unisono.engine.state.pod_index import Crowd, Members
 
 # Up to this many demands every order is tried before a domain is given up.
 ALL_ORDERS = 3

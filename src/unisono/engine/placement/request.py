@@ -11,11 +11,11 @@ from unisono.engine.model.queue import Flavor
 from unisono.engine.model.resources import wants_gpus
 from unisono.engine.model.selection import label_map
 from unisono.engine.model.workload import PodSet, Workload
-from unisono.engine.placement.crowd import selects_pod
 from unisono.engine.placement.demand import Demand, Mode, anonymised, constraint_for
-from unisono.engine.placement.fence import Fence
 from unisono.engine.placement.gang import Gang
+from unisono.engine.state.excluded_nodes import Fence
 from unisono.engine.state.node_table import NodeTable
+from unisono.engine.state.pod_index import selects_pod
 
 # Pod sets with GPUs that ask for no topology share a domain: they will talk to each other.
 TOGETHER = "unisono.dev/together"

@@ -10,13 +10,13 @@ from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.selection import Requirement
 from unisono.engine.model.workload import Admission, first_pods, joined_pods
-from unisono.engine.ordering.lines import Waiting
 from unisono.engine.placement.demand import Demand
-from unisono.engine.placement.fence import Fence
 from unisono.engine.placement.gang import Gang, Spot
 from unisono.engine.quota.assign import Assignment
+from unisono.engine.state.excluded_nodes import Fence
 from unisono.engine.state.floor import Floor
 from unisono.engine.state.node_table import NAME_FIELD
+from unisono.engine.state.pending_queue import Waiting
 
 _Places = dict[str, tuple[tuple[NodeName, int], ...]]
 

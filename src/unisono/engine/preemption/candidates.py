@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from unisono.engine.ledger import Booked, Ledger
 from unisono.engine.model.names import Instant, LocalQueueKey, WorkloadKey
 from unisono.engine.model.plan import PreemptionReason
 from unisono.engine.model.resources import Account
@@ -21,8 +20,9 @@ from unisono.engine.preemption.shrinking import (
     what_goes,
     what_stays,
 )
-from unisono.engine.quota.tree import Cell, Node, available
 from unisono.engine.state.queue_book import QueueBook, Running
+from unisono.engine.state.quota_tree import Cell, Node, available
+from unisono.engine.state.transaction import Booked, Ledger
 
 
 @dataclass(slots=True, frozen=True)

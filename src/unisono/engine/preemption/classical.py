@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 
-from unisono.engine.ledger import Ledger
 from unisono.engine.model.plan import PreemptionReason
 from unisono.engine.model.resources import Account
 from unisono.engine.preemption.candidates import (
@@ -33,8 +32,9 @@ from unisono.engine.preemption.candidates import (
 )
 from unisono.engine.preemption.filling import fill_back, fits
 from unisono.engine.preemption.shrinking import given_up_already, what_stays
-from unisono.engine.quota.tree import Cell, Node, available, borrows_with, local_room
 from unisono.engine.state.queue_book import Running
+from unisono.engine.state.quota_tree import Cell, Node, available, borrows_with, local_room
+from unisono.engine.state.transaction import Ledger
 
 _HIERARCHY, _PRIORITY, _OWN = 0, 1, 2
 # Without so many there is mostly room for a gang.

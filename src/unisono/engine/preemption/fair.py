@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from unisono.engine.ledger import Ledger
 from unisono.engine.model.plan import PreemptionReason
 from unisono.engine.model.policy import FairStrategy
 from unisono.engine.preemption.candidates import (
@@ -27,8 +26,9 @@ from unisono.engine.preemption.candidates import (
 )
 from unisono.engine.preemption.filling import fill_back
 from unisono.engine.quota.share import Share, dominant_share, is_borrowing
-from unisono.engine.quota.tree import Node, available, borrows_with
 from unisono.engine.state.queue_book import Running
+from unisono.engine.state.quota_tree import Node, available, borrows_with
+from unisono.engine.state.transaction import Ledger
 
 
 def fair_victims(

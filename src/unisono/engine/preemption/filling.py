@@ -5,10 +5,10 @@ Spec quota §8 and placement §8.7. Both algorithms end here.
 
 from __future__ import annotations
 
-from unisono.engine.ledger import Ledger
 from unisono.engine.preemption.candidates import Target, Wish, most_to_give
 from unisono.engine.preemption.shrinking import given_up_already, what_stays
-from unisono.engine.quota.tree import available, borrows_with
+from unisono.engine.state.quota_tree import available, borrows_with
+from unisono.engine.state.transaction import Ledger
 
 
 def fits(wish: Wish, *, allow_borrowing: bool) -> bool:

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from unisono.engine.ledger import Charges
 from unisono.engine.model.workload import Admission, Holding, PodSet, PodSetAssignment, first_pods
-from unisono.engine.quota.charges import charges_of
-from unisono.engine.quota.tree import Cell
+from unisono.engine.state.charges import charges_of
 from unisono.engine.state.floor import tenants_of
 from unisono.engine.state.queue_book import Running
+from unisono.engine.state.quota_tree import Cell
 from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.transaction import Charges
 
 
 @dataclass(slots=True, frozen=True, eq=False)

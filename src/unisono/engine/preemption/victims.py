@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from unisono.engine.ledger import Ledger
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.workload import Workload
@@ -17,8 +16,9 @@ from unisono.engine.preemption.candidates import BookOf, Target, UsageOf, Wish
 from unisono.engine.preemption.classical import classical_victims, victims_gap
 from unisono.engine.preemption.fair import fair_victims
 from unisono.engine.quota.assign import Assignment, Simulated, Verdict
-from unisono.engine.quota.tree import Cell, available, borrow_level
 from unisono.engine.state.queue_book import QueueBook
+from unisono.engine.state.quota_tree import Cell, available, borrow_level
+from unisono.engine.state.transaction import Ledger
 
 
 @dataclass(slots=True)

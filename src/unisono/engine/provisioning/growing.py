@@ -18,7 +18,7 @@ from unisono.engine.placement.gang import Gang
 from unisono.engine.provisioning.order import has_gpus
 from unisono.engine.provisioning.purchase import MODEL_LABEL, Bought, Shop
 from unisono.engine.quota.assign import Assignment, resized
-from unisono.engine.quota.shape import shrunk
+from unisono.engine.state.equivalence import shrunk
 
 
 def buy_more(

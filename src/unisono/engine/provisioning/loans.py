@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from unisono.engine.awaiting import placed_without
-from unisono.engine.ledger import Ledger
 from unisono.engine.model.explanation import WouldDelay
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.policy import Backfill
@@ -20,6 +19,7 @@ from unisono.engine.placement.seek import Seeker
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import Running
+from unisono.engine.state.transaction import Ledger
 
 # What is learned from earlier runs, or assumed for all, is nobody's word.
 DECLARED = ("request", "job", "queue", "execution")

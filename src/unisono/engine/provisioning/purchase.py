@@ -20,12 +20,12 @@ from unisono.engine.model.workload import Workload
 from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.gang import Gang, Spot
 from unisono.engine.provisioning.adrift import nodes_adrift
-from unisono.engine.provisioning.booking import with_purchase
 from unisono.engine.provisioning.order import Filled, FreeNode, Order, Refused
 from unisono.engine.provisioning.planner import alternatives_to, choose, ready_by
 from unisono.engine.provisioning.shelf import Shelf
 from unisono.engine.state.floor import Floor
 from unisono.engine.state.node_table import NodeTable
+from unisono.engine.state.purchases import with_purchase
 
 MODEL_LABEL = "nvidia.com/gpu.product"
 # Free nodes that are looked at for one gang; it did not fit on them, so there are not many.

@@ -6,7 +6,6 @@ or have taken of the free nodes, counts already. Spec provisioning §5.2 and §5
 
 from __future__ import annotations
 
-from unisono.engine.ledger import Ledger
 from unisono.engine.model.explanation import Blocker, CannotBuy
 from unisono.engine.model.names import Instant
 from unisono.engine.nominate import Nominee
@@ -16,6 +15,7 @@ from unisono.engine.provisioning.shelf import Shelf
 from unisono.engine.quota.assign import Assignment, Verdict, resized
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.transaction import Ledger
 from unisono.engine.writing import counts_of
 
 

@@ -13,15 +13,14 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Protocol
 
-from unisono.engine.ledger import Charges
 from unisono.engine.model.explanation import Blocker, ExceedsMaximum, FlavorMismatch, QuotaExhausted
 from unisono.engine.model.names import FlavorName, QueueName, ResourceName
 from unisono.engine.model.queue import FlavorFungibility
 from unisono.engine.model.resources import Account
 from unisono.engine.model.workload import Admission
 from unisono.engine.quota.flavors import Choice, Menu, Option
-from unisono.engine.quota.shape import Shape
-from unisono.engine.quota.tree import (
+from unisono.engine.state.equivalence import Shape
+from unisono.engine.state.quota_tree import (
     Cell,
     available,
     borrow_level,
@@ -29,6 +28,7 @@ from unisono.engine.quota.tree import (
     potential,
     reclaim_gap,
 )
+from unisono.engine.state.transaction import Charges
 
 
 class Verdict(IntEnum):

@@ -16,7 +16,7 @@ from unisono.engine.model.queue import ClusterQueue, Flavor, FlavorQuota, Resour
 from unisono.engine.model.resources import Account, pool_name
 from unisono.engine.model.selection import AffinityTerm, label_map, meets, tolerates
 from unisono.engine.model.workload import Admission, PodSet
-from unisono.engine.quota.tree import Cell, Node
+from unisono.engine.state.quota_tree import Cell, Node
 
 # What one pod set takes of a cell for each pod: (index of the pod set, cell, amount a pod).
 PerPod = tuple[int, Cell, int]

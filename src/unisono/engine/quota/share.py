@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from unisono.engine.model.queue import MILLI
 from unisono.engine.model.resources import Account
-from unisono.engine.quota.tree import Node, potential
+from unisono.engine.state.quota_tree import Node, potential
 
 Share = tuple[int, int]
 NOTHING: Share = (0, 0)

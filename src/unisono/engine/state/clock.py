@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from unisono.engine.model.names import Instant
-from unisono.engine.ordering.lines import Waiting, kind_of
 from unisono.engine.state import turns
+from unisono.engine.state.pending_queue import Waiting, kind_of
 from unisono.engine.state.timers import NODES
 
 if TYPE_CHECKING:

@@ -19,15 +19,10 @@ import msgspec
 
 from unisono.engine.backfill.agenda import Agenda
 from unisono.engine.backfill.outlook import Outlook
-from unisono.engine.ledger import Charges
 from unisono.engine.model.explanation import Blocker, Held
 from unisono.engine.model.names import Instant, LocalQueueKey, QueueName, WorkloadKey
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.workload import Holding, Workload
-from unisono.engine.ordering.lines import Waiting, kind_of
-from unisono.engine.quota.charges import charges_of
-from unisono.engine.quota.shape import Shapes
-from unisono.engine.quota.tree import charge
 from unisono.engine.state import turns
 from unisono.engine.state.arrays import ArrayBook
 from unisono.engine.state.changes import (
@@ -37,21 +32,26 @@ from unisono.engine.state.changes import (
     WorkloadHolds,
     WorkloadWaits,
 )
+from unisono.engine.state.charges import charges_of
 from unisono.engine.state.clock import look_again, pass_time
 from unisono.engine.state.config import Config
 from unisono.engine.state.configuring import open_or_shut, reconfigure, take_in
 from unisono.engine.state.dependencies import DependencyBook
 from unisono.engine.state.doors import Door
+from unisono.engine.state.equivalence import Shapes
 from unisono.engine.state.floor import Floor
 from unisono.engine.state.forest import Forest, recharge
 from unisono.engine.state.gates import is_plain, own_blocker, reminders
 from unisono.engine.state.lenders import Lenders
+from unisono.engine.state.pending_queue import Waiting, kind_of
 from unisono.engine.state.queue_book import QueueBook, Running
+from unisono.engine.state.quota_tree import charge
 from unisono.engine.state.recent import RecentUsage
 from unisono.engine.state.reservations import ReservationBook
 from unisono.engine.state.rota import Rota
 from unisono.engine.state.terms import Terms, as_candidate
 from unisono.engine.state.timers import Timers
+from unisono.engine.state.transaction import Charges
 
 
 class ClusterState:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from unisono.engine.backfill.history import pattern_of
 from unisono.engine.model.dependency import Dependency, Result
 from unisono.engine.model.explanation import Blocker, DependencyNeverSatisfied, DependencyPending
 from unisono.engine.model.names import Instant, WorkloadKey, namespace_of
 from unisono.engine.model.workload import Holding, Workload
-from unisono.engine.ordering.lines import Waiting
+from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import Running
+from unisono.engine.state.run_history import pattern_of
 
 # Results that are remembered, the newest; who waits for an older one waits for a job of that name
 # to come. A day of a busy cluster.

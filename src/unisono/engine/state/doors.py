@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import LocalQueueKey, WorkloadKey
-from unisono.engine.ordering.lines import Waiting
+from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook, Running
 
 

@@ -21,9 +21,9 @@ from unisono.engine.model.plan import (
     shrinks,
 )
 from unisono.engine.model.workload import Holding
-from unisono.engine.ordering.lines import kind_of
-from unisono.engine.provisioning.booking import with_purchase
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.pending_queue import kind_of
+from unisono.engine.state.purchases import with_purchase
 from unisono.engine.state.queue_book import QueueBook, TreeBook
 from unisono.engine.state.wakes import Sleeper
 

@@ -17,7 +17,6 @@ from unisono.engine.model.resources import Amounts, share_in
 from unisono.engine.model.selection import label_map
 from unisono.engine.model.workload import Admission, PodSet, Workload
 from unisono.engine.placement.answers import Answer, Answers, Counts
-from unisono.engine.placement.crowd import Crowd
 from unisono.engine.placement.demand import Constraint, Demand
 from unisono.engine.placement.feasible import FEW_NODES, Feasibility, Mask
 from unisono.engine.placement.fragmentation import Mix
@@ -28,6 +27,7 @@ from unisono.engine.placement.shared_mix import SharedMix
 from unisono.engine.state import changes
 from unisono.engine.state.config import Config
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
+from unisono.engine.state.pod_index import Crowd
 from unisono.engine.state.queue_book import Running
 from unisono.engine.state.tenancy import Tenancy
 from unisono.engine.state.tenant import Tenant

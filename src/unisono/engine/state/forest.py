@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from unisono.engine.model.names import CohortName, QueueName
 from unisono.engine.model.queue import ClusterQueue, Cohort
-from unisono.engine.quota.charges import charges_of
-from unisono.engine.quota.tree import Cell, Node, charge, link, set_groups
+from unisono.engine.state.charges import charges_of
 from unisono.engine.state.config import Config
 from unisono.engine.state.queue_book import QueueBook, Running, TreeBook
+from unisono.engine.state.quota_tree import Cell, Node, charge, link, set_groups
 
 
 class Forest:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from unisono.engine.backfill.need import Known
-from unisono.engine.ledger import Charges
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import FlavorName, Instant, WorkloadKey
 from unisono.engine.model.queue import ClusterQueue
 from unisono.engine.model.workload import Holding, PodSet
-from unisono.engine.ordering.lines import Lines
 from unisono.engine.ordering.turn_lines import TurnLines
 from unisono.engine.quota.flavors import Menu
-from unisono.engine.quota.tree import Node
+from unisono.engine.state.pending_queue import Lines
+from unisono.engine.state.quota_tree import Node
 from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.transaction import Charges
 from unisono.engine.state.wakes import Wakes
 
 

@@ -7,8 +7,8 @@ from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.reservation import Reservation
 from unisono.engine.model.workload import Workload
-from unisono.engine.placement.fence import Fence
 from unisono.engine.state.config import Config
+from unisono.engine.state.excluded_nodes import Fence
 from unisono.engine.state.timers import NODES, Timers
 
 # Of a reservation that comes again and again, so many ends are considered for dates.

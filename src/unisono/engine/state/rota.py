@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 
 from unisono.engine.model.names import QueueName
 from unisono.engine.model.resources import Account
-from unisono.engine.ordering.lines import Kind, Waiting
-from unisono.engine.quota.tree import Cell, available
+from unisono.engine.state.pending_queue import Kind, Waiting
 from unisono.engine.state.queue_book import QueueBook, TreeBook
+from unisono.engine.state.quota_tree import Cell, available
 from unisono.engine.state.wakes import Sleeper
 
 HeadOf = Callable[[QueueBook], Waiting | None]

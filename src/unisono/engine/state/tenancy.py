@@ -16,10 +16,10 @@ import numpy as np
 from unisono.engine.model.names import NodeName, ResourceName
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import Amounts, share_in
-from unisono.engine.placement.crowd import Crowd, Members
 from unisono.engine.state.devices import fullest_first, rooms, share
 from unisono.engine.state.move import Integers, Rows
 from unisono.engine.state.node_table import NodeTable
+from unisono.engine.state.pod_index import Crowd, Members
 from unisono.engine.state.tenant import NOBODY, NOWHERE, Shared, Tenant
 
 _Nodes = tuple[tuple[NodeName, int], ...]

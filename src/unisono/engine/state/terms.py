@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from unisono.engine.lifecycle import is_suspect, next_deadline
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.workload import Holding
 from unisono.engine.state.config import Config
+from unisono.engine.state.lifecycle import is_suspect, next_deadline
 from unisono.engine.state.queue_book import Running
 from unisono.engine.state.timers import Timers
 

@@ -15,12 +15,12 @@ from unisono.engine.model.node import Node
 from unisono.engine.model.turns import Factors, UsageRecord
 from unisono.engine.model.workload import Holding, Workload
 from unisono.engine.ordering.desk import TurnDesk
-from unisono.engine.ordering.lines import Class, Lines, Row, UsageOf, Waiting
 from unisono.engine.ordering.tallies import Scope
 from unisono.engine.ordering.tres import Tres, milli, tres_name
 from unisono.engine.ordering.turn_lines import TurnLines
 from unisono.engine.state import changes
 from unisono.engine.state.config import Config
+from unisono.engine.state.pending_queue import Class, Lines, Row, UsageOf, Waiting
 from unisono.engine.state.queue_book import QueueBook
 
 if TYPE_CHECKING:

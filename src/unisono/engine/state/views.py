@@ -13,10 +13,10 @@ from unisono.engine.model.names import QueueName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Outcome, Plan, Wait
 from unisono.engine.model.snapshot import Namespace, Snapshot
-from unisono.engine.ordering.lines import Waiting, kind_of
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import file_verdict
+from unisono.engine.state.pending_queue import Waiting, kind_of
 
 
 def snapshot(state: ClusterState) -> Snapshot:

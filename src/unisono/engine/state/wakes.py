@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from unisono.engine.model.names import QueueName
 from unisono.engine.model.resources import Account
-from unisono.engine.ordering.lines import Kind
+from unisono.engine.state.pending_queue import Kind
 
 # A queue, and the kind of workload in it; None stands for the stalled head of a StrictFIFO queue.
 Sleeper = tuple[QueueName, Kind | None]

@@ -17,7 +17,6 @@ from typing import Any
 
 import msgspec
 
-from unisono.engine.lifecycle import preemption_backoff_ms
 from unisono.engine.model import workload as engine
 from unisono.engine.model.dependency import Result
 from unisono.engine.model.names import (
@@ -30,6 +29,7 @@ from unisono.engine.model.names import (
 )
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.resources import Amounts, amounts, bounded
+from unisono.engine.state.lifecycle import preemption_backoff_ms
 from unisono.kinds.conditions import Condition, condition
 from unisono.kinds.core.pod_sets import TemplateSet, check_template_sets, pod_sets
 from unisono.kinds.decode import decode

@@ -8,12 +8,12 @@ import pytest
 
 from tests.support.place_books import bytes_of
 from tests.support.place_builders import GPU, node, table_of
-from unisono.engine.ledger import Ledger, Starting
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.resources import amounts
-from unisono.engine.placement.crowd import Crowd
+from unisono.engine.state.pod_index import Crowd
 from unisono.engine.state.tenancy import Tenancy
 from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.transaction import Ledger, Starting
 
 NAMES = "abcdef"
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import Instant, LocalQueueKey, WorkloadKey
 from unisono.engine.model.workload import Workload
-from unisono.engine.quota.shape import Shape
+from unisono.engine.state.equivalence import Shape
 
 # What decides alike: shape, priority, and what it is to reservations; or the identity of a workload
 # with a history of its own (it may have to wait before it makes others leave). The type has no

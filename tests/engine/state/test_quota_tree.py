@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from tests.support.effort import effort
 from tests.support.quota_builders import GPU, group, pool
 from tests.support.trees import cell, numbers, tree, use
-from unisono.engine.ledger import Ledger
 from unisono.engine.model.resources import Account
-from unisono.engine.quota.tree import (
+from unisono.engine.state.quota_tree import (
     NO_LIMIT,
     Node,
     available,
@@ -21,6 +20,7 @@ from unisono.engine.quota.tree import (
     set_groups,
     set_limits,
 )
+from unisono.engine.state.transaction import Ledger
 
 
 def organisation() -> dict[str, Node]:

@@ -12,7 +12,6 @@ from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import LabelSelector, Requirement
 from unisono.engine.model.snapshot import Namespace
 from unisono.engine.model.workload import Workload
-from unisono.engine.quota.shape import UNUSED_KEPT, Shapes
 from unisono.engine.rehearsal import rehearse
 from unisono.engine.state.changes import (
     LocalQueueSet,
@@ -23,6 +22,7 @@ from unisono.engine.state.changes import (
     WorkloadWaits,
 )
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.equivalence import UNUSED_KEPT, Shapes
 from unisono.engine.state.views import restore
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-from unisono.engine.quota.tree import Cell, charge
+from unisono.engine.state.quota_tree import Cell, charge
 from unisono.engine.state.tenancy import Cleared, Tenancy
 from unisono.engine.state.tenant import Tenant
 

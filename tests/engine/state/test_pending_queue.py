@@ -13,8 +13,8 @@ from tests.support.quota_builders import job
 from unisono.engine.model.explanation import Deactivated
 from unisono.engine.model.names import Instant, LocalQueueKey
 from unisono.engine.model.workload import Workload
-from unisono.engine.ordering.lines import Kind, Lines, Waiting, kind_of
-from unisono.engine.quota.shape import Shapes
+from unisono.engine.state.equivalence import Shapes
+from unisono.engine.state.pending_queue import Kind, Lines, Waiting, kind_of
 
 WHY = (Deactivated(),)  # any fact will do
 SHAPES = Shapes()

@@ -7,7 +7,8 @@ import random
 import pytest
 
 from tests.support.quota_builders import job
-from unisono.engine.backfill.history import (
+from unisono.engine.model.names import Instant
+from unisono.engine.state.run_history import (
     LEAST_RUNS,
     MOST_RUNS,
     MOST_SORTS,
@@ -16,7 +17,6 @@ from unisono.engine.backfill.history import (
     pattern_of,
     with_limit,
 )
-from unisono.engine.model.names import Instant
 
 KIND = alike(job("w", "q", 4), "train-1")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from unisono.engine.ledger import Charges
 from unisono.engine.model.names import PODS, FlavorName, ResourceName
 from unisono.engine.model.queue import ClusterQueue, ResourceGroup
 from unisono.engine.model.resources import Account, pool_name
 from unisono.engine.model.workload import Admission, Workload
-from unisono.engine.quota.tree import Cell, Node
+from unisono.engine.state.quota_tree import Cell, Node
+from unisono.engine.state.transaction import Charges
 
 
 def charges_of(
