@@ -343,6 +343,29 @@ class Loans(Provisioning):
             self.tell("estimate")
 
 
+class StockOuts(Loans):
+    """Offerings that are refused again and again: the pause before the next attempt grows."""
+
+    area = "stock-outs"
+    cycles = 12
+    first = 2
+    pauses: tuple[int, ...] = (30, 61, 181, 370, 900)
+    restarts = 0.0
+
+    @override
+    def workload(self) -> Json:
+        pods = {"count": self.one(1, 3, 4), "requests": [[GPU, 8]]}
+        return {"local_queue": "ns/q", "pod_sets": [pods]}
+
+    @override
+    def purchased(self, name: str) -> None:
+        if self.chance(0.85):
+            code = self.one("InsufficientCapacity", "InsufficientCapacity", "QuotaExceeded")
+            self.tell("refused offering", name, code)
+        else:
+            self.tell("arrived", name)
+
+
 class LargePurchases(Provisioning):
     """Gangs of hundreds of pods, and pods with wishes that machines have to meet."""
 

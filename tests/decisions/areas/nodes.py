@@ -176,6 +176,38 @@ class BalancedTopology(Topology):
         return {"local_queue": "ns/q", "pod_sets": [drawn]}
 
 
+class Grouped(Topology):
+    """Leaders and workers that have to share a domain, on racks of several sizes."""
+
+    area = "grouped-pod-sets"
+    ends = 0.3
+
+    @override
+    def policy(self) -> Json:
+        return {}
+
+    @override
+    def cluster(self) -> None:
+        self.tell("topology", {"name": "racks", "levels": [*self.levels]})
+        self.tell("flavor", {"name": "f", "topology": "racks"})
+        self.open_queue()
+        for place in range(10):
+            where = {BLOCK: f"b{place // 5}", RACK: f"r{self.one(0, 1, 2) + 3 * (place // 5)}"}
+            self.add_node(f"n{place}", self.one(2, 4, 8), cores=self.one(4, 8, 32), labels=where)
+
+    @override
+    def workload(self) -> Json:
+        workers = self.pods(self.one(1, 2, 3, 4), self.one(1, 2, 4), cores=self.one(1, 2))
+        leader = self.pods(
+            self.one(1, 1, 2), self.one(0, 1, 2), cores=self.one(1, 4), name="leader"
+        )
+        wish = {"mode": self.mostly("required", "preferred"), "level": self.mostly(RACK, BLOCK)}
+        sets = [workers, leader] if self.chance(0.5) else [leader, workers]
+        for one in sets:
+            one.update(group="g", topology=wish)
+        return {"local_queue": "ns/q", "pod_sets": sets}
+
+
 class PodRules(Topology):
     """Rules between pods and nodes: affinity, spread, ports, taints, selectors, leaving pods."""
 
@@ -426,6 +458,20 @@ class Repair(Topology):
             broken = [name for name, one in self.nodes.items() if not one.get("ready", True)]
             if broken:
                 self.edit_node(self.one(*broken), ready=True)
+
+
+class SharedBackfill(SharedGpus):
+    """The same with reservations: a GPU may be shared now and whole later."""
+
+    area = "shared-backfill"
+
+    @override
+    def policy(self) -> Json:
+        return {"backfill": self.one({}, {}, {"reservations": 1}, {"reservations": 3})}
+
+    @override
+    def workload(self) -> Json:
+        return {**super().workload(), "time_limit_ms": self.one(1, 5, 30) * MINUTE}
 
 
 class SharedRepair(SharedGpus):

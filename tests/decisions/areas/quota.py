@@ -506,7 +506,8 @@ class Contended(Classical):
                 spec["fair_weight_milli"] = self.one(1000, 1000, 500, 2000)
                 self.tell("cohort", spec)
         for number, name in enumerate("abcd"):
-            cohort = ("left", "right")[number % 2] if tree else "root"
+            # Queues beside cohorts, too: at a tie of their shares it matters which is looked at.
+            cohort = ("left", "right", "root", "left")[number] if tree else "root"
             self.add_queue(name, **{**self.queue([cohort]), **self.eager(name)})
         for _ in range(self.one(6, 9)):  # the first team takes what it can
             self.submit(local_queue="ns/a", priority=self.one(0, 0, 1))
@@ -563,6 +564,44 @@ class ContendedFair(Contended):
     def policy(self) -> Json:
         strategies = self.one(None, None, ["LessThanOrEqualToFinalShare"], ["LessThanInitialShare"])
         return {"fair_sharing": {} if strategies is None else {"preemption_strategies": strategies}}
+
+
+class FairTies(ContendedFair):
+    """Equal queues, equal weights, pods of one size: shares are often equal."""
+
+    area = "fair-ties"
+    cycles = 10
+    arrivals = (1, 2, 3)
+
+    @override
+    def policy(self) -> Json:
+        # Without our second look at the victims the rule of the second pass decides alone.
+        return {**super().policy(), **({"strict_kueue": True} if self.number % 2 else {})}
+
+    @override
+    def queue(self, cohorts: list[Any]) -> Json:
+        spec: Json = super().queue(cohorts)
+        return {**spec, "fair_weight_milli": 1000}
+
+    @override
+    def eager(self, name: str) -> Json:
+        return {
+            "resource_groups": [self.quota({"f": 3})],
+            "preemption": {
+                "within_cluster_queue": "LowerPriority",
+                "reclaim_within_cohort": self.mostly("Any", "LowerPriority"),
+            },
+        }
+
+    @override
+    def workload(self) -> Json:
+        pods = {"count": 1, "requests": [[GPU, self.one(1, 1, 2, 3)]]}
+        queue = self.one(*self.queues)
+        return {"local_queue": f"ns/{queue}", "pod_sets": [pods], "priority": self.one(0, 0, 1)}
+
+    @override
+    def disturb(self) -> None:
+        pass
 
 
 class ContendedNodes(Contended):

@@ -102,6 +102,8 @@ class PriorityOrder(Situation):
             {"account": "vision", "user": "cid", "shares": 3},
             {"account": "vision", "user": "bob", "is_default": self.chance(0.5)},
         ]
+        if self.chance(0.3):
+            found.insert(0, {"account": "root", "limits": {"group_jobs": self.one(3, 5)}})
         for one in found:
             if self.chance(0.25):
                 known = {**limits, **(users if "user" in one else {})}
@@ -578,11 +580,12 @@ class Batch(Situation):
             rules["window_ms"] = 30 * MINUTE
         if self.chance(0.15):
             rules["default_limit_ms"] = HOUR
-        return {"backfill": rules}
+        ready: Json = {"timeout_ms": 5 * MINUTE, "block_admission": self.chance(0.5)}
+        return {"backfill": rules, **({"pods_ready": ready} if self.chance(0.2) else {})}
 
     @override
     def cluster(self) -> None:
-        self.kind = self.one("even", "holes", "holes", "single", "parts", "mixed")
+        self.kind = self.one("even", "holes", "single", "parts", "mixed", "mixed")
         if self.number % 6 == 2:
             self.tell("unexplained")
         self.tell("flavor", {"name": "f"})
