@@ -19,7 +19,7 @@ from unisono.kinds.shapes.served import served_kinds
 Json = dict[str, Any]
 POLICIES = {
     one["metadata"]["name"]: one["spec"]
-    for one in validating()
+    for one in validating("unisono-system")
     if one["kind"] == "ValidatingAdmissionPolicy" and "-counts-of-" in one["metadata"]["name"]
 }
 

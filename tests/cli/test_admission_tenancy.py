@@ -17,7 +17,7 @@ from unisono.kinds.shapes.served import Served
 Json = dict[str, Any]
 POLICIES = {
     one["metadata"]["name"]: one["spec"]
-    for one in validating()
+    for one in validating("unisono-system")
     if one["kind"] == "ValidatingAdmissionPolicy" and "-tenancy-of-" in one["metadata"]["name"]
 }
 PLACES = [
@@ -121,5 +121,9 @@ def test_places_are_those_of_the_schema() -> None:
 
 
 def test_the_controller_looks_for_a_binding_that_is_installed() -> None:
-    bindings = {one["metadata"]["name"] for one in validating() if one["kind"] == BINDING.kind}
+    bindings = {
+        one["metadata"]["name"]
+        for one in validating("unisono-system")
+        if one["kind"] == BINDING.kind
+    }
     assert CLASSES_CHECKED in bindings

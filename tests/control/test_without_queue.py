@@ -149,9 +149,7 @@ POLICY = {
 
 
 @pytest.mark.parametrize(("api_checks", "value"), [(False, 0), (True, 1000)])
-def test_rules_of_the_policy_object_are_the_apis_where_it_asks_who(
-    api_checks: bool, value: int
-) -> None:
+def test_rules_are_the_apis_where_it_asks_who(api_checks: bool, value: int) -> None:
     """A real API with our policies has refused everybody else; one without them has not."""
 
     def made(view: View, settings: Settings) -> Assembly:
@@ -170,3 +168,31 @@ def test_rules_of_the_policy_object_are_the_apis_where_it_asks_who(
     assert asyncio.run(main()) == [value]
     told = [note.message for note in world.notes if note.reason == "PriorityClassNotAllowed"]
     assert bool(told) is (value == 0)
+    (written,) = (one for one in world.every(names.CONFIG_MAP) if "classes" in str(one["metadata"]))
+    assert written["data"] == {"0.names": "urgent", "0.users": "ada"}
+
+
+def test_rules_that_are_gone_are_taken_out_for_the_api_too() -> None:
+    rule = PriorityClassRule(names=("a", "b"), groups=("staff",))
+    home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "unisono-system"}}
+    world = World(settings=Settings(priority_classes=(rule,)), assemble=assembled)
+
+    def written() -> Json:
+        (found,) = (
+            one for one in world.every(names.CONFIG_MAP) if "classes" in str(one["metadata"])
+        )
+        return found.get("data") or {}
+
+    async def main() -> None:
+        async with world.running():
+            await world.create(home)
+            await world.settle()
+            assert written() == {"0.names": "a\nb", "0.groups": "staff"}
+            await world.create(POLICY)
+            await world.settle()
+            assert written() == {"0.names": "urgent", "0.users": "ada"}
+            await world.client.delete(names.POLICY, "unisono")
+            await world.settle()
+            assert written() == {"0.names": "a\nb", "0.groups": "staff"}
+
+    asyncio.run(main())

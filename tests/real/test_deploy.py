@@ -60,14 +60,6 @@ def _kubectl(plane: ControlPlane, *arguments: str) -> subprocess.CompletedProces
     )
 
 
-def test_no_policy_asks_for_a_parameter_that_is_not_served(plane: ControlPlane) -> None:
-    """It would refuse every job and pod of the cluster."""
-    lines = unisono(plane, "install", "--check", "--without-crds").stdout.splitlines()
-    about = [line for line in lines if "unisono-priority-classes-of" in line]
-    assert [line.split()[0] for line in about] == ["without"]
-    assert "who names a priority class is not checked" in about[0]
-
-
 def test_everything_is_applied_but_what_somebody_else_has_brought(plane: ControlPlane) -> None:
     applied = _kubectl(plane, "apply", "--server-side", "-k", "deploy")
     assert [line for line in applied.stderr.splitlines() if "conflict" in line.lower()]
@@ -105,7 +97,11 @@ def test_the_server_finds_nothing_wrong_with_our_policies(plane: ControlPlane) -
             and one["metadata"]["name"].startswith("unisono-")
         }
 
-    ours = {one["metadata"]["name"] for one in validating() if one["kind"] == _POLICY.kind}
+    ours = {
+        one["metadata"]["name"]
+        for one in validating("unisono-system")
+        if one["kind"] == _POLICY.kind
+    }
     until("all policies have been read", lambda: checked().keys() == ours, instead=checked)
     assert {name: said for name, said in checked().items() if said} == {}
 

@@ -16,7 +16,8 @@ from tests.control.operators.test_kubeflow import torch
 from tests.control.operators.test_volcano_policies import task, vcjob
 from tests.control.test_huge_counts import _ray, _ray_job, _ray_spec, _slurm
 from tests.control.training_world import job_set, replicated
-from tests.real.cluster import kubectl, put, until
+from tests.real.cluster import account as service_account
+from tests.real.cluster import kubectl, put, replica, until
 from tests.real.control_plane import ControlPlane
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
@@ -285,7 +286,7 @@ def test_a_kubelet_reports_its_static_pods(cluster: ControlPlane) -> None:
     until("nodes have their rights", lambda: tried(cluster, node, mirror) == "")
 
 
-POLICY = {
+RULES = {
     "apiVersion": "unisono.dev/v1",
     "kind": "Policy",
     "metadata": {"name": "unisono"},
@@ -297,14 +298,18 @@ POLICY = {
 
 
 @pytest.fixture(scope="module")
-def with_rules(cluster: ControlPlane) -> ControlPlane:
-    """Have rules about priority classes in force, in the Policy of the cluster."""
+def with_rules(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> ControlPlane:
+    """Have rules about priority classes in force: a leader has read the Policy of the cluster."""
     labelled = batch_job(labels={CLASS: "urgent"})
     assert tried(cluster, TENANT, labelled) == "", "without a Policy, every class is everybody's"
-    put(cluster, POLICY, bound("alice", "unisono:batch-user", "alice"))
-    until("the server has read the Policy", lambda: tried(cluster, TENANT, labelled) != "")
+    put(cluster, RULES, bound("alice", "unisono:batch-user", "alice"))
+    folder = tmp_path_factory.mktemp("leader")
+    ours = service_account(cluster, "unisono-system", "unisono", folder / "kubeconfig")
+    with replica(ours, folder / "log", "--operators", "none") as one:
+        one.until_told("leading")
+        until("the server has the rules", lambda: tried(cluster, TENANT, labelled) != "")
     until("alice has rights", lambda: tried(cluster, ("--as=alice",), batch_job()) == "")
-    return cluster
+    return cluster  # the rules hold while no replica runs
 
 
 CLASS = "kueue.x-k8s.io/priority-class"

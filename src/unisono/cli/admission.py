@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from unisono.cli.admission_classes import EVERY_POLICY, classes
+from unisono.cli.admission_classes import classes, written_rules
 from unisono.cli.admission_tenancy import tenancy
 from unisono.control import names
 from unisono.control.pod_gangs.controller import GATE as QUEUE_GATE
@@ -71,8 +71,8 @@ _NO_JOB_ABOVE = (
 )
 
 
-def validating() -> Iterator[Json]:
-    """Yield the rules that refuse, and what puts them in force."""
+def validating(home: str) -> Iterator[Json]:
+    """Yield the rules that refuse, and what puts them in force, for an installation in `home`."""
     for name, resources, held in (
         ("unisono-queue-of-jobs", BY_SPEC, _SPEC_HELD),
         ("unisono-queue-of-kubeflow-jobs", BY_RUN_POLICY, _RUN_POLICY_HELD),
@@ -117,10 +117,8 @@ def validating() -> Iterator[Json]:
         yield from _in_force(name, {"failurePolicy": "Fail", "matchConstraints": matches, **rules})
     for name, (group, versions, plural), rules in classes():
         matches = _matches(((group, versions, (plural,)),), ("CREATE", "UPDATE"))
-        # Not `Fail`: an API server that has just started does not know the kind of the parameter
-        # for up to half a minute, and would refuse every job and every pod of the cluster.
-        spec = {"failurePolicy": "Ignore", "matchConstraints": matches, **rules}
-        yield from _in_force(name, spec, paramRef=EVERY_POLICY)
+        spec = {"failurePolicy": "Fail", "matchConstraints": matches, **rules}
+        yield from _in_force(name, spec, paramRef=written_rules(home))
 
 
 def _in_force(name: str, spec: Json, **more: Json) -> Iterator[Json]:

@@ -1,9 +1,9 @@
 """Who may name which priority class, as rules that a real API server applies itself.
 
-The rules are those of the embedded API (`apiserver.admission.classes`), and so is where they stand:
-`priorityClasses` of the Policy object, which these policies have as their parameter. An API server
-knows who writes an object; so users and groups count, which controllers never see. Without a Policy
-object nobody is refused. What an object named before it may go on naming.
+The rules are those of the embedded API (`apiserver.admission.classes`). The leader writes them into
+a ConfigMap (`control.class_rules`), which these policies have as their parameter. An API server
+knows who writes an object; so users and groups count, which controllers never see. While there is
+no such ConfigMap nobody is refused. What an object named before it may go on naming.
 
     rules   all of them
     mine    those for the author of the object: by name, by group, or by its namespace
@@ -25,15 +25,19 @@ from unisono.cli.admission_tenancy import (
     searched_kinds,
     some,
 )
+from unisono.control.class_rules import CLASS_RULES
 from unisono.kinds.priorities import PRIORITY_LABEL
 from unisono.kinds.settings import EVERY_CLASS
 
 Json = dict[str, Any]
 
 NAME = "unisono-priority-classes-of"
-# There should be one; were there several, what any of them refuses is refused.
-EVERY_POLICY = {"selector": {}, "parameterNotFoundAction": "Allow"}
-NOT_FOR_YOU = "names a priority class that is not for its author (priorityClasses of the Policy)"
+NOT_FOR_YOU = "names a priority class that is not for its author (priorityClasses of the policy)"
+
+
+def written_rules(home: str) -> Json:
+    """Return where the leader of an installation writes the rules."""
+    return {"name": CLASS_RULES, "namespace": home, "parameterNotFoundAction": "Allow"}
 
 
 def classes() -> Iterator[tuple[str, tuple[str, str, str], Json]]:
@@ -48,7 +52,7 @@ def _rules(places: Places) -> Json:
         *(_may_name(path, _LABEL) for path in places.metadata),
     ]
     return {
-        "paramKind": {"apiVersion": "unisono.dev/v1", "kind": "Policy"},
+        "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
         "variables": [*_VARIABLES, *DECIDERS],
         "validations": [
             {
@@ -81,18 +85,31 @@ def _may_name(path: Path, field: str) -> str:
     return every("object", path, is_fine)
 
 
-def _listed(field: str, word: str) -> str:
-    return f"(r.?{field}.orValue([]).size() == 0 ? [] : ['{word} ' + r.{field}.join(', ')])"
+def _lines(field: str) -> str:
+    """Return the lines of a field of the rule whose names have the key `k`; none if it has none."""
+    return (
+        f"params.data[?k.replace('.names', '.{field}')].orValue('').split('\\n')"
+        ".filter(one, one != '')"
+    )
+
+
+def _listed(field: str) -> str:
+    return f"(r.{field}.size() == 0 ? [] : ['{field} ' + r.{field}.join(', ')])"
 
 
 _IS_MINE = (
-    "request.userInfo.username in r.?users.orValue([]) || "
-    "request.namespace in r.?namespaces.orValue([]) || "
-    "r.?groups.orValue([]).exists(g, g in request.userInfo.groups)"
+    "request.userInfo.username in r.users || request.namespace in r.namespaces || "
+    "r.groups.exists(g, g in request.userInfo.groups)"
 )
-_FOR = " + ".join(_listed(field, field) for field in ("users", "groups", "namespaces"))
+_FIELDS = ("names", "users", "groups", "namespaces")
+_FOR = " + ".join(map(_listed, _FIELDS[1:]))
 _VARIABLES = [
-    {"name": "rules", "expression": "params.?priorityClasses.orValue([])"},
+    {
+        "name": "rules",
+        "expression": "params.?data.orValue({}).filter(k, k.endsWith('.names')).map(k, {"
+        + ", ".join(f"'{field}': {_lines(field)}" for field in _FIELDS)
+        + "})",
+    },
     {"name": "mine", "expression": f"variables.rules.filter(r, {_IS_MINE})"},
     {
         "name": "open",

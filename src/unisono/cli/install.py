@@ -171,7 +171,7 @@ def _print(wanted: Wanted, mechanism: Mechanism, *, has_crds: bool) -> None:
     else:
         write_yaml(objects(wanted))
         write_yaml(flows(wanted))
-        write_yaml(admission(ALL_ADMISSION))
+        write_yaml(admission(ALL_ADMISSION, wanted.namespace))
 
 
 async def _ask(access: Access, arguments: argparse.Namespace, wanted: Wanted) -> int:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from unisono.cli.admission import MUTATING, VALIDATING
-from unisono.cli.admission_classes import NAME as CLASSES
 from unisono.cli.errors import AnswerIsNo
 from unisono.cli.manifests import (
     FLOW_SCHEMA,
@@ -28,7 +27,7 @@ from unisono.cli.manifests import (
 )
 from unisono.cli.preconditions import NEEDED, others
 from unisono.cli.webhook.configuration import KINDS, Which
-from unisono.control.names import CLUSTER_QUEUE, POLICY
+from unisono.control.names import CLUSTER_QUEUE
 from unisono.control.rights import PARTS
 from unisono.control.upstream import KUEUE, Upstream, holders_of_leases
 from unisono.kube.client import Client
@@ -126,8 +125,7 @@ async def look(
     items = [_definition(one, there) for one in (definitions() if has_crds else ())]
     for one in objects(wanted):
         items.append(Item(one, "there" if await _found(client, one) is not None else "missing"))
-    has_policy = has_crds or await _is_served(client, POLICY)
-    items += [one async for one in _rules(client, served, wanted.webhooks, has_policy=has_policy)]
+    items += [one async for one in _rules(client, served, wanted)]
     items += [one async for one in _rights_left(client, wanted)]
     if await _is_served(client, SERVICE_MONITOR):
         items.append(await _item(client, service_monitor(wanted)))
@@ -154,20 +152,12 @@ async def _queues(client: Client) -> int:
         return 0
 
 
-async def _rules(
-    client: Client, served: Mapping[str, str], webhooks: Collection[Which], *, has_policy: bool
-) -> AsyncIterator[Item]:
+async def _rules(client: Client, served: Mapping[str, str], wanted: Wanted) -> AsyncIterator[Item]:
     """Yield the rules for jobs, and say what is not there or must not stay."""
-    for one in admission(served):
-        if has_policy or not one["metadata"]["name"].startswith(CLASSES):
-            yield await _item(client, one)
-    if not has_policy and "ValidatingAdmissionPolicy" in served:
-        # With a parameter that is not served, they would refuse every job and every pod.
-        why = "the server does not know Policy; who names a priority class is not checked"
-        kind = _POLICIES["validating"]
-        yield Item({"kind": kind, "metadata": {"name": CLASSES}}, "without", why)
+    for one in admission(served, wanted.namespace):
+        yield await _item(client, one)
     for which, kind in _POLICIES.items():
-        if which in webhooks:
+        if which in wanted.webhooks:
             continue
         if kind not in served:
             why = f"the server does not know them; {_WITHOUT[which]}"

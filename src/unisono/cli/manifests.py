@@ -80,13 +80,14 @@ def version_read(definition: Json) -> str:
     return kind.api_version.rpartition("/")[2] if kind is not None else ""
 
 
-def admission(versions: Mapping[str, str]) -> Iterator[Json]:
+def admission(versions: Mapping[str, str], home: str = HOME) -> Iterator[Json]:
     """Yield the rules for jobs that a server applies by itself, as far as it can.
 
     `versions` says in which API version it serves a kind; what is not there it does not serve.
+    `home` is the namespace of the installation.
     """
     if "ValidatingAdmissionPolicy" in versions:
-        yield from map(_labelled, validating())
+        yield from map(_labelled, validating(home))
     if "MutatingAdmissionPolicy" in versions:
         yield from map(_labelled, mutating(versions["MutatingAdmissionPolicy"]))
 

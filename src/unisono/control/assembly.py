@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from unisono.control import checks, gangs, names, purchases
 from unisono.control.actions import Json
+from unisono.control.class_rules import ClassRules
 from unisono.control.controller import Controller
 from unisono.control.gangs import GangController
 from unisono.control.health.evacuation import Evacuation
@@ -343,5 +344,6 @@ def _assembled(
             InUse(tally),
             RecentUse(scheduler),
             UsageLedger(scheduler, ledger),
+            *(() if is_alone else (ClassRules(settings, view, ledger.namespace),)),
         ),
     )

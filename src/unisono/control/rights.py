@@ -93,6 +93,7 @@ WRITES: Mapping[str, Mapping[str, Writes]] = {
         "in-use": {names.CLUSTER_QUEUE: "patch", names.FLAVOR: "patch"},
         "recent-use": {names.LOCAL_QUEUE: "status"},
         "usage-ledger": {names.CONFIG_MAP: "create patch"},
+        "class-rules": {names.CONFIG_MAP: "create patch"},
     },
     "jobset": {
         "jobset": {
@@ -180,7 +181,7 @@ WRITES: Mapping[str, Mapping[str, Writes]] = {
 }
 
 # Controllers whose ConfigMaps are in the namespace of the installation, and nowhere else.
-AT_HOME = frozenset({"usage-ledger", "slurm-turns", "purchases"})
+AT_HOME = frozenset({"usage-ledger", "class-rules", "slurm-turns", "purchases"})
 
 # What only an operator looks at. ConfigMaps are looked at at home, whoever is there.
 _READ_BY: Mapping[str, Sequence[Kind]] = {

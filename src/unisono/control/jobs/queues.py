@@ -6,13 +6,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Json
+from unisono.control.class_rules import class_rules
 from unisono.control.scheduler.implicit import VOLCANO_DOOR
 from unisono.control.view import View
 from unisono.engine.model.selection import selects
 from unisono.kinds.doors import UNLIMITED_DOOR
 from unisono.kinds.meta import NAMESPACE_LABEL
 from unisono.kinds.settings import Settings
-from unisono.kinds.submission import settings_from
 from unisono.kube.mapping import Kind
 
 DEFAULT_QUEUE = "default"
@@ -96,20 +96,13 @@ class Queues:
     def may_name(self, priority_class: str, namespace: str, view: View) -> bool:
         """Say whether a class counts in a namespace.
 
-        Our own API has refused whom it is not for, and so has a real one whose policies read the
-        rules of the Policy object. Otherwise only the namespace of a job is known, so a rule that
-        names none there is for none.
+        Our own API has refused whom it is not for, and so has a real one whose policies read what
+        `ClassRules` wrote. Otherwise only the namespace of a job is known, so a rule that names
+        none there is for none.
         """
-        if not self._is_guest:
+        if not self._is_guest or self._api_checks_classes:
             return True
-        settings = self._settings
-        policies = view.all(names.POLICY) if view.has(names.POLICY) else ()
-        chosen = min(policies, key=lambda one: str(one["metadata"]["name"]), default=None)
-        if chosen is not None and chosen.get("priorityClasses"):
-            if self._api_checks_classes:
-                return True
-            settings = settings_from(chosen)
-        rules = settings.class_rules(priority_class)
+        rules = class_rules(self._settings, view).class_rules(priority_class)
         return not rules or any(namespace in rule.namespaces for rule in rules)
 
     def _default(self, namespace: str, view: View) -> str:
