@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import os
 import resource
 import socket
 import ssl
@@ -19,6 +20,7 @@ from unisono.net.listener import (
     FEWEST_CONNECTIONS,
     IDLE_SECONDS,
     MOST_CONNECTIONS,
+    MOST_ENDING,
     RESERVED_DESCRIPTORS,
     SILENCE_SECONDS,
     Accepted,
@@ -108,6 +110,38 @@ def test_silent_connections_make_room_for_who_asks() -> None:
                 assert await ask(*await connect(port)) == b"hello\n"
             # Whoever came first went first.
             assert await idle[0][0].read() == b""
+
+    told(story)
+
+
+@pytest.mark.parametrize("is_tls", [False, True], ids=["plain", "before a handshake"])
+def test_connections_that_end_keep_to_the_reserve(
+    is_tls: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is told to end has its descriptor until it is closed, a turn of the loop later."""
+    most = 8
+    there: list[int] = []
+    let_in = listener._Listener._let_in
+
+    def counting(self: Any, sock: socket.socket) -> None:
+        there.append(len(os.listdir("/proc/self/fd")))
+        let_in(self, sock)
+
+    monkeypatch.setattr(listener._Listener, "_let_in", counting)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if is_tls else None
+
+    async def story() -> None:
+        async with served(most, context) as port:
+            at_first = len(os.listdir("/proc/self/fd"))
+            clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
+            before = at_first + len(clients)
+            while len(there) < len(clients):
+                await asyncio.sleep(0)
+            for one in clients:
+                one.close()
+            while len(os.listdir("/proc/self/fd")) > at_first:  # all of them are closed here, too
+                await asyncio.sleep(0)
+            assert max(there) - before <= most + MOST_ENDING + 1
 
     told(story)
 

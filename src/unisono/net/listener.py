@@ -38,10 +38,14 @@ SILENCE_SECONDS = 10.0
 # Between two requests on one connection there.
 IDLE_SECONDS = 75.0
 _BACKLOG = 1024
+# Told to end and not closed yet: each still has its descriptor, which the reserve has to pay for.
+MOST_ENDING = 8
 # Accepted in one turn of the loop, so that a flood leaves time for others.
 _AT_ONCE = 64
 # Without any descriptor left the socket stays readable; looking again at once would take all time.
 _PAUSE_SECONDS = 0.1
+# Until the connections that were told to end are closed, which takes a turn or two.
+_BEHIND_SECONDS = 0.005
 _NOTHING_LEFT = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 # A client whose machine is gone is noticed after some two minutes.
 _KEEP_ALIVE = ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 15), (socket.TCP_KEEPCNT, 4))
@@ -97,6 +101,7 @@ class Connections:
         """Take how many there may be; by default what the limit of descriptors allows."""
         self._most = most
         self._open: dict[Accepted, None] = {}  # oldest first
+        self._ending: dict[Accepted, float] = {}  # since when
 
     def __len__(self) -> int:
         return len(self._open)
@@ -112,6 +117,16 @@ class Connections:
     def forget(self, accepted: Accepted) -> None:
         """Give back the place of a connection that is closed."""
         self._open.pop(accepted, None)
+        self._ending.pop(accepted, None)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether many connections that were told to end are still open."""
+        if len(self._ending) >= MOST_ENDING:
+            # One that never says that it is closed must not keep everybody out.
+            longest = asyncio.get_running_loop().time() - HANDSHAKE_SECONDS
+            self._ending = {one: since for one, since in self._ending.items() if since > longest}
+        return len(self._ending) >= MOST_ENDING
 
     def make_room(self) -> bool:
         """End the connection that is least missed; say whether there was one to end."""
@@ -120,6 +135,7 @@ class Connections:
             return False
         least = min(idle, key=lambda one: (one.is_known, one.idle_since or 0.0))
         self.forget(least)
+        self._ending[least] = asyncio.get_running_loop().time()
         least.end()
         return True
 
@@ -184,6 +200,10 @@ class _Listener:
 
     def _accept(self) -> None:
         for _ in range(_AT_ONCE):
+            if self._connections.is_behind:
+                self._loop.remove_reader(self._sock)
+                self._pause = self._loop.call_later(_BEHIND_SECONDS, self.start)
+                return
             try:
                 sock, _address = self._sock.accept()
             except (BlockingIOError, InterruptedError):
