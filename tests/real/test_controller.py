@@ -349,6 +349,31 @@ def test_gangs_run_and_outlive_their_leader(plane: ControlPlane, tmp_path: Path)
     _check_ledger(ledger)
 
 
+def test_the_policy_of_the_cluster_counts_from_the_start(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    policy = {
+        "apiVersion": "unisono.dev/v1",
+        "kind": "Policy",
+        "metadata": {"name": "unisono"},
+        "defaultQueues": [{"queue": "team", "namespaces": ["default"]}],
+    }
+    unnamed = _job("unnamed", 1, 20)
+    del unnamed["metadata"]["labels"]
+    put(plane, *_queues(gpus=32), policy, unnamed)
+    role = account(plane, "unisono-system", "unisono", tmp_path / "kubeconfig")
+    with replica(role, tmp_path / "log") as one:
+        one.until_told("leading")
+
+        def queues() -> list[str]:
+            workloads = there(plane, names.WORKLOAD, "default")
+            mine = [each for each in workloads if "unnamed" in each["metadata"]["name"]]
+            return [each["spec"]["queueName"] for each in mine]
+
+        until("the job has its namespace's queue", lambda: queues() == ["team"], instead=queues)
+        assert one.end(signal.SIGTERM) == 0
+
+
 def _check_ledger(path: Path) -> None:
     """Everything is in the ledger once, whoever led."""
     store = LedgerStore(path, is_read_only=True)

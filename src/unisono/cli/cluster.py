@@ -43,12 +43,13 @@ from unisono.control.controller import Controller
 from unisono.control.driver import Driver
 from unisono.control.hearing import Task
 from unisono.control.live import Live
-from unisono.control.names import CONFIG_MAP
+from unisono.control.names import CONFIG_MAP, POLICY
 from unisono.control.rights import QUEUEING, WEB, kinds_read, kinds_unread
 from unisono.control.scheduler.loop import CYCLE, KeepRefusal, not_kept
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.model.errors import UnisonoError
-from unisono.kinds.settings import Settings
+from unisono.kinds.settings import DEFAULTS, Settings
+from unisono.kinds.submission import settings_from
 from unisono.kube.candidate import Candidate
 from unisono.kube.client import Client
 from unisono.kube.clock import guarded, within
@@ -92,7 +93,7 @@ class Choices:
     webhook: tuple[str, int] | None
     operators: tuple[str, ...] | None
     adopted: frozenset[str]
-    settings: Settings
+    settings: Settings | None  # of a file; None: the Policy of the cluster counts
     rate: float
     decides: Decides = plan  # or somebody who also records decisions
     keep_refusal: KeepRefusal = not_kept  # plans that the auditor refused
@@ -201,7 +202,7 @@ class _Replica:
         if choices.web is not None:
             from unisono.cli.cluster_web import ClusterWeb  # only who shows something needs it
 
-            reuse = choices.settings.buying.reuse
+            reuse = (choices.settings or DEFAULTS).buying.reuse
             self._web = ClusterWeb(self._live, client, choices.ledger, reuse=reuse)
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -255,9 +256,10 @@ class _Replica:
         epoch = int((lease.get("spec") or {}).get("leaseTransitions") or 0) + 1
         timed = Timed(self._choices.decides)
         home = self._choices.namespace
+        settings = self._settings()
         assembly = cluster(
             self._live.view,
-            self._choices.settings,
+            settings,
             epoch=epoch,
             operators=self._operators,
             decides=timed,
@@ -269,7 +271,6 @@ class _Replica:
         )
         machines: Sequence[Controller] = ()
         if self._choices.machines != "none":
-            settings = self._choices.settings
             buying = provisioning.karpenter(settings, home)
             machines = buying if self._buys else provisioning.requests(settings)
         # By turns: a large cluster takes longer to hear of than a lease holds on a busy machine.
@@ -283,6 +284,15 @@ class _Replica:
         self._journal.info("leading", epoch=epoch)
         await guarded(self._count(driver, timed), self._live.work(driver, stop))
         self._journal.info("finished what was begun")
+
+    def _settings(self) -> Settings:
+        """Return what counts when we begin to lead: the file, else the Policy of the cluster."""
+        if self._choices.settings is not None:
+            return self._choices.settings
+        policies = self._live.view.all(POLICY)
+        return settings_from(
+            min(policies, key=lambda one: str(one["metadata"]["name"]), default=None)
+        )
 
     async def _count(self, driver: Driver, timed: Timed) -> None:
         """Keep figures and the ledger while we lead.

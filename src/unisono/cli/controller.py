@@ -215,11 +215,10 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _settings(path: Path | None) -> Settings:
+def _settings(path: Path | None) -> Settings | None:
     from unisono.cli.chosen_policy import policy_of
-    from unisono.kinds.settings import DEFAULTS
 
-    return DEFAULTS if path is None else policy_of(str(path)).settings
+    return None if path is None else policy_of(str(path)).settings
 
 
 def _web(arguments: argparse.Namespace) -> WebChoices | None:
