@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults.run import run
 
-QUICK = 24
+QUICK = 12
 MANY = 2400
 _EACH = 20
 
@@ -23,9 +23,9 @@ def check(seeds: range) -> None:
         assert not outcome.broken, outcome.story
 
 
-@pytest.mark.parametrize("first", range(0, QUICK, 8))
+@pytest.mark.parametrize("first", range(0, QUICK, 4))
 def test_a_few_clusters_in_trouble(first: int) -> None:
-    check(range(first, first + 8))
+    check(range(first, first + 4))
 
 
 def test_pods_that_were_sent_to_a_node_are_not_sent_to_another() -> None:
