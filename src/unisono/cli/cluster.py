@@ -49,7 +49,7 @@ from unisono.control.scheduler.loop import CYCLE, KeepRefusal, not_kept
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.model.errors import UnisonoError
 from unisono.kinds.settings import DEFAULTS, Settings
-from unisono.kinds.submission import settings_from
+from unisono.kinds.submission import counting_policy, settings_from
 from unisono.kube.candidate import Candidate
 from unisono.kube.client import Client
 from unisono.kube.clock import guarded, within
@@ -289,10 +289,8 @@ class _Replica:
         """Return what counts when we begin to lead: the file, else the Policy of the cluster."""
         if self._choices.settings is not None:
             return self._choices.settings
-        policies = self._live.view.all(POLICY)
-        return settings_from(
-            min(policies, key=lambda one: str(one["metadata"]["name"]), default=None)
-        )
+        view = self._live.view
+        return settings_from(counting_policy(view.all(POLICY) if view.has(POLICY) else ()))
 
     async def _count(self, driver: Driver, timed: Timed) -> None:
         """Keep figures and the ledger while we lead.

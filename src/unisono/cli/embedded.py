@@ -42,7 +42,7 @@ from unisono.cli.ids import chance, new_uid
 from unisono.cli.instance import POD_UIDS, Instance, InstanceError
 from unisono.engine.model.errors import InvalidManifest
 from unisono.kinds.settings import Settings
-from unisono.kinds.submission import settings_from
+from unisono.kinds.submission import counting_policy, settings_from
 
 if TYPE_CHECKING:
     from unisono.cli.controllers import AtWork
@@ -274,8 +274,7 @@ async def _settings(api: Api, policy: Chosen | None) -> Settings:
         await install(api, _POLICIES, dict(policy.stored), replaces=True)
         return policy.settings
     stored = [json.loads(one.data) for one in api.store.listing("unisono.dev/policies")]
-    first = min(stored, key=lambda one: str(one["metadata"]["name"]), default=None)
-    return settings_from(first)
+    return settings_from(counting_policy(stored))
 
 
 def _socket(instance: Instance, choices: Choices) -> socket.socket:

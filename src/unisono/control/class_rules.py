@@ -21,7 +21,7 @@ from unisono.control.actions import Create, Json, Patch, Ref, Steps
 from unisono.control.view import View
 from unisono.kinds.policy import PriorityClassRule
 from unisono.kinds.settings import Settings
-from unisono.kinds.submission import settings_from
+from unisono.kinds.submission import counting_policy, settings_from
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
@@ -31,7 +31,7 @@ CLASS_RULES = "unisono-priority-classes"
 def class_rules(settings: Settings, view: View) -> Settings:
     """Return the settings whose rules about classes count: those of the Policy, if it has any."""
     policies = view.all(names.POLICY) if view.has(names.POLICY) else ()
-    chosen = min(policies, key=lambda one: str(one["metadata"]["name"]), default=None)
+    chosen = counting_policy(policies)
     has_rules = chosen is not None and chosen.get("priorityClasses")
     return settings_from(chosen) if has_rules else settings
 

@@ -8,7 +8,7 @@ are now. The API turns that into a warning, so that nobody waits in silence.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from unisono.engine.model.names import Instant
@@ -22,6 +22,11 @@ from unisono.kinds.world import read_world
 
 # What time alone does not change.
 _LASTING = ("ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured")
+
+
+def counting_policy(policies: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the Policy that counts if there are several: the first by name."""
+    return min(policies, key=lambda one: str(one["metadata"]["name"]), default=None)
 
 
 def settings_from(policy: Mapping[str, Any] | None) -> Settings:

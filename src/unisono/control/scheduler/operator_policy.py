@@ -15,6 +15,7 @@ from unisono.engine.model import policy as engine
 from unisono.kinds.decode import decode
 from unisono.kinds.policy import Policy
 from unisono.kinds.settings import DEFAULTS, Settings, settings_of
+from unisono.kinds.submission import counting_policy
 
 # Sections that a Policy shares with a Configuration, and the fields of the engine's policy.
 _SHARED = {
@@ -38,7 +39,7 @@ class OperatorPolicy:
 
         Of several the first by name counts. One that cannot be read changes nothing.
         """
-        chosen = min(policies, key=lambda one: str(one["metadata"]["name"]), default=None)
+        chosen = counting_policy(policies)
         if not self._has_seen:
             self._first, self._has_seen = chosen, True
             return None
