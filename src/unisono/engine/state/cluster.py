@@ -92,6 +92,9 @@ class ClusterState:
         self.arrays = ArrayBook()
         self.dependencies = DependencyBook(self.waiting, self.running)
         self.lenders = Lenders()
+        # What rules have worked out from all this and may use again in the next cycle, by its
+        # type. It decides nothing: without it the same plans are made, only later.
+        self.derived: dict[type, object] = {}
 
     @property
     def policy(self) -> Policy:
