@@ -175,8 +175,8 @@ async def _leave_nothing(cluster: Cluster, people: People, before: set[str]) -> 
     gone = sorted(before - _everything(cluster))
     if gone:
         raise Broken(f"lost: {', '.join(gone)}")
-    if any(state.floor.pods):
-        raise Broken(f"the scheduler still sees pods: {sorted(state.floor.pods)}")
+    if any(state.nodes.pods):
+        raise Broken(f"the scheduler still sees pods: {sorted(state.nodes.pods)}")
 
 
 _FLEETING: tuple[Kind, ...] = (names.NAMESPACE,)

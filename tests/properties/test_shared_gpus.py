@@ -85,14 +85,14 @@ def test_any_story_is_kept_by_the_auditor_and_leaves_nothing_behind(policy: Poli
             check_devices(state)
         for key in [*state.running, *state.waiting]:
             state.apply(WorkloadGone(key))
-        free = state.floor.table.free
-        if not state.floor.pods:
-            assert np.array_equal(free, state.floor.table.allocatable), seed
+        free = state.nodes.table.free
+        if not state.nodes.pods:
+            assert np.array_equal(free, state.nodes.table.allocatable), seed
 
 
 def check_devices(state: ClusterState) -> None:
     """Count plainly who has which GPU."""
-    for node in state.floor.table.nodes:
+    for node in state.nodes.table.nodes:
         assert node is not None
         parts: dict[int, int] = {}
         whole = 0

@@ -237,12 +237,12 @@ class Story:
     def _plan(self, part: Part) -> Plan:
         """Make a plan twice; all that was tried on the nodes must be undone."""
         self.state.refresh()
-        free = self.state.floor.table.free.copy()
+        free = self.state.nodes.table.free.copy()
         made = plan(self.state, self.clock)
         self.plans.append(msgspec.json.encode(made))
         if msgspec.json.encode(plan(self.state, self.clock)) != self.plans[-1]:
             raise mismatch(part, "the same picture gives two plans")
-        if not np.array_equal(free, self.state.floor.table.free):
+        if not np.array_equal(free, self.state.nodes.table.free):
             raise mismatch(part, "the plan left its traces on the nodes")
         return made
 

@@ -165,7 +165,7 @@ def test_a_plan_is_made_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_a_plan_leaves_no_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def careless(state: ClusterState, now: Instant) -> Plan:
         made = plan(state, now)
-        state.floor.table.free[0, 0] -= 1
+        state.nodes.table.free[0, 0] -= 1
         return made
 
     monkeypatch.setattr(runner, "plan", careless)

@@ -267,9 +267,9 @@ class Story:
 
     def decide(self) -> Any:
         """Decide, and demand that the books of nodes are afterwards what they were."""
-        before = bytes_of(self.state.floor.tenancy)
+        before = bytes_of(self.state.nodes.tenancy)
         made = laws.decided(self.state, self.now)
-        assert bytes_of(self.state.floor.tenancy) == before, "deciding left pods on nodes"
+        assert bytes_of(self.state.nodes.tenancy) == before, "deciding left pods on nodes"
         return made
 
     def check(self) -> None:

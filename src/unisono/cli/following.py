@@ -126,7 +126,7 @@ def _cached(state: ClusterState | None) -> tuple[int, int]:
     """Return how often an answer was known, and how often it was not."""
     if state is None:
         return 0, 0
-    return state.floor.asked.hits, state.floor.asked.misses
+    return state.nodes.asked.hits, state.nodes.asked.misses
 
 
 def _filling(figures: Figures, view: View) -> Iterator[None]:

@@ -18,7 +18,7 @@ def largest_gangs(state: ClusterState | None) -> Iterator[Largest]:
     """Yield how many pods of one, two, four and eight GPUs fit; nothing before the first look."""
     if state is None:
         return
-    table = state.floor.table
+    table = state.nodes.table
     rows = np.flatnonzero(table.usable)
     free = [np.maximum(table.free_of(column)[rows], 0) for column in table.gpu_columns()]
     levels = dict(_levels(state, rows))
@@ -40,7 +40,7 @@ def _levels(state: ClusterState, rows: NDArray[np.intp]) -> Iterator[tuple[str, 
     for _, topology in sorted(state.config.topologies.items()):
         domains = np.zeros(len(rows), np.int64)
         for level in topology.levels:
-            codes = state.floor.table.label_codes(level)[0][rows].astype(np.int64)
+            codes = state.nodes.table.label_codes(level)[0][rows].astype(np.int64)
             pairs = domains * (int(codes.max(initial=0)) + 1) + codes
             domains = np.unique(pairs, return_inverse=True)[1].astype(np.int64).reshape(-1)
             if level not in seen:

@@ -47,7 +47,7 @@ class Timed:
         most = state.policy.provisioning.most_per_hour_micro
         self.most_usd_hour = None if most is None else most / MICRO
         self.state = state
-        state.floor.places = self._place
+        state.nodes.places = self._place
         self._placing = 0.0
         before = perf_counter()
         made = self._decides(state, now)

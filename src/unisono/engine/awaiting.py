@@ -17,7 +17,7 @@ from unisono.engine.model.node import NodePod
 from unisono.engine.placement.gang import Spot
 from unisono.engine.placement.seek import Seeker
 from unisono.engine.quota.assign import Assignment
-from unisono.engine.state.floor import OVERDUE_MS, Floor, Leaving
+from unisono.engine.state.nodes import OVERDUE_MS, Leaving, NodeState
 from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.transaction import Ledger
 
@@ -53,9 +53,9 @@ def placed_without(
     return answer
 
 
-def patience(floor: Floor, ledger: Ledger, now: Instant) -> Patience:
+def patience(nodes: NodeState, ledger: Ledger, now: Instant) -> Patience:
     """Return whom one may wait for now."""
-    return Patience(ledger, floor.leaving(now))
+    return Patience(ledger, nodes.leaving(now))
 
 
 def waiting_for(pods: list[NodePod]) -> WaitingForPods:

@@ -43,7 +43,7 @@ def plan(state: ClusterState, now: Instant) -> Plan:
     state.refresh()
     if state.agenda.is_on:
         return plan_in_time(state, now)
-    cycle = Cycle(state, now, Ledger(state.floor.tenancy))
+    cycle = Cycle(state, now, Ledger(state.nodes.tenancy))
     stops = stops_due(state, now)
     cycle.victims.update(dict.fromkeys(stop.workload for stop in stops))
     if state.turns.desk is not None:
@@ -70,7 +70,7 @@ def plan(state: ClusterState, now: Instant) -> Plan:
 def _nominees(state: ClusterState, ledger: Ledger, now: Instant) -> list[Nominee]:
     """Nominate the head of every queue that is ready."""
     heads = {book: state.head_of(book) for book in state.rota.ready if not book.stalled}
-    if state.floor.has_nodes and any(heads.values()):
+    if state.nodes.has_nodes and any(heads.values()):
         for book in state.rota.claimants:
             if book.lines.sticky is not None and book.blocker is None:
                 heads[book] = state.head_of(book)

@@ -30,7 +30,7 @@ from unisono.engine.provisioning.loans import lent_by, lift
 from unisono.engine.provisioning.shopping import Shopping
 from unisono.engine.quota.assign import Verdict, resized
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.floor import Leaving, tenants_of
+from unisono.engine.state.nodes import Leaving, tenants_of
 from unisono.engine.state.queue_book import QueueBook, TreeBook
 from unisono.engine.state.quota_tree import Cell, Node, available
 from unisono.engine.state.tenant import Tenant
@@ -263,7 +263,7 @@ class Cycle:
 
     def _find_place_later(self, nominee: Nominee) -> list[Leaving]:
         """Look for nodes without pods that are leaving; return those that have to be gone."""
-        going = [each for each in self.state.floor.leaving(self.now) if each[1] not in self.leaving]
+        going = [each for each in self.state.nodes.leaving(self.now) if each[1] not in self.leaving]
         mark = self.ledger.mark()
         for _, tenant in going:
             self.ledger.unseat(tenant)

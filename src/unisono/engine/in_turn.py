@@ -81,7 +81,7 @@ def everybody_in_turn(state: ClusterState) -> Iterator[tuple[QueueBook, Waiting]
 def _heads(state: ClusterState) -> list[tuple[_Place, str, QueueBook, Waiting]]:
     """Return the head of every queue that is worth a look."""
     books = {book: None for book in state.rota.ready if not book.stalled}
-    if state.floor.has_nodes and books:
+    if state.nodes.has_nodes and books:
         for book in state.rota.claimants:
             if book.lines.sticky is not None and book.blocker is None:
                 books[book] = None

@@ -130,8 +130,8 @@ def nominate(
     kept = replaced.holding.admission if replaced is not None else None
     begin = now if start is None else start
     seeker = None
-    if state.floor.has_nodes:
-        seeker = Seeker(state.floor, waiting, kept, state.reserved.fence(workload, begin))
+    if state.nodes.has_nodes:
+        seeker = Seeker(state.nodes, waiting, kept, state.reserved.fence(workload, begin))
     late = late_for(state, book, workload) if seeker is not None and book.spec.checks else never
     search = VictimSearch(
         workload=workload,
@@ -153,7 +153,7 @@ def nominate(
     menu = menu_of(state, book, waiting.shape)
     # With backfill it gets a date, and nobody has to be kept waiting for its sake.
     waits = seeker is not None and policy.backfill is None
-    soon = patience(state.floor, ledger, now) if waits else None
+    soon = patience(state.nodes, ledger, now) if waits else None
     machines = could_buy(state, workload, seeker, now)
     starts_now = start is None and seeker is not None and kept is None
     loans = loans_for(state, workload, ledger, now) if starts_now else None

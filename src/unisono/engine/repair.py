@@ -31,8 +31,8 @@ from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.gang import Gang, Spot
 from unisono.engine.rehearsal import BrokenPlan
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.floor import Floor
 from unisono.engine.state.node_table import NAME_FIELD
+from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.views import snapshot_for
 
 Places = tuple[tuple[NodeName, int], ...]
@@ -51,7 +51,7 @@ def repair(
     holding = state.running[key].holding
     workload, admission = holding.workload, holding.admission
     gang = missing_of(state, key, lost, stays)
-    answer = _place(state.floor, gang, admission, lost, stays)
+    answer = _place(state.nodes, gang, admission, lost, stays)
     if isinstance(answer, GangDoesNotFit):
         return answer
     found = {spot.demand: spot for spot in answer}
@@ -83,11 +83,11 @@ def missing_of(
     counts = tuple(missing.get(one.name, 0) for one in workload.pod_sets)
     fence = state.reserved.fence(workload, state.now)
     flavors = flavors_given(workload, admission)
-    return state.floor.surroundings().gang(workload, counts, counts, flavors, fence)
+    return state.nodes.surroundings().gang(workload, counts, counts, flavors, fence)
 
 
 def _place(
-    floor: Floor, gang: Gang, admission: Admission, lost: Collection[NodeName], stays: Stays
+    floor: NodeState, gang: Gang, admission: Admission, lost: Collection[NodeName], stays: Stays
 ) -> tuple[Spot, ...] | GangDoesNotFit:
     """Try domains from the narrowest on; sets that share one move into it together."""
     left = {
@@ -116,7 +116,7 @@ def _levels(gang: Gang) -> Iterator[str]:
 
 
 def _beside(
-    floor: Floor,
+    floor: NodeState,
     demand: Demand,
     level: str,
     left: list[NodeName],
@@ -147,7 +147,7 @@ def _beside(
     )
 
 
-def _shared(floor: Floor, demand: Demand, nodes: list[NodeName], level: str) -> dict[str, str]:
+def _shared(floor: NodeState, demand: Demand, nodes: list[NodeName], level: str) -> dict[str, str]:
     """Return the labels of the domain that nodes are all in; none if there is no such."""
     first, *others = [floor.domain(node, demand.levels, level) for node in nodes] or [{}]
     return first if all(other == first for other in others) else {}

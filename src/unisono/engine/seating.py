@@ -32,9 +32,9 @@ def seat(
     counts = tuple(given.get(one.name, 0) for one in workload.pod_sets)
     fence = state.reserved.fence(workload, state.now)
     flavors = flavors_given(workload, admission)
-    gang = state.floor.surroundings().gang(workload, counts, counts, flavors, fence)
+    gang = state.nodes.surroundings().gang(workload, counts, counts, flavors, fence)
     demands = tuple(narrowed(one, (selectors or {}).get(one.name, ())) for one in gang.demands)
-    answer = state.floor.place(Gang(key=gang.key, demands=demands))
+    answer = state.nodes.place(Gang(key=gang.key, demands=demands))
     if isinstance(answer, GangDoesNotFit):
         return answer
     found = {spot.demand: spot for spot in answer}

@@ -41,7 +41,7 @@ class FragmentSampler:
         self._passes += 1
         if self._passes % self._every != 1 and self._every > 1:
             return
-        table = state.floor.table
+        table = state.nodes.table
         if self._layout != table.layout:  # nodes came or went
             self._layout = table.layout
             self._rows = np.array([*table.row_of.values()], np.intp)
@@ -71,7 +71,7 @@ class FragmentSampler:
 
 def _gpu_free(state: ClusterState, rows: Rows) -> IntArray:
     """Return what is free on every device, in thousandths: a row a node, a column a device."""
-    table = state.floor.table
+    table = state.nodes.table
     parts = []
     for resource, column in table.resources.items():
         if not is_gpu(resource):

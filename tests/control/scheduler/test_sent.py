@@ -39,12 +39,12 @@ def test_who_was_bound_does_not_wait_until_the_view_shows_it() -> None:
             pass
         scheduler = world.assembly.scheduler
         assert "pod:default/p" not in scheduler.state.waiting
-        assert list(scheduler.state.floor.pods) == ["default/p"]
+        assert list(scheduler.state.nodes.pods) == ["default/p"]
         await world.settle()
-        assert list(scheduler.state.floor.pods) == ["default/p"]
+        assert list(scheduler.state.nodes.pods) == ["default/p"]
         await world.client.delete(names.POD, "p", "default", grace_s=0)
         await world.settle()
-        assert not any(scheduler.state.floor.pods)
+        assert not any(scheduler.state.nodes.pods)
 
     async def run() -> None:
         async with World(wrap=OverHttp).running() as world:

@@ -171,7 +171,7 @@ def test_a_partition_is_measured_by_its_own_nodes() -> None:
     state = used_cluster(
         partitions=(labelled,), weights=Weights(tres=(("gres/gpu", 800.0),)), qos=()
     )
-    node = state.floor.table.nodes[state.floor.table.row_of[next(iter(state.floor.table.row_of))]]
+    node = state.nodes.table.nodes[state.nodes.table.row_of[next(iter(state.nodes.table.row_of))]]
     assert node is not None
     state.apply(changes.NodeSet(msgspec.structs.replace(node, labels=(("kind", "big"),))))
     wanted = job("a", gpu=4, account="prod", user="mail", partition="one")

@@ -56,7 +56,7 @@ class Estimates:
         if due is None or due > now:
             return []
         self._made_at, self._is_stale = now, False
-        nodes = max(1, len(self._state.floor.table.row_of))
+        nodes = max(1, len(self._state.nodes.table.row_of))
         found = self.works_out(self._state, now, most=max(_LEAST, min(MOST, _WORK // nodes)))
         changed = []
         for key in [*self._known.keys() - found.keys()]:

@@ -57,7 +57,7 @@ def plan_in_time(state: ClusterState, now: Instant) -> Plan:
         made = plan_express(state, now, kept)
         if made is not None:
             return made
-    cycle = Cycle(state, now, Ledger(state.floor.tenancy))
+    cycle = Cycle(state, now, Ledger(state.nodes.tenancy))
     cycle.victims.update(dict.fromkeys(stop.workload for stop in stops))
     done = _Pass(state, cycle, now, rules, dates_for(state, cycle, now, kept))
     done.go()
@@ -84,7 +84,7 @@ def try_in_time(
 
     `seats` is told who would sit where.
     """
-    cycle = Cycle(state, now, Ledger(state.floor.tenancy))
+    cycle = Cycle(state, now, Ledger(state.nodes.tenancy))
     kept = state.agenda.take_kept(now)
     dates = dates_for(state, cycle, now, kept)
     if isinstance(dates, Calendar):

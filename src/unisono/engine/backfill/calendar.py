@@ -29,7 +29,7 @@ from unisono.engine.nominate import Nominee, admission_of, affordable
 from unisono.engine.placement.seek import Seeker
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.floor import tenants_of
+from unisono.engine.state.nodes import tenants_of
 from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.quota_tree import available
@@ -223,7 +223,7 @@ class Calendar:
             starts = room.starts(known, limit_ms, first)
         else:
             assert isinstance(room, NodeRoom), "where pods are counted all of them are"
-            wanted = waiting.shape.least_in_total if self._state.floor.has_nodes else ()
+            wanted = waiting.shape.least_in_total if self._state.nodes.has_nodes else ()
             starts = room.starts_by_total(wanted, limit_ms, first)
         for tried, low in enumerate(islice(starts, MOST_TRIED)):
             start = pieces.cuts[low]
@@ -252,7 +252,7 @@ class Calendar:
         high = max(low + 1, self._pieces.piece_at(end))
         if again and room.is_in_vain(known, low, high):
             return None
-        tenant = room.find(known, self._state.floor.in_order(known.levels), low, high)
+        tenant = room.find(known, self._state.nodes.in_order(known.levels), low, high)
         return None if tenant is None else Starting(known.cells, (tenant,))
 
     def _seat(self, seats: Seats, date: Date, known: Counted | None, found: Starting) -> None:
@@ -264,7 +264,7 @@ class Calendar:
 
     def _make_room(self) -> None:
         """Look ahead: who ends when, and what comes free then."""
-        state, table = self._state, self._state.floor.table
+        state, table = self._state, self._state.nodes.table
         if self.seats is not None:
             self.seats.begin(still_there(self._cycle))
         over = [(end, 0, NOTHING) for end in state.reserved.ends(self._now)]
@@ -303,11 +303,11 @@ class Calendar:
         if assignment.verdict is not Verdict.FIT:
             return None
         charges = assignment.as_charges()
-        if not self._state.floor.has_nodes:
+        if not self._state.nodes.has_nodes:
             return Starting(charges, ())
         free = self._room.least_free(low, high)
         fence = self._state.reserved.fence(waiting.workload, start)
-        gang = Seeker(self._state.floor, waiting, fence=fence).gang(assignment)
+        gang = Seeker(self._state.nodes, waiting, fence=fence).gang(assignment)
         answer = self._state.outlook.place(gang, free)
         if isinstance(answer, GangDoesNotFit):
             return None
@@ -336,7 +336,7 @@ class Calendar:
 
     def _with_rows(self, tenants: tuple[Tenant, ...]) -> tuple[Tenant, ...]:
         for tenant in tenants:
-            self._state.floor.tenancy.locate(tenant)
+            self._state.nodes.tenancy.locate(tenant)
         return tenants
 
 
@@ -383,7 +383,7 @@ def still_there(cycle: Cycle) -> Sequence[End]:
     ends: Sequence[End] = there
     if cycle.taken:
         ends = [entry for entry in there if entry[2].holding.workload.key not in cycle.taken]
-    going = cycle.state.floor.going(cycle.now)
+    going = cycle.state.nodes.going(cycle.now)
     if not going:
         return ends
     last = [(end, 0, Starting((), (tenant,))) for end, tenant in going]

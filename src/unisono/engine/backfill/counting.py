@@ -69,13 +69,13 @@ def why_in_line(state: ClusterState, waiting: Waiting) -> tuple[Blocker, ...]:
 
 def stamp_of(state: ClusterState) -> int:
     """Return which picture of nodes and queues there is now: all of these only ever grow."""
-    table = state.floor.table
+    table = state.nodes.table
     return state.config.edition + table.layout + table.traits.version
 
 
 def _count(state: ClusterState, group: Group, waiting: Waiting, stamp: int) -> Counted | None:
     book, shape, workload = group.book, waiting.shape, waiting.workload
-    table, floor = state.floor.table, state.floor
+    table, floor = state.nodes.table, state.nodes
     if len(shape.pod_sets) != 1 or shape.counts != shape.minimums or not floor.has_nodes:
         return None
     pod_set = shape.pod_sets[0]
@@ -127,7 +127,7 @@ def _count(state: ClusterState, group: Group, waiting: Waiting, stamp: int) -> C
 
 def _count_one(state: ClusterState, book: QueueBook, shape: Shape) -> Counted | None:
     """Return what one pod of a shape that has one pod set needs."""
-    table, floor, pod_set = state.floor.table, state.floor, shape.pod_sets[0]
+    table, floor, pod_set = state.nodes.table, state.nodes, shape.pod_sets[0]
     menu = menu_of(state, book, shape)
     if menu.refusals or any(len(choice.options) != 1 for choice in menu.choices):
         return None
@@ -182,7 +182,7 @@ def _room(
     state: ClusterState, constraint: Constraint, requests: Amounts, levels: tuple[str, ...]
 ) -> PodRoom:
     """Return the room for such pods; gangs of any size share it."""
-    rooms, floor = state.agenda.rooms, state.floor
+    rooms, floor = state.agenda.rooms, state.nodes
     stamp = (floor.table.layout, floor.table.traits.version)
     known = rooms.get((constraint, requests, levels))
     if known is None or known[0] != stamp:

@@ -21,8 +21,8 @@ from unisono.engine.model.plan import Date
 from unisono.engine.nominate import Nominee, admission_of, nominate
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.floor import tenants_of
 from unisono.engine.state.node_table import Integers
+from unisono.engine.state.nodes import tenants_of
 from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.quota_tree import available
@@ -184,8 +184,8 @@ class OneDate:
         if shadow.gang is None and shadow.counted is None:
             return True
         for tenant in booked.tenants:
-            self._state.floor.tenancy.locate(tenant)
-        self._left = without(self._free_at(shadow), booked.tenants, self._state.floor.table)
+            self._state.nodes.tenancy.locate(tenant)
+        self._left = without(self._free_at(shadow), booked.tenants, self._state.nodes.table)
         if shadow.counted is not None:
             return shadow.counted.fits_on(self._left)
         assert shadow.gang is not None, "one of them says whether it fits"
@@ -196,7 +196,7 @@ class OneDate:
         """Return what is free on nodes at the date."""
         if shadow.free is None:
             self._ledger.settle()
-            table, tenancy = self._state.floor.table, self._state.floor.tenancy
+            table, tenancy = self._state.nodes.table, self._state.nodes.tenancy
             for booked in shadow.gone:
                 for tenant in booked.tenants:
                     tenancy.locate(tenant)  # who started since was taken off the ledger again
@@ -233,7 +233,7 @@ class OneDate:
                 shadow.spare = None
         if shadow.free is not None:
             if left is None:
-                left = without(shadow.free, booked.tenants, self._state.floor.table)
+                left = without(shadow.free, booked.tenants, self._state.nodes.table)
             shadow.free = left
 
     def give(
@@ -326,14 +326,14 @@ class OneDate:
 
     def _has_enough(self, waiting: Waiting) -> bool:
         """Say whether there is enough of everything on all nodes together."""
-        if not self._state.floor.has_nodes:
+        if not self._state.nodes.has_nodes:
             return True
-        return self._state.floor.table.has_in_total(waiting.shape.least_in_total)
+        return self._state.nodes.table.has_in_total(waiting.shape.least_in_total)
 
     def _shadow(self, nominee: Nominee, start: Instant, end: Instant, gone: list[Booked]) -> Shadow:
         state = self._state
         gang = None
-        free: Integers = state.floor.table.free
+        free: Integers = state.nodes.table.free
         if nominee.seeker is not None:
             gang = nominee.seeker.gang(nominee.assignment)
             free = free.copy()

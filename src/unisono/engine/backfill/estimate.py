@@ -65,7 +65,7 @@ def estimates(
             state.agenda.starts(running, running.holding.running_since)
         for book, waiting in first:
             state.agenda.join(waiting, book)
-        seats = Seats(state.floor)
+        seats = Seats(state.nodes)
         waits = try_in_time(state, now, rules, seats)
         nodes = seats.found()
     finally:

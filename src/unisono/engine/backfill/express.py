@@ -44,7 +44,7 @@ def may_go_express(state: ClusterState) -> bool:
         and state.turns.desk is None
         and not state.rota.claimants
         and not state.config.policy.reservations
-        and not state.floor.has_leaving
+        and not state.nodes.has_leaving
     )
 
 
@@ -308,7 +308,7 @@ class _Pass:
     def _start(self, waiting: Waiting, group: Group, known: Counted, end: Instant) -> None:
         state, room = self.state, known.room
         chosen = room.only(known.pods) if room.is_single else self._choose(room, known.pods)
-        admission, tenants = offer_on(state.floor, chosen, waiting, group.book, known)
+        admission, tenants = offer_on(state.nodes, chosen, waiting, group.book, known)
         self.free -= known.pods
         for cell, amount in known.cells:
             self.left[cell] -= amount

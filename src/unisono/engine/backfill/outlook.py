@@ -13,9 +13,9 @@ import numpy as np
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.placement.feasible import Feasibility
 from unisono.engine.placement.gang import Gang, Spot
-from unisono.engine.state.floor import Floor
 from unisono.engine.state.journal import Journal
 from unisono.engine.state.node_table import Integers, NodeTable
+from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.tenancy import parts_of, take
 from unisono.engine.state.tenant import Tenant
 
@@ -23,7 +23,7 @@ from unisono.engine.state.tenant import Tenant
 class Outlook:
     """Places gangs on nodes at another time."""
 
-    def __init__(self, floor: Floor) -> None:
+    def __init__(self, floor: NodeState) -> None:
         self._floor = floor
         self._table: NodeTable | None = None
         self._feasibility: Feasibility | None = None

@@ -16,7 +16,7 @@ from unisono.engine.model.names import NodeName, namespace_of
 from unisono.engine.model.plan import Admit
 from unisono.engine.model.selection import label_map
 from unisono.engine.model.workload import Admission, PodSetAssignment
-from unisono.engine.state.floor import Floor
+from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.tenant import Tenant
@@ -38,7 +38,7 @@ def offer(cycle: Cycle, waiting: Waiting, group: Group, known: Counted) -> Offer
     chosen = known.room.choose(known.pods, cycle.ledger)
     if chosen is None:
         return None
-    floor = cycle.state.floor
+    floor = cycle.state.nodes
     admission, tenants = offer_on(floor, chosen, waiting, group.book, known)
     # Whoever is taken off the ledger again is soon asked for once more.
     floor.tenancy.remember(tenants[0].nodes, *chosen, known.pods)
@@ -46,7 +46,7 @@ def offer(cycle: Cycle, waiting: Waiting, group: Group, known: Counted) -> Offer
 
 
 def offer_on(
-    floor: Floor, chosen: Chosen, waiting: Waiting, book: QueueBook, known: Counted
+    floor: NodeState, chosen: Chosen, waiting: Waiting, book: QueueBook, known: Counted
 ) -> tuple[Admission, tuple[Tenant, ...]]:
     """Write down that a gang goes to nodes that were chosen for it."""
     rows, counts = chosen
@@ -70,7 +70,7 @@ def offer_on(
     return admission, (tenant,)
 
 
-def _assigned(floor: Floor, chosen: Chosen, known: Counted) -> PodSetAssignment:
+def _assigned(floor: NodeState, chosen: Chosen, known: Counted) -> PodSetAssignment:
     rows, counts = chosen
     nodes: tuple[tuple[NodeName, int], ...]
     if known.room.is_even:

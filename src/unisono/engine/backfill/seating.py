@@ -18,7 +18,7 @@ from unisono.engine.backfill.pieces import End
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.plan import Date
 from unisono.engine.placement.packing import pack
-from unisono.engine.state.floor import Floor
+from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.transaction import Booked
 
@@ -35,7 +35,7 @@ class _Sitting:
 class Seats:
     """Takes down who sits where, and finds seats for those who were only counted."""
 
-    floor: Floor
+    floor: NodeState
     _ends: list[tuple[Instant, int, Booked]] = field(default_factory=list)
     _starting: list[Booked] = field(default_factory=list)
     _seated: dict[WorkloadKey, tuple[Tenant, ...]] = field(default_factory=dict)

@@ -23,8 +23,8 @@ _OUTCOMES = {
 
 def narrate(state: ClusterState, made: Plan) -> Iterator[str]:
     """Yield the story of a plan that was made on this state and is not carried out yet."""
-    nodes = len(state.floor.table.row_of)
-    alone = "" if state.floor.has_nodes else ", so that quota alone decides"
+    nodes = len(state.nodes.table.row_of)
+    alone = "" if state.nodes.has_nodes else ", so that quota alone decides"
     where = f"on {nodes} node{_s(nodes)}" if nodes else f"without nodes{alone}"
     yield (
         f"At {at(made.now)} {len(state.waiting)} workload{_s(len(state.waiting))} waited and "

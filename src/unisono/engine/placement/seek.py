@@ -14,8 +14,8 @@ from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.gang import Gang, Spot
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.excluded_nodes import Fence
-from unisono.engine.state.floor import Floor
 from unisono.engine.state.node_table import NAME_FIELD
+from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.pending_queue import Waiting
 
 _Places = dict[str, tuple[tuple[NodeName, int], ...]]
@@ -25,7 +25,7 @@ _Places = dict[str, tuple[tuple[NodeName, int], ...]]
 class Seeker:
     """A workload that looks for nodes."""
 
-    floor: Floor
+    floor: NodeState
     waiting: Waiting
     kept: Admission | None = None  # of the elastic slice it grows out of: those pods stay
     fence: Fence | None = None  # nodes that are reserved for others while it would run

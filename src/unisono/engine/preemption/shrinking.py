@@ -13,7 +13,7 @@ import msgspec
 
 from unisono.engine.model.workload import Admission, Holding, PodSet, PodSetAssignment, first_pods
 from unisono.engine.state.charges import charges_of
-from unisono.engine.state.floor import tenants_of
+from unisono.engine.state.nodes import tenants_of
 from unisono.engine.state.queue_book import Running
 from unisono.engine.state.quota_tree import Cell
 from unisono.engine.state.tenant import Tenant

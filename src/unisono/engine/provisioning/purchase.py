@@ -23,8 +23,8 @@ from unisono.engine.provisioning.adrift import nodes_adrift
 from unisono.engine.provisioning.order import Filled, FreeNode, Order, Refused
 from unisono.engine.provisioning.planner import alternatives_to, choose, ready_by
 from unisono.engine.provisioning.shelf import Shelf
-from unisono.engine.state.floor import Floor
 from unisono.engine.state.node_table import NodeTable
+from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.purchases import with_purchase
 
 MODEL_LABEL = "nvidia.com/gpu.product"
@@ -47,7 +47,7 @@ class Bought:
 class Shop:
     """Everything that a purchase is decided on, as one cycle sees it."""
 
-    floor: Floor
+    floor: NodeState
     shelf: Shelf
     now: Instant
     version: int

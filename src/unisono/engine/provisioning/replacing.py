@@ -33,7 +33,7 @@ def replacement(
     holding = state.running[key].holding
     workload, admission = holding.workload, holding.admission
     gang = missing_of(state, key, lost, stays)
-    shop = Shop(state.floor, Shelf(market), state.now, state.version)
+    shop = Shop(state.nodes, Shelf(market), state.now, state.version)
     for pins in _pins(state, admission, lost):
         labels = tuple(sorted(pins.items()))
         demands = tuple(narrowed(demand, labels) for demand in gang.demands if demand.most)
@@ -57,7 +57,7 @@ def _pins(
     state: ClusterState, admission: Admission, lost: Collection[NodeName]
 ) -> Iterator[dict[str, str]]:
     """Yield what new machines have to share with those that are left, the closest first."""
-    table = state.floor.table
+    table = state.nodes.table
     rows = [
         table.row_of[name]
         for one in admission.pod_sets

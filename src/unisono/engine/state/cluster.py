@@ -39,10 +39,10 @@ from unisono.engine.state.configuring import open_or_shut, reconfigure, take_in
 from unisono.engine.state.dependencies import DependencyBook
 from unisono.engine.state.doors import Door
 from unisono.engine.state.equivalence import Shapes
-from unisono.engine.state.floor import Floor
 from unisono.engine.state.forest import Forest, recharge
 from unisono.engine.state.gates import is_plain, own_blocker, reminders
 from unisono.engine.state.lenders import Lenders
+from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.pending_queue import Waiting, kind_of
 from unisono.engine.state.queue_book import QueueBook, Running
 from unisono.engine.state.quota_tree import charge
@@ -77,7 +77,7 @@ class ClusterState:
         self.stopped: dict[QueueBook | Door, None] = {}
         self.recent = RecentUsage(self.config)
         self.timers = Timers()
-        self.floor = Floor(self.config, self.timers)
+        self.nodes = NodeState(self.config, self.timers)
         self.reserved = ReservationBook(self.config, self.timers)
         self.reserved.remind(now)
         self.shapes = Shapes()
@@ -86,7 +86,7 @@ class ClusterState:
         self.everything_stale = False
         self.terms = Terms(self.config, self.timers)
         self.agenda = Agenda(self.policy.backfill)
-        self.outlook = Outlook(self.floor)
+        self.outlook = Outlook(self.nodes)
         self.rota = Rota(self.books, self.head_of)
         self.turns = turns.TurnBook(self.config, now)
         self.arrays = ArrayBook()
@@ -165,9 +165,9 @@ class ClusterState:
             if shape.pod_sets is not workload.pod_sets and shape.pod_sets == workload.pod_sets:
                 # Equal pod sets are kept once.
                 workload = msgspec.structs.replace(workload, pod_sets=shape.pod_sets)
-        if shape.shares and self.floor.open_devices(shape.shares):
+        if shape.shares and self.nodes.open_devices(shape.shares):
             self.agenda.shake()
-        alone = self.floor.table.is_held_for(key)
+        alone = self.nodes.table.is_held_for(key)
         term = self.reserved.class_of(workload) + self.lenders.class_of(workload)
         waiting = self.waiting[key] = Waiting(workload, shape, alone=alone, term=term)
         door = self.door(waiting.queue)
@@ -286,8 +286,8 @@ class ClusterState:
         self.agenda.starts(known, holding.running_since)
         freed = recharge(known)
         if old.admission != holding.admission:
-            self.floor.unseat(known)
-            self.floor.seat(known)
+            self.nodes.unseat(known)
+            self.nodes.seat(known)
             self.rota.nodes_changed()
         self.lenders.note(known)
         turns.unbar(self, self.turns.change(holding))
@@ -305,7 +305,7 @@ class ClusterState:
         door.running[key] = running
         for cell, amount in running.charges:
             charge(cell, amount)
-        self.floor.seat(running, fits=fits)
+        self.nodes.seat(running, fits=fits)
         if self.lenders.all or holding.ready_by is not None:
             self.lenders.note(running)
         self.agenda.starts(running, running.since)
@@ -377,7 +377,7 @@ class ClusterState:
             self.arrays.stop(running.holding.workload)
         for cell, amount in running.charges:
             charge(cell, -amount)
-        if self.floor.unseat(running):
+        if self.nodes.unseat(running):
             self.rota.nodes_changed()
         self.rota.freed(book.tree, running.charges)
         if self.turns.desk is not None:

@@ -45,7 +45,7 @@ def take_in(state: ClusterState, change: changes.Rarer) -> None:
 
 
 def _change_nodes(state: ClusterState, change: changes.NodeChange) -> None:
-    state.floor.apply(change)
+    state.nodes.apply(change)
     state.turns.note_node(change)
     if isinstance(change, changes.PodOnNode) and state.shapes.hear(change.pod.anti_affinity):
         state.queue_anew()

@@ -62,7 +62,7 @@ def carry_out(state: ClusterState, plan: Plan) -> bool:
         told, smaller = evictions(plan), shrinks(plan)
         for key in (*(one.workload for one in told), *(one.workload for one in smaller)):
             changed[state.running[key].book.tree] = None
-    if changed and late and state.floor.has_nodes:
+    if changed and late and state.nodes.has_nodes:
         # Nodes are shared by all trees: whoever came too late this time may still find others.
         changed.update((_book_of_wait(state, wait).tree, None) for wait in late)
     # Before anything starts or leaves: that may wake queues of any tree.
@@ -110,7 +110,7 @@ def _start(state: ClusterState, admit: Admit, book: QueueBook, now: Instant) -> 
     if purchase is not None and state.config.market is not None:
         state.config.market = with_purchase(state.config.market, purchase)
         state.agenda.shake()  # others may have counted on the same machines
-    state.floor.learn(workload)
+    state.nodes.learn(workload)
     if state.recent.usage is not None:
         key = waiting.queue
         state.recent.penalise(book.spec, key, state.doors[key], now)
@@ -167,7 +167,7 @@ def file_verdict(state: ClusterState, wait: Wait) -> bool:
             return False
         case "retry":
             book.head_wait = (explanation.workload, explanation.blockers)
-            if state.floor.has_nodes:
+            if state.nodes.has_nodes:
                 # Whoever came first may be of another tree, and only nodes tell when it is gone.
                 state.rota.came_late[book] = None
             return False

@@ -29,8 +29,8 @@ def snapshot(state: ClusterState) -> Snapshot:
         preemptors=tuple(
             sorted(book.lines.sticky for book in state.books.values() if book.lines.sticky)
         ),
-        admitted_lately=state.floor.mix.recent(),
-        shared_lately=state.floor.shared_mix.recent(),
+        admitted_lately=state.nodes.mix.recent(),
+        shared_lately=state.nodes.shared_mix.recent(),
         verdicts=tuple(_verdicts(state)),
         shared_verdicts=tuple(_shared_in_time(state)),
         asleep=tuple(
@@ -55,7 +55,7 @@ def snapshot_for(state: ClusterState, plan: Plan) -> Snapshot:
     named.update(wait.explanation.workload for wait in plan.waits)
     named.update(date.workload for date in plan.dates)
     return msgspec.structs.replace(
-        _configuration(state, nodes=[node for node in state.floor.table.nodes if node is not None]),
+        _configuration(state, nodes=[node for node in state.nodes.table.nodes if node is not None]),
         # In no certain order: sorting ten thousand names takes longer than judging most plans.
         holdings=tuple(running.holding for running in state.running.values()),
         results=_results_for(state, named),
@@ -92,13 +92,13 @@ def _configuration(state: ClusterState, nodes: Iterable[Node] | None = None) -> 
         topologies=tuple(config.topologies[name] for name in sorted(config.topologies)),
         market=config.market,
         nodes=tuple(floor_nodes(state) if nodes is None else nodes),
-        pods=tuple(state.floor.pods[key][0] for key in sorted(state.floor.pods)),
+        pods=tuple(state.nodes.pods[key][0] for key in sorted(state.nodes.pods)),
     )
 
 
 def floor_nodes(state: ClusterState) -> list[Node]:
     """Return all nodes, by name."""
-    table = state.floor.table
+    table = state.nodes.table
     found = (table.nodes[table.row_of[name]] for name in sorted(table.row_of))
     return [node for node in found if node is not None]
 
@@ -201,7 +201,7 @@ def restore(recorded: Snapshot) -> ClusterState:
             state.rota.claimants[book] = None
     state.turns.let_age(recorded.accruing)
     state.refresh()
-    state.floor.remember(recorded.admitted_lately, recorded.shared_lately)
+    state.nodes.remember(recorded.admitted_lately, recorded.shared_lately)
     for verdict in recorded.verdicts:
         file_verdict(state, verdict)
     for shared in recorded.shared_verdicts:

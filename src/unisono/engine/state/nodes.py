@@ -1,4 +1,4 @@
-"""The floor: nodes, who sits on them, and how to find places there.
+"""Node state: nodes, the pods on them, and how to find places there.
 
 While no node is known, placement is skipped and quota alone decides, unless the policy says that
 nodes are needed.
@@ -45,8 +45,8 @@ Leaving = tuple[NodePod, Tenant]  # a pod of somebody else that was told to end
 Places = Callable[[Answers, Gang, int], Answer]
 
 
-class Floor:
-    """Nodes and their tenants."""
+class NodeState:
+    """Nodes and the pods on them."""
 
     def __init__(self, config: Config, timers: Timers) -> None:
         self.table = NodeTable()
