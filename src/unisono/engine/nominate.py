@@ -37,7 +37,7 @@ from unisono.engine.quota.assign import (
     next_ban,
     resized,
 )
-from unisono.engine.quota.flavors import Menu, menu_for
+from unisono.engine.quota.flavors import Menu, menu_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.equivalence import Shape, shrunk
 from unisono.engine.state.pending_queue import Waiting
@@ -46,8 +46,6 @@ from unisono.engine.state.quota_tree import Cell, Node
 from unisono.engine.state.transaction import Ledger
 from unisono.engine.writing import counts_of, write_admission
 
-# A queue sees few shapes at a time; an old menu is cheap to make again, a leak is not.
-MENUS_KEPT = 1024
 # Flavors and counts that one shape gets in one queue vary little; a bound all the same.
 WRITINGS_KEPT = 64
 
@@ -150,7 +148,7 @@ def nominate(
     if replaced is not None:
         ledger.remove(replaced.charges)  # its pods stay where they are
         allowed = flavors_kept(replaced.holding.admission, waiting.shape)
-    menu = menu_of(state, book, waiting.shape)
+    menu = menu_of(book, waiting.shape, state.config)
     # With backfill it gets a date, and nobody has to be kept waiting for its sake.
     waits = seeker is not None and policy.backfill is None
     soon = patience(state.nodes, ledger, now) if waits else None
@@ -213,25 +211,9 @@ def affordable(
         displaces=False,
         find_place=None,
     )
-    menu = menu_of(state, book, waiting.shape)
+    menu = menu_of(book, waiting.shape, state.config)
     judge = _Judge(book, waiting.shape, menu, search, None, None, None)
     return judge.best().assignment
-
-
-def menu_of(state: ClusterState, book: QueueBook, shape: Shape) -> Menu:
-    """Return what a shape may choose from in a queue, worked out on first use."""
-    menu = book.menus.get(shape.number)
-    if menu is None:
-        if len(book.menus) >= MENUS_KEPT:
-            book.menus.clear()
-        menu = book.menus[shape.number] = menu_for(
-            shape.pod_sets,
-            book.spec,
-            book.node,
-            state.config.flavors,
-            ignore_undeclared=state.policy.undeclared == "Ignore",
-        )
-    return menu
 
 
 @dataclass(slots=True)

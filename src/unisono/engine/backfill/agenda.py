@@ -13,15 +13,11 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Iterable
 from typing import Final, Protocol
 
-from unisono.engine.backfill.need import Counted
-from unisono.engine.backfill.pod_room import PodRoom
 from unisono.engine.model.explanation import Blocker, Explanation, Planned, WouldDelay
 from unisono.engine.model.names import Instant, QueueName, WorkloadKey
 from unisono.engine.model.plan import Date
 from unisono.engine.model.policy import Backfill
-from unisono.engine.model.resources import Amounts
 from unisono.engine.model.workload import Workload
-from unisono.engine.placement.demand import Constraint
 from unisono.engine.state.doors import Door
 from unisono.engine.state.pending_queue import Kind, Waiting
 from unisono.engine.state.queue_book import QueueBook, Running
@@ -30,7 +26,6 @@ from unisono.engine.state.queue_book import QueueBook, Running
 # length, so that compiled code keeps the tuple that it is instead of taking it apart.
 Place = tuple[int | str, ...]
 Lasts = Callable[[Workload], int]  # how long somebody runs
-RoomKey = tuple[Constraint, Amounts, tuple[str, ...]]
 Ending = tuple[Instant, int, Running]  # when, a number that breaks ties, and who
 # Groups without members that are remembered: sizes of jobs come again and again.
 RESTING_KEPT: Final = 1024
@@ -93,8 +88,9 @@ class Group:
         self.blockers: tuple[Blocker, ...] = ()  # the newest verdict on one of them
         self.told = 0  # and the pass that found it
         self.is_delaying = False  # they fit, but would delay somebody: all alike, however long
-        # What `counting` found out about them, and about which picture of nodes and queues.
-        self.counted: Counted | None = None
+        # What one of them needs, as `backfill.counting` found out (its type is known there), and
+        # from which edition of nodes and queues.
+        self.counted: object = None
         self.stamp = -1
 
     def tell(self, blockers: tuple[Blocker, ...], told: int) -> None:
@@ -129,7 +125,6 @@ class Agenda:
         "newcomers",
         "order",
         "promised",
-        "rooms",
         "rules",
         "verdicts",
     )
@@ -159,8 +154,6 @@ class Agenda:
         self.newcomers: list[Member] = []
         self.is_shaken = True  # more happened than newcomers
         self.kept: Kept | None = None  # dates, as the last pass left them
-        # For pods of one kind (constraint, request, order of nodes), and for which nodes.
-        self.rooms: dict[RoomKey, tuple[tuple[int, int], PodRoom]] = {}
         self._draft: Kept | None = None  # dates of a pass whose plan may be carried out ...
         self._drafted = -1  # ... and from which version of the state it was made; -1: there is none
         self._entries: dict[WorkloadKey, Member] = {}  # everybody in line

@@ -16,6 +16,7 @@ from unisono.engine.backfill.agenda import Group
 from unisono.engine.backfill.counting import counted
 from unisono.engine.backfill.need import Counted
 from unisono.engine.backfill.node_room import NodeRoom
+from unisono.engine.backfill.outlook import outlook_of
 from unisono.engine.backfill.pieces import End, Pieces
 from unisono.engine.backfill.seating import Seats
 from unisono.engine.backfill.slot_room import SlotRoom, pools_of
@@ -178,7 +179,7 @@ class Calendar:
         """Find nodes that stay free for as long as it runs."""
         assert isinstance(self._room, NodeRoom), "where pods are counted nobody has to move"
         free = self._room.least_free(0, high)
-        answer = self._state.outlook.place(seeker.gang(nominee.assignment), free)
+        answer = outlook_of(self._state).place(seeker.gang(nominee.assignment), free)
         if isinstance(answer, GangDoesNotFit):
             return False
         if sum(spot.pods for spot in answer) != sum(nominee.assignment.counts):
@@ -308,7 +309,7 @@ class Calendar:
         free = self._room.least_free(low, high)
         fence = self._state.reserved.fence(waiting.workload, start)
         gang = Seeker(self._state.nodes, waiting, fence=fence).gang(assignment)
-        answer = self._state.outlook.place(gang, free)
+        answer = outlook_of(self._state).place(gang, free)
         if isinstance(answer, GangDoesNotFit):
             return None
         admission = write_admission(book.spec.name, waiting.shape, assignment, answer)

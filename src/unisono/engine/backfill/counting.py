@@ -8,6 +8,7 @@ so that hundreds who wait can be told from those who fit in no time.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 
 import msgspec
 import numpy as np
@@ -18,9 +19,10 @@ from unisono.engine.backfill.pod_room import PodRoom
 from unisono.engine.model.explanation import Blocker, WouldDelay
 from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import Amounts
-from unisono.engine.nominate import menu_of
+from unisono.engine.model.workload import PodSet
 from unisono.engine.placement.demand import Constraint, constraint_for
 from unisono.engine.placement.packing import fill
+from unisono.engine.quota.flavors import menu_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.equivalence import Shape
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
@@ -32,8 +34,35 @@ from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.transaction import Booked
 
 _NO_RULES = PreemptionRules()
+RoomKey = tuple[Constraint, Amounts, tuple[str, ...]]
 COUNTS_KEPT = 1024
 ROOMS_KEPT = 256
+
+
+class _Counts:
+    """What gangs of one queue need, by equivalence class, and what one pod of each kind needs."""
+
+    __slots__ = ("of_pod", "of_shape")
+
+    def __init__(self) -> None:
+        self.of_shape: dict[int, Known] = {}
+        self.of_pod: dict[PodSet, Known] = {}
+
+
+class _Rooms:
+    """Room for pods of one kind (constraint, request, order of nodes), and for which nodes."""
+
+    __slots__ = ("of_pod",)
+
+    def __init__(self) -> None:
+        self.of_pod: dict[RoomKey, tuple[tuple[int, int], PodRoom]] = {}
+
+
+def _counts_of(book: QueueBook) -> _Counts:
+    known = book.derived.get(_Counts)
+    if known is None:
+        known = book.derived[_Counts] = _Counts()
+    return cast("_Counts", known)
 
 
 def counted(state: ClusterState, group: Group, waiting: Waiting) -> Counted | None:
@@ -42,13 +71,14 @@ def counted(state: ClusterState, group: Group, waiting: Waiting) -> Counted | No
         return None  # which nodes there are is a question of when
     stamp = stamp_of(state)
     if group.stamp == stamp:
-        return group.counted
-    known = group.book.counts.get(waiting.shape.number)
+        return cast("Counted | None", group.counted)
+    of_shape = _counts_of(group.book).of_shape
+    known = of_shape.get(waiting.shape.number)
     if known is None or known.stamp != stamp or waiting.alone:
         known = Known(stamp, _count(state, group, waiting, stamp))
-        if len(group.book.counts) >= COUNTS_KEPT:
-            group.book.counts.clear()
-        group.book.counts[waiting.shape.number] = known
+        if len(of_shape) >= COUNTS_KEPT:
+            of_shape.clear()
+        of_shape[waiting.shape.number] = known
     group.stamp, group.counted = stamp, known.counted
     return known.counted
 
@@ -95,12 +125,13 @@ def _count(state: ClusterState, group: Group, waiting: Waiting, stamp: int) -> C
         return None
     # Gangs of many sizes are of the same pods: all but the number is found out once.
     alike = msgspec.structs.replace(pod_set, count=1, min_count=None)
-    one = book.alike.get(alike)
+    of_pod = _counts_of(book).of_pod
+    one = of_pod.get(alike)
     if one is None or one.stamp != stamp:
         one = Known(stamp, _count_one(state, book, shape))
-        if len(book.alike) >= COUNTS_KEPT:
-            book.alike.clear()
-        book.alike[alike] = one
+        if len(of_pod) >= COUNTS_KEPT:
+            of_pod.clear()
+        of_pod[alike] = one
     found = one.counted
     if found is None:
         return None
@@ -128,7 +159,7 @@ def _count(state: ClusterState, group: Group, waiting: Waiting, stamp: int) -> C
 def _count_one(state: ClusterState, book: QueueBook, shape: Shape) -> Counted | None:
     """Return what one pod of a shape that has one pod set needs."""
     table, floor, pod_set = state.nodes.table, state.nodes, shape.pod_sets[0]
-    menu = menu_of(state, book, shape)
+    menu = menu_of(book, shape, state.config)
     if menu.refusals or any(len(choice.options) != 1 for choice in menu.choices):
         return None
     options = [choice.options[0] for choice in menu.choices]
@@ -182,7 +213,10 @@ def _room(
     state: ClusterState, constraint: Constraint, requests: Amounts, levels: tuple[str, ...]
 ) -> PodRoom:
     """Return the room for such pods; gangs of any size share it."""
-    rooms, floor = state.agenda.rooms, state.nodes
+    floor, kept = state.nodes, state.derived.get(_Rooms)
+    if kept is None:
+        kept = state.derived[_Rooms] = _Rooms()
+    rooms = cast("_Rooms", kept).of_pod
     stamp = (floor.table.layout, floor.table.traits.version)
     known = rooms.get((constraint, requests, levels))
     if known is None or known[0] != stamp:

@@ -12,7 +12,7 @@ from unisono.engine.backfill.agenda import Group, Kept
 from unisono.engine.backfill.calendar import NOTHING, Calendar, still_there
 from unisono.engine.backfill.counting import counted, given_back
 from unisono.engine.backfill.need import Counted
-from unisono.engine.backfill.outlook import without
+from unisono.engine.backfill.outlook import outlook_of, without
 from unisono.engine.backfill.shadow import Shadow
 from unisono.engine.decisions import Cycle
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
@@ -189,7 +189,7 @@ class OneDate:
         if shadow.counted is not None:
             return shadow.counted.fits_on(self._left)
         assert shadow.gang is not None, "one of them says whether it fits"
-        answer = self._state.outlook.place(shadow.gang, self._left)
+        answer = outlook_of(self._state).place(shadow.gang, self._left)
         return not isinstance(answer, GangDoesNotFit)
 
     def _free_at(self, shadow: Shadow) -> Integers:

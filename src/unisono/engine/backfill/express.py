@@ -219,8 +219,9 @@ class _Pass:
 
     def _known(self, group: Group) -> Counted:
         """Return what a group needs; all need the same sort of pods, and only their number."""
-        known = group.counted
-        if group.stamp != self.stamp:
+        if group.stamp == self.stamp:
+            known = cast("Counted | None", group.counted)
+        else:
             known = counted(self.state, group, group.members[0].waiting)
         if known is None or not known.fills_holes:
             raise _Leave

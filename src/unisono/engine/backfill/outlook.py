@@ -7,12 +7,14 @@ the last picture count as changed, so that what the placer remembers about nodes
 from __future__ import annotations
 
 import copy
+from typing import cast
 
 import numpy as np
 
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.placement.feasible import Feasibility
 from unisono.engine.placement.gang import Gang, Spot
+from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.journal import Journal
 from unisono.engine.state.node_table import Integers, NodeTable
 from unisono.engine.state.nodes import NodeState
@@ -50,6 +52,14 @@ class Outlook:
                 table.usage.note(changed)
         table.free = free
         return feasibility
+
+
+def outlook_of(state: ClusterState) -> Outlook:
+    """Return the placer on other pictures, with what it remembers about nodes."""
+    known = state.derived.get(Outlook)
+    if known is None:
+        known = state.derived[Outlook] = Outlook(state.nodes)
+    return cast("Outlook", known)
 
 
 def without(free: Integers, tenants: tuple[Tenant, ...], table: NodeTable) -> Integers:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from unisono.engine.model.explanation import Blocker, FlavorMismatch, ResourceNotCovered
 from unisono.engine.model.names import PODS, FlavorName, ResourceName
@@ -16,7 +17,13 @@ from unisono.engine.model.queue import ClusterQueue, Flavor, FlavorQuota, Resour
 from unisono.engine.model.resources import Account, pool_name
 from unisono.engine.model.selection import AffinityTerm, label_map, meets, tolerates
 from unisono.engine.model.workload import Admission, PodSet
+from unisono.engine.state.config import Config
+from unisono.engine.state.equivalence import Shape
+from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.quota_tree import Cell, Node
+
+# A queue sees few equivalence classes at a time; an old menu is cheap to make again, a leak is not.
+MENUS_KEPT = 1024
 
 # What one pod set takes of a cell for each pod: (index of the pod set, cell, amount a pod).
 PerPod = tuple[int, Cell, int]
@@ -48,6 +55,26 @@ class Menu:
     refusals: tuple[Blocker, ...]  # resources that no group covers: nothing can be chosen
     # Admissions as written down before, by counts and flavors: equal workloads share one object.
     written: dict[object, Admission] = field(default_factory=dict)
+
+
+def menu_of(book: QueueBook, shape: Shape, config: Config) -> Menu:
+    """Return the flavors that are eligible for an equivalence class, worked out on first use."""
+    known = cast("dict[int, Menu] | None", book.derived.get(Menu))
+    if known is None:
+        known = {}
+        book.derived[Menu] = known
+    menu = known.get(shape.number)
+    if menu is None:
+        if len(known) >= MENUS_KEPT:
+            known.clear()
+        menu = known[shape.number] = menu_for(
+            shape.pod_sets,
+            book.spec,
+            book.node,
+            config.flavors,
+            ignore_undeclared=config.policy.undeclared == "Ignore",
+        )
+    return menu
 
 
 def menu_for(

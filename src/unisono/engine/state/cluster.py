@@ -18,7 +18,6 @@ from collections.abc import Callable
 import msgspec
 
 from unisono.engine.backfill.agenda import Agenda
-from unisono.engine.backfill.outlook import Outlook
 from unisono.engine.model.explanation import Blocker, Held
 from unisono.engine.model.names import Instant, LocalQueueKey, QueueName, WorkloadKey
 from unisono.engine.model.policy import Policy
@@ -86,7 +85,6 @@ class ClusterState:
         self.everything_stale = False
         self.terms = Terms(self.config, self.timers)
         self.agenda = Agenda(self.policy.backfill)
-        self.outlook = Outlook(self.nodes)
         self.rota = Rota(self.books, self.head_of)
         self.turns = turns.TurnBook(self.config, now)
         self.arrays = ArrayBook()

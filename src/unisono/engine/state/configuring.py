@@ -170,9 +170,7 @@ def _reopen(state: ClusterState, book: QueueBook) -> None:
     """Look at a queue again as if for the first time."""
     state.agenda.shake()
     state.agenda.forget_counts(book)
-    book.menus.clear()
-    book.counts.clear()
-    book.alike.clear()
+    book.derived.clear()
     book.stalled = False
     book.head_wait = None
     turns.renew_lines(state, book)

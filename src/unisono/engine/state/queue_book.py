@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from unisono.engine.backfill.need import Known
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import FlavorName, Instant, WorkloadKey
 from unisono.engine.model.queue import ClusterQueue
-from unisono.engine.model.workload import Holding, PodSet
+from unisono.engine.model.workload import Holding
 from unisono.engine.ordering.turn_lines import TurnLines
-from unisono.engine.quota.flavors import Menu
 from unisono.engine.state.pending_queue import Lines
 from unisono.engine.state.quota_tree import Node
 from unisono.engine.state.tenant import Tenant
@@ -66,9 +64,8 @@ class QueueBook:
     tree: TreeBook
     lines: Lines | TurnLines = field(default_factory=Lines)
     running: dict[WorkloadKey, Running] = field(default_factory=dict)
-    menus: dict[int, Menu] = field(default_factory=dict)  # by shape number
-    counts: dict[int, Known] = field(default_factory=dict)  # by shape, see `reserve.counting`
-    alike: dict[PodSet, Known] = field(default_factory=dict)  # one pod of each kind, likewise
+    # What rules have worked out from the queue's configuration, by type (see `ClusterState`).
+    derived: dict[type, object] = field(default_factory=dict)
     blocker: Blocker | None = None  # inactive or stopped: nobody here is examined
     # The last verdict on a head that stays where it is.
     head_wait: tuple[WorkloadKey, tuple[Blocker, ...]] | None = None
