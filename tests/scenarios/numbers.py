@@ -17,9 +17,9 @@ from tests.scenarios.reading import Part
 from tests.scenarios.words import DEFAULT_NAMESPACE, resource
 from unisono.engine.model.names import CohortName, LocalQueueKey, QueueName
 from unisono.engine.model.resources import Account
-from unisono.engine.ordering.local_usage import MICRO
 from unisono.engine.quota.share import PER_MILLE, dominant_share, weighted_share
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.local_queue_usage import MICRO
 from unisono.engine.state.quota_tree import Cell, Node, available, potential, quotas
 
 _CELL_NUMBERS: Mapping[str, Callable[[Cell], int]] = {
@@ -60,7 +60,7 @@ def _check_node(part: Part, node: Node, state: ClusterState) -> None:
 
 def _check_local(part: Part, name: str, state: ClusterState) -> None:
     given = part.fields("used")
-    usage = state.recent.usage
+    usage = state.local_queue_usage.decayed
     if usage is None:
         part.fail("needs the policy admission_fair_sharing")
     _compare(given["used"], usage.of(LocalQueueKey(f"{DEFAULT_NAMESPACE}/{name}")) / MICRO)

@@ -27,7 +27,7 @@ def written(world: World) -> dict[str, Any]:
 
 
 def known(world: World) -> int:
-    usage = world.assembly.scheduler.state.recent.usage
+    usage = world.assembly.scheduler.state.local_queue_usage.decayed
     assert usage is not None
     return usage.consumed[LocalQueueKey("default/lq-cq")].micro.get(ResourceName(GPU), 0)
 

@@ -42,7 +42,7 @@ class RecentUse:
             return
         known = state.config.local_queues.get(LocalQueueKey(f"{key.namespace}/{key.name}"))
         if known is not None:
-            sampled = state.recent.written_down(known)
+            sampled = state.local_queue_usage.stored(known)
             used = {
                 resource: f"{micro}{'n' if resource == CPU else 'u'}"
                 for resource, micro in sampled.consumed_micro

@@ -40,8 +40,8 @@ def look_again(state: ClusterState, waiting: Waiting) -> None:
 def pass_time(state: ClusterState, now: Instant) -> None:
     """Move the clock; holds, back-offs and reservations that ended are looked at again."""
     state.now = max(state.now, now)
-    if state.recent.usage is not None:
-        for key in state.recent.sample(state.now, state.doors):
+    if state.local_queue_usage.decayed is not None:
+        for key in state.local_queue_usage.sample(state.now, state.doors):
             book = state.doors[key].book
             if book is not None:
                 state.rota.wake_queue(book)

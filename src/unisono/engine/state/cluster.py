@@ -41,11 +41,11 @@ from unisono.engine.state.equivalence import Shapes
 from unisono.engine.state.forest import Forest, recharge
 from unisono.engine.state.gates import is_plain, own_blocker, reminders
 from unisono.engine.state.lenders import Lenders
+from unisono.engine.state.local_queue_usage import LocalQueueUsage
 from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.pending_queue import Waiting, kind_of
 from unisono.engine.state.queue_book import QueueBook, Running
 from unisono.engine.state.quota_tree import charge
-from unisono.engine.state.recent import RecentUsage
 from unisono.engine.state.reservations import ReservationBook
 from unisono.engine.state.rota import Rota
 from unisono.engine.state.terms import Terms, as_candidate
@@ -74,7 +74,7 @@ class ClusterState:
         self.moved: dict[WorkloadKey, None] = {}  # of those: for another reason than was told
         # Stopped queues (and local queues) whose holdings may have to leave.
         self.stopped: dict[QueueBook | Door, None] = {}
-        self.recent = RecentUsage(self.config)
+        self.local_queue_usage = LocalQueueUsage(self.config)
         self.timers = Timers()
         self.nodes = NodeState(self.config, self.timers)
         self.reserved = ReservationBook(self.config, self.timers)

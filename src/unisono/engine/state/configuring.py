@@ -76,7 +76,7 @@ def _configure(state: ClusterState, change: changes.Configured) -> None:
                 state.forest.clear_cohort(name)
         case changes.PolicySet(policy):
             reserved, config.policy = config.policy.reservations, policy
-            state.recent.use_policy()
+            state.local_queue_usage.use_policy()
             turns.take_turns(state)
             if reserved != policy.reservations:
                 state.reserve_anew()
@@ -118,7 +118,7 @@ def _set_local_queue(state: ClusterState, local_queue: LocalQueue) -> None:
         state.doors_to[old.queue].pop(old.key, None)
     state.doors_to.setdefault(local_queue.queue, {})[local_queue.key] = None
     state.config.local_queues[local_queue.key] = local_queue
-    state.recent.note(local_queue)
+    state.local_queue_usage.note(local_queue)
     state.stale_doors[local_queue.key] = None
 
 

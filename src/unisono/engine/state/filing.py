@@ -111,9 +111,9 @@ def _start(state: ClusterState, admit: Admit, book: QueueBook, now: Instant) -> 
         state.config.market = with_purchase(state.config.market, purchase)
         state.agenda.shake()  # others may have counted on the same machines
     state.nodes.learn(workload)
-    if state.recent.usage is not None:
+    if state.local_queue_usage.decayed is not None:
         key = waiting.queue
-        state.recent.penalise(book.spec, key, state.doors[key], now)
+        state.local_queue_usage.penalise(book.spec, key, state.doors[key], now)
 
 
 def _evict(state: ClusterState, key: WorkloadKey) -> None:

@@ -263,7 +263,7 @@ def pass_time(state: ClusterState) -> None:
 
 def renew_lines(state: ClusterState, book: QueueBook) -> None:
     """Give a queue the sort of lines that the policy asks for, and look at everybody again."""
-    ranking = state.recent.ranking(book.spec) if state.turns.desk is None else None
+    ranking = state.local_queue_usage.ranking(book.spec) if state.turns.desk is None else None
     renewed = state.turns.lines_for(book, ranking)
     if renewed is not None:
         everybody = book.lines.in_order()

@@ -82,7 +82,7 @@ def _configuration(state: ClusterState, nodes: Iterable[Node] | None = None) -> 
         cohorts=tuple(config.cohorts[name] for name in sorted(config.cohorts)),
         queues=tuple(config.queues[name] for name in sorted(config.queues)),
         local_queues=tuple(
-            state.recent.written_down(config.local_queues[key])
+            state.local_queue_usage.stored(config.local_queues[key])
             for key in sorted(config.local_queues)
         ),
         namespaces=tuple(

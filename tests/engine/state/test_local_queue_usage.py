@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.support.quota_builders import GPU
 from unisono.engine.model.names import CPU, Instant, LocalQueueKey, ResourceName
 from unisono.engine.model.policy import AdmissionFairSharing
-from unisono.engine.ordering.local_usage import MICRO, LocalUsage
+from unisono.engine.state.local_queue_usage import MICRO, DecayedUsage
 
 X, Y = LocalQueueKey("ns/x"), LocalQueueKey("ns/y")
 HOUR = 3600 * 1000
@@ -14,30 +14,30 @@ MEMORY = ResourceName("memory")
 NVIDIA = ResourceName("nvidia.com/gpu")
 
 
-def remembering(**micro: int) -> LocalUsage:
-    usage = LocalUsage(RULES)
+def remembering(**micro: int) -> DecayedUsage:
+    usage = DecayedUsage(RULES)
     for name, amount in micro.items():
-        usage.remember(LocalQueueKey(f"ns/{name}"), {GPU: amount}, Instant(1))
+        usage.load(LocalQueueKey(f"ns/{name}"), {GPU: amount}, Instant(1))
     return usage
 
 
 def test_a_reservation_counts_at_once() -> None:
     """Scenario 6: alpha is 0.0561, so 8 GPUs add 0.449 of one."""
-    usage = LocalUsage(RULES)
+    usage = DecayedUsage(RULES)
     usage.penalise(X, {GPU: 8}, Instant(0))
     assert round(usage.of(X) / MICRO, 3) == 0.449
 
 
 def test_half_is_forgotten_after_a_half_life() -> None:
     """Scenario 6: 8 with nothing running becomes 4 after an hour."""
-    usage = LocalUsage(RULES)
-    usage.remember(X, {GPU: 8 * MICRO}, Instant(1))
+    usage = DecayedUsage(RULES)
+    usage.load(X, {GPU: 8 * MICRO}, Instant(1))
     usage.sample(X, {}, Instant(1 + HOUR))
     assert usage.of(X) == 4 * MICRO
 
 
 def test_steady_use_is_approached_from_below() -> None:
-    usage = LocalUsage(RULES)
+    usage = DecayedUsage(RULES)
     usage.sample(X, {GPU: 8}, Instant(0))
     seen = []
     for hours in range(1, 5):
@@ -47,7 +47,7 @@ def test_steady_use_is_approached_from_below() -> None:
 
 
 def test_a_sample_settles_the_penalty() -> None:
-    usage = LocalUsage(RULES)
+    usage = DecayedUsage(RULES)
     usage.sample(X, {}, Instant(0))
     usage.penalise(X, {GPU: 8}, Instant(0))
     usage.sample(X, {GPU: 8}, Instant(RULES.sampling_ms))
@@ -71,27 +71,27 @@ def test_a_weight_of_zero_comes_last() -> None:
 
 def test_what_was_measured_here_wins_over_what_was_written_down() -> None:
     usage = remembering(x=MICRO)
-    usage.remember(X, {GPU: 99 * MICRO}, Instant(5))
+    usage.load(X, {GPU: 99 * MICRO}, Instant(5))
     assert usage.of(X) == MICRO
 
 
 def test_without_weights_gpus_count_alone_where_there_are_any() -> None:
     """Memory in bytes would swamp everything else."""
-    usage = LocalUsage(RULES)
-    usage.remember(X, {NVIDIA: 2 * MICRO, MEMORY: 2**40 * MICRO}, Instant(1))
+    usage = DecayedUsage(RULES)
+    usage.load(X, {NVIDIA: 2 * MICRO, MEMORY: 2**40 * MICRO}, Instant(1))
     assert usage.of(X, gpus_only=True) == 2 * MICRO
     assert usage.of(X) > 2**40
 
 
 def test_weights_are_applied_as_configured_and_cpus_count_in_cores() -> None:
     weights = ((CPU, 1000), (NVIDIA, 500))
-    usage = LocalUsage(AdmissionFairSharing(half_life_ms=HOUR, weights_milli=weights))
-    usage.remember(X, {NVIDIA: 2 * MICRO, CPU: 3000 * MICRO}, Instant(1))
+    usage = DecayedUsage(AdmissionFairSharing(half_life_ms=HOUR, weights_milli=weights))
+    usage.load(X, {NVIDIA: 2 * MICRO, CPU: 3000 * MICRO}, Instant(1))
     assert usage.of(X, gpus_only=True) == (1 + 3) * MICRO
 
 
 def test_no_half_life_means_no_memory() -> None:
-    usage = LocalUsage(AdmissionFairSharing(half_life_ms=0))
-    usage.remember(X, {GPU: 8 * MICRO}, Instant(1))
+    usage = DecayedUsage(AdmissionFairSharing(half_life_ms=0))
+    usage.load(X, {GPU: 8 * MICRO}, Instant(1))
     usage.sample(X, {GPU: 8}, Instant(2))
     assert usage.of(X) == 0
