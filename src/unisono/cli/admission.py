@@ -1,7 +1,8 @@
 """Rules that a real API server applies by itself when jobs are written: no certificate to expire.
 
-    validating   a queue's name is a name; a job that runs stays in its queue; amounts and counts
-                 are not negative (also where the kinds are others' definitions); what the right
+    validating   a queue's name is a name; a job that runs stays in its queue; amounts are not
+                 negative, counts and their products have 32 bits (also where the kinds are
+                 others' definitions); what the right
                  to write a job does not include (`admission_tenancy`); who may name which
                  priority class (`admission_classes`)
     mutating     a job with a queue is created suspended, a pod with one is created behind gates
@@ -15,13 +16,14 @@ they were created, as our controllers do that in any case, or has the same rules
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from unisono.cli.admission_classes import classes, written_rules
 from unisono.cli.admission_tenancy import tenancy
 from unisono.control import names
 from unisono.control.pod_gangs.controller import GATE as QUEUE_GATE
 from unisono.control.pod_gangs.links import MANAGED
+from unisono.engine.model.resources import MAX_COUNT
 from unisono.kinds.core.pod_groups import GROUP_NAME
 
 Json = dict[str, Any]
@@ -105,10 +107,8 @@ def validating(home: str) -> Iterator[Json]:
             "matchConditions": [{"name": "spec-is-new", "expression": _IS_NEW_SPEC}],
             "validations": [
                 {"expression": expression, "message": message, "reason": "Invalid"}
-                for expression, message in (
-                    (kind.counts(), f"{kind.says} must be at least 0"),
-                    (kind.amounts(), "what containers request, and their limits: at least 0"),
-                )
+                for part in kind.parts
+                for expression, message in part.rules()
             ],
         }
         yield from _in_force(kind.name, spec)
@@ -127,46 +127,69 @@ def _in_force(name: str, spec: Json, **more: Json) -> Iterator[Json]:
     yield _made(VALIDATING, "ValidatingAdmissionPolicyBinding", name, binding)
 
 
-class _Counted(NamedTuple):
-    """A kind of job whose numbers are checked: where its parts are, and the template in each.
+class _Part(NamedTuple):
+    """What a kind of job has of pods that are alike: where it is, its numbers and its template.
 
     Nothing is asked of fields that are not there: an expression that fails refuses the object.
     """
 
-    name: str
-    resources: Sequence[tuple[str, str, Sequence[str]]]
-    parts: str  # an expression for the list of them, or for a map of them
-    numbers: Sequence[str]  # of each part, below it
-    template: str  # of each part, below it
-    is_map: bool = False
+    where: str  # an expression for one of them, or for a list or a map of them
+    loop: Literal["one", "list", "map"]
+    numbers: Sequence[str] = ()  # of each, below it
+    template: str = ""  # of each, below it
+    resources: str = ""  # what each asks for besides, below it
+    is_bounded: str = ""  # what is true if the numbers make no more pods than there may be
+    product: str = ""  # how they make pods, in words
 
-    @property
-    def says(self) -> str:
-        """How the numbers are called."""
-        return " and ".join(one.rpartition(".")[2] for one in self.numbers)
-
-    def counts(self) -> str:
-        """Return the expression that is true if no count is negative."""
-        each = " && ".join(f"{self._one}.?{_chain(one)}.orValue(0) >= 0" for one in self.numbers)
-        return f"{self.parts}.all(p, {each})"
-
-    def amounts(self) -> str:
-        """Return the expression that is true if no amount of a container is negative."""
-        spec = f"{self._one}.?{_chain(self.template)}.?spec"
-        checked = " && ".join(
-            f"c.?resources.?{part}.orValue({{}}).all(r,"
-            f" !string(c.resources.{part}[r]).startsWith('-'))"
-            for part in ("requests", "limits")
-        )
-        both = " && ".join(
-            f"{spec}.?{containers}.orValue([]).all(c, {checked})"
-            for containers in ("containers", "initContainers")
-        )
-        return f"{self.parts}.all(p, {both})"
+    def rules(self) -> Iterator[tuple[str, str]]:
+        """Yield what must be true of every part, and what to say if it is not."""
+        if self.numbers:
+            said = " and ".join(one.rpartition(".")[2] for one in self.numbers)
+            every = " && ".join(_is_count(f"{self._one}.?{_chain(one)}") for one in self.numbers)
+            yield self._all(every), f"{said} must be from 0 to {MAX_COUNT}"
+        if self.is_bounded:
+            bounded = self._all(self.is_bounded.format(self._one))
+            yield bounded, f"{self.product} is {MAX_COUNT} at most: so many pods one set can have"
+        if self.template:
+            spec = f"{self._one}.?{_chain(self.template)}.?spec"
+            both = " && ".join(
+                f"{spec}.?{one}.orValue([]).all(c, {_are_amounts('c', '.?resources')})"
+                for one in ("containers", "initContainers")
+            )
+            yield self._all(both), "what containers request, and their limits: at least 0"
+        if self.resources:
+            message = f"what {self.resources} requests, and its limits: at least 0"
+            yield self._all(_are_amounts(self._one, f".?{_chain(self.resources)}")), message
 
     @property
     def _one(self) -> str:
-        return f"{self.parts}[p]" if self.is_map else "p"
+        return {"one": self.where, "list": "p", "map": f"{self.where}.orValue({{}})[p]"}[self.loop]
+
+    def _all(self, expression: str) -> str:
+        if self.loop == "one":
+            return expression
+        return f"{self.where}.orValue({'[]' if self.loop == 'list' else '{}'}).all(p, {expression})"
+
+
+class _Counted(NamedTuple):
+    """A kind of job whose numbers are checked."""
+
+    name: str
+    resources: Sequence[tuple[str, str, Sequence[str]]]
+    parts: Sequence[_Part]
+
+
+def _is_count(number: str) -> str:
+    return f"{number}.orValue(0) >= 0 && {number}.orValue(0) <= {MAX_COUNT}"
+
+
+def _are_amounts(above: str, below: str) -> str:
+    """Return what is true if no amount is negative of what an expression has below it."""
+    there = f"{above}{below}".replace(".?", ".")  # whatever has an amount has all that is above it
+    return " && ".join(
+        f"{above}{below}.?{part}.orValue({{}}).all(r, !string({there}.{part}[r]).startsWith('-'))"
+        for part in ("requests", "limits")
+    )
 
 
 _IS_NEW_SPEC = (
@@ -179,43 +202,94 @@ def _chain(path: str) -> str:
     return path.replace(".", ".?")
 
 
+# Replicas of a job, each with min(parallelism, completions) pods, as `kinds.jobset` counts them.
+_JOBS_FIT = (
+    "({0}.?replicas.orValue(1) * {0}.?template.?spec.?parallelism.orValue(1)"
+    f" <= {MAX_COUNT} || "
+    f"{{0}}.?replicas.orValue(1) * {{0}}.?template.?spec.?completions.orValue({MAX_COUNT})"
+    f" <= {MAX_COUNT})"
+)
+
+
+def _replicated_jobs(where: str) -> _Part:
+    return _Part(
+        where,
+        "list",
+        ("replicas", "template.spec.parallelism", "template.spec.completions"),
+        "template.spec.template",
+        is_bounded=_JOBS_FIT,
+        product="replicas times the parallelism of a job",
+    )
+
+
+# clamp(replicas, minReplicas, maxReplicas) of so many hosts, as `kinds.ray` counts them.
+_HOSTS = "{0}.?numOfHosts.orValue(1)"
+_WORKERS_FIT = (
+    "({0}.?suspend.orValue(false) || "
+    f"{{0}}.?maxReplicas.orValue({MAX_COUNT}) * {_HOSTS} <= {MAX_COUNT} || "
+    f"{{0}}.?replicas.orValue(0) * {_HOSTS} <= {MAX_COUNT} && "
+    f"{{0}}.?minReplicas.orValue(0) * {_HOSTS} <= {MAX_COUNT})"
+)
+
+
+def _ray_groups(where: str) -> tuple[_Part, ...]:
+    workers = _Part(
+        f"{where}.?workerGroupSpecs",
+        "list",
+        ("replicas", "minReplicas", "maxReplicas", "numOfHosts"),
+        "template",
+        is_bounded=_WORKERS_FIT,
+        product="replicas times numOfHosts",
+    )
+    head = _Part(f"{where}.?headGroupSpec", "one", template="template")
+    return workers, head, _Part(where, "one", resources="autoscalerOptions.resources")
+
+
 _COUNTED = (
     _Counted(
         "unisono-counts-of-volcano-jobs",
         (("batch.volcano.sh", "*", ("jobs",)),),
-        "object.?spec.?tasks.orValue([])",
-        ("replicas", "minAvailable"),
-        "template",
+        (
+            _Part("object.?spec.?tasks", "list", ("replicas", "minAvailable"), "template"),
+            _Part("object.?spec", "one", ("minAvailable",)),
+        ),
     ),
     _Counted(
         "unisono-counts-of-jobsets",
         (("jobset.x-k8s.io", "*", ("jobsets",)),),
-        "object.?spec.?replicatedJobs.orValue([])",
-        ("replicas", "template.spec.parallelism", "template.spec.completions"),
-        "template.spec.template",
+        (_replicated_jobs("object.?spec.?replicatedJobs"),),
+    ),
+    _Counted(
+        "unisono-counts-of-training-runtimes",
+        (("trainer.kubeflow.org", "*", ("trainingruntimes", "clustertrainingruntimes")),),
+        (
+            _replicated_jobs("object.?spec.?template.?spec.?replicatedJobs"),
+            _Part("object.?spec.?mlPolicy", "one", ("numNodes",)),
+        ),
+    ),
+    _Counted(
+        "unisono-counts-of-trainjobs",
+        (("trainer.kubeflow.org", "*", ("trainjobs",)),),
+        (_Part("object.?spec.?trainer", "one", ("numNodes",), resources="resourcesPerNode"),),
     ),
     _Counted(
         "unisono-counts-of-rayclusters",
         (("ray.io", "*", ("rayclusters",)),),
-        "object.?spec.?workerGroupSpecs.orValue([])",
-        ("replicas", "minReplicas", "maxReplicas", "numOfHosts"),
-        "template",
+        _ray_groups("object.?spec"),
     ),
     _Counted(
         "unisono-counts-of-rayjobs",
         (("ray.io", "*", ("rayjobs",)),),
-        "object.?spec.?rayClusterSpec.?workerGroupSpecs.orValue([])",
-        ("replicas", "minReplicas", "maxReplicas", "numOfHosts"),
-        "template",
+        (
+            *_ray_groups("object.?spec.?rayClusterSpec"),
+            _Part("object.?spec", "one", template="submitterPodTemplate"),
+        ),
     ),
     *(
         _Counted(
             f"unisono-counts-of-{plural}",
             (("kubeflow.org", "*", (plural,)),),
-            f"object.?spec.?{field}.orValue({{}})",
-            ("replicas",),
-            "template",
-            is_map=True,
+            (_Part(f"object.?spec.?{field}", "map", ("replicas",), "template"),),
         )
         for plural, field in (
             ("jaxjobs", "jaxReplicaSpecs"),
@@ -229,9 +303,7 @@ _COUNTED = (
     _Counted(
         "unisono-counts-of-workloads",
         (("kueue.x-k8s.io", "*", ("workloads",)),),
-        "object.?spec.?podSets.orValue([])",
-        ("count", "minCount"),
-        "template",
+        (_Part("object.?spec.?podSets", "list", ("count", "minCount"), "template"),),
     ),
 )
 
