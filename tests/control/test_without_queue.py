@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.control.operators.test_kubeflow import torch
+from tests.control.pod_gangs.test_pod_gangs import bare
 from tests.control.test_gates import assembled
 from tests.control.test_huge_counts import _ray, _ray_spec
 from tests.control.training_world import job_set, replicated
@@ -15,7 +16,7 @@ from tests.support.control_objects import job, node, priority, queue
 from tests.support.control_world import World
 from unisono.control import names
 from unisono.control.actions import Note
-from unisono.control.assembly import Assembly, cluster
+from unisono.control.assembly import Assembly, cluster, embedded
 from unisono.control.view import View
 from unisono.engine.model.selection import LabelSelector
 from unisono.kinds.policy import PriorityClassRule
@@ -59,6 +60,9 @@ SLURM: Json = {
 }
 
 
+BARE = bare("lonely", schedulerName="unisono")
+
+
 def after(made: Json, settings: Settings = DEFAULTS, *more: Json) -> tuple[list[str], list[Note]]:
     """Return the queues of workloads, and what was told, after a job came where there is quota."""
     world = World(settings=settings, assemble=assembled)
@@ -73,7 +77,9 @@ def after(made: Json, settings: Settings = DEFAULTS, *more: Json) -> tuple[list[
     return queues, [note for note in world.notes if note.type == "Warning"]
 
 
-@pytest.mark.parametrize("made", [job("train", queue_name=""), SLURM], ids=["Job", "SlurmJob"])
+@pytest.mark.parametrize(
+    "made", [job("train", queue_name=""), SLURM, BARE], ids=["Job", "SlurmJob", "Pod"]
+)
 def test_the_policy_gives_a_namespace_its_queue(made: Json) -> None:
     assert after(made, RULED) == (["lq-cq"], [])
 
@@ -132,12 +138,35 @@ def test_a_class_counts_where_it_is_meant_for(rule: PriorityClassRule, value: in
         job_set(replicated(gpus=1)),
         torch(),
         _ray(_ray_spec(1, replicas=1)),
+        BARE,
     ],
     ids=lambda made: f"{made['kind']}.{made['apiVersion']}",
 )
 def test_where_every_job_needs_a_queue_no_kind_goes_without(made: Json) -> None:
     """Kinds whose pods are ours to place went into the queue without limits."""
     assert after(made, Settings(manages_unqueued=True))[0] == [""]
+
+
+@pytest.mark.parametrize("assemble", [assembled, embedded], ids=["real", "embedded"])
+def test_a_pod_that_names_our_scheduler_waits_until_it_names_a_queue(assemble: Any) -> None:
+    """On a real cluster it was placed without limits: no policy there knows what was chosen."""
+    world = World(settings=Settings(manages_unqueued=True), assemble=assemble)
+
+    async def main() -> None:
+        async with world.running():
+            await world.create(node("n1"), *queue(), BARE, bare("theirs", schedulerName="other"))
+            await world.settle()
+            (workload,) = world.every(names.WORKLOAD)
+            assert "queueName" not in workload["spec"]
+            assert "nodeName" not in world.get(names.POD, "lonely")["spec"]
+            named = {"metadata": {"labels": {names.QUEUE_LABEL: "lq-cq"}}}
+            await world.client.patch(names.POD, "lonely", "default", named)
+            await world.settle()
+            (workload,) = world.every(names.WORKLOAD)
+            assert workload["status"]["admission"]["clusterQueue"] == "cq"
+            assert world.get(names.POD, "lonely")["spec"]["nodeName"] == "n1"
+
+    asyncio.run(main())
 
 
 POLICY = {

@@ -273,19 +273,6 @@ def _assembled(
     ledger: Key = LEDGER,
     api_checks_classes: bool = False,
 ) -> Assembly:
-    # A cluster of others may have no nodes at all, and its pods run somewhere else.
-    scheduler = Scheduler(
-        view,
-        settings,
-        epoch=epoch,
-        places_strays=is_alone,
-        needs_nodes=is_alone,
-        decides=decides,
-        ledger=ledger,
-        market=market,
-        report=report,
-        keep_refusal=keep_refusal,
-    )
     runs_volcano = "volcano" in operators
     adapters: Sequence[JobAdapter] = (
         BatchJobs(),
@@ -306,6 +293,20 @@ def _assembled(
         ungated=OUR_SCHEDULERS - (set() if runs_volcano else {"volcano"}),
         is_guest=not is_alone,
         api_checks_classes=api_checks_classes,
+    )
+    # A cluster of others may have no nodes at all, and its pods run somewhere else.
+    scheduler = Scheduler(
+        view,
+        settings,
+        epoch=epoch,
+        places_strays=is_alone,
+        needs_queue=queues.needs_queue,
+        needs_nodes=is_alone,
+        decides=decides,
+        ledger=ledger,
+        market=market,
+        report=report,
+        keep_refusal=keep_refusal,
     )
     run_by: Mapping[str, Sequence[Controller]] = {
         "jobset": (JobSetOperator(queues),),

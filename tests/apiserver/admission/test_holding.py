@@ -64,6 +64,9 @@ def test_with_the_policy_jobs_without_a_queue_wait_too() -> None:
     policy = {"apiVersion": "unisono.dev/v1", "kind": "Policy", "metadata": {"name": "p"}}
     around.add("unisono.dev/policies", {**policy, "manageJobsWithoutQueueName": True})
     assert submitted("batch/jobs", job(queue=""), around)["spec"]["suspend"] is True
+    pod = submitted("/pods", named("p", "team", spec=dict(OURS), status={}), around)
+    assert [one["name"] for one in pod["spec"]["schedulingGates"]] == ["kueue.x-k8s.io/admission"]
+    assert pod["metadata"]["labels"] == {"kueue.x-k8s.io/managed": "true"}
 
 
 def ruled(*rules: Json, **more: Any) -> Around:

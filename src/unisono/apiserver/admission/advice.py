@@ -23,6 +23,7 @@ from unisono.apiserver.admission.holding import (
     LOCAL_QUEUES,
     POLICIES,
     default_queue,
+    is_alone_and_ours,
     namespace_labels,
     read_settings,
 )
@@ -187,7 +188,7 @@ def _about_no_queue(
         or not any(True for _ in around.every(CLUSTER_QUEUES))
     ):
         return
-    if settings.manages_unqueued and served.key != PODS:
+    if settings.manages_unqueued and (served.key != PODS or is_alone_and_ours(obj)):
         yield f"{QUEUE_LABEL_PATH}: names no queue; it waits until it does"
         return
     every = around.every(LOCAL_QUEUES, namespace)

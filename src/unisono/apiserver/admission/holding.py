@@ -6,7 +6,7 @@
     namespace (`defaultQueues`), or there is a
     LocalQueue named `default`                          gets the label
     a pod without it that names our scheduler           likewise
-    a job without it, with manageJobsWithoutQueueName   is created suspended
+    either without it, with manageJobsWithoutQueueName  is created suspended, or with a gate
 
 Left alone is what belongs to a job that is itself managed, and everything in namespaces that are
 not managed. Whoever is not held back any more keeps its queue.
@@ -58,7 +58,7 @@ def hold(served: Served, obj: Json, around: Surroundings) -> None:
         return
     labels = labels_of(obj)
     queue = labels.get(QUEUE_LABEL, "")
-    if is_pod and not queue and not _is_alone_and_ours(obj):
+    if is_pod and not queue and not is_alone_and_ours(obj):
         return
     namespace = str(at(obj, "metadata").get("namespace") or "")
     settings = read_settings(around)
@@ -71,10 +71,11 @@ def hold(served: Served, obj: Json, around: Surroundings) -> None:
         queue = default_queue(namespace, around)
         if queue:
             child(child(obj, "metadata"), "labels")[QUEUE_LABEL] = queue
+    if not queue and not settings.manages_unqueued:
+        return
     if is_pod:
-        if queue:
-            _gate(obj, around.now)
-    elif queue or settings.manages_unqueued:
+        _gate(obj, around.now)
+    else:
         suspend(key, obj)
         if key == JOBS:
             _say_suspended(obj, around.now)
@@ -89,7 +90,7 @@ def default_queue(namespace: str, around: Surroundings) -> str:
     return DEFAULT_QUEUE if is_there else ""
 
 
-def _is_alone_and_ours(pod: Json) -> bool:
+def is_alone_and_ours(pod: Json) -> bool:
     """Say whether a pod of no group names our scheduler: then it is a job of one pod."""
     spec, metadata = at(pod, "spec"), at(pod, "metadata")
     if spec.get("schedulerName") != SCHEDULER or spec.get("nodeName"):

@@ -68,6 +68,10 @@ class Queues:
             return found
         return "" if self._settings.manages_unqueued else None
 
+    def needs_queue(self, job: Json, view: View) -> bool:
+        """Say whether a queue has to admit a job, be it one that it does not name yet."""
+        return self.queue_of(job, view) is not None
+
     def inherited(self, job: Json, view: View) -> str:
         """Return the queue that a part of a job is to name, in case it is left behind alone.
 

@@ -43,8 +43,10 @@ from unisono.control.pod_gangs.links import (
     SOLO,
     UPSTREAM_WORKLOAD,
     Gang,
+    alone,
     gang_of,
     groups_named,
+    is_bare_and_ours,
     is_made_by_job,
     is_of_a_job,
     is_solo,
@@ -83,6 +85,8 @@ class PodGangs:
         namespace = metadata.get("namespace", "")
         if kind == names.POD:
             found = gang_of(obj) if not is_made_by_job(obj) else None
+            if found is None and is_bare_and_ours(obj):
+                found = alone(obj)
             if found is not None:
                 yield Key(namespace, found.text)
         elif kind == names.WORKLOAD:
@@ -101,6 +105,8 @@ class PodGangs:
         if gang.kind is not None and gang.kind not in self._groups:
             return
         group = view.get(gang.kind, gang.name, key.namespace) if gang.kind is not None else None
+        if gang.is_alone:
+            yield from self._take_in(view.get(names.POD, gang.name, key.namespace), view)
         named = view.by(names.POD, BY_GANG, f"{key.namespace}/{key.name}")
         name = self._workload_name(gang, group, named)
         workload = view.get(names.WORKLOAD, name, key.namespace) if name else None
@@ -115,6 +121,15 @@ class PodGangs:
                 yield from _unhold(workload)
         else:
             yield from self._keep(gang, group, workload, pods, living, view, now)
+
+    def _take_in(self, pod: Json | None, view: View) -> Steps:
+        """Have a queue decide about a pod that named none, as an API of ours would have."""
+        if pod is None or is_deleting(pod) or not is_bare_and_ours(pod):
+            return
+        queue = self._queues.queue_of(pod, view)
+        if queue is not None:
+            named = {names.QUEUE_LABEL: queue} if queue else {}
+            yield Patch(Ref.to(pod), {"metadata": {"labels": {MANAGED: "true", **named}}})
 
     def _workload_name(self, gang: Gang, group: Json | None, pods: Sequence[Json]) -> str:
         if gang.is_kueue_group:
@@ -163,13 +178,9 @@ class PodGangs:
     def _workload(
         self, gang: Gang, group: Json | None, living: Sequence[Json], asked: Asked, view: View
     ) -> Json:
-        first = living[0]
-        owner = group if group is not None else first
+        owner = group if group is not None else living[0]
         kind = Kind(owner["apiVersion"], owner["kind"])
-        labels = first["metadata"].get("labels") or {}
-        queue = labels.get(names.QUEUE_LABEL) or self._queues.queue_of(owner, view)
-        if queue is None:  # empty: it waits until it names one
-            queue = UNLIMITED_DOOR
+        queue = self._queue(owner, living[0], view)
         made = new_workload(owner, kind, queue, asked.sets, view, self._queues.may_name)
         metadata = made["metadata"]
         metadata["name"] = self._workload_name(gang, group, living)
@@ -177,6 +188,12 @@ class PodGangs:
         if gang.is_kueue_group:
             metadata["ownerReferences"] = [_owner(pod) for pod in living]
         return made
+
+    def _queue(self, owner: Json, first: Json, view: View) -> str:
+        """Return the queue of a gang; empty if it waits until it names one."""
+        labels = first["metadata"].get("labels") or {}
+        queue = labels.get(names.QUEUE_LABEL) or self._queues.queue_of(owner, view)
+        return UNLIMITED_DOOR if queue is None else queue
 
     # ---- admitted or not ---------------------------------------------------------------------
 
@@ -215,7 +232,7 @@ class PodGangs:
         elif not living:
             yield from _remove(workload)
         else:
-            yield from self._wait(gang, group, workload, pods, living, now)
+            yield from self._wait(gang, group, workload, pods, living, view, now)
 
     def _wait(
         self,
@@ -224,6 +241,7 @@ class PodGangs:
         workload: Json,
         pods: Sequence[Json],
         living: Sequence[Json],
+        view: View,
         now: float,
     ) -> Steps:
         """Follow pods that come and go, and tell them what they wait for."""
@@ -232,6 +250,10 @@ class PodGangs:
         is_reserved = is_true(conditions, "QuotaReserved")
         if not is_reserved and (not asked.sets or not same_sets(workload, asked.sets)):
             yield from _remove(workload)
+            return
+        queue = self._queue(group if group is not None else living[0], living[0], view)
+        if not is_reserved and not workload["spec"].get("queueName") and queue:
+            yield Patch(Ref.to(workload), {"spec": {"queueName": queue}})
             return
         waits = find(conditions, "QuotaReserved")
         if waits is not None and waits["status"] == "False":

@@ -97,6 +97,28 @@ def gang_of(pod: Json) -> Gang | None:
     return None
 
 
+def is_bare_and_ours(pod: Json) -> bool:
+    """Say whether a pod of nobody and of no gang names our scheduler: it is a job of one pod.
+
+    Our own API puts it behind a gate if it has to have a queue. No policy of another API can: what
+    the operator chose is not known there, so our controllers do it.
+    """
+    metadata, spec = pod["metadata"], pod["spec"]
+    return (
+        spec.get("schedulerName") == names.SCHEDULER
+        and not spec.get("nodeName")
+        and not metadata.get("ownerReferences")
+        and names.WORKLOAD_ANNOTATION not in (metadata.get("annotations") or {})
+        and GROUP_NAME not in (metadata.get("labels") or {})
+        and gang_of(pod) is None
+    )
+
+
+def alone(pod: Json) -> Gang:
+    """Return the gang that is one pod."""
+    return Gang(_ALONE, pod["metadata"]["name"])
+
+
 def is_solo(pod: Json) -> bool:
     """Say whether a pod finds its place by itself, though it names a gang."""
     return (pod["metadata"].get("annotations") or {}).get(SOLO) == "true"

@@ -46,7 +46,7 @@ from unisono.control.scheduler.quarantine import Name, Quarantine
 from unisono.control.scheduler.repairs import Repairs
 from unisono.control.scheduler.seating import Seating
 from unisono.control.scheduler.taking_over import taken_over
-from unisono.control.scheduler.translate import STRAY, Translator
+from unisono.control.scheduler.translate import STRAY, NeedsQueue, Translator, is_free
 from unisono.control.scheduler.unexamined import Unexamined
 from unisono.control.scheduler.unwritten import Decided, has_room, only_admits
 from unisono.control.scheduler.usage_ledger import NAME as LEDGER_NAME
@@ -138,6 +138,7 @@ class Scheduler:
         *,
         epoch: int = 1,
         places_strays: bool = False,
+        needs_queue: NeedsQueue = is_free,
         needs_nodes: bool = True,
         decides: Decides = plan,
         ledger: Key = LEDGER,
@@ -149,7 +150,8 @@ class Scheduler:
 
         `market` says what can be bought; without it nothing can.
 
-        With `places_strays` we are the only scheduler: pods that are in no queue get nodes, too.
+        With `places_strays` we are the only scheduler: pods that are in no queue get nodes, too,
+        unless one that names us `needs_queue`.
         Without `needs_nodes` quota alone decides while there is not a single node.
         `decides` may be somebody who also records decisions; `ledger` is the ConfigMap that says
         what was used before. `report` hears of exceptions, `keep_refusal` of plans that the auditor
@@ -167,7 +169,11 @@ class Scheduler:
         self._recorded: dict[Name, bool] = {}
         self.health = Health()
         self._translator = Translator(
-            view, settings, places_strays=places_strays, left_out=self.quarantine
+            view,
+            settings,
+            places_strays=places_strays,
+            left_out=self.quarantine,
+            needs_queue=needs_queue,
         )
         self.sent = self._translator.sent
         self._in_doubt = self._translator.in_doubt

@@ -15,7 +15,7 @@ from unisono.control import gpu_seats, names
 from unisono.control.actions import Json
 from unisono.control.conditions import find, is_true
 from unisono.control.jobs.workload import IN_USE
-from unisono.control.pod_gangs.links import gang_of, is_solo
+from unisono.control.pod_gangs.links import gang_of, is_bare_and_ours, is_solo
 from unisono.control.purchases import machines_due
 from unisono.control.scheduler.expiry import InDoubt
 from unisono.control.scheduler.implicit import VOLCANO_DOOR, read_flavor, read_queue
@@ -76,16 +76,32 @@ STRAY = "pod:"
 Changes = Iterator[changes.Change]
 
 
+NeedsQueue = Callable[[Json, View], bool]
+
+
+def is_free(_pod: Json, _view: View) -> bool:
+    """Let every pod without a queue go where it fits."""
+    return False
+
+
 class Translator:
     """Knows the view and the operator's settings; keeps nothing that is not in them."""
 
     def __init__(
-        self, view: View, settings: Settings, *, places_strays: bool, left_out: Container[Name]
+        self,
+        view: View,
+        settings: Settings,
+        *,
+        places_strays: bool,
+        left_out: Container[Name],
+        needs_queue: NeedsQueue = is_free,
     ) -> None:
         """Read objects from a view; strays are pods that nobody else finds a node for.
 
         The engine does not know workloads that are `left_out`: their pods count by themselves.
+        `needs_queue` says whether a queue has to admit a pod that names our scheduler and no queue.
         """
+        self._needs_queue = needs_queue
         self._left_out = left_out
         self._places_strays = places_strays
         self.sent = Sent()
@@ -275,6 +291,8 @@ class Translator:
         annotations = pod["metadata"].get("annotations") or {}
         if names.WORKLOAD_ANNOTATION in annotations or pod["spec"].get("schedulingGates"):
             return False
+        if is_bare_and_ours(pod) and self._needs_queue(pod, self._view):
+            return False  # `pod_gangs` makes a Workload for it
         return gang_of(pod) is None or is_solo(pod)
 
     def _stray(self, pod: Json) -> Changes:
