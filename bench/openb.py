@@ -38,10 +38,10 @@ from unisono.engine.model.resources import WHOLE_GPU, share_in, share_of
 from unisono.engine.placement.demand import Demand, constraint_for
 from unisono.engine.placement.feasible import Feasibility
 from unisono.engine.placement.seating import Seating
-from unisono.engine.placement.shared_mix import SharedMix
 from unisono.engine.state.devices import rooms
 from unisono.engine.state.node_table import NodeTable
 from unisono.engine.state.pod_index import Crowd
+from unisono.engine.state.pod_mix import SharedPodMix
 from unisono.engine.state.tenancy import Tenancy
 from unisono.engine.state.tenant import Tenant
 from unisono.sim.clusters import GPU, MODEL, capacity_of, read_cluster
@@ -183,7 +183,7 @@ class Filler:
         self._tenancy = Tenancy(self.table, Crowd())
         self._feasibility = Feasibility(self.table)
         self._dice = dice if scoring == "random" else None
-        mix = SharedMix()
+        mix = SharedPodMix()
         mix.fix(pod_set.requests for pod_set in sets)
         self._seating = Seating(self._feasibility, mix)
         if scoring != "random":

@@ -16,6 +16,7 @@ from unisono.control.live import Crashes
 from unisono.control.scheduler.loop import Scheduler
 from unisono.control.view import Difference, View
 from unisono.engine.model.names import Instant
+from unisono.engine.placement.placement import placement_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.kube.informer import MOST_TOLD
 from unisono.kube.mapping import Kind
@@ -126,7 +127,7 @@ def _cached(state: ClusterState | None) -> tuple[int, int]:
     """Return how often an answer was known, and how often it was not."""
     if state is None:
         return 0, 0
-    return state.nodes.asked.hits, state.nodes.asked.misses
+    return placement_of(state).hits_and_misses
 
 
 def _filling(figures: Figures, view: View) -> Iterator[None]:

@@ -6,7 +6,7 @@
     plan    estimating when the others start; apart from decisions, once a minute at most
     bind    bringing one gang's pods to their nodes, writes included
 
-The engine has no clock. It lets somebody else do what is to be timed, and that is us.
+The engine has no clock. It tells its listener when a search for nodes begins and ends.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from unisono.engine.model.explanation import Expected, GangDoesNotFit
 from unisono.engine.model.market import MICRO
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan
-from unisono.engine.placement.answers import Answer, Answers
-from unisono.engine.placement.gang import Gang
+from unisono.engine.placement.placement import Answer, placement_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.monitor.histogram import Histogram
 
@@ -40,6 +39,7 @@ class Timed:
         self.most_usd_hour: float | None = None  # as the policy said the last time
         self.state: ClusterState | None = None  # that was decided about the last time
         self._placing = 0.0  # seconds of the decision that is being made
+        self._search_began = 0.0
         self._decided = asyncio.Event()
 
     def __call__(self, state: ClusterState, now: Instant) -> Plan:
@@ -47,7 +47,7 @@ class Timed:
         most = state.policy.provisioning.most_per_hour_micro
         self.most_usd_hour = None if most is None else most / MICRO
         self.state = state
-        state.nodes.places = self._place
+        placement_of(state).listener = self
         self._placing = 0.0
         before = perf_counter()
         made = self._decides(state, now)
@@ -63,15 +63,17 @@ class Timed:
         """Wait for the first decision."""
         await self._decided.wait()
 
-    def _place(self, answers: Answers, gang: Gang, moves: int) -> Answer:
-        before = perf_counter()
-        found = answers.place(gang, moves)
-        seconds = perf_counter() - before
+    def search_begins(self) -> None:
+        """Hear that nodes are looked for."""
+        self._search_began = perf_counter()
+
+    def search_ends(self, answer: Answer) -> None:
+        """Hear that nodes were found, or none."""
+        seconds = perf_counter() - self._search_began
         self._placing += seconds
         if self.placements is not None:
-            result = "refused" if isinstance(found, GangDoesNotFit) else "placed"
+            result = "refused" if isinstance(answer, GangDoesNotFit) else "placed"
             self.placements.observe(seconds, result)
-        return found
 
     def estimates(
         self, state: ClusterState, now: Instant, *, most: int

@@ -22,6 +22,7 @@ from unisono.engine.model.market import Purchase
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.workload import Admission
 from unisono.engine.placement.gang import Spot
+from unisono.engine.placement.placement import placement_of
 from unisono.engine.placement.seek import Seeker
 from unisono.engine.preemption.candidates import Target
 from unisono.engine.preemption.victims import VictimSearch
@@ -129,7 +130,7 @@ def nominate(
     begin = now if start is None else start
     seeker = None
     if state.nodes.has_nodes:
-        seeker = Seeker(state.nodes, waiting, kept, state.reserved.fence(workload, begin))
+        seeker = Seeker(placement_of(state), waiting, kept, state.reserved.fence(workload, begin))
     late = late_for(state, book, workload) if seeker is not None and book.spec.checks else never
     search = VictimSearch(
         workload=workload,

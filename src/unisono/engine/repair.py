@@ -29,6 +29,7 @@ from unisono.engine.model.selection import Requirement
 from unisono.engine.model.workload import Admission, PodSetAssignment, Workload, joined_pods
 from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.gang import Gang, Spot
+from unisono.engine.placement.placement import ClusterPlacement, placement_of
 from unisono.engine.rehearsal import BrokenPlan
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.node_table import NAME_FIELD
@@ -51,7 +52,7 @@ def repair(
     holding = state.running[key].holding
     workload, admission = holding.workload, holding.admission
     gang = missing_of(state, key, lost, stays)
-    answer = _place(state.nodes, gang, admission, lost, stays)
+    answer = _place(placement_of(state), gang, admission, lost, stays)
     if isinstance(answer, GangDoesNotFit):
         return answer
     found = {spot.demand: spot for spot in answer}
@@ -83,11 +84,15 @@ def missing_of(
     counts = tuple(missing.get(one.name, 0) for one in workload.pod_sets)
     fence = state.reserved.fence(workload, state.now)
     flavors = flavors_given(workload, admission)
-    return state.nodes.surroundings().gang(workload, counts, counts, flavors, fence)
+    return placement_of(state).gang_of(workload, counts, counts, flavors, fence)
 
 
 def _place(
-    floor: NodeState, gang: Gang, admission: Admission, lost: Collection[NodeName], stays: Stays
+    placement: ClusterPlacement,
+    gang: Gang,
+    admission: Admission,
+    lost: Collection[NodeName],
+    stays: Stays,
 ) -> tuple[Spot, ...] | GangDoesNotFit:
     """Try domains from the narrowest on; sets that share one move into it together."""
     left = {
@@ -96,13 +101,14 @@ def _place(
     }
     gone = {one.name: [node for node, _ in one.nodes if node in lost] for one in admission.pod_sets}
     everybody = [node for nodes in left.values() for node in nodes]
+    state = placement.nodes
     answer: tuple[Spot, ...] | GangDoesNotFit = ()
     for level in _levels(gang):
         demands = tuple(
-            _beside(floor, demand, level, left[demand.name] or everybody, gone[demand.name], lost)
+            _beside(state, demand, level, left[demand.name] or everybody, gone[demand.name], lost)
             for demand in gang.demands
         )
-        answer = floor.place(Gang(key=gang.key, demands=demands))
+        answer = placement.place(Gang(key=gang.key, demands=demands))
         if not isinstance(answer, GangDoesNotFit):
             break
     return answer
@@ -116,7 +122,7 @@ def _levels(gang: Gang) -> Iterator[str]:
 
 
 def _beside(
-    floor: NodeState,
+    nodes: NodeState,
     demand: Demand,
     level: str,
     left: list[NodeName],
@@ -126,12 +132,12 @@ def _beside(
     """Return a demand for what is missing of a set, bound to where the rest of it is."""
     pins: dict[str, str] = {}
     if demand.mode == "required" and demand.level and left:
-        pins |= floor.domain(left[0], demand.levels, demand.level)
+        pins |= nodes.domain(left[0], demand.levels, demand.level)
     if demand.slice_size > 1:  # a block is whole again only in the domain that it was in
-        pins |= _shared(floor, demand, gone, demand.slice_level) or {demand.slice_level: ""}
+        pins |= _shared(nodes, demand, gone, demand.slice_level) or {demand.slice_level: ""}
     if level in demand.levels:
         up_to = demand.levels.index(level) + 1
-        shared = (_shared(floor, demand, left, one) for one in reversed(demand.levels[:up_to]))
+        shared = (_shared(nodes, demand, left, one) for one in reversed(demand.levels[:up_to]))
         pins |= next(filter(None, shared), {})
     elsewhere = Requirement(NAME_FIELD, "NotIn", tuple(sorted(lost)))
     constraint = demand.constraint
@@ -147,9 +153,9 @@ def _beside(
     )
 
 
-def _shared(floor: NodeState, demand: Demand, nodes: list[NodeName], level: str) -> dict[str, str]:
+def _shared(nodes: NodeState, demand: Demand, names: list[NodeName], level: str) -> dict[str, str]:
     """Return the labels of the domain that nodes are all in; none if there is no such."""
-    first, *others = [floor.domain(node, demand.levels, level) for node in nodes] or [{}]
+    first, *others = [nodes.domain(name, demand.levels, level) for name in names] or [{}]
     return first if all(other == first for other in others) else {}
 
 

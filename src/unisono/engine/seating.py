@@ -17,6 +17,7 @@ from unisono.engine.model.selection import Labels
 from unisono.engine.model.workload import Admission
 from unisono.engine.placement.demand import narrowed
 from unisono.engine.placement.gang import Gang, Spot
+from unisono.engine.placement.placement import placement_of
 from unisono.engine.repair import flavors_given, refuse_if_broken
 from unisono.engine.state.cluster import ClusterState
 
@@ -32,9 +33,10 @@ def seat(
     counts = tuple(given.get(one.name, 0) for one in workload.pod_sets)
     fence = state.reserved.fence(workload, state.now)
     flavors = flavors_given(workload, admission)
-    gang = state.nodes.surroundings().gang(workload, counts, counts, flavors, fence)
+    placement = placement_of(state)
+    gang = placement.gang_of(workload, counts, counts, flavors, fence)
     demands = tuple(narrowed(one, (selectors or {}).get(one.name, ())) for one in gang.demands)
-    answer = state.nodes.place(Gang(key=gang.key, demands=demands))
+    answer = placement.place(Gang(key=gang.key, demands=demands))
     if isinstance(answer, GangDoesNotFit):
         return answer
     found = {spot.demand: spot for spot in answer}

@@ -7,18 +7,12 @@ import pytest
 
 from tests.support.place_builders import GPU, node, table_of
 from unisono.engine.model.resources import Amounts, amounts
-from unisono.engine.placement.fragmentation import (
-    HISTORY,
-    PRIOR,
-    Mix,
-    Typical,
-    fragmentation,
-    fragmented_gpus,
-)
+from unisono.engine.placement.fragmentation import fragmentation, fragmented_gpus
 from unisono.engine.state.node_table import NodeTable
+from unisono.engine.state.pod_mix import PRIOR, TypicalPod
 
 
-def of(table: NodeTable, *mix: Typical, taken: Amounts = ()) -> list[int]:
+def of(table: NodeTable, *mix: TypicalPod, taken: Amounts = ()) -> list[int]:
     rows = np.arange(len(table))
     found = fragmentation(table, rows, table.resources[GPU], mix or PRIOR, taken)
     return [int(each) for each in found]
@@ -35,9 +29,9 @@ def test_the_prior(gpus: int, milli: int) -> None:
 
 def test_gpus_without_cpu_are_stranded() -> None:
     table = table_of(node("n", 8, more={"cpu": 3}))
-    hungry = Typical(1, amounts({"cpu": 1}), 1000)
+    hungry = TypicalPod(1, amounts({"cpu": 1}), 1000)
     assert of(table, hungry) == [5000]
-    assert of(table, Typical(1)) == [0]
+    assert of(table, TypicalPod(1)) == [0]
 
 
 def test_what_one_more_pod_would_do() -> None:
@@ -55,23 +49,3 @@ def test_an_overfull_node_has_no_free_gpus() -> None:
 def test_the_whole_cluster_in_gpus() -> None:
     table = table_of(node("a", 7), node("b", 8), node("down", 7, ready=False))
     assert fragmented_gpus(table, table.resources[GPU]) == 2.75
-
-
-def test_the_mix_is_learned_from_what_was_admitted() -> None:
-    mix = Mix()
-    assert mix.typical == PRIOR
-    for gpus in (4, 4, 4, 2):
-        mix.note(amounts({GPU: gpus, "cpu": 1}))
-    mix.note(amounts({"cpu": 1}))
-    cpu = amounts({"cpu": 1})
-    assert mix.typical == (Typical(4, cpu, 750), Typical(2, cpu, 250))
-    assert Mix(mix.recent()).typical == mix.typical
-
-
-def test_the_mix_forgets() -> None:
-    mix = Mix([amounts({GPU: 4})] * HISTORY)
-    mix.note(amounts({GPU: 1}))
-    assert len(mix.recent()) == HISTORY
-    for _ in range(HISTORY):
-        mix.note(amounts({GPU: 1}))
-    assert mix.typical == (Typical(1, (), 1000),)

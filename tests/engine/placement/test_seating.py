@@ -21,8 +21,8 @@ from unisono.engine.placement.feasible import Feasibility
 from unisono.engine.placement.fragments import score_thresholds
 from unisono.engine.placement.picture import Picture
 from unisono.engine.placement.seating import Scoring, Seating
-from unisono.engine.placement.shared_mix import HISTORY, Shape, SharedMix, shape_of, weighted
 from unisono.engine.state.pod_index import Crowd
+from unisono.engine.state.pod_mix import PodShape, SharedPodMix, shape_of
 from unisono.engine.state.tenancy import Tenancy
 from unisono.engine.state.tenant import Tenant
 
@@ -58,11 +58,11 @@ class Plain:
 Way = tuple[tuple[int, ...], list[int]]
 
 
-def fits(cpu: int, devices: list[int], shape: Shape) -> bool:
+def fits(cpu: int, devices: list[int], shape: PodShape) -> bool:
     return cpu >= shape.cpu and sum(free >= max(1, shape.milli) for free in devices) >= shape.gpus
 
 
-def after(here: Plain, shape: Shape, *, shares: bool) -> Iterator[Way]:
+def after(here: Plain, shape: PodShape, *, shares: bool) -> Iterator[Way]:
     """Yield every way to seat a pod that fits: the device it shares, and what is free then."""
     free = here.devices()
     large = [d for d, room in enumerate(free) if room >= max(1, shape.milli)]
@@ -71,7 +71,7 @@ def after(here: Plain, shape: Shape, *, shares: bool) -> Iterator[Way]:
         yield chosen, left
 
 
-def fragmentation(cpu: int, devices: list[int], mix: SharedMix) -> int:
+def fragmentation(cpu: int, devices: list[int], mix: SharedPodMix) -> int:
     total = 0
     for shape, count in mix.typical:
         if not shape.gpus or not fits(cpu, devices, shape):
@@ -81,12 +81,12 @@ def fragmentation(cpu: int, devices: list[int], mix: SharedMix) -> int:
     return total
 
 
-def fgd_score(before: int, now: int, mix: SharedMix) -> int:
+def fgd_score(before: int, now: int, mix: SharedPodMix) -> int:
     pods = sum(count for _, count in mix.typical)
     return int(100 / (1 + math.exp(-(before - now) / pods / 1000)))
 
 
-def leftover(here: Plain, shape: Shape, left: list[int], rest: int) -> tuple[int, int, int]:
+def leftover(here: Plain, shape: PodShape, left: list[int], rest: int) -> tuple[int, int, int]:
     idle = sum(left)
     if not shape.gpus:
         return 0, 0, idle
@@ -96,7 +96,7 @@ def leftover(here: Plain, shape: Shape, left: list[int], rest: int) -> tuple[int
     return stranded, rest, idle
 
 
-def lost(here: Plain, cpu: int, left: list[int], mix: SharedMix) -> int:
+def lost(here: Plain, cpu: int, left: list[int], mix: SharedPodMix) -> int:
     worth = {shape: count * shape.gpus for shape, count in mix.large}
     gone = sum(
         worth[shape]
@@ -107,7 +107,7 @@ def lost(here: Plain, cpu: int, left: list[int], mix: SharedMix) -> int:
 
 
 def choose(
-    nodes: list[Plain], requests: Amounts, mix: SharedMix, scoring: Scoring
+    nodes: list[Plain], requests: Amounts, mix: SharedPodMix, scoring: Scoring
 ) -> tuple[int, tuple[int, ...]] | None:
     """Try every node and device; ties go to the first node, then to the first device."""
     shape, shares = shape_of(requests), any(name == MILLI for name, _ in requests)
@@ -159,7 +159,7 @@ class Cluster:
     plain: list[Plain]
     tenancy: Tenancy
     shapes: list[Amounts]
-    mix: SharedMix
+    mix: SharedPodMix
     tenants: list[tuple[Tenant, int, Amounts]] = field(default_factory=list)
 
     def take(self, row: int, devices: tuple[int, ...], requests: Amounts) -> None:
@@ -192,7 +192,7 @@ def some_cluster(seed: int) -> Cluster:
         for i in range(dice.randint(1, 12))
     ]
     shapes = [some_requests(dice) for _ in range(12)]
-    mix = SharedMix()
+    mix = SharedPodMix()
     for _ in range(64):
         mix.note(dice.choice(shapes))
     table = table_of(*nodes)
@@ -261,7 +261,7 @@ def test_fragmentation_is_that_of_plain_loops(seed: int) -> None:
 
 
 def seats(
-    nodes: list[Node], asked: Sequence[Mapping[str, int]], scoring: Scoring, mix: SharedMix
+    nodes: list[Node], asked: Sequence[Mapping[str, int]], scoring: Scoring, mix: SharedPodMix
 ) -> list[object]:
     """Place pods one after the other; return node and devices of each."""
     table = table_of(*nodes)
@@ -283,13 +283,13 @@ def seats(
 def test_a_part_goes_to_the_fullest_device_that_holds_it() -> None:
     asked = [{str(MILLI): milli} for milli in (500, 700, 200, 300, 400)]
     for scoring in ("leftover", "binpack"):
-        found = seats([node("a", 4)], asked, scoring, SharedMix())
+        found = seats([node("a", 4)], asked, scoring, SharedPodMix())
         assert found == [("a", 0), ("a", 1), ("a", 1), ("a", 0), ("a", 2)]
 
 
 def test_spare_leaves_the_only_nodes_of_large_pods_alone() -> None:
     """FGD does not see shapes as rare as this one and takes the first of equal nodes."""
-    mix = SharedMix()
+    mix = SharedPodMix()
     small, large = amounts({GPU: 1, "cpu": 8000}), amounts({GPU: 8, "cpu": 120_000})
     mix.fix([*[small] * 99, large])
     nodes = [node("a", more={"cpu": 128_000}), node("b", more={"cpu": 96_000})]
@@ -299,33 +299,12 @@ def test_spare_leaves_the_only_nodes_of_large_pods_alone() -> None:
 
 def test_a_pod_without_gpus_takes_nodes_without_them_first() -> None:
     nodes = [node("a", 8, more={"cpu": 8}), node("b", 0, more={"cpu": 8})]
-    found = seats(nodes, [{"cpu": 8}] * 3, "spare", SharedMix())
+    found = seats(nodes, [{"cpu": 8}] * 3, "spare", SharedPodMix())
     assert found == [("b",), ("a",), None]
 
 
 def test_no_nodes_no_seat() -> None:
-    assert seats([], [{MILLI: 1}, {GPU: 1}, {}], "spare", SharedMix()) == [None] * 3
-
-
-def test_typical_pods_cover_95_percent_and_large_ones_are_all_there() -> None:
-    parts = {milli: amounts({MILLI: milli}) for milli in (500, 300, 200)}
-    large = amounts({GPU: 8})
-    typical, rare = weighted([*[parts[500]] * 90, *[parts[300]] * 5, *[parts[200]] * 4, large])
-    assert typical == ((Shape(0, 1, 500), 90), (Shape(0, 1, 300), 5))
-    assert rare == ((Shape(0, 8, 1000), 1),)
-
-
-def test_the_same_history_gives_the_same_mix_however_long_ago_it_began() -> None:
-    dice = random.Random(3)
-    mix = SharedMix()
-    for _ in range(2 * HISTORY + 300):
-        mix.note(amounts({MILLI: dice.choice((100, 200, 300))}))
-        if dice.random() < 0.002:
-            again = SharedMix()
-            for requests in mix.recent():
-                again.note(requests)
-            assert (again.typical, again.large) == (mix.typical, mix.large)
-    assert len(mix.recent()) < 2 * HISTORY
+    assert seats([], [{MILLI: 1}, {GPU: 1}, {}], "spare", SharedPodMix()) == [None] * 3
 
 
 @pytest.mark.parametrize("pods", [1, 7, 8152])

@@ -27,6 +27,7 @@ from unisono.engine.model.plan import Date
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.resources import Amounts
 from unisono.engine.nominate import Nominee, admission_of, affordable
+from unisono.engine.placement.placement import placement_of
 from unisono.engine.placement.seek import Seeker
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.state.cluster import ClusterState
@@ -253,7 +254,7 @@ class Calendar:
         high = max(low + 1, self._pieces.piece_at(end))
         if again and room.is_in_vain(known, low, high):
             return None
-        tenant = room.find(known, self._state.nodes.in_order(known.levels), low, high)
+        tenant = room.find(known, placement_of(self._state).in_order(known.levels), low, high)
         return None if tenant is None else Starting(known.cells, (tenant,))
 
     def _seat(self, seats: Seats, date: Date, known: Counted | None, found: Starting) -> None:
@@ -308,7 +309,7 @@ class Calendar:
             return Starting(charges, ())
         free = self._room.least_free(low, high)
         fence = self._state.reserved.fence(waiting.workload, start)
-        gang = Seeker(self._state.nodes, waiting, fence=fence).gang(assignment)
+        gang = Seeker(placement_of(self._state), waiting, fence=fence).gang(assignment)
         answer = outlook_of(self._state).place(gang, free)
         if isinstance(answer, GangDoesNotFit):
             return None

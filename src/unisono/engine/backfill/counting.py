@@ -22,6 +22,7 @@ from unisono.engine.model.resources import Amounts
 from unisono.engine.model.workload import PodSet
 from unisono.engine.placement.demand import Constraint, constraint_for
 from unisono.engine.placement.packing import fill
+from unisono.engine.placement.placement import placement_of
 from unisono.engine.quota.flavors import menu_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.equivalence import Shape
@@ -105,8 +106,8 @@ def stamp_of(state: ClusterState) -> int:
 
 def _count(state: ClusterState, group: Group, waiting: Waiting, stamp: int) -> Counted | None:
     book, shape, workload = group.book, waiting.shape, waiting.workload
-    table, floor = state.nodes.table, state.nodes
-    if len(shape.pod_sets) != 1 or shape.counts != shape.minimums or not floor.has_nodes:
+    nodes, table = state.nodes, state.nodes.table
+    if len(shape.pod_sets) != 1 or shape.counts != shape.minimums or not nodes.has_nodes:
         return None
     pod_set = shape.pod_sets[0]
     if (
@@ -120,7 +121,7 @@ def _count(state: ClusterState, group: Group, waiting: Waiting, stamp: int) -> C
         or book.node.parent is not None
         or book.spec.preemption != _NO_RULES
         or table.has_held_rows
-        or floor.tenancy.crowd.has_rules
+        or nodes.tenancy.crowd.has_rules
     ):
         return None
     # Gangs of many sizes are of the same pods: all but the number is found out once.
@@ -158,7 +159,7 @@ def _count(state: ClusterState, group: Group, waiting: Waiting, stamp: int) -> C
 
 def _count_one(state: ClusterState, book: QueueBook, shape: Shape) -> Counted | None:
     """Return what one pod of a shape that has one pod set needs."""
-    table, floor, pod_set = state.nodes.table, state.nodes, shape.pod_sets[0]
+    table, placement, pod_set = state.nodes.table, placement_of(state), shape.pod_sets[0]
     menu = menu_of(book, shape, state.config)
     if menu.refusals or any(len(choice.options) != 1 for choice in menu.choices):
         return None
@@ -175,9 +176,9 @@ def _count_one(state: ClusterState, book: QueueBook, shape: Shape) -> Counted | 
     if any(amount and table.column(resource) is None for resource, amount in requests):
         return None  # no node has that; it is explained elsewhere
     constraint = constraint_for(pod_set, flavors)
-    levels = floor.surroundings().default_levels()
+    levels = placement.default_levels()
     room = _room(state, constraint, requests, levels)
-    placement = state.policy.placement
+    scoring = state.policy.placement.scoring
     rules = state.policy.pods_ready
     return Counted(
         pods=1,
@@ -195,16 +196,16 @@ def _count_one(state: ClusterState, book: QueueBook, shape: Shape) -> Counted | 
         fills_holes=(
             not book.spec.checks
             and not table.gpu_columns()
-            and placement.scoring in ("auto", "leftover", "spare", "none")
+            and scoring in ("auto", "leftover", "spare", "none")
             and not any(flavor.topology for flavor in flavors)
-            and floor.preference(constraint) is None
+            and placement.preference(constraint) is None
             and (rules is None or not rules.block_admission)
         ),
         cells=cells,
         charges=(),
         columns=table.columns_of(requests),
         requests=room.requests,  # the very same for gangs of all sizes
-        allowed=floor.allowed(constraint),
+        allowed=placement.allowed(constraint),
         room=room,
     )
 
@@ -213,16 +214,17 @@ def _room(
     state: ClusterState, constraint: Constraint, requests: Amounts, levels: tuple[str, ...]
 ) -> PodRoom:
     """Return the room for such pods; gangs of any size share it."""
-    floor, kept = state.nodes, state.derived.get(_Rooms)
+    table, kept = state.nodes.table, state.derived.get(_Rooms)
     if kept is None:
         kept = state.derived[_Rooms] = _Rooms()
     rooms = cast("_Rooms", kept).of_pod
-    stamp = (floor.table.layout, floor.table.traits.version)
+    stamp = (table.layout, table.traits.version)
     known = rooms.get((constraint, requests, levels))
     if known is None or known[0] != stamp:
         if len(rooms) >= ROOMS_KEPT:
             rooms.clear()
-        made = PodRoom(floor.table, requests, floor.allowed(constraint), floor.in_order(levels))
+        at = placement_of(state)
+        made = PodRoom(table, requests, at.allowed(constraint), at.in_order(levels))
         known = rooms[constraint, requests, levels] = (stamp, made)
     return known[1]
 

@@ -21,6 +21,7 @@ from unisono.engine.in_turn import everybody_in_turn
 from unisono.engine.model.explanation import Expected, Planned
 from unisono.engine.model.names import Instant, NodeName, QueueName, WorkloadKey
 from unisono.engine.model.policy import Backfill
+from unisono.engine.placement.placement import placement_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook
@@ -65,7 +66,7 @@ def estimates(
             state.agenda.starts(running, running.holding.running_since)
         for book, waiting in first:
             state.agenda.join(waiting, book)
-        seats = Seats(state.nodes)
+        seats = Seats(placement_of(state))
         waits = try_in_time(state, now, rules, seats)
         nodes = seats.found()
     finally:

@@ -14,10 +14,10 @@ import numpy as np
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.placement.feasible import Feasibility
 from unisono.engine.placement.gang import Gang, Spot
+from unisono.engine.placement.placement import ClusterPlacement, placement_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.journal import Journal
 from unisono.engine.state.node_table import Integers, NodeTable
-from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.tenancy import parts_of, take
 from unisono.engine.state.tenant import Tenant
 
@@ -25,18 +25,18 @@ from unisono.engine.state.tenant import Tenant
 class Outlook:
     """Places gangs on nodes at another time."""
 
-    def __init__(self, floor: NodeState) -> None:
-        self._floor = floor
+    def __init__(self, placement: ClusterPlacement) -> None:
+        self._placement = placement
         self._table: NodeTable | None = None
         self._feasibility: Feasibility | None = None
 
     def place(self, gang: Gang, free: Integers) -> tuple[Spot, ...] | GangDoesNotFit:
         """Find nodes for a gang, given what is free."""
-        return self._floor.placer_on(self._at(free)).place(gang)
+        return self._placement.placer_on(self._at(free)).place(gang)
 
     def _at(self, free: Integers) -> Feasibility:
         """Show what is free then."""
-        now, table, feasibility = self._floor.table, self._table, self._feasibility
+        now, table, feasibility = self._placement.nodes.table, self._table, self._feasibility
         if (
             table is None
             or feasibility is None
@@ -58,7 +58,7 @@ def outlook_of(state: ClusterState) -> Outlook:
     """Return the placer on other pictures, with what it remembers about nodes."""
     known = state.derived.get(Outlook)
     if known is None:
-        known = state.derived[Outlook] = Outlook(state.nodes)
+        known = state.derived[Outlook] = Outlook(placement_of(state))
     return cast("Outlook", known)
 
 

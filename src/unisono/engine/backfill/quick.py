@@ -38,21 +38,21 @@ def offer(cycle: Cycle, waiting: Waiting, group: Group, known: Counted) -> Offer
     chosen = known.room.choose(known.pods, cycle.ledger)
     if chosen is None:
         return None
-    floor = cycle.state.nodes
-    admission, tenants = offer_on(floor, chosen, waiting, group.book, known)
+    nodes = cycle.state.nodes
+    admission, tenants = offer_on(nodes, chosen, waiting, group.book, known)
     # Whoever is taken off the ledger again is soon asked for once more.
-    floor.tenancy.remember(tenants[0].nodes, *chosen, known.pods)
+    nodes.tenancy.remember(tenants[0].nodes, *chosen, known.pods)
     return admission, Starting(known.cells, tenants)
 
 
 def offer_on(
-    floor: NodeState, chosen: Chosen, waiting: Waiting, book: QueueBook, known: Counted
+    nodes: NodeState, chosen: Chosen, waiting: Waiting, book: QueueBook, known: Counted
 ) -> tuple[Admission, tuple[Tenant, ...]]:
     """Write down that a gang goes to nodes that were chosen for it."""
     rows, counts = chosen
     admission = known.alone
     if admission is None:
-        admission = Admission(queue=book.spec.name, pod_sets=(_assigned(floor, chosen, known),))
+        admission = Admission(queue=book.spec.name, pod_sets=(_assigned(nodes, chosen, known),))
         if known.room.is_single:
             known.alone = admission
     labels = waiting.workload.pod_sets[0].labels
@@ -64,21 +64,21 @@ def offer_on(
         rows=rows,
         counts=counts,
         pods=known.pods,
-        layout=floor.table.layout,
+        layout=nodes.table.layout,
     )
-    floor.expect(waiting.key, admission, (tenant,))
+    nodes.expect(waiting.key, admission, (tenant,))
     return admission, (tenant,)
 
 
-def _assigned(floor: NodeState, chosen: Chosen, known: Counted) -> PodSetAssignment:
+def _assigned(nodes: NodeState, chosen: Chosen, known: Counted) -> PodSetAssignment:
     rows, counts = chosen
-    nodes: tuple[tuple[NodeName, int], ...]
+    named: tuple[tuple[NodeName, int], ...]
     if known.room.is_even:
-        nodes = tuple(floor.table.singles(rows))
+        named = tuple(nodes.table.singles(rows))
     else:
-        nodes = tuple(zip(floor.table.names(rows), counts.tolist(), strict=True))
+        named = tuple(zip(nodes.table.names(rows), counts.tolist(), strict=True))
     return PodSetAssignment(
-        name=known.pod_set, count=known.named, flavors=known.flavors, nodes=nodes
+        name=known.pod_set, count=known.named, flavors=known.flavors, nodes=named
     )
 
 

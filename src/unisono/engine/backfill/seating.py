@@ -18,7 +18,7 @@ from unisono.engine.backfill.pieces import End
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.plan import Date
 from unisono.engine.placement.packing import pack
-from unisono.engine.state.nodes import NodeState
+from unisono.engine.placement.placement import ClusterPlacement
 from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.transaction import Booked
 
@@ -35,7 +35,7 @@ class _Sitting:
 class Seats:
     """Takes down who sits where, and finds seats for those who were only counted."""
 
-    floor: NodeState
+    placement: ClusterPlacement
     _ends: list[tuple[Instant, int, Booked]] = field(default_factory=list)
     _starting: list[Booked] = field(default_factory=list)
     _seated: dict[WorkloadKey, tuple[Tenant, ...]] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Seats:
 
     def found(self) -> dict[WorkloadKey, tuple[NodeName, ...]]:
         """Return the nodes of everybody for whom there are any to name."""
-        names = self.floor.table.names
+        names = self.placement.nodes.table.names
         made = {
             key: tuple(name for tenant in tenants for name in names(tenant.rows))
             for key, tenants in self._seated.items()
@@ -70,7 +70,7 @@ class Seats:
 
     def _in_time(self) -> Iterator[tuple[WorkloadKey, Tenant]]:
         """Yield seats for those who were counted, whoever starts first first."""
-        table = self.floor.table
+        table = self.placement.nodes.table
         free = table.free
         for booked in self._starting:
             free = without(free, booked.tenants, table)
@@ -82,7 +82,7 @@ class Seats:
             while ends and ends[0][0] <= date.start:
                 gone.append(heapq.heappop(ends)[2])
             free = given_back(free, table, gone)
-            order = self.floor.in_order(known.levels)
+            order = self.placement.in_order(known.levels)
             room = known.capacities(free)[order]
             if int(room.sum()) < known.pods:
                 continue  # somebody before it sits otherwise than was counted

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unisono.engine.model.resources import WHOLE_GPU
-from unisono.engine.placement.shared_mix import Weighted
 from unisono.engine.state.node_table import Integers, Rows
+from unisono.engine.state.pod_mix import Weighted
 
 Mask = NDArray[np.bool_]
 

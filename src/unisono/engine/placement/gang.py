@@ -27,7 +27,6 @@ from unisono.engine.model.resources import gpu_milli, wants_gpus
 from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.domains import candidate_domains
 from unisono.engine.placement.feasible import Capacity, Feasibility
-from unisono.engine.placement.fragmentation import Mix
 from unisono.engine.placement.misfit import misfit
 from unisono.engine.placement.packing import Score, Taken, descend, fill
 from unisono.engine.placement.rules import apply_rules, with_caps
@@ -38,6 +37,7 @@ from unisono.engine.placement.slices import place_slices
 from unisono.engine.placement.together import Together
 from unisono.engine.state.node_table import Integers, Rows
 from unisono.engine.state.pod_index import Crowd, Members
+from unisono.engine.state.pod_mix import PodMix
 
 # Up to this many demands every order is tried before a domain is given up.
 ALL_ORDERS = 3
@@ -91,7 +91,7 @@ class Placer:
     feasibility: Feasibility
     crowd: Crowd
     placement: Placement = field(default_factory=Placement)
-    mix: Mix = field(default_factory=Mix)  # typical pods, for scoring by fragmentation
+    mix: PodMix = field(default_factory=PodMix)  # typical pods, for scoring by fragmentation
     seating: Seating | None = None  # ranks nodes for single pods, where GPUs are shared
     _booked: list[Booked] = field(default_factory=list)
     _is_closing: bool = False  # nobody comes after this group who would read what it takes

@@ -12,9 +12,9 @@ import numpy as np
 
 from unisono.engine.model.names import CPU
 from unisono.engine.placement.fragments import Fragments, LargePlaces, Mask
-from unisono.engine.placement.shared_mix import SharedMix
 from unisono.engine.state.devices import DeviceColumns, rooms
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
+from unisono.engine.state.pod_mix import SharedPodMix
 
 # So many states are told apart, or twice as many as there are nodes; then they are numbered anew.
 STATES_KEPT = 2048
@@ -23,7 +23,7 @@ STATES_KEPT = 2048
 class Picture:
     """The nodes of one table, as far as one kind of GPU goes."""
 
-    def __init__(self, table: NodeTable, columns: DeviceColumns, mix: SharedMix) -> None:
+    def __init__(self, table: NodeTable, columns: DeviceColumns, mix: SharedPodMix) -> None:
         self._table = table
         self._columns = columns
         self._mix = mix

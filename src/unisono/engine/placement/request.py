@@ -25,8 +25,8 @@ DEMANDS_KEPT = 1024
 _Demands = tuple[tuple[Demand, ...], tuple[Demand, ...]]  # as they are, and without who asks
 
 
-class Surroundings:
-    """What a gang's wishes are read against: flavors, topologies, and the labels nodes carry."""
+class GangBuilder:
+    """Turns workloads into gangs, given flavors, topologies, and the labels that nodes carry."""
 
     def __init__(
         self,

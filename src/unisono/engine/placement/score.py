@@ -12,10 +12,11 @@ from unisono.engine.model.policy import Placement
 from unisono.engine.model.resources import is_gpu, share_in
 from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.feasible import Capacity, Feasibility
-from unisono.engine.placement.fragmentation import PRIOR, Typical, fragmentation
+from unisono.engine.placement.fragmentation import fragmentation
 from unisono.engine.placement.packing import Score
 from unisono.engine.state.devices import rooms
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
+from unisono.engine.state.pod_mix import PRIOR, TypicalPod
 
 # One step of preference is worth more than any scoring; scorings stay below this.
 _STEP = 1 << 32
@@ -27,7 +28,7 @@ def score_for(
     capacity: Capacity,
     feasibility: Feasibility,
     placement: Placement,
-    mix: tuple[Typical, ...] = PRIOR,
+    mix: tuple[TypicalPod, ...] = PRIOR,
 ) -> Score | None:
     """Return how to rank positions for a demand; None when only the order of nodes counts."""
     table = feasibility.table
@@ -51,7 +52,7 @@ def _scoring(
     rows: Rows,
     table: NodeTable,
     placement: Placement,
-    mix: tuple[Typical, ...],
+    mix: tuple[TypicalPod, ...],
 ) -> Integers:
     match placement.scoring:
         case "leftover" | "auto" | "spare":
@@ -95,7 +96,7 @@ def _idle_parts(demand: Demand, caps: Integers, rows: Rows, table: NodeTable) ->
 
 
 def _fragmentation_growth(
-    demand: Demand, rows: Rows, table: NodeTable, mix: tuple[Typical, ...]
+    demand: Demand, rows: Rows, table: NodeTable, mix: tuple[TypicalPod, ...]
 ) -> Integers:
     """Return how much one more pod would fragment each node (FGD)."""
     resource, amount = gpu_request(demand)

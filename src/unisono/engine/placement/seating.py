@@ -27,10 +27,10 @@ from unisono.engine.placement.demand import Constraint, Demand
 from unisono.engine.placement.feasible import Feasibility
 from unisono.engine.placement.fragments import BEST_SCORE, LOST_STEPS
 from unisono.engine.placement.picture import Picture
-from unisono.engine.placement.shared_mix import Shape, SharedMix, shape_of
 from unisono.engine.placement.ways import Ways, ways_to_seat
 from unisono.engine.state.devices import DeviceColumns
 from unisono.engine.state.node_table import Integers, Rows
+from unisono.engine.state.pod_mix import PodShape, SharedPodMix, shape_of
 
 Scoring = Literal["leftover", "fgd", "spare", "binpack", "spread"]
 
@@ -68,7 +68,7 @@ class Seating:
     """Ranks the nodes of one table."""
 
     feasibility: Feasibility
-    mix: SharedMix
+    mix: SharedPodMix
     scoring: Scoring = "spare"
     _rankings: dict[tuple[Constraint, Amounts], _Ranking] = field(default_factory=dict)
     _pictures: dict[DeviceColumns, Picture] = field(default_factory=dict)
@@ -159,7 +159,7 @@ class Seating:
         return found
 
     def _ranks_of(
-        self, shape: Shape, caps: Integers, picture: Picture, rows: Rows, ways: Ways
+        self, shape: PodShape, caps: Integers, picture: Picture, rows: Rows, ways: Ways
     ) -> Integers:
         match self.scoring:
             case "leftover":
@@ -180,7 +180,7 @@ class Seating:
                 emptiest: Integers = (apart - idle) * (WHOLE_GPU + 1) - ways.rest
                 return emptiest
 
-    def _leftover(self, shape: Shape, caps: Integers, ways: Ways) -> Integers:
+    def _leftover(self, shape: PodShape, caps: Integers, ways: Ways) -> Integers:
         """Rank by GPU that nobody of this shape could use once the node is full of it."""
         idle: Integers = ways.room.sum(axis=1)
         total = shape.gpus * shape.milli

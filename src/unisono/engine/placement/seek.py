@@ -12,10 +12,10 @@ from unisono.engine.model.selection import Requirement
 from unisono.engine.model.workload import Admission, first_pods, joined_pods
 from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.gang import Gang, Spot
+from unisono.engine.placement.placement import ClusterPlacement
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.excluded_nodes import Fence
 from unisono.engine.state.node_table import NAME_FIELD
-from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.pending_queue import Waiting
 
 _Places = dict[str, tuple[tuple[NodeName, int], ...]]
@@ -25,7 +25,7 @@ _Places = dict[str, tuple[tuple[NodeName, int], ...]]
 class Seeker:
     """A workload that looks for nodes."""
 
-    floor: NodeState
+    placement: ClusterPlacement
     waiting: Waiting
     kept: Admission | None = None  # of the elastic slice it grows out of: those pods stay
     fence: Fence | None = None  # nodes that are reserved for others while it would run
@@ -34,7 +34,7 @@ class Seeker:
     def place(self, assignment: Assignment) -> tuple[Spot, ...] | GangDoesNotFit:
         """Find nodes for what an assignment grants."""
         gang = self.gang(assignment)
-        answer = self._grow(gang) if self.kept is not None else self.floor.place(gang)
+        answer = self._grow(gang) if self.kept is not None else self.placement.place(gang)
         self.last_no = answer if isinstance(answer, GangDoesNotFit) else None
         return answer
 
@@ -43,7 +43,7 @@ class Seeker:
         shape = self.waiting.shape
         counts = assignment.counts
         least = tuple(min(count, low) for count, low in zip(counts, shape.minimums, strict=True))
-        return self.floor.surroundings().gang(
+        return self.placement.gang_of(
             self.waiting.workload, least, counts, assignment.flavors, self.fence
         )
 
@@ -56,7 +56,7 @@ class Seeker:
 
         Then they have a place if nodes have room for so many of them, and else none.
         """
-        gang, tenancy = self.gang(assignment), self.floor.tenancy
+        gang, tenancy = self.gang(assignment), self.placement.nodes.tenancy
         if self.kept is not None or len(gang.demands) != 1 or gang.min_total is not None:
             return False
         demand = gang.demands[0]
@@ -72,7 +72,7 @@ class Seeker:
         """Say whether there would be a place, if only nothing were reserved for others."""
         if self.fence is None:
             return False
-        anywhere = Seeker(self.floor, self.waiting, self.kept)
+        anywhere = Seeker(self.placement, self.waiting, self.kept)
         return anywhere.fits(assignment)
 
     def _grow(self, gang: Gang) -> tuple[Spot, ...] | GangDoesNotFit:
@@ -82,9 +82,9 @@ class Seeker:
         answer: tuple[Spot, ...] | GangDoesNotFit = ()
         if wanted.demands:
             near = tuple(_on(demand, there.get(demand.name, ())) for demand in wanted.demands)
-            answer = self.floor.place(Gang(key=gang.key, demands=near))
+            answer = self.placement.place(Gang(key=gang.key, demands=near))
             if isinstance(answer, GangDoesNotFit):
-                answer = self.floor.place(wanted)
+                answer = self.placement.place(wanted)
         return answer if isinstance(answer, GangDoesNotFit) else self._joined(gang, there, answer)
 
     def more(self, assignment: Assignment) -> Gang:
@@ -132,7 +132,7 @@ class Seeker:
         running = sum(count for _, count in there)
         constraint = demand.constraint
         if there and demand.mode == "required" and demand.level:
-            domain = self.floor.domain(there[0][0], demand.levels, demand.level)
+            domain = self.placement.nodes.domain(there[0][0], demand.levels, demand.level)
             selector = tuple(sorted({**dict(constraint.selector), **domain}.items()))
             constraint = msgspec.structs.replace(constraint, selector=selector)
         return msgspec.structs.replace(

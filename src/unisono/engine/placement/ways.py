@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from unisono.engine.model.resources import WHOLE_GPU
-from unisono.engine.placement.shared_mix import Shape
 from unisono.engine.state.node_table import Integers, Rows
+from unisono.engine.state.pod_mix import PodShape
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class Ways:
 
 
 def ways_to_seat(
-    free: tuple[Integers, Integers], shape: Shape, *, shares: bool, fullest_only: bool = False
+    free: tuple[Integers, Integers], shape: PodShape, *, shares: bool, fullest_only: bool = False
 ) -> Ways:
     """Return all ways to seat a pod on nodes that hold it, given their CPU and their devices.
 

@@ -63,7 +63,7 @@ def _shared(shop: Shop, nominee: Nominee) -> Labels:
     """Return what new machines have to share with the nodes that the gang is on."""
     assert nominee.replaced is not None, "only who runs grows"
     wish: Buying = nominee.waiting.workload.buying
-    policy, table = shop.floor.provisioning, shop.floor.table
+    policy, table = shop.state.policy.provisioning, shop.state.nodes.table
     keys = [ZONE] if policy.same_zone and wish.scope != "any" else []
     if policy.same_model and not wish.mixed_models:
         keys.append(MODEL_LABEL)

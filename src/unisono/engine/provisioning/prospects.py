@@ -34,7 +34,7 @@ def could_buy(
         return None
 
     def answer(assignment: Assignment, gone: Collection[WorkloadKey]) -> bool:
-        shop = Shop(state.nodes, Shelf(given_up(market, gone)), now, state.version)
+        shop = Shop(state, Shelf(given_up(market, gone)), now)
         return not isinstance(shop.buy(workload, seeker.gang(assignment)), CannotBuy)
 
     return answer

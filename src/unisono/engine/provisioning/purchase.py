@@ -19,12 +19,13 @@ from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.workload import Workload
 from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.gang import Gang, Spot
+from unisono.engine.placement.placement import placement_of
 from unisono.engine.provisioning.adrift import nodes_adrift
 from unisono.engine.provisioning.order import Filled, FreeNode, Order, Refused
 from unisono.engine.provisioning.planner import alternatives_to, choose, ready_by
 from unisono.engine.provisioning.shelf import Shelf
+from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.node_table import NodeTable
-from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.purchases import with_purchase
 
 MODEL_LABEL = "nvidia.com/gpu.product"
@@ -47,19 +48,17 @@ class Bought:
 class Shop:
     """Everything that a purchase is decided on, as one cycle sees it."""
 
-    floor: NodeState
+    state: ClusterState
     shelf: Shelf
     now: Instant
-    version: int
 
     def buy(self, workload: Workload, gang: Gang) -> Bought | CannotBuy:
         """Choose machines for a gang, all or none."""
         demands = _needed(gang)
-        policy = self.floor.provisioning
         order = Order(
             demands=demands,
             now=self.now,
-            policy=policy,
+            policy=self.state.policy.provisioning,
             wish=workload.buying,
             free=tuple(self._free_nodes(gang.key, demands)),
             ends_at=self._end_of(workload),
@@ -107,11 +106,11 @@ class Shop:
         return None if limit is None else Instant(self.now + self.shelf.market.soon_ms + limit)
 
     def _free_nodes(self, key: str, demands: tuple[Demand, ...]) -> Iterator[FreeNode]:
+        placement, table = placement_of(self.state), self.state.nodes.table
         takes: dict[int, set[str]] = {}
         for demand in demands:
-            for row in self.floor.rows_with_room(demand)[:MOST_FREE]:
+            for row in placement.rows_with_room(demand)[:MOST_FREE]:
                 takes.setdefault(int(row), set()).add(demand.name)
-        table = self.floor.table
         for row in sorted(takes):
             node = table.nodes[row]
             if node is not None and node.held_for in ("", key):
@@ -138,7 +137,7 @@ class Shop:
             assert box.ware is not None, "a box is a node or a ware"
             for _ in range(box.count):
                 number += 1
-                why = f"{workload.key}|{workload.uid}|{self.now}|{self.version}|{number}"
+                why = f"{workload.key}|{workload.uid}|{self.now}|{self.state.version}|{number}"
                 lot = Lot(
                     node=NodeName(f"{box.ware.pool.name}-{_digest(why)}"),
                     pool=box.ware.pool.name,

@@ -33,7 +33,7 @@ def replacement(
     holding = state.running[key].holding
     workload, admission = holding.workload, holding.admission
     gang = missing_of(state, key, lost, stays)
-    shop = Shop(state.nodes, Shelf(market), state.now, state.version)
+    shop = Shop(state, Shelf(market), state.now)
     for pins in _pins(state, admission, lost):
         labels = tuple(sorted(pins.items()))
         demands = tuple(narrowed(demand, labels) for demand in gang.demands if demand.most)

@@ -28,7 +28,7 @@ class Shopping:
         assert market is not None, "without a market nobody buys"
         self._ledger = ledger
         self._preference = state.policy.provisioning.preference
-        self.shop = Shop(state.nodes, Shelf(market), now, state.version)
+        self.shop = Shop(state, Shelf(market), now)
 
     def serve(self, nominee: Nominee, leaving: list[Tenant]) -> None:
         """Make a nominee fit by machines that are bought for it, or note why not.

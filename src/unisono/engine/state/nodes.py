@@ -1,4 +1,4 @@
-"""Node state: nodes, the pods on them, and how to find places there.
+"""Node state: nodes and the pods on them, as events left them; `placement` finds places there.
 
 While no node is known, placement is skipped and quota alone decides, unless the policy says that
 nodes are needed.
@@ -6,28 +6,19 @@ nodes are needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final
 
-from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import Instant, NodeName, ResourceName, WorkloadKey, namespace_of
 from unisono.engine.model.node import NodePod
-from unisono.engine.model.policy import Provisioning
 from unisono.engine.model.resources import Amounts, share_in
 from unisono.engine.model.selection import label_map
 from unisono.engine.model.workload import Admission, PodSet, Workload
-from unisono.engine.placement.answers import Answer, Answers, Counts
-from unisono.engine.placement.demand import Constraint, Demand
-from unisono.engine.placement.feasible import FEW_NODES, Feasibility, Mask
-from unisono.engine.placement.fragmentation import Mix
-from unisono.engine.placement.gang import Gang, Placer, Spot
-from unisono.engine.placement.request import Surroundings
-from unisono.engine.placement.seating import Seating
-from unisono.engine.placement.shared_mix import SharedMix
 from unisono.engine.state import changes
 from unisono.engine.state.config import Config
-from unisono.engine.state.node_table import Integers, NodeTable, Rows
+from unisono.engine.state.node_table import NodeTable
 from unisono.engine.state.pod_index import Crowd
+from unisono.engine.state.pod_mix import PodMix, SharedPodMix
 from unisono.engine.state.queue_book import Running
 from unisono.engine.state.tenancy import Tenancy
 from unisono.engine.state.tenant import Tenant
@@ -41,10 +32,6 @@ EXPECTED_KEPT: Final = 512
 Leaving = tuple[NodePod, Tenant]  # a pod of somebody else that was told to end
 
 
-# How a gang is placed: at once, or by somebody who also takes the time of it.
-Places = Callable[[Answers, Gang, int], Answer]
-
-
 class NodeState:
     """Nodes and the pods on them."""
 
@@ -53,16 +40,11 @@ class NodeState:
         self.tenancy = Tenancy(self.table, Crowd())
         self.pods: dict[str, tuple[NodePod, Tenant]] = {}  # of others, by their keys
         self._leaving: dict[str, None] = {}  # those that were told to end
-        self.mix = Mix()
+        self.mix = PodMix()
+        self.shared_mix = SharedPodMix()
         self._expected: dict[WorkloadKey, tuple[Admission, tuple[Tenant, ...]]] = {}
         self._config = config
         self._timers = timers
-        self._feasibility = Feasibility(self.table, FEW_NODES)
-        self.shared_mix = SharedMix()
-        self._seating = Seating(self._feasibility, self.shared_mix)
-        self._read: tuple[object, object, Surroundings, Answers] | None = None
-        self.asked = Counts()
-        self.places: Places = Answers.place
 
     @property
     def has_nodes(self) -> bool:
@@ -70,16 +52,6 @@ class NodeState:
         market = self._config.market
         sells = market is not None and bool(market.pools)
         return bool(self.table.row_of) or sells or self._config.policy.placement.needs_nodes
-
-    @property
-    def provisioning(self) -> Provisioning:
-        """How machines are bought."""
-        return self._config.policy.provisioning
-
-    def rows_with_room(self, demand: Demand) -> Rows:
-        """Return the rows of nodes that would take at least one pod of a demand."""
-        found = self._feasibility.capacity(demand.constraint, demand.requests, ())
-        return found.view.rows[found.caps > 0]
 
     def apply(self, change: changes.NodeChange) -> None:
         """Take in a change of nodes, or of pods that are not ours."""
@@ -215,54 +187,6 @@ class NodeState:
         for tenant in tenants:
             self.tenancy.vacate(tenant)
         return bool(tenants)
-
-    def place(self, gang: Gang) -> tuple[Spot, ...] | GangDoesNotFit:
-        """Find nodes for a gang as things are now."""
-        answers = self._tools()[1]
-        if self.table.devices:
-            answers.placer.seating = self._seats_for(gang)
-        return self.places(answers, gang, self.tenancy.moves)
-
-    def _seats_for(self, gang: Gang) -> Seating | None:
-        """Return what ranks nodes for single pods, if pods share GPUs and scoring leaves it so."""
-        scoring = self._config.policy.placement.scoring
-        if scoring == "none":
-            return None
-        if not self.shares_gpus and not any(share_in(one.requests) for one in gang.demands):
-            return None
-        self._seating.score_by("spare" if scoring == "auto" else scoring)
-        return self._seating
-
-    def placer_on(self, feasibility: Feasibility) -> Placer:
-        """Return a placer that sees other nodes than those of now."""
-        placement = self._config.policy.placement
-        return Placer(feasibility, self.tenancy.crowd, placement, self.mix)
-
-    def allowed(self, constraint: Constraint) -> Mask:
-        """Say for every row whether a constraint lets pods go there."""
-        return self._feasibility.allowed(constraint)
-
-    def preference(self, constraint: Constraint) -> Integers | None:
-        """Return how much every row is preferred; None if all are alike."""
-        return self._feasibility.preference(constraint)
-
-    def in_order(self, levels: tuple[str, ...]) -> Rows:
-        """Return the rows of nodes in the order of these levels."""
-        return self._feasibility.view(levels).rows
-
-    def surroundings(self) -> Surroundings:
-        """Return what a gang's wishes are read against."""
-        return self._tools()[0]
-
-    def _tools(self) -> tuple[Surroundings, Answers]:
-        """Return reader and placer, made anew when flavors, topologies or policy changed."""
-        config, placement = self._config, self._config.policy.placement
-        stamp = (config.edition, placement)
-        if self._read is None or self._read[:2] != stamp:
-            reader = Surroundings(config.flavors, config.topologies, placement, self.table)
-            placer = Placer(self._feasibility, self.tenancy.crowd, placement, self.mix)
-            self._read = (*stamp, reader, Answers(placer, self.asked))
-        return self._read[2], self._read[3]
 
 
 def tenants_of(workload: Workload, admission: Admission) -> tuple[Tenant, ...]:

@@ -1,4 +1,4 @@
-"""Gangs of one shape share an answer, for as long as it holds and nobody is special."""
+"""Placement on a cluster: equal gangs share answers, listeners hear of searches."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import pytest
 from tests.support.place_builders import GPU, PORT, demand, gang, node, placer_of
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.node import Node, PodRule, PodSelector
+from unisono.engine.model.policy import Placement, Policy
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import LabelSelector
-from unisono.engine.placement.answers import ANSWERS_KEPT, Answers, Counts
 from unisono.engine.placement.gang import Gang
+from unisono.engine.placement.placement import ANSWERS_KEPT, Answer, Answers, placement_of
+from unisono.engine.state.changes import NodeSet, PolicySet
+from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.pod_index import Crowd, Members
 
 
@@ -23,7 +26,7 @@ def asked(answers: Answers, *gangs: Gang, moves: int = 1) -> bool:
 
 
 def answers_of(*nodes: Node, **options: Any) -> Answers:
-    return Answers(placer_of(*nodes, **options), Counts())
+    return Answers(placer_of(*nodes, **options))
 
 
 def test_who_asks_makes_no_difference() -> None:
@@ -31,7 +34,7 @@ def test_who_asks_makes_no_difference() -> None:
     mine = gang(demand(2, namespace="mine", labels=(("app", "x"),)), key="mine/a")
     yours = gang(demand(2, namespace="yours"), key="yours/b")
     assert asked(answers, mine, yours)
-    assert answers.counts == Counts(hits=1, misses=1)
+    assert (answers.hits, answers.misses) == (1, 1)
     nobody = gang(demand(9), key="mine/c")
     assert asked(answers, nobody, gang(demand(9, namespace="other"), key="other/d"))
     assert isinstance(answers.place(nobody, 1), GangDoesNotFit)
@@ -89,3 +92,39 @@ def test_only_so_many_are_remembered() -> None:
     for pods in range(1, ANSWERS_KEPT + 10):
         answers.place(gang(demand(pods)), 1)
     assert len(answers._known) <= ANSWERS_KEPT
+
+
+class Heard:
+    """A listener that writes down what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def search_begins(self) -> None:
+        self.heard.append("begins")
+
+    def search_ends(self, answer: Answer) -> None:
+        self.heard.append("refused" if isinstance(answer, GangDoesNotFit) else "placed")
+
+
+def test_a_listener_hears_of_every_search_and_changes_no_answer() -> None:
+    state = ClusterState()
+    state.apply(NodeSet(node("a", 4)))
+    placement, listener = placement_of(state), Heard()
+    alone = [placement.place(gang(demand(pods))) for pods in (4, 5)]
+    placement.listener = listener
+    assert [placement.place(gang(demand(pods))) for pods in (4, 5)] == alone
+    assert listener.heard == ["begins", "placed", "begins", "refused"]
+    assert placement.hits_and_misses == (2, 2)
+
+
+def test_another_policy_counts_at_once() -> None:
+    state = ClusterState()
+    state.apply(NodeSet(node("a", 4)))
+    placement = placement_of(state)
+    placement.place(gang(demand(4)))
+    state.apply(PolicySet(Policy(placement=Placement(scoring="none"))))
+    state.refresh()
+    assert placement_of(state) is placement
+    placement.place(gang(demand(4)))
+    assert placement.hits_and_misses == (0, 2), "answers of the old policy are dropped"

@@ -1,0 +1,196 @@
+"""Placement on the nodes of one cluster: the way into this package for every other rule.
+
+`placement_of(state)` returns what places gangs on the nodes as they are now, pods of the running
+cycle included. It keeps masks, capacities, rankings and answers from cycle to cycle; all of that
+follows from the state and may be dropped at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from unisono.engine.model.explanation import GangDoesNotFit
+from unisono.engine.model.names import FlavorName, ResourceName
+from unisono.engine.model.resources import share_in
+from unisono.engine.model.workload import Workload
+from unisono.engine.placement.demand import Constraint, Demand, anonymised
+from unisono.engine.placement.feasible import FEW_NODES, Feasibility, Mask
+from unisono.engine.placement.gang import Gang, Placer, Spot
+from unisono.engine.placement.request import GangBuilder
+from unisono.engine.placement.seating import Seating
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.config import Config
+from unisono.engine.state.excluded_nodes import Fence
+from unisono.engine.state.node_table import Integers, Rows
+from unisono.engine.state.nodes import NodeState
+from unisono.engine.state.pod_mix import TypicalPod
+
+# The heads of so many queues are placed before one of them is decided and pods move.
+ANSWERS_KEPT = 1024
+
+Answer = tuple[Spot, ...] | GangDoesNotFit
+# Everything that an answer depends on, besides the nodes.
+Question = tuple[int | None, tuple[Demand, ...], tuple[TypicalPod, ...]]
+
+
+class PlacementListener(Protocol):
+    """Hears when a search for nodes begins and ends: the engine has no clock, a listener may."""
+
+    def search_begins(self) -> None:
+        """Hear that nodes are looked for."""
+
+    def search_ends(self, answer: Answer) -> None:
+        """Hear what the search that began last has found."""
+
+
+def placement_of(state: ClusterState) -> ClusterPlacement:
+    """Return the placement on a state's nodes; ask once a cycle, not once a workload."""
+    found = state.derived.get(ClusterPlacement)
+    if found is None:
+        found = state.derived[ClusterPlacement] = ClusterPlacement(state.config, state.nodes)
+    assert isinstance(found, ClusterPlacement), "derived data is kept by its type"
+    return found
+
+
+class ClusterPlacement:
+    """Finds nodes for gangs among those of a cluster."""
+
+    def __init__(self, config: Config, nodes: NodeState) -> None:
+        self.nodes = nodes
+        self.listener: PlacementListener | None = None
+        self._config = config
+        self._feasibility = Feasibility(nodes.table, FEW_NODES)
+        self._seating = Seating(self._feasibility, nodes.shared_mix)
+        self._answers = Answers(self.placer_on(self._feasibility))
+        self._builder = self._make_builder()
+        self._read = (config.edition, config.policy.placement)
+
+    def _refresh(self) -> None:
+        """Read flavors, topologies and policy again if they changed."""
+        read = (self._config.edition, self._config.policy.placement)
+        if self._read != read:
+            self._read = read
+            self._builder = self._make_builder()
+            self._answers.ask(self.placer_on(self._feasibility))
+
+    def _make_builder(self) -> GangBuilder:
+        config = self._config
+        rules = config.policy.placement
+        return GangBuilder(config.flavors, config.topologies, rules, self.nodes.table)
+
+    def place(self, gang: Gang) -> Answer:
+        """Find nodes for a gang as things are now."""
+        self._refresh()
+        nodes, answers, listener = self.nodes, self._answers, self.listener
+        if nodes.table.devices:
+            answers.placer.seating = self._seating_for(gang)
+        if listener is None:
+            return answers.place(gang, nodes.tenancy.moves)
+        listener.search_begins()
+        answer = answers.place(gang, nodes.tenancy.moves)
+        listener.search_ends(answer)
+        return answer
+
+    def _seating_for(self, gang: Gang) -> Seating | None:
+        """Return what ranks nodes for single pods, if pods share GPUs and scoring leaves it so."""
+        scoring = self._config.policy.placement.scoring
+        if scoring == "none":
+            return None
+        if not self.nodes.shares_gpus and not any(share_in(one.requests) for one in gang.demands):
+            return None
+        self._seating.score_by("spare" if scoring == "auto" else scoring)
+        return self._seating
+
+    def placer_on(self, feasibility: Feasibility) -> Placer:
+        """Return a placer for other nodes than those of now."""
+        placement, nodes = self._config.policy.placement, self.nodes
+        return Placer(feasibility, nodes.tenancy.crowd, placement, nodes.mix)
+
+    def gang_of(
+        self,
+        workload: Workload,
+        least: tuple[int, ...],
+        most: tuple[int, ...],
+        flavors: Mapping[tuple[int, ResourceName], FlavorName],
+        fence: Fence | None = None,
+    ) -> Gang:
+        """Return what has to be placed of a workload, given counts, flavors and excluded nodes."""
+        self._refresh()
+        return self._builder.gang(workload, least, most, flavors, fence)
+
+    def default_levels(self) -> tuple[str, ...]:
+        """Return the levels of topology for pods that ask for none."""
+        self._refresh()
+        return self._builder.default_levels()
+
+    def allowed(self, constraint: Constraint) -> Mask:
+        """Say for every row of the node table whether a constraint lets pods go there."""
+        return self._feasibility.allowed(constraint)
+
+    def preference(self, constraint: Constraint) -> Integers | None:
+        """Return how much every row is preferred; None if all are alike."""
+        return self._feasibility.preference(constraint)
+
+    def in_order(self, levels: tuple[str, ...]) -> Rows:
+        """Return the rows of nodes in the order of these levels."""
+        return self._feasibility.view(levels).rows
+
+    def rows_with_room(self, demand: Demand) -> Rows:
+        """Return the rows of nodes that would take at least one pod of a demand."""
+        found = self._feasibility.capacity(demand.constraint, demand.requests, ())
+        return found.view.rows[found.caps > 0]
+
+    @property
+    def hits_and_misses(self) -> tuple[int, int]:
+        """Return how many searches an earlier answer saved, and how many were made."""
+        return self._answers.hits, self._answers.misses
+
+
+class Answers:
+    """What a placer answered since pods last moved: gangs that ask for the same share one answer.
+
+    The heads of many queues often ask for the same: then one of them is placed, or refused, and
+    the others get the same answer. The name of a gang makes no difference unless a node is held
+    for one or pods have rules about each other; such gangs are placed every time. Spec placement
+    §8.9.
+    """
+
+    def __init__(self, placer: Placer) -> None:
+        self.placer = placer
+        self.hits = 0
+        self.misses = 0
+        self._known: dict[Question, Answer] = {}
+        self._moves = 0
+
+    def ask(self, placer: Placer) -> None:
+        """Answer as another placer does from now on; what was counted goes on."""
+        self.placer = placer
+        self._known.clear()
+
+    def place(self, gang: Gang, moves: int) -> Answer:
+        """Find nodes for a gang; `moves` is a number that grows when anything changes on nodes."""
+        if moves != self._moves or len(self._known) >= ANSWERS_KEPT:
+            self._known.clear()
+            self._moves = moves
+        question = self._question(gang)
+        known = self._known.get(question) if question is not None else None
+        if known is not None:
+            self.hits += 1
+            return known
+        self.misses += 1
+        found = self.placer.place(gang)
+        if question is not None:
+            self._known[question] = found
+        return found
+
+    def _question(self, gang: Gang) -> Question | None:
+        """Return what is asked, without the gang's name; None if the name matters."""
+        placer = self.placer
+        if placer.feasibility.table.has_held_rows or placer.crowd.has_rules:
+            return None
+        if not all(demand.is_plain for demand in gang.demands):
+            return None
+        demands = gang.anonymous or tuple(map(anonymised, gang.demands))
+        typical = placer.mix.typical if placer.placement.scoring == "fgd" else ()
+        return gang.min_total, demands, typical
