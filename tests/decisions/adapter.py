@@ -27,6 +27,7 @@ import msgspec
 
 from unisono.engine.backfill.estimate import estimates
 from unisono.engine.cycle import plan
+from unisono.engine.explain.waiting import explanations
 from unisono.engine.model import (
     dependency,
     market,
@@ -67,7 +68,7 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import carry_out
 from unisono.engine.state.purchases import after_arrival, after_return, without_lots
 from unisono.engine.state.run_history import History, alike, with_limit
-from unisono.engine.state.views import explanations, pending, restore, snapshot
+from unisono.engine.state.views import pending, restore, snapshot
 
 Json = Any
 replace = msgspec.structs.replace

@@ -32,6 +32,7 @@ from tests.scenarios.turn_checks import check_shares, check_turns, check_usage
 from tests.scenarios.words import key_of
 from unisono.engine.audit import audit
 from unisono.engine.cycle import plan
+from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan, Stop, evictions
 from unisono.engine.model.policy import Policy
@@ -39,7 +40,7 @@ from unisono.engine.model.workload import CheckState, Holding, Workload
 from unisono.engine.rehearsal import give_up, leave, rehearse
 from unisono.engine.state import changes
 from unisono.engine.state.filing import carry_out
-from unisono.engine.state.views import explanation, pending, snapshot
+from unisono.engine.state.views import pending, snapshot
 
 # No story of the specification needs more; one that does not come to rest is a failure.
 _MOST_CYCLES = 100

@@ -12,6 +12,7 @@ from unisono.engine.audit import audit
 from unisono.engine.audit.tree import Books, Node, cohort_node, queue_node
 from unisono.engine.audit.world import World, started_by
 from unisono.engine.cycle import plan
+from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.names import CohortName, Instant, QueueName
 from unisono.engine.model.plan import Await, Plan, Preempt
 from unisono.engine.model.resources import Account
@@ -22,7 +23,7 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import carry_out
 from unisono.engine.state.quota_tree import Node as EngineNode
 from unisono.engine.state.quota_tree import available, potential
-from unisono.engine.state.views import explanation, restore, snapshot
+from unisono.engine.state.views import restore, snapshot
 
 # With victims that never leave, a tiny cluster is decided in a few dozen cycles. Parking a kind
 # takes one each, an admission one each.

@@ -9,13 +9,13 @@ import msgspec
 
 from unisono.engine.backfill.estimate import estimates
 from unisono.engine.explain.messages import at, message_of, reason_of, stage_of
+from unisono.engine.explain.waiting import explanations
 from unisono.engine.model.explanation import Expected, Explanation, Planned
 from unisono.engine.model.market import MICRO, Purchase
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Admit, Plan, evictions, shrinks
 from unisono.engine.model.workload import Admission, PodSetAssignment
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import explanations
 from unisono.kinds.notes import Finding
 
 # Nobody waits for a scheduler here, so more get an estimate than on a living cluster.

@@ -11,13 +11,13 @@ from unisono.cli.start_times import facts_of, limit_of, start_of
 from unisono.cli.why_around import is_aside
 from unisono.engine.backfill.estimate import estimates
 from unisono.engine.explain.messages import message_of, reason_of, stage_of
+from unisono.engine.explain.waiting import explanations
 from unisono.engine.model.explanation import Expected, Explanation, Planned
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.workload import Workload
 from unisono.engine.rehearsal import rehearse
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import explanations
 
 Json = dict[str, Any]
 

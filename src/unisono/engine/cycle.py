@@ -41,7 +41,7 @@ def plan(state: ClusterState, now: Instant) -> Plan:
     now = max(now, state.now)
     state.evaluating = None
     state.refresh()
-    if state.agenda.is_on:
+    if state.timeline.is_on:
         return plan_in_time(state, now)
     cycle = Cycle(state, now, Ledger(state.nodes.tenancy))
     stops = stops_due(state, now)

@@ -113,7 +113,7 @@ class Tape:
         return made
 
     def _begin(self, state: ClusterState) -> None:
-        state.agenda.shake()
+        state.timeline.invalidate()
         self._steps.clear()
         base = Base(program=self._program, first=self.decisions + 1, snapshot=snapshot(state))
         self._sink.begin(msgspec.json.encode(base))
@@ -131,7 +131,7 @@ class Tape:
 
 def recorded_once(state: ClusterState, made: Plan, *, program: str = "") -> tuple[bytes, bytes]:
     """Return a recording of one plan, made from this very state, as its two lines."""
-    state.agenda.shake()
+    state.timeline.invalidate()
     base = Base(program=program, snapshot=snapshot(state))
     line = Decision(number=1, follows=state.version, plan=msgspec.Raw(encoded(made)))
     return msgspec.json.encode(base), msgspec.json.encode(line)

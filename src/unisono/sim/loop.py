@@ -19,12 +19,12 @@ import numpy.typing as npt
 
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.explain.messages import message_of
+from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Admit, Plan, evictions
 from unisono.engine.rehearsal import leave, refuse_if_broken
 from unisono.engine.state.filing import carry_out
-from unisono.engine.state.views import explanation
 from unisono.sim.bill import Bill, bill_of, standing
 from unisono.sim.clusters import capacity_of, node_sizes
 from unisono.sim.collecting import few_collections

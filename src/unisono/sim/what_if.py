@@ -27,9 +27,9 @@ from typing import Literal
 
 import msgspec
 
-from unisono.engine.backfill.agenda import Lasts
 from unisono.engine.backfill.estimate import estimates, turns_up_to
 from unisono.engine.explain.messages import message_of, reason_of, stage_of
+from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan, evictions
 from unisono.engine.model.policy import Policy
@@ -38,7 +38,8 @@ from unisono.engine.model.workload import Workload
 from unisono.engine.rehearsal import MOST_CYCLES, rehearse
 from unisono.engine.state.changes import TimePassed, WorkloadGone
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import explanation, restore
+from unisono.engine.state.timeline import Lasts
+from unisono.engine.state.views import restore
 from unisono.sim.by_amounts import Pool
 from unisono.sim.dice import Dice, dice
 

@@ -9,6 +9,7 @@ import pytest
 from tests.support.quota_builders import pods, queue
 from tests.support.quota_builders import snapshot as world
 from unisono.engine.cycle import plan
+from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.explanation import Planned, QuotaExhausted, WouldDelay
 from unisono.engine.model.names import Instant, LocalQueueKey, NodeName, WorkloadKey
 from unisono.engine.model.node import Node, NodePod
@@ -24,7 +25,7 @@ from unisono.engine.state.changes import (
     WorkloadWaits,
 )
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import explanation, restore, snapshot
+from unisono.engine.state.views import restore, snapshot
 
 EASY = Backfill(dates=1)
 CONSERVATIVE = Backfill()

@@ -29,7 +29,7 @@ def _asked(state: ClusterState, size: int, gpus: int) -> Counted | None:
     name = f"{size}-of-{gpus}"
     state.apply(WorkloadWaits(job(name, "q", pod_sets=(pods(size, {"gpu": gpus}),))))
     waiting = state.waiting[job(name, "q").key]
-    group = state.agenda.group_of(waiting)
+    group = state.timeline.group_of(waiting)
     assert group is not None
     return counted(state, group, waiting)
 

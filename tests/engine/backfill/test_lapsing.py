@@ -79,6 +79,6 @@ def test_nobody_says_a_date_that_it_does_not_have(rules: Backfill, seed: int) ->
         told = _told(here, *waiting)
         assert told.items() <= here.dates.items(), "every date that is told is given"
         if rules.dates == 1:
-            dated = here.state.agenda.dated
+            dated = here.state.timeline.dated
             given = {dated.workload.removeprefix("ns/"): dated.start // SECOND} if dated else {}
             assert told == given, "and the one that is given is told"

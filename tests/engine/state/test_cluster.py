@@ -19,6 +19,7 @@ from tests.support.quota_builders import (
 )
 from tests.support.quota_builders import snapshot as world
 from tests.support.stories import NOTHING, Deeds, at_rest, hears
+from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.explanation import (
     BehindInQueue,
     Deactivated,
@@ -50,7 +51,7 @@ from unisono.engine.state.changes import (
 )
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.quota_tree import available
-from unisono.engine.state.views import explanation, pending, restore, snapshot
+from unisono.engine.state.views import pending, restore, snapshot
 
 replace = msgspec.structs.replace
 Q = QueueName("q")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.support.turns_builders import TREE, WEIGHTS, cluster, job, turns
 from unisono.engine.cycle import plan
 from unisono.engine.explain.messages import message_of, reason_of
+from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.explanation import LimitReached
 from unisono.engine.model.names import Instant, LocalQueueKey, WorkloadKey
 from unisono.engine.model.policy import Backfill, Policy
@@ -28,7 +29,7 @@ from unisono.engine.model.workload import Workload
 from unisono.engine.rehearsal import rehearse
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import explanation, pending, restore, snapshot
+from unisono.engine.state.views import pending, restore, snapshot
 
 SECOND = 1000
 HOUR = 3600 * SECOND

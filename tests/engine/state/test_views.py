@@ -9,6 +9,7 @@ from tests.support.quota_builders import job, queue, running
 from tests.support.quota_builders import snapshot as world
 from tests.support.stories import Deeds, at_rest, hears
 from unisono.engine.cycle import plan
+from unisono.engine.explain.waiting import explanations
 from unisono.engine.model.names import Instant, QueueName, WorkloadKey
 from unisono.engine.model.policy import AdmissionFairSharing, PodsReady, Policy
 from unisono.engine.model.queue import LocalQueue, PreemptionRules
@@ -25,7 +26,7 @@ from unisono.engine.state.changes import (
     WorkloadWaits,
 )
 from unisono.engine.state.filing import carry_out
-from unisono.engine.state.views import explanations, restore, snapshot
+from unisono.engine.state.views import restore, snapshot
 
 NOW = Instant(0)
 WITHIN = PreemptionRules(within_queue="LowerPriority")

@@ -367,7 +367,7 @@ class Scheduler:
             culprits = {key: why for key, why in culprits.items() if key not in tried} | refused
         for key, problem in culprits.items():
             self._leave_out(key, "audit", problem, view)
-        self.state.agenda.shake()  # its reservations were made with what is left out now
+        self.state.timeline.invalidate()  # its reservations were made with what is left out now
         return done
 
     def _one_by_one(self, made: Plan) -> tuple[list[Decided], dict[WorkloadKey, str]]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from unisono.engine.explain.waiting import filed
 from unisono.engine.model.explanation import BehindInQueue, Blocker, Explanation
 from unisono.engine.model.names import LocalQueueKey, WorkloadKey
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.doors import Door
-from unisono.engine.state.views import filed
 
 
 class Unexamined:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from unisono.engine.backfill.agenda import Group, Place, place_of
 from unisono.engine.backfill.calendar import Calendar
 from unisono.engine.backfill.counting import counted
 from unisono.engine.backfill.dates import Dates, dates_for
@@ -33,6 +32,7 @@ from unisono.engine.quota.assign import Verdict
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.quota_tree import Cell, available
+from unisono.engine.state.timeline import Group, Place, place_of
 from unisono.engine.state.transaction import Ledger
 from unisono.engine.stops import stops_due
 
@@ -44,15 +44,15 @@ SURE = 10
 
 def plan_in_time(state: ClusterState, now: Instant) -> Plan:
     """Decide one pass; the state is up to date."""
-    rules = state.agenda.rules
+    rules = state.timeline.rules
     assert rules is not None, "without backfill the cycle decides"
     stops = stops_due(state, now)
-    if not state.agenda.groups:  # nobody waits
-        state.agenda.draft(state.version, None)
+    if not state.timeline.groups:  # nobody waits
+        state.timeline.draft(state.version, None)
         return Plan(based_on=state.version, now=now, stops=tuple(stops))
     if state.turns.desk is not None:
-        state.agenda.shake()  # turns move with time: what the last pass found out is out of date
-    kept = state.agenda.take_kept(now)
+        state.timeline.invalidate()  # priorities change with time
+    kept = state.timeline.take_kept(now)
     if not stops and may_go_express(state):
         made = plan_express(state, now, kept)
         if made is not None:
@@ -62,8 +62,8 @@ def plan_in_time(state: ClusterState, now: Instant) -> Plan:
     done = _Pass(state, cycle, now, rules, dates_for(state, cycle, now, kept))
     done.go()
     cycle.ledger.rollback()
-    state.agenda.draft(state.version, done.dates.keep())
-    if not done.dates.are_known and state.agenda.promised:
+    state.timeline.draft(state.version, done.dates.keep())
+    if not done.dates.are_known and state.timeline.promised:
         cycle.waits += done.lapsed()
     return Plan(
         based_on=state.version,
@@ -80,12 +80,12 @@ def plan_in_time(state: ClusterState, now: Instant) -> Plan:
 def try_in_time(
     state: ClusterState, now: Instant, rules: Backfill, seats: Seats | None = None
 ) -> list[Wait]:
-    """Look at everybody on the agenda as a pass would, and change nothing; return who waits.
+    """Look at everybody on the timeline as a pass would, and change nothing; return who waits.
 
     `seats` is told who would sit where.
     """
     cycle = Cycle(state, now, Ledger(state.nodes.tenancy))
-    kept = state.agenda.take_kept(now)
+    kept = state.timeline.take_kept(now)
     dates = dates_for(state, cycle, now, kept)
     if isinstance(dates, Calendar):
         dates.seats = seats
@@ -132,7 +132,7 @@ class _Pass:
         told = {wait.explanation.workload for wait in made.waits}
         told.update(admit.workload for admit in made.admissions)
         told.update(one.workload for one in made.preemptions)
-        lost = self.state.agenda.lapsed({date.workload for date in self.dates.given}, told)
+        lost = self.state.timeline.lapsed({date.workload for date in self.dates.given}, told)
         return [Wait(outcome="line", explanation=why) for why in lost]
 
     def _whom(self) -> Iterator[tuple[Waiting, Group]]:
@@ -166,7 +166,7 @@ class _Pass:
 
     def _in_turn(self) -> Iterator[tuple[Waiting, Group]]:
         """Yield everybody who is worth a look, in turn."""
-        agenda = self.state.agenda
+        timeline = self.state.timeline
         if self.state.turns.desk is not None:
             for _, waiting in everybody_in_turn(self.state):
                 group = _group(self.state, waiting)
@@ -174,12 +174,12 @@ class _Pass:
                     yield waiting, group
             return
         if self.dates.are_known:  # what the last pass found out still holds
-            for member in sorted(agenda.newcomers, key=place_of):
-                if agenda.is_in_line(member):
+            for member in sorted(timeline.arrivals, key=place_of):
+                if timeline.is_pending(member):
                     yield member.waiting, member.group
             return
         # What is in order is a heap as well.
-        heads: list[_Head] = [(group.places[0], 0, group) for group in agenda.order]
+        heads: list[_Head] = [(group.places[0], 0, group) for group in timeline.order]
         narrowed = False
         while heads:
             if self.dates.are_given and not narrowed:
@@ -253,7 +253,7 @@ class _Pass:
         if over is not None:  # it gets no date: who is over a limit is in nobody's way
             self._wait(waiting, group, (over,))
             return
-        limit = self.state.agenda.limit_of(waiting.workload)
+        limit = self.state.timeline.limit_of(waiting.workload)
         blockers = self._refused.get(group)
         if blockers is None:
             blockers = self._try(waiting, group, limit)
@@ -363,7 +363,7 @@ class _Pass:
         return None if self.dates.count < SURE else Instant(self.now + self.rules.window_ms)
 
     def _wait(self, waiting: Waiting, group: Group, blockers: tuple[Blocker, ...]) -> None:
-        if self.state.agenda.is_news(waiting, group, blockers):
+        if self.state.timeline.is_new(waiting, group, blockers):
             self.cycle.waits.append(_line(waiting, group, blockers))
 
 
@@ -386,6 +386,6 @@ def _turn(waiting: Waiting) -> tuple[int, Instant, str]:
 
 
 def _group(state: ClusterState, waiting: Waiting) -> Group:
-    found = state.agenda.group_of(waiting)
+    found = state.timeline.group_of(waiting)
     assert found is not None, f"{waiting.key} stands in line"
     return found

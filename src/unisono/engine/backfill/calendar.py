@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from unisono.engine.backfill import node_room, slot_room
-from unisono.engine.backfill.agenda import Group
 from unisono.engine.backfill.counting import counted
 from unisono.engine.backfill.need import Counted
 from unisono.engine.backfill.node_room import NodeRoom
@@ -36,6 +35,7 @@ from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.quota_tree import available
 from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.timeline import Group
 from unisono.engine.state.transaction import Booked, Starting
 from unisono.engine.writing import write_admission
 
@@ -274,7 +274,7 @@ class Calendar:
             [*still_there(self._cycle), *self._started, *over], key=lambda entry: entry[0]
         )
         resolution = self._rules.resolution_ms
-        groups = [(group.members[0].waiting, group) for group in state.agenda.groups]
+        groups = [(group.members[0].waiting, group) for group in state.timeline.groups]
         pools = pools_of(counted(state, group, waiting) for waiting, group in groups)
         if pools is not None:
             most = slot_room.MOST_PIECES
@@ -381,7 +381,7 @@ def still_there(cycle: Cycle) -> Sequence[End]:
 
     Pods of others that were told to end are among them: what is left of somebody who ended.
     """
-    there = cycle.state.agenda.endings()
+    there = cycle.state.timeline.endings()
     ends: Sequence[End] = there
     if cycle.taken:
         ends = [entry for entry in there if entry[2].holding.workload.key not in cycle.taken]

@@ -13,10 +13,8 @@ from typing import cast
 import msgspec
 import numpy as np
 
-from unisono.engine.backfill.agenda import Group
 from unisono.engine.backfill.need import Counted, Known
 from unisono.engine.backfill.pod_room import PodRoom
-from unisono.engine.model.explanation import Blocker, WouldDelay
 from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.workload import PodSet
@@ -32,6 +30,7 @@ from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.quota_tree import Cell, potential
 from unisono.engine.state.tenancy import give_back, parts_of
 from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.timeline import Group
 from unisono.engine.state.transaction import Booked
 
 _NO_RULES = PreemptionRules()
@@ -82,20 +81,6 @@ def counted(state: ClusterState, group: Group, waiting: Waiting) -> Counted | No
         of_shape[waiting.shape.number] = known
     group.stamp, group.counted = stamp, known.counted
     return known.counted
-
-
-def why_in_line(state: ClusterState, waiting: Waiting) -> tuple[Blocker, ...]:
-    """Return why a workload waits, as far as a pass has looked at it or its equals.
-
-    Who would delay a date is not looked at again when others, who are short enough, have taken the
-    quota meanwhile; then that is what it waits for.
-    """
-    said, group = state.agenda.why(waiting), state.agenda.group_of(waiting)
-    if len(said) == 1 and isinstance(said[0], WouldDelay) and group is not None:
-        known = counted(state, group, waiting)
-        if known is not None and not known.has_quota():
-            return known.shortages(group.book.spec.name)
-    return said
 
 
 def stamp_of(state: ClusterState) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from unisono.engine.backfill.agenda import Group, Kept
 from unisono.engine.backfill.calendar import NOTHING, Calendar, still_there
 from unisono.engine.backfill.counting import counted, given_back
 from unisono.engine.backfill.need import Counted
@@ -27,6 +26,7 @@ from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.quota_tree import available
 from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.timeline import Group, Kept
 from unisono.engine.state.transaction import Booked, Starting
 
 
@@ -357,12 +357,12 @@ def _end(entry: tuple[Instant, int, Booked]) -> Instant:
 
 def dates_for(state: ClusterState, cycle: Cycle, now: Instant, kept: Kept | None) -> Dates:
     """Return the dates of a pass that starts now, given those of the last one if they hold."""
-    agenda = state.agenda
-    assert agenda.rules is not None, "without backfill there are no dates"
-    if agenda.rules.dates == 1:
+    timeline = state.timeline
+    assert timeline.rules is not None, "without backfill there are no dates"
+    if timeline.rules.dates == 1:
         return OneDate(state, cycle, now, kept if isinstance(kept, Shadow) else None)
-    newcomers = [(each.waiting, each.group) for each in agenda.newcomers]
+    newcomers = [(each.waiting, each.group) for each in timeline.arrivals]
     if isinstance(kept, Calendar) and kept.fits(newcomers):
         kept.take_up(cycle, now)
         return kept
-    return Calendar(state, cycle, now, agenda.rules)
+    return Calendar(state, cycle, now, timeline.rules)

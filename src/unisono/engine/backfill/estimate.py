@@ -13,7 +13,6 @@ from itertools import islice
 
 import msgspec
 
-from unisono.engine.backfill.agenda import Agenda, Lasts
 from unisono.engine.backfill.backfill import try_in_time
 from unisono.engine.backfill.earliest import earliest
 from unisono.engine.backfill.seating import Seats
@@ -25,6 +24,7 @@ from unisono.engine.placement.placement import placement_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook
+from unisono.engine.state.timeline import Lasts, Timeline
 
 # So many in turn get an estimate: a few hundred calendars' worth of work, whatever the queue.
 MOST = 200
@@ -58,19 +58,19 @@ def estimates(
         most_tested=most,
         most_per_queue=0,
     )
-    kept = state.agenda
+    kept = state.timeline
     ends = [(running, running.end) for running in kept.ending]
-    state.agenda = Agenda(rules, lasts)
+    state.timeline = Timeline(rules, lasts)
     try:
         for running in state.running.values():
-            state.agenda.starts(running, running.holding.running_since)
+            state.timeline.started(running, running.holding.running_since)
         for book, waiting in first:
-            state.agenda.join(waiting, book)
+            state.timeline.entered(waiting, book)
         seats = Seats(placement_of(state))
         waits = try_in_time(state, now, rules, seats)
         nodes = seats.found()
     finally:
-        state.agenda = kept
+        state.timeline = kept
         for running, end in ends:
             running.end = end
     dated: dict[WorkloadKey, Planned] = {}

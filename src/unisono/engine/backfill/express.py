@@ -13,7 +13,6 @@ from bisect import bisect_right
 from heapq import heapify, heappop, heappush
 from typing import cast
 
-from unisono.engine.backfill.agenda import Group, Kept, Member, Place, place_of
 from unisono.engine.backfill.counting import counted, stamp_of
 from unisono.engine.backfill.need import Counted
 from unisono.engine.backfill.pod_room import Caps, Chosen, PodRoom
@@ -26,6 +25,7 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook, Running
 from unisono.engine.state.quota_tree import Cell, available
+from unisono.engine.state.timeline import Group, Kept, Member, Place, place_of
 from unisono.engine.state.transaction import Booked, Starting
 
 _Head = tuple[Place, int, Group]  # who of a group comes next
@@ -40,7 +40,7 @@ class _Leave(Exception):
 def may_go_express(state: ClusterState) -> bool:
     """Say whether a pass may be tried without ledger; who runs or waits may still prevent it."""
     return (
-        state.agenda.is_easy
+        state.timeline.is_easy
         and state.turns.desk is None
         and not state.rota.claimants
         and not state.config.policy.reservations
@@ -118,7 +118,7 @@ class _Pass:
         if shadow is not None:
             shadow.spare, shadow.room = self.spare, self.later
             shadow.gone += self.gone
-        state.agenda.draft(state.version, shadow)
+        state.timeline.draft(state.version, shadow)
         names = [book.spec.name for book in self.seen]
         if len(names) > 1:
             names.sort()
@@ -135,14 +135,14 @@ class _Pass:
 
     def look_at_newcomers(self) -> None:
         """The date of the last pass holds: only who came since is worth a look."""
-        shadow, agenda = self.shadow, self.state.agenda
+        shadow, timeline = self.shadow, self.state.timeline
         assert shadow is not None and shadow.spare is not None, "there is a date"
         self.spare, self.later = shadow.spare, dict(shadow.room)
-        entries = agenda.newcomers
+        entries = timeline.arrivals
         if len(entries) > 1:
             entries = sorted(entries, key=place_of)
         for member in entries:
-            if agenda.is_in_line(member):
+            if timeline.is_pending(member):
                 known = self._known(member.group)
                 if shadow.counted is None or shadow.counted.room is not known.room:
                     raise _Leave
@@ -150,7 +150,7 @@ class _Pass:
 
     def look_at_all(self) -> None:
         """Start who fits, in turn; the first that does not gets a date, and others may go first."""
-        order, at = self.state.agenda.order, 0
+        order, at = self.state.timeline.order, 0
         heads: list[_Head] = []  # groups of which somebody started already
         while self.shadow is None:
             index = 0
@@ -207,12 +207,12 @@ class _Pass:
 
     def take_back(self) -> None:
         """Take back a date that was told and is not given any more."""
-        agenda, shadow = self.state.agenda, self.shadow
-        if not agenda.promised or (shadow is not None and [*agenda.promised] == [shadow.whom]):
+        timeline, shadow = self.state.timeline, self.shadow
+        if not timeline.promised or (shadow is not None and [*timeline.promised] == [shadow.whom]):
             return
         told = {wait.explanation.workload for wait in self.waits}
         told.update(admit.workload for admit in self.admissions)
-        lost = agenda.lapsed(() if shadow is None else (shadow.whom,), told)
+        lost = timeline.lapsed(() if shadow is None else (shadow.whom,), told)
         self.waits += [Wait(outcome="line", explanation=why) for why in lost]
 
     # --- one of them -----------------------------------------------------------------------------
@@ -269,7 +269,7 @@ class _Pass:
             shadow = self.shadow = self._dated(waiting.key, known, limit)
             if self.explains:
                 blockers = (_planned(waiting, shadow.start, limit), *blockers)
-        if self.explains and self.state.agenda.is_news(waiting, group, blockers):
+        if self.explains and self.state.timeline.is_new(waiting, group, blockers):
             why = Explanation(workload=waiting.key, queue=group.book.spec.name, blockers=blockers)
             self.waits.append(Wait(outcome="line", explanation=why))
         return False
@@ -395,11 +395,11 @@ class _Pass:
 
     def _ends(self) -> _Ends:
         """Return who ends when, those who start in this pass too."""
-        agenda = self.state.agenda
+        timeline = self.state.timeline
         if not self.started:  # nobody changes them
-            return agenda.ends, cast("list[Running | Starting]", agenda.ending)
-        ends = agenda.ends.copy()
-        ending: list[Running | Starting] = [*agenda.ending]
+            return timeline.ends, cast("list[Running | Starting]", timeline.ending)
+        ends = timeline.ends.copy()
+        ending: list[Running | Starting] = [*timeline.ending]
         for end, booked in self.started:
             at = bisect_right(ends, end)
             ends.insert(at, end)

@@ -8,7 +8,6 @@ nothing, and the general way decides. Both give the same nodes; a property test 
 
 from __future__ import annotations
 
-from unisono.engine.backfill.agenda import Group
 from unisono.engine.backfill.need import Counted
 from unisono.engine.backfill.pod_room import Chosen
 from unisono.engine.decisions import Cycle
@@ -20,6 +19,7 @@ from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.timeline import Group
 from unisono.engine.state.transaction import Starting
 
 # What an admission would be, before it is booked.

@@ -52,7 +52,7 @@ def pass_time(state: ClusterState, now: Instant) -> None:
     for due in state.timers.due(state.now):
         waiting, running = state.waiting.get(due), state.running.get(due)
         if due == NODES:
-            state.agenda.shake()
+            state.timeline.invalidate()
             state.rota.nodes_changed()
             state.reserved.remind(state.now)
         elif waiting is not None:

@@ -17,7 +17,6 @@ from collections.abc import Callable
 
 import msgspec
 
-from unisono.engine.backfill.agenda import Agenda
 from unisono.engine.model.explanation import Blocker, Held
 from unisono.engine.model.names import Instant, LocalQueueKey, QueueName, WorkloadKey
 from unisono.engine.model.policy import Policy
@@ -49,6 +48,7 @@ from unisono.engine.state.quota_tree import charge
 from unisono.engine.state.reservations import ReservationBook
 from unisono.engine.state.rota import Rota
 from unisono.engine.state.terms import Terms, as_candidate
+from unisono.engine.state.timeline import Timeline
 from unisono.engine.state.timers import Timers
 from unisono.engine.state.transaction import Charges
 
@@ -84,7 +84,7 @@ class ClusterState:
         self.stale_doors: dict[LocalQueueKey, None] = {}
         self.everything_stale = False
         self.terms = Terms(self.config, self.timers)
-        self.agenda = Agenda(self.policy.backfill)
+        self.timeline = Timeline(self.policy.backfill)
         self.rota = Rota(self.books, self.head_of)
         self.turns = turns.TurnBook(self.config, now)
         self.arrays = ArrayBook()
@@ -164,7 +164,7 @@ class ClusterState:
                 # Equal pod sets are kept once.
                 workload = msgspec.structs.replace(workload, pod_sets=shape.pod_sets)
         if shape.shares and self.nodes.open_devices(shape.shares):
-            self.agenda.shake()
+            self.timeline.invalidate()
         alone = self.nodes.table.is_held_for(key)
         term = self.reserved.class_of(workload) + self.lenders.class_of(workload)
         waiting = self.waiting[key] = Waiting(workload, shape, alone=alone, term=term)
@@ -202,7 +202,7 @@ class ClusterState:
 
     def line_up(self, waiting: Waiting, book: QueueBook) -> None:
         """Let a workload stand in line."""
-        self.agenda.join(waiting, book)
+        self.timeline.entered(waiting, book)
         if book.lines.push(waiting):
             self.rota.wake_queue(book)
 
@@ -250,7 +250,7 @@ class ClusterState:
 
     def leave_line(self, waiting: Waiting, book: QueueBook) -> None:
         """Let a workload leave its line."""
-        self.agenda.leave(waiting, book)
+        self.timeline.left(waiting, book)
         book.lines.drop(waiting)
         if book.tree.wakes.has_sleepers and (kind := kind_of(waiting)) not in book.lines.parked:
             book.tree.wakes.forget((book.spec.name, kind))
@@ -273,15 +273,15 @@ class ClusterState:
         book = self.forest.orphan(holding.admission.queue)
         charges = charges_of(holding.workload, holding.admission, book.spec, book.node)
         self._settle_in(Running(holding, book, charges))
-        self.agenda.shake()
+        self.timeline.invalidate()
         self.rota.wake_tree(book.tree)
 
     def _update(self, known: Running, holding: Holding) -> None:
         """Take in what changed about a holding; what it no longer uses is free."""
         old, known.holding = known.holding, holding
         known.is_plain = False
-        self.agenda.ended(known)
-        self.agenda.starts(known, holding.running_since)
+        self.timeline.ended(known)
+        self.timeline.started(known, holding.running_since)
         freed = recharge(known)
         if old.admission != holding.admission:
             self.nodes.unseat(known)
@@ -306,7 +306,7 @@ class ClusterState:
         self.nodes.seat(running, fits=fits)
         if self.lenders.all or holding.ready_by is not None:
             self.lenders.note(running)
-        self.agenda.starts(running, running.since)
+        self.timeline.started(running, running.since)
         if self.turns.desk is not None:
             self.turns.start(holding)
         if not running.is_plain and holding.workload.array:
@@ -367,7 +367,7 @@ class ClusterState:
         book, door = running.book, self.doors[running.queue]
         del book.running[key]
         del door.running[key]
-        self.agenda.ended(running)
+        self.timeline.ended(running)
         if self.lenders.all:
             self.lenders.forget(key)
         self.terms.forget(key)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from unisono.engine.backfill.agenda import Agenda
 from unisono.engine.model.market import Market
 from unisono.engine.model.names import QueueName, WorkloadKey
 from unisono.engine.model.queue import LocalQueue
 from unisono.engine.state import changes, turns
 from unisono.engine.state.doors import Door
 from unisono.engine.state.queue_book import QueueBook
+from unisono.engine.state.timeline import Timeline
 from unisono.engine.state.timers import NODES
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _change_nodes(state: ClusterState, change: changes.NodeChange) -> None:
     state.turns.note_node(change)
     if isinstance(change, changes.PodOnNode) and state.shapes.hear(change.pod.anti_affinity):
         state.queue_anew()
-    state.agenda.shake()
+    state.timeline.invalidate()
     state.rota.nodes_changed()
     if isinstance(change, changes.NodeSet) and change.node.held_for:
         state.stand_alone(WorkloadKey(change.node.held_for))
@@ -95,7 +95,7 @@ def _open_market(state: ClusterState, market: Market | None) -> None:
         for due in (outage.fewer_from, outage.until):
             if due > state.now:
                 state.timers.remind(due, NODES)
-    state.agenda.shake()
+    state.timeline.invalidate()
     state.rota.nodes_changed()
 
 
@@ -131,8 +131,8 @@ def reconfigure(state: ClusterState) -> None:
         return
     if state.everything_stale:
         state.everything_stale = False
-        state.agenda = Agenda(state.policy.backfill)
-        state.agenda.hear(state.running.values(), state.doors.values())
+        state.timeline = Timeline(state.policy.backfill)
+        state.timeline.rebuild(state.running.values(), state.doors.values())
         state.forest.mark_everything()
         state.stale_doors.update(dict.fromkeys(state.doors))
     if state.forest.stale:
@@ -168,8 +168,8 @@ def open_or_shut(state: ClusterState, door: Door) -> None:
 
 def _reopen(state: ClusterState, book: QueueBook) -> None:
     """Look at a queue again as if for the first time."""
-    state.agenda.shake()
-    state.agenda.forget_counts(book)
+    state.timeline.invalidate()
+    state.timeline.forget_counts(book)
     book.derived.clear()
     book.stalled = False
     book.head_wait = None

@@ -34,7 +34,7 @@ def carry_out(state: ClusterState, plan: Plan) -> bool:
     assert based_on == state.version, (
         f"the plan was made from version {based_on}, the state is at {state.version}"
     )
-    state.agenda.settle(based_on)
+    state.timeline.settle(based_on)
     state.version += 1
     waits, admissions = plan.waits, plan.admissions
     leave = bool(plan.preemptions or plan.stops)
@@ -48,7 +48,7 @@ def carry_out(state: ClusterState, plan: Plan) -> bool:
             explanation = wait.explanation
             key = explanation.workload
             _book_of_wait(state, wait).lines.unstick(key)
-            state.agenda.note(state.waiting[key], explanation.blockers)
+            state.timeline.record_wait(state.waiting[key], explanation.blockers)
         elif file_verdict(state, wait):
             changed[_book_of_wait(state, wait).tree] = None
         elif wait.outcome == "retry":
@@ -82,7 +82,7 @@ def carry_out(state: ClusterState, plan: Plan) -> bool:
 def _put_to_sleep(state: ClusterState, changed: dict[TreeBook, None], plan: Plan) -> None:
     """Let queues sleep in which nothing can change; a pass with backfill looks at none of them."""
     state.rota.drop_claims()
-    if not state.agenda.is_on:
+    if not state.timeline.is_on:
         state.rota.put_to_sleep(changed, examined=frozenset(plan.examined))
 
 
@@ -109,7 +109,7 @@ def _start(state: ClusterState, admit: Admit, book: QueueBook, now: Instant) -> 
         state.rota.nodes_changed()
     if purchase is not None and state.config.market is not None:
         state.config.market = with_purchase(state.config.market, purchase)
-        state.agenda.shake()  # others may have counted on the same machines
+        state.timeline.invalidate()  # others may have counted on the same machines
     state.nodes.learn(workload)
     if state.local_queue_usage.decayed is not None:
         key = waiting.queue
@@ -163,7 +163,7 @@ def file_verdict(state: ClusterState, wait: Wait) -> bool:
             book.head_wait = (explanation.workload, explanation.blockers)
             return newly
         case "line":
-            state.agenda.note(waiting, explanation.blockers)
+            state.timeline.record_wait(waiting, explanation.blockers)
             return False
         case "retry":
             book.head_wait = (explanation.workload, explanation.blockers)

@@ -43,7 +43,7 @@ class Running:
         admitted = holding.admitted_at
         self.since = holding.reserved_at if admitted is None else admitted  # when it started
         self.tenants: tuple[Tenant, ...] = ()  # its pods on nodes, if it was placed
-        self.end = (Instant(0), 0)  # its entry among those who end, while there is an agenda
+        self.end = (Instant(0), 0)  # its entry among those who end, while there is an timeline
 
 
 @dataclass(slots=True, eq=False)

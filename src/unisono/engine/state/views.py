@@ -1,4 +1,4 @@
-"""Reading the state: the whole of it as a snapshot, and what it knows about one workload."""
+"""Reading the state: the whole of it as a snapshot, and a state made from one."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from unisono.engine.backfill.counting import why_in_line
 from unisono.engine.model.dependency import Result
-from unisono.engine.model.explanation import BehindInQueue, Blocker, Explanation
+from unisono.engine.model.explanation import Explanation
 from unisono.engine.model.names import QueueName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Outcome, Plan, Wait
@@ -16,7 +15,7 @@ from unisono.engine.model.snapshot import Namespace, Snapshot
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import file_verdict
-from unisono.engine.state.pending_queue import Waiting, kind_of
+from unisono.engine.state.pending_queue import kind_of
 
 
 def snapshot(state: ClusterState) -> Snapshot:
@@ -105,7 +104,7 @@ def floor_nodes(state: ClusterState) -> list[Node]:
 
 def _verdicts(state: ClusterState) -> Iterator[Wait]:
     """Yield what is filed about workloads that are not examined again for now."""
-    if state.agenda.is_on:
+    if state.timeline.is_on:
         yield from _filed_in_time(state)
         return
     for name in sorted(state.books):
@@ -146,13 +145,13 @@ def _verdicts(state: ClusterState) -> Iterator[Wait]:
 
 
 def _filed_in_time(state: ClusterState) -> Iterator[Wait]:
-    agenda = state.agenda
-    for key in sorted(agenda.verdicts):
+    timeline = state.timeline
+    for key in sorted(timeline.verdicts):
         waiting = state.waiting[key]
         queue = state.config.local_queues[waiting.workload.queue].queue
-        blockers = agenda.own(waiting)
+        blockers = timeline.own(waiting)
         if blockers is not None:
-            why = agenda.as_of_now(blockers, waiting)
+            why = timeline.as_reserved_now(blockers, waiting)
             told = Explanation(workload=key, queue=queue, blockers=why)
             yield Wait(outcome="line", explanation=told)
 
@@ -163,9 +162,9 @@ def _shared_in_time(state: ClusterState) -> Iterator[Explanation]:
         Explanation(
             workload=group.members[0].waiting.key,
             queue=group.book.spec.name,
-            blockers=state.agenda.as_of_now(group.blockers, group.members[0].waiting),
+            blockers=state.timeline.as_reserved_now(group.blockers, group.members[0].waiting),
         )
-        for group in state.agenda.groups
+        for group in state.timeline.groups
         if group.blockers
     ]
     yield from sorted(found, key=lambda why: why.workload)
@@ -205,7 +204,7 @@ def restore(recorded: Snapshot) -> ClusterState:
     for verdict in recorded.verdicts:
         file_verdict(state, verdict)
     for shared in recorded.shared_verdicts:
-        group = state.agenda.group_of(state.waiting[shared.workload])
+        group = state.timeline.group_of(state.waiting[shared.workload])
         assert group is not None, "who was told something stands in line"
         group.tell(shared.blockers, group.told)
     for name in recorded.asleep:
@@ -220,72 +219,3 @@ def pending(state: ClusterState, queue: QueueName) -> list[WorkloadKey]:
     """Return who waits in a queue's lines, in queue order."""
     state.refresh()
     return [waiting.workload.key for waiting in state.books[queue].lines.in_order()]
-
-
-def explanation(state: ClusterState, key: WorkloadKey) -> Explanation | None:
-    """Say why a workload waits; None if it does not."""
-    state.refresh()
-    waiting = state.waiting.get(key)
-    if waiting is None:
-        return None
-    door = state.door(waiting.workload.queue)
-    order = door.book.lines.in_order() if door.book is not None else []
-    position = next((index for index, other in enumerate(order) if other is waiting), 0)
-    head = order[0] if order else waiting
-    return _explain(state, waiting, head=head, position=position)
-
-
-def explanations(state: ClusterState) -> Iterator[Explanation]:
-    """Explain everybody who waits: queue by queue, in queue order, those in no line last."""
-    state.refresh()
-    for name in sorted(state.books):
-        order = state.books[name].lines.in_order()
-        for position, waiting in enumerate(order):
-            yield _explain(state, waiting, head=order[0], position=position)
-    for key in sorted(state.waiting):
-        waiting = state.waiting[key]
-        if waiting.line is None:
-            yield _explain(state, waiting, head=waiting, position=0)
-
-
-def filed(state: ClusterState, key: WorkloadKey) -> Explanation | None:
-    """Return why a workload waits, if it is known without counting those in front; else None."""
-    waiting = state.waiting.get(key)
-    blockers = _filed(state, waiting) if waiting is not None else None
-    return _told(state, waiting, blockers) if waiting is not None and blockers else None
-
-
-def _explain(state: ClusterState, waiting: Waiting, *, head: Waiting, position: int) -> Explanation:
-    """Say what the workload, its local queue, its queue or those in front hold against it."""
-    blockers = _filed(state, waiting)
-    if blockers is None:
-        book = state.door(waiting.workload.queue).book
-        assert book is not None, "a shut door is reason enough"
-        ahead = head.workload.key
-        blockers = (BehindInQueue(queue=book.spec.name, head=ahead, position=position),)
-    return _told(state, waiting, blockers)
-
-
-def _filed(state: ClusterState, waiting: Waiting) -> tuple[Blocker, ...] | None:
-    key = waiting.workload.key
-    door = state.door(waiting.workload.queue)
-    if (own := state.held.get(key)) is not None:
-        return (own,)
-    if door.book is None:
-        assert door.blocker is not None, f"local queue {door.key} leads nowhere for no reason"
-        return (door.blocker,)
-    if door.book.blocker is not None:
-        return (door.book.blocker,)
-    if state.agenda.is_on:
-        return why_in_line(state, waiting) or None
-    if (aside := door.book.lines.aside(waiting)) is not None:
-        return aside
-    if door.book.head_wait is not None and door.book.head_wait[0] == key:
-        return door.book.head_wait[1]
-    return None
-
-
-def _told(state: ClusterState, waiting: Waiting, blockers: tuple[Blocker, ...]) -> Explanation:
-    local_queue = state.config.local_queues.get(waiting.workload.queue)
-    queue = local_queue.queue if local_queue else None
-    return Explanation(workload=waiting.workload.key, queue=queue, blockers=blockers)

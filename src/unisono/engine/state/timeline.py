@@ -1,10 +1,11 @@
-"""The agenda: everybody who waits in the order of their turn, and everybody who runs by their end.
+"""The timeline: pending workloads in priority order, running workloads by their expected end.
 
 Kept by events like the rest of the state, and only while the policy asks for backfill. Workloads of
-one kind (same queue, shape and priority) stand in one group, because they share a verdict.
+one kind (same queue, equivalence class and priority) are one group: a verdict on one of them holds
+for all, so that a cycle evaluates groups instead of thousands of equal workloads.
 
-What the last pass found out stays true until something else happens than workloads coming or
-starting: then only newcomers have to be looked at (spec time §3).
+The backfill reservations of the last cycle hold until something else happens than arrivals and
+starts; then a cycle evaluates the arrivals only (spec time §3).
 """
 
 from __future__ import annotations
@@ -22,39 +23,39 @@ from unisono.engine.state.doors import Door
 from unisono.engine.state.pending_queue import Kind, Waiting
 from unisono.engine.state.queue_book import QueueBook, Running
 
-# Place in turn: (-priority, time, uid, number of entry); smaller goes first. The type has no
+# Place in the order: (-priority, time, uid, number of entry); smaller goes first. The type has no
 # length, so that compiled code keeps the tuple that it is instead of taking it apart.
 Place = tuple[int | str, ...]
-Lasts = Callable[[Workload], int]  # how long somebody runs
-Ending = tuple[Instant, int, Running]  # when, a number that breaks ties, and who
+Lasts = Callable[[Workload], int]  # how long a workload runs
+Ending = tuple[Instant, int, Running]  # when, a number that breaks ties, and which workload
 # Groups without members that are remembered: sizes of jobs come again and again.
 RESTING_KEPT: Final = 1024
 
 
 class Kept(Protocol):
-    """Dates of one pass that the next one may still use."""
+    """Backfill reservations of one cycle that the next one may still use."""
 
     @property
     def last(self) -> WorkloadKey:
-        """Return who of those with a date is the last in turn."""
+        """Return the workload with a reservation that is last in the order."""
         ...
 
     @property
     def first(self) -> Date | None:
-        """Return the date that comes first: whoever goes first must not delay it."""
+        """Return the earliest reservation, which backfilled workloads must not delay."""
         ...
 
     def hold(self, now: Instant) -> bool:
-        """Say whether all of them are yet to come."""
+        """Say whether all of them are in the future."""
         ...
 
     def concern(self, key: WorkloadKey) -> bool:
-        """Say whether somebody has one of them."""
+        """Say whether a workload has one of them."""
         ...
 
 
 class Member:
-    """A workload that stands in line, with its place there and its time limit."""
+    """A pending workload with its place in the order and its time limit."""
 
     __slots__ = ("group", "limit", "place", "waiting")
 
@@ -66,7 +67,7 @@ class Member:
 
 
 class Group:
-    """Workloads of one kind in one queue, in turn."""
+    """Pending workloads of one kind in one queue, in order."""
 
     __slots__ = (
         "blockers",
@@ -86,27 +87,29 @@ class Group:
         self.places: list[Place] = []  # of all of them
         self.limits: list[int] = []  # of all of them, the shortest first
         self.blockers: tuple[Blocker, ...] = ()  # the newest verdict on one of them
-        self.told = 0  # and the pass that found it
-        self.is_delaying = False  # they fit, but would delay somebody: all alike, however long
+        self.told = 0  # and the cycle that found it
+        # They fit, but would delay a reservation: all alike, whatever their time limit.
+        self.is_delaying = False
         # What one of them needs, as `backfill.counting` found out (its type is known there), and
         # from which edition of nodes and queues.
         self.counted: object = None
         self.stamp = -1
 
     def tell(self, blockers: tuple[Blocker, ...], told: int) -> None:
-        """Take in a verdict on one of them, and which pass found it."""
+        """Take in a verdict on one of them, and which cycle found it."""
         self.blockers, self.told = blockers, told
         self.is_delaying = len(blockers) == 1 and isinstance(blockers[0], WouldDelay)
 
     def rest(self) -> None:
-        """Forget what was said when the last of them leaves; what they need stays known."""
+        """Forget the verdict when the last of them leaves; what they need stays known."""
         self.blockers, self.told, self.is_delaying = (), 0, False
 
 
-class Agenda:
-    """Who waits and who runs, in time."""
+class Timeline:
+    """Pending and running workloads, in time."""
 
     __slots__ = (
+        "_cycles",
         "_draft",
         "_drafted",
         "_entries",
@@ -114,15 +117,14 @@ class Agenda:
         "_known",
         "_lasts",
         "_number",
-        "_passes",
+        "arrivals",
         "dated",
         "ending",
         "ends",
         "groups",
         "is_easy",
-        "is_shaken",
+        "is_outdated",
         "kept",
-        "newcomers",
         "order",
         "promised",
         "rules",
@@ -130,10 +132,10 @@ class Agenda:
     )
 
     def __init__(self, rules: Backfill | None = None, lasts: Lasts | None = None) -> None:
-        """Keep time as the policy says; `lasts` says how long each runs, if not its limit."""
+        """Keep time by the policy's rules; `lasts` replaces time limits with other run times."""
         self.rules = rules
         self._lasts = lasts
-        # The first who waits has a date, others are looked at in turn, and nothing else is asked.
+        # Plain EASY: one reservation, the others in order, and no further rule.
         self.is_easy = (
             rules is not None
             and rules.dates == 1
@@ -142,47 +144,48 @@ class Agenda:
             and not rules.most_per_queue
         )
         self.groups: dict[Group, None] = {}  # those that have members
-        self.ends: list[Instant] = []  # when those who run are expected to end, in order ...
-        self.ending: list[Running] = []  # ... and who
+        self.ends: list[Instant] = []  # expected ends of what runs, in order ...
+        self.ending: list[Running] = []  # ... and what runs, in the same order
         self.order: list[Group] = []  # all groups by the places of their first members ...
         self._heads: list[Place] = []  # ... which are these
         self._known: dict[tuple[QueueName, Kind], Group] = {}  # those without members, too
-        # What was last said of whom, and by which pass.
+        # The last verdict on a workload, and which cycle found it.
         self.verdicts: dict[WorkloadKey, tuple[int, tuple[Blocker, ...]]] = {}
-        self.dated: Date | None = None  # the first date of the last pass
-        self.promised: dict[WorkloadKey, None] = {}  # who was told a date, and nothing since
-        self.newcomers: list[Member] = []
-        self.is_shaken = True  # more happened than newcomers
-        self.kept: Kept | None = None  # dates, as the last pass left them
-        self._draft: Kept | None = None  # dates of a pass whose plan may be carried out ...
-        self._drafted = -1  # ... and from which version of the state it was made; -1: there is none
-        self._entries: dict[WorkloadKey, Member] = {}  # everybody in line
+        self.dated: Date | None = None  # the first reservation of the last cycle
+        # Workloads whose explanation names a reservation.
+        self.promised: dict[WorkloadKey, None] = {}
+        self.arrivals: list[Member] = []
+        self.is_outdated = True  # more happened than arrivals and starts
+        self.kept: Kept | None = None  # reservations, as the last cycle left them
+        self._draft: Kept | None = None  # reservations of a plan that may be applied ...
+        self._drafted = -1  # ... and the version of the state it was made from; -1: there is none
+        self._entries: dict[WorkloadKey, Member] = {}  # all members
         self._number = 0
-        self._passes = 0
+        self._cycles = 0
 
     @property
     def is_on(self) -> bool:
         """Say whether the policy asks for backfill."""
         return self.rules is not None
 
-    def hear(self, running: Iterable[Running], doors: Iterable[Door]) -> None:
-        """Take in everybody at once."""
+    def rebuild(self, running: Iterable[Running], doors: Iterable[Door]) -> None:
+        """Take in all running and pending workloads at once."""
         for each in running:
-            self.starts(each, each.holding.running_since)
+            self.started(each, each.holding.running_since)
         for door in doors:
             for waiting in door.waiting.values():
                 if waiting.line is not None and door.book is not None:
-                    self.join(waiting, door.book)
+                    self.entered(waiting, door.book)
 
     def limit_of(self, workload: Workload) -> int:
         """Return how long a workload is expected to run."""
-        assert self.rules is not None, "without backfill nobody is expected to end"
+        assert self.rules is not None, "without backfill no end is expected"
         return limit_of(workload, self.rules) if self._lasts is None else self._lasts(workload)
 
-    # --- who waits -------------------------------------------------------------------------------
+    # --- pending workloads -----------------------------------------------------------------------
 
-    def join(self, waiting: Waiting, book: QueueBook) -> None:
-        """Let a workload stand in line."""
+    def entered(self, waiting: Waiting, book: QueueBook) -> None:
+        """Take in a workload that became pending in a queue."""
         if self.rules is None:
             return
         workload = waiting.workload
@@ -208,7 +211,7 @@ class Agenda:
                 self._put_head(place, group)
             places.insert(at, place)
             group.members.insert(at, member)
-        self.newcomers.append(member)
+        self.arrivals.append(member)
 
     def _group_for(self, waiting: Waiting, book: QueueBook) -> Group:
         """Return the group of workloads like this one."""
@@ -221,8 +224,8 @@ class Agenda:
             group = self._known[name] = Group(book)
         return group
 
-    def leave(self, waiting: Waiting, book: QueueBook) -> None:
-        """Let a workload leave its line."""
+    def left(self, waiting: Waiting, book: QueueBook) -> None:
+        """Forget a workload that is no longer pending."""
         if self.rules is None:
             return
         member = self._entries[waiting.key]
@@ -245,11 +248,11 @@ class Agenda:
             group.rest()
             del self.groups[group]
         if self.kept is not None and self.kept.concern(waiting.key):
-            self.is_shaken = True
+            self.is_outdated = True
 
     def _put_head(self, place: Place, group: Group) -> None:
         heads = self._heads
-        if not heads or place > heads[-1]:  # most come behind all others
+        if not heads or place > heads[-1]:  # most arrive behind all others
             heads.append(place)
             self.order.append(group)
             return
@@ -262,26 +265,26 @@ class Agenda:
         self._heads.pop(at)
         self.order.pop(at)
 
-    def is_in_line(self, member: Member) -> bool:
-        """Say whether somebody who came still stands there."""
+    def is_pending(self, member: Member) -> bool:
+        """Say whether a workload that arrived is still pending."""
         return self._entries.get(member.waiting.key) is member
 
-    def note(self, waiting: Waiting, blockers: tuple[Blocker, ...]) -> None:
-        """File why a workload waits; its equals wait for the same as long as they have no other."""
-        self.verdicts[waiting.key] = self._passes, blockers
+    def record_wait(self, waiting: Waiting, blockers: tuple[Blocker, ...]) -> None:
+        """Record why a workload waits; its group waits for the same until told otherwise."""
+        self.verdicts[waiting.key] = self._cycles, blockers
         if blockers and isinstance(blockers[0], Planned):
             self.promised[waiting.key] = None
         elif self.promised:
             self.promised.pop(waiting.key, None)
-        self._entries[waiting.key].group.tell(blockers, self._passes)
+        self._entries[waiting.key].group.tell(blockers, self._cycles)
 
     def lapsed(
         self, given: Collection[WorkloadKey], told: Collection[WorkloadKey]
     ) -> list[Explanation]:
-        """Return who loses its date because this pass gives it none, and what is left to say.
+        """Return explanations for workloads whose reservation this cycle does not renew.
 
-        Nobody looks at most of them again: they come too late for a date, and cannot start. `told`
-        are those of whom the pass says something else.
+        Most of them are not evaluated again: they are too far behind for a reservation and cannot
+        start. `told` are the workloads that the cycle explains otherwise.
         """
         return [
             Explanation(
@@ -294,34 +297,34 @@ class Agenda:
         ]
 
     def group_of(self, waiting: Waiting) -> Group | None:
-        """Return the group of a workload that stands in line."""
+        """Return the group of a pending workload."""
         entry = self._entries.get(waiting.key)
         return entry.group if entry is not None else None
 
     def why(self, waiting: Waiting) -> tuple[Blocker, ...]:
-        """Return why a workload waits, as far as a pass has looked at it or its equals."""
+        """Return why a workload waits, as far as a cycle has evaluated it or its group."""
         group = self.group_of(waiting)
         known = self._own(waiting.workload.key, group)
-        if known is None:  # what its equals wait for; a date is only one's own
+        if known is None:  # the group's verdict; a reservation belongs to one workload only
             known = _without_date(group.blockers) if group is not None else ()
-        return self.as_of_now(known, waiting)
+        return self.as_reserved_now(known, waiting)
 
-    def is_news(self, waiting: Waiting, group: Group, blockers: tuple[Blocker, ...]) -> bool:
-        """Say whether a verdict has to be told: it is new for a workload, or for its equals.
+    def is_new(self, waiting: Waiting, group: Group, blockers: tuple[Blocker, ...]) -> bool:
+        """Say whether a verdict has to be recorded: it is new for a workload, or for its group.
 
-        That somebody would delay a date is said of all equals at once: nobody else looks at them.
+        `WouldDelay` is recorded for the whole group at once, since the others are not evaluated.
         """
         known = self._own(waiting.workload.key, group)
         if known is None:
             known = _without_date(group.blockers)
         if len(blockers) != 1 or not isinstance(blockers[0], WouldDelay):
             return known != blockers
-        return not group.is_delaying or self.as_of_now(known, waiting) != blockers
+        return not group.is_delaying or self.as_reserved_now(known, waiting) != blockers
 
     def own(self, waiting: Waiting) -> tuple[Blocker, ...] | None:
-        """Return what was said of a workload itself, if nothing newer was said of its equals.
+        """Return the verdict on a workload itself, unless its group has a newer one.
 
-        Who would delay somebody is not looked at one by one. Who has the date delays nobody.
+        `WouldDelay` is a group's verdict, except for the workload that has the reservation.
         """
         return self._own(waiting.workload.key, self.group_of(waiting))
 
@@ -334,8 +337,10 @@ class Agenda:
         has_date = self.dated is not None and self.dated.workload == key
         return known[1] if has_date else None
 
-    def as_of_now(self, blockers: tuple[Blocker, ...], waiting: Waiting) -> tuple[Blocker, ...]:
-        """Tell whom a workload would delay as dates are now."""
+    def as_reserved_now(
+        self, blockers: tuple[Blocker, ...], waiting: Waiting
+    ) -> tuple[Blocker, ...]:
+        """Return `WouldDelay` with the reservation that is first now."""
         fact, first = blockers[0] if len(blockers) == 1 else None, self.dated
         if not isinstance(fact, WouldDelay) or self.rules is None:
             return blockers
@@ -345,10 +350,10 @@ class Agenda:
             return blockers
         return (WouldDelay(whom=whom, start=start, limit_ms=limit),)
 
-    # --- who runs --------------------------------------------------------------------------------
+    # --- running workloads -----------------------------------------------------------------------
 
-    def starts(self, running: Running, since: Instant) -> None:
-        """Note when somebody who starts is expected to end."""
+    def started(self, running: Running, since: Instant) -> None:
+        """Note when a workload that started is expected to end."""
         if self.rules is None:
             return
         self._number += 1
@@ -356,12 +361,12 @@ class Agenda:
         limit = limit_of(workload, self.rules) if lasts is None else lasts(workload)
         end = Instant(since + limit)
         running.end = (end, self._number)
-        at = bisect_right(self.ends, end)  # of those who end together, in the order of their starts
+        at = bisect_right(self.ends, end)  # equal ends stay in the order of the starts
         self.ends.insert(at, end)
         self.ending.insert(at, running)
 
     def ended(self, running: Running) -> None:
-        """Forget somebody who ended; whoever waits has to be looked at."""
+        """Forget a workload that ended; what is pending has to be evaluated again."""
         if self.rules is None:
             return
         at = bisect_left(self.ends, running.end[0])
@@ -369,65 +374,65 @@ class Agenda:
             at += 1
         self.ends.pop(at)
         self.ending.pop(at)
-        self.is_shaken = True
+        self.is_outdated = True
 
     def endings(self) -> list[Ending]:
-        """Return who runs, by expected end."""
+        """Return what runs, by expected end."""
         return [(running.end[0], running.end[1], running) for running in self.ending]
 
-    def shake(self) -> None:
-        """Note that something happened which may concern everybody."""
-        self.is_shaken = True
+    def invalidate(self) -> None:
+        """Note that something happened that may change every verdict and reservation."""
+        self.is_outdated = True
 
     def forget_counts(self, book: QueueBook) -> None:
-        """Note that a queue was configured anew: what its groups need is counted again."""
+        """Note that a queue was reconfigured: what its groups need is counted again."""
         for group in self._known.values():
             if group.book is book:
                 group.stamp, group.counted = -1, None
 
     def take_kept(self, now: Instant) -> Kept | None:
-        """Return the dates of the last pass if nothing happened since that could move one.
+        """Return the reservations of the last cycle if nothing happened since that moves one.
 
-        Whoever takes them may change them: they come back with the draft of the next plan.
+        The caller may change them: they come back with the draft of the next plan.
         """
         kept, self.kept = self.kept, None
-        if kept is None or self.is_shaken or not kept.hold(now):
-            self.is_shaken = True
+        if kept is None or self.is_outdated or not kept.hold(now):
+            self.is_outdated = True
             return None
         last = self._entries[kept.last].place
-        for entry in self.newcomers:
+        for entry in self.arrivals:
             if entry.place < last:
-                self.is_shaken = True
+                self.is_outdated = True
                 return None
         return kept
 
-    # --- passes ----------------------------------------------------------------------------------
+    # --- cycles ----------------------------------------------------------------------------------
 
     def draft(self, version: int, kept: Kept | None) -> None:
-        """Keep what a pass found out, for the case that its plan is carried out."""
+        """Keep a cycle's reservations in case its plan is applied."""
         self._drafted, self._draft = version, kept
 
     def settle(self, version: int) -> None:
-        """Take over what the pass found out whose plan is carried out."""
+        """Take over the reservations of the cycle whose plan is applied."""
         if self._drafted == version:
             kept = self.kept = self._draft
             self.dated = kept.first if kept is not None else None
-            self._passes += 1
-            self.is_shaken = False
-            self.newcomers.clear()
+            self._cycles += 1
+            self.is_outdated = False
+            self.arrivals.clear()
         self._drafted, self._draft = -1, None
 
 
 def limit_of(workload: Workload, rules: Backfill) -> int:
     """Return how long a workload will run at most (spec time §1)."""
-    longest = workload.time_limit_ms  # as most have it: asked of everybody who comes or starts
+    longest = workload.time_limit_ms  # the usual case: asked for every arrival and start
     if workload.least_limit_ms is not None or workload.max_execution_ms is not None:
         longest = workload.longest_ms
     return rules.default_limit_ms if longest is None else longest
 
 
 def place_of(member: Member) -> Place:
-    """Return the place of somebody in line."""
+    """Return a member's place in the order."""
     return member.place
 
 

@@ -1,4 +1,4 @@
-"""The agenda is kept by events: whoever comes and goes, it is in order, and like one made anew."""
+"""The timeline is kept by events, stays in order, and equals one that is made anew."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ import pytest
 
 from tests.support.quota_builders import job, queue, running
 from tests.support.quota_builders import snapshot as world
-from unisono.engine.backfill.agenda import RESTING_KEPT, Agenda, Group
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.engine.state.changes import WorkloadGone, WorkloadHolds, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import carry_out
+from unisono.engine.state.timeline import RESTING_KEPT, Group, Timeline
 from unisono.engine.state.views import restore
 
 POLICY = Policy(backfill=Backfill(dates=1))
 
 
-def _anew(state: ClusterState) -> Agenda:
-    made = Agenda(POLICY.backfill)
-    made.hear(state.running.values(), state.doors.values())
+def _anew(state: ClusterState) -> Timeline:
+    made = Timeline(POLICY.backfill)
+    made.rebuild(state.running.values(), state.doors.values())
     return made
 
 
-def _turns(agenda: Agenda) -> list[list[tuple[WorkloadKey, int]]]:
+def _turns(timeline: Timeline) -> list[list[tuple[WorkloadKey, int]]]:
     """Return who stands in which group, groups by their first members."""
-    for group in agenda.order:
+    for group in timeline.order:
         assert group.places == sorted(each.place for each in group.members)
         assert group.limits == sorted(each.limit for each in group.members)
-    first = [group.places[0] for group in agenda.order]
+    first = [group.places[0] for group in timeline.order]
     assert first == sorted(first)
-    assert {*agenda.groups} == {*agenda.order}
-    return [[(each.waiting.key, each.limit) for each in group.members] for group in agenda.order]
+    assert {*timeline.groups} == {*timeline.order}
+    return [[(each.waiting.key, each.limit) for each in group.members] for group in timeline.order]
 
 
-def _ends(agenda: Agenda) -> list[tuple[Instant, WorkloadKey]]:
-    assert agenda.ends == sorted(agenda.ends) == [running.end[0] for running in agenda.ending]
-    return sorted((end, running.holding.workload.key) for end, _, running in agenda.endings())
+def _ends(timeline: Timeline) -> list[tuple[Instant, WorkloadKey]]:
+    assert timeline.ends == sorted(timeline.ends) == [running.end[0] for running in timeline.ending]
+    return sorted((end, running.holding.workload.key) for end, _, running in timeline.endings())
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -64,7 +64,7 @@ def test_whoever_comes_and_goes_it_is_in_order(seed: int) -> None:
                 state.apply(WorkloadHolds(running(someone, reserved_at=since)))
             case _:
                 state.apply(WorkloadWaits(someone))
-        kept, anew = state.agenda, _anew(state)
+        kept, anew = state.timeline, _anew(state)
         assert _turns(kept) == _turns(anew)
         assert _ends(kept) == _ends(anew)
 
@@ -74,12 +74,12 @@ def test_a_kind_that_comes_back_has_heard_nothing_yet() -> None:
     state.apply(WorkloadHolds(running(job("runs", "q"))))
     state.apply(WorkloadWaits(job("waits", "q")))
     carry_out(state, plan(state, Instant(1)))
-    (group,) = state.agenda.groups
+    (group,) = state.timeline.groups
     assert group.blockers
     state.apply(WorkloadGone(WorkloadKey("ns/waits")))
-    assert not state.agenda.groups
+    assert not state.timeline.groups
     state.apply(WorkloadWaits(job("comes-back", "q")))
-    assert [*state.agenda.groups] == [group]
+    assert [*state.timeline.groups] == [group]
     assert (group.blockers, group.told, group.is_delaying) == ((), 0, False)
 
 

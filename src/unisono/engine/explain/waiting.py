@@ -1,0 +1,99 @@
+"""Why a workload waits, read off the state: nothing is decided here.
+
+The blockers were found by the cycle that evaluated the workload (or its group) and recorded with
+its plan; here they are looked up: the workload's own, its LocalQueue's, its ClusterQueue's, or the
+position behind the head of its queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unisono.engine.backfill.counting import counted
+from unisono.engine.model.explanation import BehindInQueue, Blocker, Explanation, WouldDelay
+from unisono.engine.model.names import WorkloadKey
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.pending_queue import Waiting
+
+
+def explanation(state: ClusterState, key: WorkloadKey) -> Explanation | None:
+    """Say why a workload waits; None if it does not."""
+    state.refresh()
+    waiting = state.waiting.get(key)
+    if waiting is None:
+        return None
+    door = state.door(waiting.workload.queue)
+    order = door.book.lines.in_order() if door.book is not None else []
+    position = next((index for index, other in enumerate(order) if other is waiting), 0)
+    head = order[0] if order else waiting
+    return _explain(state, waiting, head=head, position=position)
+
+
+def explanations(state: ClusterState) -> Iterator[Explanation]:
+    """Explain all pending workloads: by queue, in queue order, those held out of queues last."""
+    state.refresh()
+    for name in sorted(state.books):
+        order = state.books[name].lines.in_order()
+        for position, waiting in enumerate(order):
+            yield _explain(state, waiting, head=order[0], position=position)
+    for key in sorted(state.waiting):
+        waiting = state.waiting[key]
+        if waiting.line is None:
+            yield _explain(state, waiting, head=waiting, position=0)
+
+
+def filed(state: ClusterState, key: WorkloadKey) -> Explanation | None:
+    """Return why a workload waits, if that does not depend on its position; else None."""
+    waiting = state.waiting.get(key)
+    blockers = _filed(state, waiting) if waiting is not None else None
+    return _told(state, waiting, blockers) if waiting is not None and blockers else None
+
+
+def _explain(state: ClusterState, waiting: Waiting, *, head: Waiting, position: int) -> Explanation:
+    """Name the blocker: of the workload, its LocalQueue, its ClusterQueue, or the queue's head."""
+    blockers = _filed(state, waiting)
+    if blockers is None:
+        book = state.door(waiting.workload.queue).book
+        assert book is not None, "without a ClusterQueue the LocalQueue is the blocker"
+        ahead = head.workload.key
+        blockers = (BehindInQueue(queue=book.spec.name, head=ahead, position=position),)
+    return _told(state, waiting, blockers)
+
+
+def _filed(state: ClusterState, waiting: Waiting) -> tuple[Blocker, ...] | None:
+    key = waiting.workload.key
+    door = state.door(waiting.workload.queue)
+    if (own := state.held.get(key)) is not None:
+        return (own,)
+    if door.book is None:
+        assert door.blocker is not None, f"local queue {door.key} leads nowhere for no reason"
+        return (door.blocker,)
+    if door.book.blocker is not None:
+        return (door.book.blocker,)
+    if state.timeline.is_on:
+        return _of_timeline(state, waiting) or None
+    if (aside := door.book.lines.aside(waiting)) is not None:
+        return aside
+    if door.book.head_wait is not None and door.book.head_wait[0] == key:
+        return door.book.head_wait[1]
+    return None
+
+
+def _told(state: ClusterState, waiting: Waiting, blockers: tuple[Blocker, ...]) -> Explanation:
+    local_queue = state.config.local_queues.get(waiting.workload.queue)
+    queue = local_queue.queue if local_queue else None
+    return Explanation(workload=waiting.workload.key, queue=queue, blockers=blockers)
+
+
+def _of_timeline(state: ClusterState, waiting: Waiting) -> tuple[Blocker, ...]:
+    """Return why a workload waits, as far as a cycle has evaluated it or its group.
+
+    A workload that would delay a reservation is not evaluated again when backfilled workloads have
+    taken the quota meanwhile; then the quota is what it waits for.
+    """
+    said, group = state.timeline.why(waiting), state.timeline.group_of(waiting)
+    if len(said) == 1 and isinstance(said[0], WouldDelay) and group is not None:
+        known = counted(state, group, waiting)
+        if known is not None and not known.has_quota():
+            return known.shortages(group.book.spec.name)
+    return said
