@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from unisono.engine.awaiting import waiting_for
 from unisono.engine.backfill.granting import most_granted
 from unisono.engine.model.explanation import (
     Blocker,
@@ -25,6 +24,8 @@ from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import Usage
 from unisono.engine.model.workload import Admission
 from unisono.engine.nominate import Nominee, admission_of, facts_of, nominate
+from unisono.engine.placement.admission import placed_counts
+from unisono.engine.placement.terminating import waiting_for
 from unisono.engine.preemption.naming import named, waiting_for_victims
 from unisono.engine.provisioning.loans import lent_by, lift
 from unisono.engine.provisioning.shopping import Shopping
@@ -35,7 +36,6 @@ from unisono.engine.state.queue_book import QueueBook, TreeBook
 from unisono.engine.state.quota_tree import Cell, Node, available
 from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.transaction import Charges, Ledger, Starting
-from unisono.engine.writing import counts_of
 
 NO_RULES = PreemptionRules()
 
@@ -243,7 +243,7 @@ class Cycle:
         answer = nominee.seeker.place(nominee.assignment)
         if isinstance(answer, GangDoesNotFit):
             return False
-        counts = counts_of(answer, nominee.waiting.shape)
+        counts = placed_counts(answer, nominee.waiting.shape)
         if counts != nominee.assignment.counts:  # an elastic set settles for what is left
             nominee.assignment = resized(nominee.assignment, nominee.menu, counts)
         nominee.spots = answer

@@ -15,15 +15,15 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from unisono.engine.awaiting import Patience, patience
-from unisono.engine.late import Late, finds_place, late_for, never
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, PreemptionBackoff
 from unisono.engine.model.market import Purchase
 from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.model.workload import Admission
+from unisono.engine.model.workload import Admission, Workload
+from unisono.engine.placement.admission import build_admission, placed_counts
 from unisono.engine.placement.gang import Spot
 from unisono.engine.placement.placement import placement_of
 from unisono.engine.placement.seek import Seeker
+from unisono.engine.placement.terminating import TerminatingPods, terminating_pods
 from unisono.engine.preemption.candidates import Target
 from unisono.engine.preemption.victims import VictimSearch
 from unisono.engine.provisioning.loans import Loans, loans_for
@@ -45,7 +45,17 @@ from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook, Running
 from unisono.engine.state.quota_tree import Cell, Node
 from unisono.engine.state.transaction import Ledger
-from unisono.engine.writing import counts_of, write_admission
+
+# Says of an assignment whether its nodes come only after an admission check has agreed (spec quota
+# §12). Which nodes an autoscaler will bring is unknown, so that such a workload reserves quota
+# without a place; it is placed when they are there (`repair.py`).
+BringsNodes = Callable[[Assignment], bool]
+
+
+def _nothing(assignment: Assignment) -> bool:
+    """Say that no check brings nodes: the gang needs those that are there."""
+    return False
+
 
 # Flavors and counts that one shape gets in one queue vary little; a bound all the same.
 WRITINGS_KEPT = 64
@@ -131,7 +141,9 @@ def nominate(
     seeker = None
     if state.nodes.has_nodes:
         seeker = Seeker(placement_of(state), waiting, kept, state.reserved.fence(workload, begin))
-    late = late_for(state, book, workload) if seeker is not None and book.spec.checks else never
+    brings_nodes: BringsNodes = _nothing
+    if seeker is not None and book.spec.checks:
+        brings_nodes = _nodes_of_checks(state, book, workload)
     search = VictimSearch(
         workload=workload,
         book=book,
@@ -142,8 +154,10 @@ def nominate(
         usage_of=book.lines.usage_of,
         gone=gone,
         displaces=displaces,
-        find_place=finds_place(seeker, late),
-        only_room_counts=seeker.only_room_counts if seeker is not None and late is never else None,
+        find_place=_find_place(seeker, brings_nodes),
+        only_room_counts=seeker.only_room_counts
+        if seeker is not None and brings_nodes is _nothing
+        else None,
     )
     mark = ledger.mark()
     if replaced is not None:
@@ -152,16 +166,26 @@ def nominate(
     menu = menu_of(book, waiting.shape, state.config)
     # With backfill it gets a date, and nobody has to be kept waiting for its sake.
     waits = seeker is not None and policy.backfill is None
-    soon = patience(state.nodes, ledger, now) if waits else None
+    soon = terminating_pods(state.nodes, ledger, now) if waits else None
     machines = could_buy(state, workload, seeker, now)
     starts_now = start is None and seeker is not None and kept is None
     loans = loans_for(state, workload, ledger, now) if starts_now else None
     sells = seeker is not None and state.config.market is not None
     judge = _Judge(
-        book, waiting.shape, menu, search, seeker, allowed, soon, late, machines, loans, sells
+        book,
+        waiting.shape,
+        menu,
+        search,
+        seeker,
+        allowed,
+        soon,
+        brings_nodes,
+        machines,
+        loans,
+        sells,
     )
     best = judge.best()
-    if late(best.assignment):
+    if brings_nodes(best.assignment):
         seeker = None
     if best.lacks_nodes and not best.works and seeker is not None:
         if seeker.is_fenced_off(best.assignment):
@@ -195,6 +219,21 @@ def nominate(
         buys=best.buys,
         lenders=best.lenders,
     )
+
+
+def _nodes_of_checks(state: ClusterState, book: QueueBook, workload: Workload) -> BringsNodes:
+    """Return what says whether the checks of a queue bring the nodes of an assignment."""
+    config, checks = state.config, workload.checks
+    return lambda found: config.nodes_come_later(book.spec, found.flavors.values(), checks)
+
+
+def _find_place(
+    seeker: Seeker | None, brings_nodes: BringsNodes
+) -> Callable[[Assignment], bool] | None:
+    """Return what says whether there is a place, if one is needed now; None without nodes."""
+    if seeker is None or brings_nodes is _nothing:
+        return None if seeker is None else seeker.fits
+    return lambda assignment: brings_nodes(assignment) or seeker.fits(assignment)
 
 
 def affordable(
@@ -245,8 +284,8 @@ class _Judge:
     search: VictimSearch
     seeker: Seeker | None
     allowed: Allowed | None
-    patience: Patience | None  # pods of others that are going; None without nodes
-    late: Late = never  # whose nodes come later
+    terminating: TerminatingPods | None  # None: it waits for no pods of others
+    brings_nodes: BringsNodes = _nothing  # whether nodes come with an admission check
     could_buy: CouldBuy | None = None  # for whom machines could be bought; None: for nobody
     loans: Loans | None = None  # nodes that gangs keep whose machines are still coming
     sells: bool = False  # whether machines can be bought at all
@@ -279,7 +318,7 @@ class _Judge:
         """Try a count; victims are asked only for as many pods as will then find a place."""
         found = self._attempt(counts)
         while found.targets and self.seeker is not None and self.shape.shrinkable:
-            if found.buys or self.late(found.assignment):
+            if found.buys or self.brings_nodes(found.assignment):
                 break
             given = self._counts_without(found.targets, found.assignment)
             if given == found.assignment.counts:
@@ -296,7 +335,7 @@ class _Judge:
         answer = self.seeker.place(assignment)
         self.search.ledger.rollback(mark)
         assert not isinstance(answer, GangDoesNotFit), "victims are enough, or they are none"
-        return counts_of(answer, self.shape)
+        return placed_counts(answer, self.shape)
 
     def _attempt(self, counts: tuple[int, ...]) -> _Outcome:
         """Assign flavors and, with nodes, find places; a flavor without room gives way."""
@@ -305,7 +344,7 @@ class _Judge:
             return _Outcome(assignment)
         if assignment.verdict is not Verdict.FIT:
             return self._with_victims(assignment)
-        if self.seeker is None or self.late(assignment):
+        if self.seeker is None or self.brings_nodes(assignment):
             return _Outcome(assignment)
         others = [assignment]  # what others might leave for, in order of preference
         misfits: list[Blocker] = []
@@ -340,12 +379,12 @@ class _Judge:
 
     def _later(self, assignments: list[Assignment]) -> _Outcome | None:
         """Find a place that will be free soon by itself; then nobody has to leave."""
-        if self.patience is None or self.seeker is None:
+        if self.terminating is None or self.seeker is None:
             return None
         for assignment in assignments:
             if assignment.verdict is not Verdict.FIT:
                 continue
-            spots = self.patience.place(self.seeker, assignment)
+            spots = self.terminating.place(self.seeker, assignment)
             if spots is not None:
                 placed = self._placed(assignment, spots)
                 return _Outcome(placed.assignment, spots=spots, lacks_nodes=True, is_patient=True)
@@ -353,7 +392,7 @@ class _Judge:
 
     def _placed(self, assignment: Assignment, spots: tuple[Spot, ...]) -> _Outcome:
         """Settle for as many pods as found a place (elastic sets may get fewer than they asked)."""
-        counts = counts_of(spots, self.shape)
+        counts = placed_counts(spots, self.shape)
         if counts != assignment.counts:
             assignment = resized(assignment, self.menu, counts)
         return _Outcome(assignment, spots=spots)
@@ -425,7 +464,7 @@ def admission_of(nominee: Nominee) -> Admission:
 
 def _write(nominee: Nominee) -> Admission:
     shape, assignment = nominee.waiting.shape, nominee.assignment
-    return write_admission(nominee.book.spec.name, shape, assignment, nominee.spots)
+    return build_admission(nominee.book.spec.name, shape, assignment, nominee.spots)
 
 
 def facts_of(nominee: Nominee) -> tuple[Blocker, ...]:

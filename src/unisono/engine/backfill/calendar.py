@@ -26,6 +26,7 @@ from unisono.engine.model.plan import Date
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.resources import Amounts
 from unisono.engine.nominate import Nominee, admission_of, affordable
+from unisono.engine.placement.admission import build_admission
 from unisono.engine.placement.placement import placement_of
 from unisono.engine.placement.seek import Seeker
 from unisono.engine.quota.assign import Verdict
@@ -37,7 +38,6 @@ from unisono.engine.state.quota_tree import available
 from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.timeline import Group
 from unisono.engine.state.transaction import Booked, Starting
-from unisono.engine.writing import write_admission
 
 # So many stretches are looked at on nodes before a workload is left without a date in this pass.
 MOST_TRIED = 32
@@ -313,7 +313,7 @@ class Calendar:
         answer = outlook_of(self._state).place(gang, free)
         if isinstance(answer, GangDoesNotFit):
             return None
-        admission = write_admission(book.spec.name, waiting.shape, assignment, answer)
+        admission = build_admission(book.spec.name, waiting.shape, assignment, answer)
         return Starting(charges, self._with_rows(tenants_of(waiting.workload, admission)))
 
     def _promise(self, waiting: Waiting, start: Instant, end: Instant, found: Starting) -> Date:

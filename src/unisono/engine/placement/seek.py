@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -17,6 +18,8 @@ from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.excluded_nodes import Fence
 from unisono.engine.state.node_table import NAME_FIELD
 from unisono.engine.state.pending_queue import Waiting
+from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.transaction import Ledger
 
 _Places = dict[str, tuple[tuple[NodeName, int], ...]]
 
@@ -141,6 +144,24 @@ class Seeker:
             most=max(0, demand.most - running),
             constraint=constraint,
         )
+
+
+def placed_without(
+    tenants: Sequence[Tenant], ledger: Ledger, seeker: Seeker, assignment: Assignment
+) -> tuple[Spot, ...] | None:
+    """Find nodes as if some pods were gone; None without such pods, or if that does not help."""
+    if not tenants:
+        return None
+    mark = ledger.mark()
+    for tenant in tenants:
+        ledger.unseat(tenant)
+    before = seeker.last_no
+    answer = seeker.place(assignment)
+    ledger.rollback(mark)
+    if isinstance(answer, GangDoesNotFit):
+        seeker.last_no = before  # the explanation counts all pods that are there
+        return None
+    return answer
 
 
 def _on(demand: Demand, there: tuple[tuple[NodeName, int], ...]) -> Demand:

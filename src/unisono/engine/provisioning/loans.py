@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from unisono.engine.awaiting import placed_without
 from unisono.engine.model.explanation import WouldDelay
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.workload import Admission, Workload
 from unisono.engine.placement.gang import Spot
-from unisono.engine.placement.seek import Seeker
+from unisono.engine.placement.seek import Seeker, placed_without
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import Running

@@ -9,6 +9,7 @@ from __future__ import annotations
 from unisono.engine.model.explanation import Blocker, CannotBuy
 from unisono.engine.model.names import Instant
 from unisono.engine.nominate import Nominee
+from unisono.engine.placement.admission import placed_counts
 from unisono.engine.provisioning.growing import buy_more
 from unisono.engine.provisioning.purchase import Bought, Shop
 from unisono.engine.provisioning.shelf import Shelf
@@ -16,7 +17,6 @@ from unisono.engine.quota.assign import Assignment, Verdict, resized
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.transaction import Ledger
-from unisono.engine.writing import counts_of
 
 
 class Shopping:
@@ -65,7 +65,7 @@ class Shopping:
 
 
 def _take(nominee: Nominee, assignment: Assignment, bought: Bought) -> None:
-    counts = counts_of(bought.spots, nominee.waiting.shape)
+    counts = placed_counts(bought.spots, nominee.waiting.shape)
     if counts != assignment.counts:  # an elastic set begins with what it needs
         assignment = resized(assignment, nominee.menu, counts)
     nominee.assignment = assignment

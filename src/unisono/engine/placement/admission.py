@@ -1,4 +1,4 @@
-"""An assignment and places, written down as the admission that will stand on the workload."""
+"""The admission that a workload gets: flavors and counts from quota, nodes from placement."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.equivalence import Shape
 
 
-def write_admission(
+def build_admission(
     queue: QueueName, shape: Shape, assignment: Assignment, spots: tuple[Spot, ...]
 ) -> Admission:
-    """Write down flavors, counts and nodes of every pod set."""
+    """Return flavors, counts and nodes of every pod set."""
     taken: list[list[tuple[ResourceName, FlavorName]]] = [[] for _ in shape.pod_sets]
     for (index, resource), flavor in assignment.flavors.items():
         taken[index].append((resource, flavor))
@@ -33,7 +33,7 @@ def write_admission(
     )
 
 
-def counts_of(spots: tuple[Spot, ...], shape: Shape) -> tuple[int, ...]:
+def placed_counts(spots: tuple[Spot, ...], shape: Shape) -> tuple[int, ...]:
     """Return how many pods of each set found a place."""
     got = {spot.demand: spot.pods for spot in spots}
     return tuple(got.get(pod_set.name, 0) for pod_set in shape.pod_sets)

@@ -1,0 +1,44 @@
+"""Waiting for terminating pods instead of preempting (spec placement §14, scenario 15).
+
+A pod that no workload of ours owns, and that was told to end, still holds its node. If the policy
+allows waiting, a gang that finds no place now, and would find one without such pods, waits for
+them. Its place is kept as that of a preemptor is; nothing starts before they are gone, and an
+overdue pod is not counted on any longer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unisono.engine.model.explanation import WaitingForPods
+from unisono.engine.model.names import Instant
+from unisono.engine.model.node import NodePod
+from unisono.engine.placement.gang import Spot
+from unisono.engine.placement.seek import Seeker, placed_without
+from unisono.engine.quota.assign import Assignment
+from unisono.engine.state.nodes import OVERDUE_MS, Leaving, NodeState
+from unisono.engine.state.transaction import Ledger
+
+
+@dataclass(slots=True)
+class TerminatingPods:
+    """Pods of others that will be gone soon enough, and the ledger to try placements on."""
+
+    ledger: Ledger
+    pods: list[Leaving]
+
+    def place(self, seeker: Seeker, assignment: Assignment) -> tuple[Spot, ...] | None:
+        """Find nodes as if the pods were gone; None if that does not help."""
+        tenants = [tenant for _, tenant in self.pods]
+        return placed_without(tenants, self.ledger, seeker, assignment)
+
+
+def terminating_pods(nodes: NodeState, ledger: Ledger, now: Instant) -> TerminatingPods:
+    """Return the pods that a gang may wait for now."""
+    return TerminatingPods(ledger, nodes.leaving(now))
+
+
+def waiting_for(pods: list[NodePod]) -> WaitingForPods:
+    """Name the pods that a gang waits for, and the instant until which it does."""
+    latest = max(pod.leaves_at or 0 for pod in pods) + OVERDUE_MS
+    return WaitingForPods(pods=tuple(pod.key for pod in pods), until=Instant(latest))
