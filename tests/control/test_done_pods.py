@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.control.stories import gpu_node, nodes_of, phases, queue_of, told
+from tests.control.stories import delete, gpu_node, nodes_of, phases, queue_of, told
+from tests.control.test_faults_found import stop
 from tests.support.control_objects import job
 from tests.support.control_world import World
 from unisono.control.names import JOB, POD, WORKLOAD
@@ -59,5 +60,28 @@ def test_a_pod_that_fails_later_finds_its_own_place(crashes: bool) -> None:
         assert running(world) == ["other", "pair-"]
         assert len(set(nodes_of(world).values())) == 2
         assert world.get(JOB, "pair")["status"]["failed"] == 1
+
+    told(story)
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_a_gang_that_starts_again_does_not_wait_for_pods_that_are_done(crashes: bool) -> None:
+    """Their pods were deleted meanwhile, and the Job makes none for an index that has succeeded."""
+
+    async def story(world: World) -> None:
+        await world.create(*queue_of(4), gpu_node("n1", 1), gpu_node("n2", 1))
+        await world.create(job("pair", gpus=1, seconds=100))
+        await world.settle()
+        first, _ = sorted(nodes_of(world))
+        await world.set_status(POD, first, {"phase": "Succeeded"}, "default")
+        await world.settle()
+        await stop(world, "HoldAndDrain")
+        await delete(world, POD, first)
+        if crashes:
+            world.restart()
+        await stop(world, "None")
+        assert running(world) == ["pair-"]
+        await world.pass_time(101)
+        assert world.get(JOB, "pair")["status"]["succeeded"] == 2
 
     told(story)

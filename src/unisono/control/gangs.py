@@ -85,6 +85,7 @@ def _read_of_workload(workload: Json) -> object:
         metadata.get("finalizers"),
         metadata.get("annotations"),
         status.get("admission"),
+        status.get("reclaimablePods"),
         status.get("unhealthyNodes"),
         find(conditions, names.PLACEMENT),
         is_true(conditions, "Evicted"),

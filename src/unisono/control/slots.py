@@ -7,6 +7,7 @@ pod the place that it would have got before.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -111,12 +112,16 @@ def slots_of(workload: Json, view: View, sent: Mapping[str, str] | None = None) 
                 places.remove(node)
                 places.append(node)
     _seat(slots, waiting, sent or {})
-    for pod in through:  # nobody came for its place, wherever the gang has its nodes by now
-        name = set_of(pod)
-        if given_back.get(name):  # it is no longer the gang's
-            given_back[name] -= 1
-        else:
-            del slots.free.get(name, [])[-1:]
+    # Nobody comes for the place of a pod that is done, wherever the gang has its nodes by now. Some
+    # of those pods are not there any more: what the job says of them counts then.
+    done = Counter(set_of(pod) for pod in through)
+    for one in workload["status"].get("reclaimablePods") or ():
+        done[one["name"]] = max(done[one["name"]], one["count"])
+    for name, pods in done.items():
+        places = slots.free.get(name, [])
+        left = pods - given_back.get(name, 0)  # the others' places are no longer the gang's
+        if left > 0:
+            del places[max(0, len(places) - left) :]
     return slots
 
 
