@@ -18,6 +18,20 @@ def unready_since(node: Json) -> float | None:
     return seconds(ready.get("lastTransitionTime") or "")
 
 
+def first_seen(seen: float, dated: float, now: float) -> float:
+    """Return when something began that an object dates and that may have been seen before.
+
+    Never in our future. The API's clock may be ahead of ours, or ours was set back before we
+    started: by its date alone, what lasts seconds would last for as long as the clocks differ.
+
+    >>> first_seen(float("inf"), dated=3700.0, now=100.0)
+    100.0
+    >>> first_seen(100.0, dated=3700.0, now=130.0)
+    100.0
+    """
+    return min(seen, dated, now)
+
+
 def lost(containers: Containers, now: float) -> Containers:
     """Return how the containers of a lost pod stand: nobody knows how they ended."""
     message = "The container could not be located when the pod was terminated"

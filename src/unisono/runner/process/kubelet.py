@@ -16,13 +16,14 @@ from unisono.control import names, progress
 from unisono.control.actions import Action, Again, Delete, Json, Note, Patch, Ref, Steps
 from unisono.control.conditions import seconds
 from unisono.control.controller import own_key
+from unisono.control.recovery import deleted_at
 from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.runner.choice import Manner, is_our_node, manner_of
 from unisono.runner.containers import Container, Containers, Running, is_same_but_sharper, read
 from unisono.runner.course import course, phase_of
-from unisono.runner.loss import loss_of, lost, unready_since
+from unisono.runner.loss import first_seen, loss_of, lost, unready_since
 from unisono.runner.process.health import Health, is_probed
 from unisono.runner.process.household import Household
 from unisono.runner.process.observed import Starting, next_run, observed
@@ -54,6 +55,10 @@ class _Memory:
     uid: str
     containers: Containers | None = None
     missing_since: float | None = None
+    # Never later than we first saw it: its node not ready, the pod told to stop, the pod started.
+    unready_since: float = math.inf
+    told_at: float = math.inf
+    began_at: float = math.inf
     has_left: bool = False  # its devices and ports are free again
 
 
@@ -183,17 +188,18 @@ class ProcessKubelet:
         self, pod: Json, containers: Containers, memory: _Memory, view: View, now: float
     ) -> _Next:
         metadata, spec = pod["metadata"], pod["spec"]
-        if "deletionTimestamp" in metadata:
+        if (told_at := deleted_at(pod)) is not None:
+            memory.told_at = first_seen(memory.told_at, told_at, now)
             grace = float(metadata.get("deletionGracePeriodSeconds") or 0)
-            ends = seconds(metadata["deletionTimestamp"])
             # Times are written in whole seconds, and a grace is never shorter than it says.
-            until = max(ends, ends - grace + _LEAST_GRACE_SECONDS) + 1.0
+            until = memory.told_at + max(grace, _LEAST_GRACE_SECONDS) + 1.0
             found = self._stop(pod, containers, until, now)
             found.is_over = not found.is_stopping
             return found
         expires = math.inf
         if spec.get("activeDeadlineSeconds") and (pod.get("status") or {}).get("startTime"):
-            expires = seconds(pod["status"]["startTime"]) + float(spec["activeDeadlineSeconds"])
+            memory.began_at = first_seen(memory.began_at, seconds(pod["status"]["startTime"]), now)
+            expires = memory.began_at + float(spec["activeDeadlineSeconds"])
         if now >= expires:
             found = self._stop(pod, containers, expires + _grace(pod), now)
             if not found.is_stopping:
@@ -350,7 +356,11 @@ class ProcessKubelet:
             return memory.missing_since + self._manners.lost_after_s
         memory.missing_since = None
         unready = unready_since(node)
-        return unready + self._manners.lost_after_s if unready is not None else None
+        if unready is None:
+            memory.unready_since = math.inf
+            return None
+        memory.unready_since = first_seen(memory.unready_since, unready, now)
+        return memory.unready_since + self._manners.lost_after_s
 
 
 def _has_names(pod: Json, view: View) -> bool:

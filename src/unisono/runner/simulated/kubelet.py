@@ -16,6 +16,7 @@ from unisono.control import names
 from unisono.control.actions import Action, Again, Delete, Json, Note, Patch, Ref, Steps
 from unisono.control.conditions import seconds
 from unisono.control.controller import own_key
+from unisono.control.recovery import deleted_at
 from unisono.control.view import View
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -23,7 +24,7 @@ from unisono.runner.addresses import Addresses
 from unisono.runner.choice import Manner, is_our_node, manner_of
 from unisono.runner.containers import Containers, is_same_but_sharper, read
 from unisono.runner.logs import Logs, NoLogs
-from unisono.runner.loss import loss_of, lost, unready_since
+from unisono.runner.loss import first_seen, loss_of, lost, unready_since
 from unisono.runner.simulated.life import Life, Next
 from unisono.runner.simulated.script import attempts_before, counts_attempts
 from unisono.runner.simulated.story import recalled, told
@@ -54,6 +55,8 @@ class _Memory:
     seen_at: float
     containers: Containers | None = None
     missing_since: float | None = None  # when its node was not there
+    unready_since: float = math.inf  # its node; never later than we first saw it
+    told_at: float = math.inf  # to stop; never later than we first saw it
     is_simulated: bool = False
     is_read: bool = False  # somebody asked for its log: from then on there are files
     may_have_files: bool = False  # also if it began before we did
@@ -163,8 +166,9 @@ class SimulatedKubelet:
                 return Next(lost(containers, now), failure=loss_of(node_name))
             return Next(containers, lost_at)  # nobody hears from that node
         life = Life(pod, _attempts(pod, view), self._simulation.speed)
-        if "deletionTimestamp" in pod["metadata"]:
-            return life.stop(containers, now)
+        if (told_at := deleted_at(pod)) is not None:
+            memory.told_at = first_seen(memory.told_at, told_at, now)
+            return life.stop(containers, memory.told_at, now)
         return life.live(containers, memory.seen_at, now)
 
     def _lost_at(self, node: Json | None, memory: _Memory, now: float) -> float | None:
@@ -175,7 +179,11 @@ class SimulatedKubelet:
             return memory.missing_since + self._simulation.lost_after_s
         memory.missing_since = None
         unready = unready_since(node)
-        return unready + self._simulation.lost_after_s if unready is not None else None
+        if unready is None:
+            memory.unready_since = math.inf
+            return None
+        memory.unready_since = first_seen(memory.unready_since, unready, now)
+        return memory.unready_since + self._simulation.lost_after_s
 
     def _is_ours(self, pod: Json, view: View) -> bool:
         node_name = pod["spec"].get("nodeName")
@@ -235,7 +243,7 @@ class SimulatedKubelet:
         if memory is None:
             metadata = pod["metadata"]
             started = (pod.get("status") or {}).get("startTime")
-            seen_at = seconds(started) if started else now
+            seen_at = min(seconds(started), now) if started else now
             memory = _Memory(metadata["uid"], metadata.get("namespace", ""), seen_at)
             memory.may_have_files = bool(started)
             self._memory[key] = memory

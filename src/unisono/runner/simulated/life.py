@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from unisono.control.actions import Json
-from unisono.control.conditions import seconds
 from unisono.runner.containers import Container, Containers, Running, Waiting
 from unisono.runner.course import course, phase_of
 from unisono.runner.simulated.script import Script, script_of, start_seconds
@@ -68,11 +67,9 @@ class Life:
             _, again = self._step(containers, now)
         return Next(containers, _finite(min(again if again is not None else math.inf, expires)))
 
-    def stop(self, containers: Containers, now: float) -> Next:
-        """Say how a pod stands that was told to stop."""
-        metadata = self.pod["metadata"]
-        grace = float(metadata.get("deletionGracePeriodSeconds") or 0)
-        told_at = seconds(metadata["deletionTimestamp"]) - grace
+    def stop(self, containers: Containers, told_at: float, now: float) -> Next:
+        """Say how a pod stands that was told to stop at a time."""
+        grace = float(self.pod["metadata"].get("deletionGracePeriodSeconds") or 0)
         running = [one for one in containers if isinstance(one.state, Running)]
         ends = {
             one.name: told_at + min(self.script(one).stop_s / self.speed, grace) for one in running
