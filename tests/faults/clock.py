@@ -1,13 +1,16 @@
 """A clock that moves only when everybody has done what there was to do.
 
 `time` only grows, and is what `monotonic` tells. The clock on the wall (`now`) is ahead of it or
-behind, and jumps when somebody sets it.
+behind, and jumps when somebody sets it. The API and people go by the wall, as those of a real
+cluster do. A process of ours has a `SteadyClock`: until it dies, its time never goes back.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
+
+from unisono.cli.clock import SteadyTime
 
 START = 1_700_000_000.0
 
@@ -48,3 +51,20 @@ class SteppedClock:
         self.time = max(self.time, time)
         while (due := self.next_due()) is not None and due <= self.time:
             heapq.heappop(self._sleepers)[2].set_result(None)
+
+
+class SteadyClock:
+    """The clock of one life of a process, as `cli.clock.RealClock` is one."""
+
+    def __init__(self, machine: SteppedClock) -> None:
+        self._machine = machine
+        self._steady = SteadyTime(machine.now, machine.monotonic)
+
+    def now(self) -> float:
+        return self._steady.now()
+
+    def monotonic(self) -> float:
+        return self._machine.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await self._machine.sleep(seconds)

@@ -13,13 +13,13 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.faults.clock import SteadyClock, SteppedClock
 from unisono.control.actions import Note
 from unisono.control.controller import Controller
 from unisono.control.driver import Driver
 from unisono.control.hearing import Task
 from unisono.control.view import Index, Shelf, View
 from unisono.kube.client import Client
-from unisono.kube.clock import Clock
 from unisono.kube.mapping import Kind
 from unisono.kube.store import Replace
 from unisono.kube.transport import NOTHING, Answer, Stream
@@ -93,7 +93,7 @@ class Program:
 class Process:
     """A program that may be started, killed and started again."""
 
-    def __init__(self, program: Program, client: Client, calls: Calls, clock: Clock) -> None:
+    def __init__(self, program: Program, client: Client, calls: Calls, clock: SteppedClock) -> None:
         self.program = program
         self.calls = calls
         self._client = client
@@ -123,7 +123,7 @@ class Process:
             program.controllers(self.view),
             self.view,
             self._client,
-            clock=self._clock,
+            clock=SteadyClock(self._clock),
             notes=self.notes.append,
             lanes=program.lanes,
         )
