@@ -58,11 +58,9 @@ from unisono.engine.model.plan import (
     Victim,
 )
 from unisono.engine.provisioning.outages import Refused, after_refusal, outage_of
-from unisono.engine.provisioning.replacing import replacement
 from unisono.engine.provisioning.shelf import Shelf
-from unisono.engine.rehearsal import give_up, leave, rehearse
-from unisono.engine.repair import repair
-from unisono.engine.seating import seat
+from unisono.engine.rehearsal import give_up, leave, refuse_broken_repair, rehearse
+from unisono.engine.repair import place_reserved, repair, replacement
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import carry_out
@@ -499,7 +497,10 @@ class World:
         if key not in self._state.running:
             return {"not running": key}
         staying = {(pod_set, name): devices for pod_set, name, devices in stays}
-        return self._aliases.public({"repair": dump(repair(self._state, key, lost, staying))})
+        found = repair(self._state, key, lost, staying)
+        if isinstance(found, workload.Admission):
+            refuse_broken_repair(self._state, key, found)
+        return self._aliases.public({"repair": dump(found)})
 
     def _replace(self, key: WorkloadKey, lost: list[NodeName]) -> Json:
         """Ask for new machines for the pods of a gang that lost nodes."""
@@ -509,6 +510,7 @@ class World:
         if found is None:
             return {"replace": None}
         admission, purchase = found
+        refuse_broken_repair(self._state, key, admission, purchase)
         self._aliases.add(purchase)
         return self._aliases.public({"replace": [dump(admission), dump(purchase)]})
 
@@ -517,7 +519,10 @@ class World:
         if key not in self._state.running:
             return {"not running": key}
         labels = {name: tuple(map(tuple, pairs)) for name, pairs in selectors.items()}
-        return self._aliases.public({"place": dump(seat(self._state, key, labels))})
+        found = place_reserved(self._state, key, labels)
+        if isinstance(found, workload.Admission):
+            refuse_broken_repair(self._state, key, found)
+        return self._aliases.public({"place": dump(found)})
 
     def _estimate(self) -> Json:
         """Ask when pending workloads would start."""

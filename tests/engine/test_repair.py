@@ -20,6 +20,7 @@ from unisono.engine.model.workload import (
     TopologyRequest,
 )
 from unisono.engine.placement.gang import Spot
+from unisono.engine.rehearsal import BrokenPlan, refuse_broken_repair
 from unisono.engine.repair import repair, with_others
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
@@ -54,6 +55,7 @@ def after_losing(lost: str, *holdings: Holding, stays: str = "") -> str:
     answer = repair(state, holdings[0].workload.key, gone, who)
     if isinstance(answer, GangDoesNotFit):
         return f"{answer.pods_placeable} of {answer.pods}"
+    refuse_broken_repair(state, holdings[0].workload.key, answer)
     return " ".join(node for node, _ in answer.pod_sets[0].nodes)
 
 
@@ -125,3 +127,19 @@ def test_a_node_that_is_reserved_for_the_gang_may_replace_a_lost_one() -> None:
     answer = repair(state, gang.workload.key, [NodeName("lost")])
     assert not isinstance(answer, GangDoesNotFit)
     assert answer.pod_sets[0].nodes == ((spare.name, 1),)
+    refuse_broken_repair(state, gang.workload.key, answer)
+
+
+def test_the_auditor_refuses_a_repair_onto_a_full_node() -> None:
+    state = ClusterState()
+    for node in cluster_t():
+        state.apply(changes.NodeSet(node))
+    state.apply(changes.FlavorSet(Flavor(name=FlavorName("f"))))
+    state.apply(changes.QueueSet(queue("q", "64")))
+    mine, other = holding("mine", "b0r0n0 b0r0n1"), holding("other", "b0r0n2")
+    for one in (mine, other):
+        state.apply(changes.WorkloadHolds(one))
+    elsewhere = holding("mine", "b0r0n0 b0r0n2").admission
+    with pytest.raises(BrokenPlan, match="b0r0n2"):
+        refuse_broken_repair(state, mine.workload.key, elsewhere)
+    refuse_broken_repair(state, mine.workload.key, holding("mine", "b0r0n0 b0r1n0").admission)

@@ -9,9 +9,12 @@ from __future__ import annotations
 import msgspec
 
 from unisono.engine.audit import Standing, audit
+from unisono.engine.audit.repair import audit_repair
 from unisono.engine.cycle import Decides, plan
+from unisono.engine.model.market import Purchase
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan, Stop, evictions, shrinks
+from unisono.engine.model.workload import Admission
 from unisono.engine.state.changes import TimePassed, WorkloadHolds, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import carry_out
@@ -65,6 +68,17 @@ def rehearse(
 def refuse_if_broken(state: ClusterState, made: Plan, standing: Standing | None = None) -> None:
     """Ask the auditor for a second opinion; with a standing, it counts only what has changed."""
     violations = audit(snapshot_for(state, made), made, standing)
+    if violations:
+        raise BrokenPlan("; ".join(str(violation) for violation in violations))
+
+
+def refuse_broken_repair(
+    state: ClusterState, key: WorkloadKey, repaired: Admission, purchase: Purchase | None = None
+) -> None:
+    """Ask the auditor about the new nodes of an admitted workload."""
+    nothing = Plan(based_on=state.version, now=state.now)
+    workload = state.running[key].holding.workload
+    violations = audit_repair(snapshot_for(state, nothing), workload, repaired, purchase)
     if violations:
         raise BrokenPlan("; ".join(str(violation) for violation in violations))
 

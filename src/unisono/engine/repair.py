@@ -1,43 +1,42 @@
-"""Other nodes for the pods of a gang that lost some: everybody else stays (spec placement §10.4).
+"""Nodes for admitted gangs that lack some: lost ones, and those that a check had to bring first.
 
-`repair(state, key, lost)` reads a holding and returns its admission with every lost node replaced
-in its place, so that ranks keep their order; or why no other nodes will do. Pods that still run on
-such a node stay: it is lost only to those who would have to start there. Quota is not asked: the
-gang holds it already. The new nodes are as near as possible to those that are left:
+    repair           other nodes for lost ones, among those that are there (spec placement §10.4)
+    replacement      machines that are bought for what was lost (spec provisioning §5.8)
+    place_reserved   nodes for a gang whose quota was reserved before they came (spec quota §12)
+
+Quota is not asked: the gang holds it. All other pods stay, also those that still run on a lost
+node: it is lost only to pods that would have to start there. Every lost node is replaced in its
+place, so that ranks keep their order. New nodes are as near as possible to those that are left:
 
     a domain is required      the same domain, or nothing
     preferred                 the narrowest domain that all the others share, then wider ones
 
-Nothing is changed; the auditor checks the answer as it checks a slice that grows.
+Nothing is changed, and the caller asks the auditor (`rehearsal.refuse_broken_repair`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
 
-from unisono.engine.audit.nodes import check_nodes
-from unisono.engine.audit.purchases import with_bought
-from unisono.engine.audit.world import World
-from unisono.engine.model.explanation import GangDoesNotFit
-from unisono.engine.model.market import Purchase
+from unisono.engine.model.explanation import CannotBuy, GangDoesNotFit
+from unisono.engine.model.market import MACHINE_TYPE, ZONE, Purchase
 from unisono.engine.model.names import FlavorName, NodeName, ResourceName, WorkloadKey
-from unisono.engine.model.plan import Admit, Plan
-from unisono.engine.model.selection import Requirement
+from unisono.engine.model.selection import Labels, Requirement
 from unisono.engine.model.workload import Admission, PodSetAssignment, Workload, joined_pods
-from unisono.engine.placement.demand import Demand
+from unisono.engine.placement.demand import Demand, narrowed
 from unisono.engine.placement.gang import Gang, Spot
 from unisono.engine.placement.placement import ClusterPlacement, placement_of
-from unisono.engine.rehearsal import BrokenPlan
+from unisono.engine.provisioning.purchase import MODEL_LABEL, Shop
+from unisono.engine.provisioning.shelf import Shelf
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.node_table import NAME_FIELD
 from unisono.engine.state.nodes import NodeState
-from unisono.engine.state.views import snapshot_for
 
 Places = tuple[tuple[NodeName, int], ...]
-# Who stays on a lost node: by pod set and node, the device of each pod, -1 if it shares none.
+# The pods that stay on lost nodes: by pod set and node, the device of each, -1 if it shares none.
 Stays = Mapping[tuple[str, NodeName], Sequence[int]]
 
 
@@ -47,30 +46,74 @@ def repair(
     lost: Collection[NodeName],
     stays: Stays = MappingProxyType({}),
 ) -> Admission | GangDoesNotFit:
-    """Find other nodes for the pods of a holding that were on lost ones."""
+    """Find other nodes for the pods of an admitted workload that were on lost ones."""
     state.refresh()
-    holding = state.running[key].holding
-    workload, admission = holding.workload, holding.admission
-    gang = missing_of(state, key, lost, stays)
+    admission = state.running[key].holding.admission
+    gang = _missing(state, key, lost, stays)
     answer = _place(placement_of(state), gang, admission, lost, stays)
     if isinstance(answer, GangDoesNotFit):
         return answer
+    return _repaired(admission, answer, lost, stays)
+
+
+def replacement(
+    state: ClusterState, key: WorkloadKey, lost: Collection[NodeName], stays: Stays
+) -> tuple[Admission, Purchase] | None:
+    """Buy machines for what a gang lost, where no other node will do; None if that is impossible.
+
+    Only what was lost is bought: of the type that the gang has left, or else of its GPUs, in its
+    zone.
+    """
+    market = state.config.market
+    if market is None:
+        return None
+    state.refresh()
+    holding = state.running[key].holding
+    workload, admission = holding.workload, holding.admission
+    gang = _missing(state, key, lost, stays)
+    shop = Shop(state, Shelf(market), state.now)
+    for pins in _pins(state, admission, lost):
+        labels = tuple(sorted(pins.items()))
+        demands = tuple(narrowed(demand, labels) for demand in gang.demands if demand.most)
+        answer = shop.buy(workload, Gang(key=gang.key, demands=demands))
+        if isinstance(answer, CannotBuy) or not answer.purchase.lots:
+            continue
+        return _repaired(admission, answer.spots, lost, stays), answer.purchase
+    return None
+
+
+def place_reserved(
+    state: ClusterState, key: WorkloadKey, selectors: Mapping[str, Labels] | None = None
+) -> Admission | GangDoesNotFit:
+    """Find nodes for all pods of a workload; `selectors` are labels that each pod set needs."""
+    state.refresh()
+    holding = state.running[key].holding
+    workload, admission = holding.workload, holding.admission
+    given = {one.name: one.count for one in admission.pod_sets}
+    counts = tuple(given.get(one.name, 0) for one in workload.pod_sets)
+    fence = state.reserved.fence(workload, state.now)
+    flavors = _flavors_given(workload, admission)
+    placement = placement_of(state)
+    gang = placement.gang_of(workload, counts, counts, flavors, fence)
+    demands = tuple(narrowed(one, (selectors or {}).get(one.name, ())) for one in gang.demands)
+    answer = placement.place(Gang(key=gang.key, demands=demands))
+    if isinstance(answer, GangDoesNotFit):
+        return answer
     found = {spot.demand: spot for spot in answer}
-    repaired = msgspec.structs.replace(
+    return msgspec.structs.replace(
         admission,
         pod_sets=tuple(
-            with_others(one, found.get(one.name, Spot(one.name, ())), lost, stays)
+            msgspec.structs.replace(one, nodes=spot.nodes, devices=spot.devices)
             for one in admission.pod_sets
+            for spot in (found.get(one.name, Spot(one.name, ())),)
         ),
     )
-    refuse_if_broken(state, workload, repaired)
-    return repaired
 
 
-def missing_of(
+def _missing(
     state: ClusterState, key: WorkloadKey, lost: Collection[NodeName], stays: Stays
 ) -> Gang:
-    """Return the pods of a holding that have no node any more, as a gang of their own."""
+    """Return the pods of an admitted workload that have no node any more, as a gang."""
     holding = state.running[key].holding
     workload, admission = holding.workload, holding.admission
     missing = {
@@ -83,7 +126,7 @@ def missing_of(
     }
     counts = tuple(missing.get(one.name, 0) for one in workload.pod_sets)
     fence = state.reserved.fence(workload, state.now)
-    flavors = flavors_given(workload, admission)
+    flavors = _flavors_given(workload, admission)
     return placement_of(state).gang_of(workload, counts, counts, flavors, fence)
 
 
@@ -159,6 +202,42 @@ def _shared(nodes: NodeState, demand: Demand, names: list[NodeName], level: str)
     return first if all(other == first for other in others) else {}
 
 
+def _pins(
+    state: ClusterState, admission: Admission, lost: Collection[NodeName]
+) -> Iterator[dict[str, str]]:
+    """Yield what new machines have to share with those that are left, the closest first."""
+    table = state.nodes.table
+    rows = [
+        table.row_of[name]
+        for one in admission.pod_sets
+        for name, _ in one.nodes
+        if name not in lost and name in table.row_of
+    ]
+    left = [dict(node.labels) for row in rows if (node := table.nodes[row]) is not None]
+    shared: dict[str, str] = {}
+    for label in (ZONE, MODEL_LABEL, MACHINE_TYPE):
+        values = {labels.get(label, "") for labels in left}
+        if len(values) == 1 and (value := values.pop()):
+            shared[label] = value
+    yield shared
+    if MACHINE_TYPE in shared:
+        yield {label: value for label, value in shared.items() if label != MACHINE_TYPE}
+
+
+def _repaired(
+    admission: Admission, found: Iterable[Spot], lost: Collection[NodeName], stays: Stays
+) -> Admission:
+    """Return an admission with new nodes instead of lost ones."""
+    spot_of = {spot.demand: spot for spot in found}
+    return msgspec.structs.replace(
+        admission,
+        pod_sets=tuple(
+            with_others(one, spot_of.get(one.name, Spot(one.name, ())), lost, stays)
+            for one in admission.pod_sets
+        ),
+    )
+
+
 def with_others(
     one: PodSetAssignment, found: Spot, lost: Collection[NodeName], stays: Stays
 ) -> PodSetAssignment:
@@ -184,71 +263,20 @@ def with_others(
 
 
 def _takes(staying: list[int], device: tuple[int, ...]) -> bool:
-    """Say whether a place is one of those who stay, and note that it is taken."""
+    """Say whether a place is that of a pod that stays, and note that it is taken."""
     if not staying or (device and device[0] not in staying):
         return False
     staying.remove(device[0] if device else staying[0])
     return True
 
 
-def flavors_given(
+def _flavors_given(
     workload: Workload, admission: Admission
 ) -> Mapping[tuple[int, ResourceName], FlavorName]:
-    """Return the flavors that a holding was given, by pod set and resource."""
+    """Return the flavors that a workload was given, by pod set and resource."""
     assigned = {one.name: one.flavors for one in admission.pod_sets}
     return {
         (index, resource): flavor
         for index, pod_set in enumerate(workload.pod_sets)
         for resource, flavor in assigned.get(pod_set.name, ())
     }
-
-
-def refuse_if_broken(
-    state: ClusterState,
-    workload: Workload,
-    repaired: Admission,
-    purchase: Purchase | None = None,
-) -> None:
-    """Ask the auditor, to whom a repaired gang is one that grows out of the old one."""
-    heir = msgspec.structs.replace(
-        workload,
-        key=WorkloadKey(f"{workload.key}+repair"),
-        replaces=workload.key,
-        reclaimable=(),
-        pod_sets=tuple(msgspec.structs.replace(one, topology=None) for one in workload.pod_sets),
-    )
-    placed = msgspec.structs.replace(
-        repaired,
-        pod_sets=tuple(  # pods that are done have given their places back
-            msgspec.structs.replace(one, count=sum(pods for _, pods in one.nodes))
-            for one in repaired.pod_sets
-        ),
-    )
-    plan = Plan(
-        based_on=state.version,
-        now=state.now,
-        admissions=(
-            Admit(
-                workload=heir.key,
-                admission=placed,
-                replaces=workload.key,
-                purchase=_for(heir, purchase),
-            ),
-        ),
-    )
-    before = snapshot_for(state, plan)
-    nodes = tuple(  # what is reserved for the gang is reserved for it repaired
-        msgspec.structs.replace(node, held_for=heir.key) if node.held_for == workload.key else node
-        for node in before.nodes
-    )
-    snapshot = msgspec.structs.replace(before, waiting=(heir,), nodes=nodes)
-    world = with_bought(World(snapshot), snapshot.market, plan)
-    violations = tuple(check_nodes(world, plan))
-    if violations:
-        raise BrokenPlan("; ".join(str(one) for one in violations))
-
-
-def _for(heir: Workload, purchase: Purchase | None) -> Purchase | None:
-    if purchase is None:
-        return None
-    return msgspec.structs.replace(purchase, workload=heir.key)

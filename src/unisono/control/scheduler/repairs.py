@@ -17,8 +17,8 @@ from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.market import Purchase
 from unisono.engine.model.names import NodeName, WorkloadKey
 from unisono.engine.model.workload import Admission
-from unisono.engine.provisioning.replacing import replacement
-from unisono.engine.repair import repair
+from unisono.engine.rehearsal import refuse_broken_repair
+from unisono.engine.repair import repair, replacement
 from unisono.engine.state.cluster import ClusterState
 from unisono.kinds.core.gpu_parts import device_of
 from unisono.kube.form import Key
@@ -79,9 +79,14 @@ class Repairs:
         gone = frozenset(NodeName(node_name(host, view)) for host in lost)
         staying = _staying(key, gone, view)
         answer = repair(self._state, key, gone, staying)
-        if not isinstance(answer, GangDoesNotFit):
-            return answer, None
-        return replacement(self._state, key, gone, staying)
+        found: tuple[Admission, Purchase | None] | None
+        if isinstance(answer, GangDoesNotFit):
+            found = replacement(self._state, key, gone, staying)
+        else:
+            found = answer, None
+        if found is not None:
+            refuse_broken_repair(self._state, key, *found)
+        return found
 
 
 def _staying(

@@ -1,4 +1,4 @@
-"""Nodes for gangs whose nodes an admission check has brought (`engine.seating` says which).
+"""Nodes for gangs whose nodes an admission check has brought (`engine.repair` says which).
 
     QuotaReserved, no nodes ──all checks Ready──▶ a place for every pod ──▶ `checks` admits it
 
@@ -18,7 +18,8 @@ from unisono.control.scheduler.untried import Untried
 from unisono.control.view import View
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.selection import Labels
-from unisono.engine.seating import seat
+from unisono.engine.rehearsal import refuse_broken_repair
+from unisono.engine.repair import place_reserved
 from unisono.engine.state.cluster import ClusterState
 from unisono.kinds.core.selection import labels_of
 from unisono.kube.form import Key
@@ -50,9 +51,10 @@ class Seating:
             if open_checks(workload, view) or not waits_for_seats(workload, view):
                 continue
             self.untried.tried(key)
-            found = seat(self._state, own, _selectors(workload))
+            found = place_reserved(self._state, own, _selectors(workload))
             if isinstance(found, GangDoesNotFit):
                 continue
+            refuse_broken_repair(self._state, own, found)
             changes = record.seated(workload, found, hosts, now=now, epoch=self._epoch)
             nodes = {node for one in found.pod_sets for node, _ in one.nodes}
             yield Patch(Ref.to(workload), changes, "status"), f"its nodes are there: {len(nodes)}"

@@ -1,0 +1,49 @@
+"""Is an admitted gang sound on the nodes that it got instead of lost ones, or got late?
+
+To the auditor such a gang is one that grows out of its old self: what it keeps is there already,
+what is new needs room, and only nodes are asked, because it holds its quota.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from unisono.engine.audit.nodes import check_nodes
+from unisono.engine.audit.purchases import with_bought
+from unisono.engine.audit.violation import Violation
+from unisono.engine.audit.world import World
+from unisono.engine.model.market import Purchase
+from unisono.engine.model.names import WorkloadKey
+from unisono.engine.model.plan import Admit, Plan
+from unisono.engine.model.snapshot import Snapshot
+from unisono.engine.model.workload import Admission, Workload
+
+
+def audit_repair(
+    snapshot: Snapshot, workload: Workload, repaired: Admission, purchase: Purchase | None = None
+) -> tuple[Violation, ...]:
+    """Return what is wrong with the new nodes of an admitted workload."""
+    heir = msgspec.structs.replace(
+        workload,
+        key=WorkloadKey(f"{workload.key}+repair"),
+        replaces=workload.key,
+        reclaimable=(),
+        pod_sets=tuple(msgspec.structs.replace(one, topology=None) for one in workload.pod_sets),
+    )
+    placed = msgspec.structs.replace(
+        repaired,
+        pod_sets=tuple(  # pods that are done have given their places back
+            msgspec.structs.replace(one, count=sum(pods for _, pods in one.nodes))
+            for one in repaired.pod_sets
+        ),
+    )
+    if purchase is not None:
+        purchase = msgspec.structs.replace(purchase, workload=heir.key)
+    admit = Admit(workload=heir.key, admission=placed, replaces=workload.key, purchase=purchase)
+    plan = Plan(based_on=snapshot.version, now=snapshot.now, admissions=(admit,))
+    nodes = tuple(  # what is reserved for the gang is reserved for it repaired
+        msgspec.structs.replace(node, held_for=heir.key) if node.held_for == workload.key else node
+        for node in snapshot.nodes
+    )
+    before = msgspec.structs.replace(snapshot, waiting=(heir,), nodes=nodes)
+    return tuple(check_nodes(with_bought(World(before), before.market, plan), plan))
