@@ -28,7 +28,7 @@ from unisono.engine.placement.admission import placed_counts
 from unisono.engine.placement.terminating import waiting_for
 from unisono.engine.preemption.naming import named, waiting_for_victims
 from unisono.engine.provisioning.loans import lent_by, lift
-from unisono.engine.provisioning.shopping import Shopping
+from unisono.engine.purchasing import Purchases
 from unisono.engine.quota.assign import Verdict, resized
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.nodes import Leaving, tenants_of
@@ -66,7 +66,7 @@ class Cycle:
     leaving: list[Tenant] = field(default_factory=list)  # pods of victims, still on their nodes
     touched: list[Node] = field(default_factory=list)  # queues that lost usage to the last decision
     starting: list[Starting] = field(default_factory=list)  # what each admission books
-    shopping: Shopping | None = None  # what can be bought, after what this cycle bought already
+    purchases: Purchases | None = None  # made so far; None before the first
     is_last: bool = False  # nobody is decided after it: what it takes need not be booked
 
     def decide(self, nominee: Nominee) -> None:
@@ -92,9 +92,9 @@ class Cycle:
         """Let a nominee that has quota and no place have machines bought, if that is possible."""
         if not nominee.affordable or self.state.config.market is None:
             return
-        if self.shopping is None:
-            self.shopping = Shopping(self.state, self.ledger, self.now)
-        self.shopping.serve(nominee, self.leaving)
+        if self.purchases is None:
+            self.purchases = Purchases(self.state, self.ledger, self.now)
+        self.purchases.buy_for(nominee, self.leaving)
 
     def _wait_for_quota(self, nominee: Nominee) -> None:
         """Nothing fits, not even with victims: step aside, or block a StrictFIFO queue."""
@@ -223,8 +223,8 @@ class Cycle:
                 limit_ms=self._limit_of(nominee),
             )
         )
-        if nominee.purchase is not None and self.shopping is not None:
-            self.shopping.shop.take(nominee.purchase)
+        if nominee.purchase is not None and self.purchases is not None:
+            self.purchases.shop.take(nominee.purchase)
         if workload.replaces is not None:
             self.victims[workload.replaces] = None  # it ends here: nobody else may count on it
             self._take_off(nominee)

@@ -27,7 +27,7 @@ from unisono.engine.placement.terminating import TerminatingPods, terminating_po
 from unisono.engine.preemption.candidates import Target
 from unisono.engine.preemption.victims import VictimSearch
 from unisono.engine.provisioning.loans import Loans, loans_for
-from unisono.engine.provisioning.prospects import CouldBuy, could_buy
+from unisono.engine.provisioning.purchase import CouldBuy, could_buy
 from unisono.engine.quota.assign import (
     Allowed,
     Assignment,

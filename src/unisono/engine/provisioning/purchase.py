@@ -8,22 +8,24 @@ before the last machine is there. Spec provisioning §5.2.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 import msgspec
 
 from unisono.engine.model.explanation import CannotBuy, PoolRefusal
 from unisono.engine.model.market import ZONE, Lot, Purchase
-from unisono.engine.model.names import Instant, NodeName
+from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.workload import Workload
 from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.gang import Gang, Spot
 from unisono.engine.placement.placement import placement_of
-from unisono.engine.provisioning.adrift import nodes_adrift
+from unisono.engine.placement.seek import Seeker
+from unisono.engine.provisioning.adrift import given_up, nodes_adrift
 from unisono.engine.provisioning.order import Filled, FreeNode, Order, Refused
 from unisono.engine.provisioning.planner import alternatives_to, choose, ready_by
 from unisono.engine.provisioning.shelf import Shelf
+from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.node_table import NodeTable
 from unisono.engine.state.purchases import with_purchase
@@ -34,6 +36,10 @@ MOST_FREE = 4096
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # as Kubernetes names things: no words by chance
 _SUFFIX = 8
 _Named = tuple[Lot | None, tuple[NodeName, dict[str, int]]]
+
+
+# Says whether there are machines for an assignment once these victims are gone.
+CouldBuy = Callable[[Assignment, Collection[WorkloadKey]], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +154,26 @@ class Shop:
                     pods=tuple(sorted(box.pods.items())),
                 )
                 yield lot, (lot.node, box.pods)
+
+
+def could_buy(
+    state: ClusterState, workload: Workload, seeker: Seeker | None, now: Instant
+) -> CouldBuy | None:
+    """Return what says whether machines could be bought for a workload that lacks quota, too.
+
+    Nothing is preempted for quota that would then find no nodes; a feasible purchase counts as
+    nodes. It is made when the victims are gone, so that machines on their way to victims count as
+    well. None: nothing is for sale. Spec provisioning §5.16.
+    """
+    market = state.config.market
+    if market is None or seeker is None or seeker.kept is not None:
+        return None
+
+    def answer(assignment: Assignment, victims: Collection[WorkloadKey]) -> bool:
+        shop = Shop(state, Shelf(given_up(market, victims)), now)
+        return not isinstance(shop.buy(workload, seeker.gang(assignment)), CannotBuy)
+
+    return answer
 
 
 def _seats(named: list[_Named], demand: Demand) -> Iterator[tuple[NodeName, int]]:

@@ -1,0 +1,156 @@
+"""Purchases of one cycle: machines for a nominee that has quota and no place.
+
+Decided when the nominee is, not at nomination: then what others of the same cycle have bought, or
+have taken of the free nodes, counts already. Spec provisioning §5.2 and §5.16.
+
+A running gang that wants more pods gets machines for as many as can be had, in the zone and of the
+model of those that it is on. What runs is not touched, whatever becomes of the purchase; the pods
+for which there are no machines go on waiting.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from unisono.engine.model.explanation import Blocker, CannotBuy
+from unisono.engine.model.market import ZONE, Buying
+from unisono.engine.model.names import Instant
+from unisono.engine.model.selection import Labels
+from unisono.engine.nominate import Nominee
+from unisono.engine.placement.admission import placed_counts
+from unisono.engine.placement.demand import Demand, narrowed
+from unisono.engine.placement.gang import Gang
+from unisono.engine.provisioning.order import has_gpus
+from unisono.engine.provisioning.purchase import MODEL_LABEL, Bought, Shop
+from unisono.engine.provisioning.shelf import Shelf
+from unisono.engine.quota.assign import Assignment, Verdict, resized
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.equivalence import shrunk
+from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.transaction import Ledger
+
+
+class Purchases:
+    """What one cycle can buy, after what it bought already."""
+
+    def __init__(self, state: ClusterState, ledger: Ledger, now: Instant) -> None:
+        """Look at the market as it is before this cycle bought anything."""
+        market = state.config.market
+        assert market is not None, "nothing is bought without a market"
+        self._ledger = ledger
+        self._preference = state.policy.provisioning.preference
+        self.shop = Shop(state, Shelf(market), now)
+
+    def buy_for(self, nominee: Nominee, leaving: list[Tenant]) -> None:
+        """Make a nominee fit by machines that are bought for it, or note why not.
+
+        `leaving` are victims' pods: the ledger counts their nodes as free, which they are not yet.
+        """
+        if nominee.targets and self._preference == "reclaim-then-provision":
+            return
+        if nominee.is_patient or nominee.seeker is None or nominee.purchase is not None:
+            return
+        mark = self._ledger.mark()
+        for tenant in leaving:
+            self._ledger.seat(tenant)
+        refusals: list[Blocker] = []
+        for assignment in nominee.affordable:
+            answer = self._buy(nominee, assignment)
+            if isinstance(answer, CannotBuy):
+                refusals.append(answer)
+            elif answer[1].purchase.lots:
+                _take(nominee, *answer)
+                break
+        self._ledger.rollback(mark)
+        if nominee.purchase is None:
+            _refuse(nominee, refusals, may_preempt=self._preference != "provision-only")
+
+    def _buy(
+        self, nominee: Nominee, assignment: Assignment
+    ) -> tuple[Assignment, Bought] | CannotBuy:
+        assert nominee.seeker is not None, "without nodes there is nothing to buy for"
+        if nominee.replaced is not None:
+            return _buy_more(self.shop, nominee, assignment)
+        answer = self.shop.buy(nominee.waiting.workload, nominee.seeker.gang(assignment))
+        return answer if isinstance(answer, CannotBuy) else (assignment, answer)
+
+
+def _take(nominee: Nominee, assignment: Assignment, bought: Bought) -> None:
+    counts = placed_counts(bought.spots, nominee.waiting.shape)
+    if counts != assignment.counts:  # an elastic set begins with what it needs
+        assignment = resized(assignment, nominee.menu, counts)
+    nominee.assignment = assignment
+    nominee.spots = bought.spots
+    nominee.targets = []
+    nominee.purchase = bought.purchase
+
+
+def _refuse(nominee: Nominee, refusals: list[Blocker], *, may_preempt: bool) -> None:
+    if nominee.targets and may_preempt:
+        return
+    nominee.targets = []
+    nominee.assignment.verdict = Verdict.NO_FIT
+    blockers = nominee.assignment.blockers
+    others = [one for one in blockers if not isinstance(one, CannotBuy)]
+    nominee.assignment.blockers = [*refusals, *others]
+
+
+def _buy_more(
+    shop: Shop, nominee: Nominee, assignment: Assignment
+) -> tuple[Assignment, Bought] | CannotBuy:
+    """Buy for all new pods of an assignment, or for as many as there are machines for."""
+    found = _try(shop, nominee, assignment)
+    if isinstance(found, Bought):
+        return assignment, found
+    best: tuple[Assignment, Bought] | None = None
+    low, high = 1, nominee.waiting.shape.most_steps
+    while low <= high:
+        middle = (low + high) // 2
+        counts = shrunk(nominee.waiting.shape, middle)
+        fewer = resized(assignment, nominee.menu, counts)
+        some = _try(shop, nominee, fewer)
+        if isinstance(some, Bought):
+            best, high = (fewer, some), middle - 1
+        else:
+            low = middle + 1
+    return best or found
+
+
+def _try(shop: Shop, nominee: Nominee, assignment: Assignment) -> Bought | CannotBuy:
+    assert nominee.seeker is not None, "without nodes there is nothing to buy for"
+    gang = nominee.seeker.more(assignment)
+    labels = _shared(shop, nominee)
+    whole = tuple(_whole(demand, labels) for demand in gang.demands)
+    answer = shop.buy(nominee.waiting.workload, Gang(key=gang.key, demands=whole))
+    if isinstance(answer, CannotBuy):
+        return answer
+    return Bought(answer.purchase, nominee.seeker.beside(assignment, answer.spots))
+
+
+def _whole(demand: Demand, labels: Labels) -> Demand:
+    """Return a demand for all of its pods, next to those that run."""
+    all_of_it = msgspec.structs.replace(demand, least=demand.most)
+    return narrowed(all_of_it, labels) if has_gpus(demand) else all_of_it
+
+
+def _shared(shop: Shop, nominee: Nominee) -> Labels:
+    """Return what new machines have to share with the nodes that the gang is on."""
+    assert nominee.replaced is not None, "only a running gang grows"
+    wish: Buying = nominee.waiting.workload.buying
+    policy, table = shop.state.policy.provisioning, shop.state.nodes.table
+    keys = [ZONE] if policy.same_zone and wish.scope != "any" else []
+    if policy.same_model and not wish.mixed_models:
+        keys.append(MODEL_LABEL)
+    rows = [
+        table.row_of[name]
+        for one in nominee.replaced.holding.admission.pod_sets
+        for name, _ in one.nodes
+        if name in table.row_of
+    ]
+    nodes = [dict(node.labels) for row in rows if (node := table.nodes[row]) is not None]
+    shared: dict[str, str] = {}
+    for key in keys:
+        values = {labels[key] for labels in nodes if labels.get(key)}
+        if len(values) == 1:
+            shared[key] = values.pop()
+    return tuple(sorted(shared.items()))
