@@ -19,10 +19,10 @@ from unisono.engine.model.policy import Provisioning
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import Requirement
 from unisono.engine.placement.demand import Demand
+from unisono.engine.provisioning.catalogue import Catalogue
 from unisono.engine.provisioning.cover import cover
 from unisono.engine.provisioning.order import Filled, Order
 from unisono.engine.provisioning.planner import choose
-from unisono.engine.provisioning.shelf import Shelf
 from unisono.provision.market import market_of
 
 PLAN_MS = 50  # 512 machines
@@ -57,7 +57,7 @@ def measure(scale: Scale) -> Iterator[Finding]:
 
 def _plan(market: Market, order: Order) -> float:
     cover.cache_clear()
-    return seconds(lambda: _complete(choose(order, Shelf(market))))
+    return seconds(lambda: _complete(choose(order, Catalogue(market))))
 
 
 def _complete(answer: object) -> None:

@@ -57,8 +57,8 @@ from unisono.engine.model.plan import (
     StopReason,
     Victim,
 )
+from unisono.engine.provisioning.catalogue import Catalogue
 from unisono.engine.provisioning.outages import Refused, after_refusal, outage_of
-from unisono.engine.provisioning.shelf import Shelf
 from unisono.engine.rehearsal import give_up, leave, refuse_broken_repair, rehearse
 from unisono.engine.repair import place_reserved, repair, replacement
 from unisono.engine.state import changes
@@ -443,7 +443,7 @@ class World:
 
     def _join(self, claim: market.Lot, now: market.Market) -> None:
         kind = (claim.pool, claim.machine, claim.zone, claim.capacity_type)
-        for one in Shelf(now).wares:
+        for one in Catalogue(now).offerings:
             if (one.pool.name, one.machine.name, one.offer.zone, one.offer.capacity_type) == kind:
                 offering = one
                 break

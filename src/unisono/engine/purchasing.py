@@ -20,9 +20,9 @@ from unisono.engine.nominate import Nominee
 from unisono.engine.placement.admission import placed_counts
 from unisono.engine.placement.demand import Demand, narrowed
 from unisono.engine.placement.gang import Gang
+from unisono.engine.provisioning.catalogue import Catalogue
 from unisono.engine.provisioning.order import has_gpus
 from unisono.engine.provisioning.purchase import MODEL_LABEL, Bought, Shop
-from unisono.engine.provisioning.shelf import Shelf
 from unisono.engine.quota.assign import Assignment, Verdict, resized
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.equivalence import shrunk
@@ -39,7 +39,7 @@ class Purchases:
         assert market is not None, "nothing is bought without a market"
         self._ledger = ledger
         self._preference = state.policy.provisioning.preference
-        self.shop = Shop(state, Shelf(market), now)
+        self.shop = Shop(state, Catalogue(market), now)
 
     def buy_for(self, nominee: Nominee, leaving: list[Tenant]) -> None:
         """Make a nominee fit by machines that are bought for it, or note why not.

@@ -29,8 +29,8 @@ from unisono.engine.model.workload import Admission, PodSetAssignment, Workload,
 from unisono.engine.placement.demand import Demand, narrowed
 from unisono.engine.placement.gang import Gang, Spot
 from unisono.engine.placement.placement import ClusterPlacement, placement_of
+from unisono.engine.provisioning.catalogue import Catalogue
 from unisono.engine.provisioning.purchase import MODEL_LABEL, Shop
-from unisono.engine.provisioning.shelf import Shelf
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.node_table import NAME_FIELD
 from unisono.engine.state.nodes import NodeState
@@ -71,7 +71,7 @@ def replacement(
     holding = state.running[key].holding
     workload, admission = holding.workload, holding.admission
     gang = _missing(state, key, lost, stays)
-    shop = Shop(state, Shelf(market), state.now)
+    shop = Shop(state, Catalogue(market), state.now)
     for pins in _pins(state, admission, lost):
         labels = tuple(sorted(pins.items()))
         demands = tuple(narrowed(demand, labels) for demand in gang.demands if demand.most)

@@ -20,7 +20,7 @@ import msgspec
 from unisono.control.actions import Json
 from unisono.control.conditions import find, with_condition
 from unisono.engine.model.selection import Requirement, meets
-from unisono.engine.provisioning.shelf import known_key
+from unisono.engine.provisioning.catalogue import known_key
 from unisono.kinds.decode import decode
 from unisono.kinds.karpenter import NodePool, pool_of, problem_of
 from unisono.provision.machines import machine_types

@@ -19,7 +19,7 @@ from unisono.control.controller import own_key
 from unisono.control.view import View
 from unisono.engine.model.market import MOST_MACHINES, Lot
 from unisono.engine.model.names import NodeName
-from unisono.engine.provisioning.shelf import Shelf
+from unisono.engine.provisioning.catalogue import Catalogue
 from unisono.kinds.decode import decode
 from unisono.kinds.digits import whole_number
 from unisono.kinds.karpenter import NodePool, problem_of
@@ -117,7 +117,7 @@ class Pools:
     def _warn_if_useless(self, pool: Json, view: View) -> Steps:
         """Tell whoever wrote a pool if it cannot buy anything: a slip of the pen shows here."""
         market = self._reader.read(view, with_static=True)
-        refusal = Shelf(market).refused.get(pool["metadata"]["name"]) if market else None
+        refusal = Catalogue(market).refused.get(pool["metadata"]["name"]) if market else None
         if refusal is not None:
             hint = _nearest_type(pool)
             text = f"it cannot buy anything: {refusal.detail}{hint}"
@@ -127,13 +127,14 @@ class Pools:
         market = self._reader.read(view, with_static=True)
         if market is None:
             return None
-        wares = [
-            ware
-            for ware in Shelf(market).wares
-            if ware.pool.name == pool["metadata"]["name"] and ware.offer.capacity_type != "spot"
+        offerings = [
+            offering
+            for offering in Catalogue(market).offerings
+            if offering.pool.name == pool["metadata"]["name"]
+            and offering.offer.capacity_type != "spot"
         ]
         best = min(
-            wares,
+            offerings,
             key=lambda one: (one.offer.price_micro, one.offer.zone, one.machine.name),
             default=None,
         )

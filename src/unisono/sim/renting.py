@@ -24,7 +24,7 @@ from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.node import HOSTNAME, Node
 from unisono.engine.model.plan import Admit
 from unisono.engine.model.workload import Admission
-from unisono.engine.provisioning.shelf import Shelf, Ware
+from unisono.engine.provisioning.catalogue import Catalogue, Offering
 from unisono.engine.state.changes import MarketSet, NodeGone, NodeSet, WorkloadHolds
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.purchases import after_arrival, after_return, without_lots
@@ -42,8 +42,8 @@ class Terms:
 
     def model_nodes(self) -> tuple[Node, ...]:
         """Return a node of every type that can be bought: what jobs can be like."""
-        kinds = {ware.machine.name: ware for ware in Shelf(self.market).wares}
-        return tuple(_node(NodeName(f"model-{name}"), ware) for name, ware in kinds.items())
+        kinds = {offering.machine.name: offering for offering in Catalogue(self.market).offerings}
+        return tuple(_node(NodeName(f"model-{name}"), offering) for name, offering in kinds.items())
 
 
 @dataclass(slots=True)
@@ -74,13 +74,18 @@ class Rental:
     _guests: dict[WorkloadKey, list[WorkloadKey]] = field(default_factory=dict)  # by lender
     _due: list[tuple[float, int, WorkloadKey | None, NodeName | None]] = field(default_factory=list)
     _items: list[Item] = field(default_factory=list)
-    _wares: dict[tuple[str, str, str, str], Ware] = field(init=False)
+    _offerings: dict[tuple[str, str, str, str], Offering] = field(init=False)
     _number: int = 0
 
     def __post_init__(self) -> None:
-        self._wares = {
-            (ware.pool.name, ware.machine.name, ware.offer.zone, ware.offer.capacity_type): ware
-            for ware in Shelf(self.terms.market).wares
+        self._offerings = {
+            (
+                offering.pool.name,
+                offering.machine.name,
+                offering.offer.zone,
+                offering.offer.capacity_type,
+            ): offering
+            for offering in Catalogue(self.terms.market).offerings
         }
         self.state.apply(MarketSet(self.terms.market))
 
@@ -236,8 +241,8 @@ class Rental:
 
     def _join(self, machine: _Machine) -> None:
         lot = machine.lot
-        ware = self._wares[lot.pool, lot.machine, lot.zone, lot.capacity_type]
-        node = _node(lot.node, ware)
+        offering = self._offerings[lot.pool, lot.machine, lot.zone, lot.capacity_type]
+        node = _node(lot.node, offering)
         self.joined.append(node)
         self.state.apply(NodeSet(node))
 
@@ -260,8 +265,8 @@ class Rental:
 
     def _item(self, machine: _Machine, end: float) -> Item:
         lot = machine.lot
-        ware = self._wares[lot.pool, lot.machine, lot.zone, lot.capacity_type]
-        return Item(machine.launched, end, lot.price_micro, ware.machine.allocatable)
+        offering = self._offerings[lot.pool, lot.machine, lot.zone, lot.capacity_type]
+        return Item(machine.launched, end, lot.price_micro, offering.machine.allocatable)
 
     def _remind(
         self, when: float, *, key: WorkloadKey | None = None, name: NodeName | None = None
@@ -274,11 +279,11 @@ def _places(admission: Admission) -> list[tuple[NodeName, int]]:
     return [place for one in admission.pod_sets for place in one.nodes]
 
 
-def _node(name: NodeName, ware: Ware) -> Node:
-    labels = {**ware.labels, HOSTNAME: str(name)}
+def _node(name: NodeName, offering: Offering) -> Node:
+    labels = {**offering.labels, HOSTNAME: str(name)}
     return Node(
         name=name,
         labels=tuple(sorted(labels.items())),
-        taints=ware.pool.taints,
-        allocatable=ware.machine.allocatable,
+        taints=offering.pool.taints,
+        allocatable=offering.machine.allocatable,
     )

@@ -14,9 +14,9 @@ from unisono.engine.model.names import Instant
 from unisono.engine.model.policy import Provisioning
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import Taint
+from unisono.engine.provisioning.catalogue import Catalogue
 from unisono.engine.provisioning.order import Filled, Refused
 from unisono.engine.provisioning.planner import alternatives_to, choose
-from unisono.engine.provisioning.shelf import Shelf
 
 CHEAPEST = Provisioning(packing="MinCost")
 SMALL, LARGE = machine("small", 1, 8), machine("large", 4, 40)
@@ -27,8 +27,8 @@ def bought(answer: Filled | Refused) -> dict[str, int]:
     assert isinstance(answer, Filled), answer
     counts: dict[str, int] = {}
     for box in answer.bought:
-        assert box.ware is not None
-        counts[box.ware.machine.name] = counts.get(box.ware.machine.name, 0) + box.count
+        assert box.offering is not None
+        counts[box.offering.machine.name] = counts.get(box.offering.machine.name, 0) + box.count
     return counts
 
 
@@ -51,8 +51,8 @@ def test_limits_of_a_pool_are_kept_at_the_lowest_price(
     machines = [machine(f"m{i}", gpus, gpus) for i, (gpus, _) in enumerate(sizes)]
     offers = [offer(f"m{i}", price) for i, (_, price) in enumerate(sizes)]
     limits = amounts({NODES: most_nodes, "cpu": most_cores * 1000})
-    shelf = Shelf(market(machines, offers, [Pool(name="p", limits=limits)]))
-    answer = choose(order(demand(pods), policy=CHEAPEST), shelf)
+    catalogue = Catalogue(market(machines, offers, [Pool(name="p", limits=limits)]))
+    answer = choose(order(demand(pods), policy=CHEAPEST), catalogue)
     ways = [
         sum(n * price for n, (_, price) in zip(counts, sizes, strict=True))
         for counts in product(*[range(most_nodes + 1)] * len(sizes))
@@ -70,7 +70,7 @@ def test_limits_of_a_pool_are_kept_at_the_lowest_price(
 @given(st.integers(1, 30), st.integers(0, 20), st.integers(0, 20))
 def test_everybody_has_a_place_or_nothing_is_bought(pods: int, one: int, other: int) -> None:
     offers = [offer("small", 10, stock=one), offer("large", 35, stock=other)]
-    answer = choose(order(demand(pods)), Shelf(market([SMALL, LARGE], offers)))
+    answer = choose(order(demand(pods)), Catalogue(market([SMALL, LARGE], offers)))
     if isinstance(answer, Refused):
         assert one + 4 * other < pods
         assert answer.code == "StockOut"
@@ -81,10 +81,10 @@ def test_everybody_has_a_place_or_nothing_is_bought(pods: int, one: int, other: 
 
 def test_a_gang_is_not_split_over_zones_or_models() -> None:
     offers = [offer("small", 10, "a", stock=1), offer("small", 10, "b", stock=1)]
-    shelf = Shelf(market([SMALL], offers))
-    assert refused(choose(order(demand(2)), shelf)).code == "StockOut"
+    catalogue = Catalogue(market([SMALL], offers))
+    assert refused(choose(order(demand(2)), catalogue)).code == "StockOut"
     apart = Provisioning(same_zone=False)
-    assert bought(choose(order(demand(2), policy=apart), shelf)) == {"small": 2}
+    assert bought(choose(order(demand(2), policy=apart), catalogue)) == {"small": 2}
 
 
 def test_the_first_tier_that_holds_everybody_wins() -> None:
@@ -92,9 +92,9 @@ def test_the_first_tier_that_holds_everybody_wins() -> None:
         Pool(name="dear", weight=10, requirements=(only("large"),), limits=amounts({NODES: 1})),
         Pool(name="cheap", requirements=(only("small"),)),
     ]
-    shelf = Shelf(market([SMALL, LARGE], [offer("small", 1), offer("large", 100)], pools))
-    assert bought(choose(order(demand(4)), shelf)) == {"large": 1}
-    assert bought(choose(order(demand(5)), shelf)) == {"small": 5}
+    catalogue = Catalogue(market([SMALL, LARGE], [offer("small", 1), offer("large", 100)], pools))
+    assert bought(choose(order(demand(4)), catalogue)) == {"large": 1}
+    assert bought(choose(order(demand(5)), catalogue)) == {"small": 5}
 
 
 def test_each_pool_says_what_stood_in_the_way() -> None:
@@ -103,8 +103,8 @@ def test_each_pool_says_what_stood_in_the_way() -> None:
         Pool(name="tiny", requirements=(only("small"),)),
         Pool(name="broken", refused="it is broken"),
     ]
-    shelf = Shelf(market([SMALL, LARGE], [offer("small", 1), offer("large", 100)], pools))
-    answer = refused(choose(order(demand(2, gpus=4)), shelf))
+    catalogue = Catalogue(market([SMALL, LARGE], [offer("small", 1), offer("large", 100)], pools))
+    answer = refused(choose(order(demand(2, gpus=4)), catalogue))
     assert answer.code == "NoInstanceFits"
     assert {name: why.code for name, why in answer.pools} == {
         "tainted": "NoCompatibleNodePool",
@@ -126,7 +126,7 @@ def _out(count: int) -> Market:
 
 
 def test_a_refusal_names_when_to_ask_again_and_what_it_would_cost() -> None:
-    answer = refused(choose(order(demand(2, gpus=4)), Shelf(_out(2))))
+    answer = refused(choose(order(demand(2, gpus=4)), Catalogue(_out(2))))
     assert (answer.code, answer.retry_at) == ("StockOut", Instant(180_000))
     assert [(one.machines, one.price_micro) for one in answer.alternatives] == [
         ((("large", 2),), 200)
@@ -134,29 +134,31 @@ def test_a_refusal_names_when_to_ask_again_and_what_it_would_cost() -> None:
 
 
 def test_fewer_than_were_refused_may_be_asked_for_sooner() -> None:
-    shelf = Shelf(_out(2))
+    catalogue = Catalogue(_out(2))
     later = Instant(60_000)
-    assert bought(choose(order(demand(1, gpus=4), now=later), shelf)) == {"large": 1}
-    assert refused(choose(order(demand(2, gpus=4), now=later), shelf)).code == "StockOut"
+    assert bought(choose(order(demand(1, gpus=4), now=later), catalogue)) == {"large": 1}
+    assert refused(choose(order(demand(2, gpus=4), now=later), catalogue)).code == "StockOut"
     again = Instant(180_000)
-    assert bought(choose(order(demand(2, gpus=4), now=again), shelf)) == {"large": 2}
+    assert bought(choose(order(demand(2, gpus=4), now=again), catalogue)) == {"large": 2}
 
 
 def test_other_ways_are_told_with_their_prices() -> None:
-    shelf = Shelf(
+    catalogue = Catalogue(
         market([SMALL, machine("other", 1, 8, "Y")], [offer("small", 9), offer("other", 7)])
     )
     wanted = order(demand(2))
-    chosen = choose(wanted, shelf)
+    chosen = choose(wanted, catalogue)
     assert bought(chosen) == {"other": 2}
     assert isinstance(chosen, Filled)
-    told = alternatives_to(wanted, shelf, chosen)
+    told = alternatives_to(wanted, catalogue, chosen)
     assert [(one.machines, one.price_micro) for one in told] == [((("small", 2),), 18)]
 
 
 def test_a_budget_is_not_exceeded() -> None:
     policy = Provisioning(most_per_hour_micro=25)
     spent = market([SMALL], [offer("small", 10)], spent_micro=10)
-    assert refused(choose(order(demand(2), policy=policy), Shelf(spent))).code == "BudgetExceeded"
+    assert (
+        refused(choose(order(demand(2), policy=policy), Catalogue(spent))).code == "BudgetExceeded"
+    )
     fresh = msgspec.structs.replace(spent, spent_micro=5)
-    assert bought(choose(order(demand(2), policy=policy), Shelf(fresh))) == {"small": 2}
+    assert bought(choose(order(demand(2), policy=policy), Catalogue(fresh))) == {"small": 2}

@@ -83,12 +83,12 @@ def _for_sale(market: Market, cloud: Cloud) -> Market:
     """Leave out what no pool would buy, and say how many there are of the rest."""
     import msgspec
 
-    from unisono.engine.provisioning.shelf import Shelf
+    from unisono.engine.provisioning.catalogue import Catalogue
 
-    wares = Shelf(market).wares
-    if not wares:
+    offerings = Catalogue(market).offerings
+    if not offerings:
         raise InvalidManifest("--pools", "no machine type meets what the NodePools require")
-    sold = {(one.offer.machine, one.offer.zone, one.offer.capacity_type) for one in wares}
+    sold = {(one.offer.machine, one.offer.zone, one.offer.capacity_type) for one in offerings}
     offers = tuple(
         msgspec.structs.replace(one, stock=cloud.left(one.machine, one.zone, one.capacity_type))
         for one in market.offers

@@ -15,6 +15,7 @@ from unisono.engine.model.market import Lot, Market
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.placement.demand import Demand
 from unisono.engine.provisioning.candidates import ends_too_soon, spot_is_fine
+from unisono.engine.provisioning.catalogue import Catalogue, Offering
 from unisono.engine.provisioning.fitting import (
     label_in_the_way,
     room_of,
@@ -23,42 +24,46 @@ from unisono.engine.provisioning.fitting import (
     topology_in_the_way,
 )
 from unisono.engine.provisioning.order import FreeNode, Order
-from unisono.engine.provisioning.shelf import Shelf, Ware
 
 _Place = tuple[str, str, str, str]
 
 
-def nodes_adrift(order: Order, shelf: Shelf) -> Iterator[FreeNode]:
+def nodes_adrift(order: Order, catalogue: Catalogue) -> Iterator[FreeNode]:
     """Yield machines that can be taken over, as free nodes for those whose rules let them."""
-    lots = [lot for one in shelf.market.adrift for lot in one.lots]
+    lots = [lot for one in catalogue.market.adrift for lot in one.lots]
     if not lots:
         return
-    wares = {_place_of_ware(ware): ware for ware in shelf.wares}
+    offerings = {_place_of_offering(offering): offering for offering in catalogue.offerings}
     for lot in sorted(lots, key=lambda one: one.node):
-        ware = wares.get((lot.pool, lot.machine, lot.zone, lot.capacity_type))
-        if ware is None or ends_too_soon(order, ware):
+        offering = offerings.get((lot.pool, lot.machine, lot.zone, lot.capacity_type))
+        if offering is None or ends_too_soon(order, offering):
             continue  # its pool sells no such machines any more
-        room = room_of(ware, shelf.market.overhead)
+        room = room_of(offering, catalogue.market.overhead)
         takes = frozenset(
             demand.name
             for demand in order.demands
-            if slots_in(room, demand) and _may_use(order, ware, demand)
+            if slots_in(room, demand) and _may_use(order, offering, demand)
         )
         if takes:
-            yield FreeNode(lot.node, lot.zone, ware.machine.model, room, takes, lot)
+            yield FreeNode(lot.node, lot.zone, offering.machine.model, room, takes, lot)
 
 
-def _may_use(order: Order, ware: Ware, demand: Demand) -> bool:
+def _may_use(order: Order, offering: Offering, demand: Demand) -> bool:
     return (
         topology_in_the_way(demand) is None
-        and taint_in_the_way(ware.pool.taints, demand.constraint) is None
-        and label_in_the_way(ware, demand.constraint) is None
-        and spot_is_fine(order, ware, demand)
+        and taint_in_the_way(offering.pool.taints, demand.constraint) is None
+        and label_in_the_way(offering, demand.constraint) is None
+        and spot_is_fine(order, offering, demand)
     )
 
 
-def _place_of_ware(ware: Ware) -> _Place:
-    return ware.pool.name, ware.machine.name, ware.offer.zone, ware.offer.capacity_type
+def _place_of_offering(offering: Offering) -> _Place:
+    return (
+        offering.pool.name,
+        offering.machine.name,
+        offering.offer.zone,
+        offering.offer.capacity_type,
+    )
 
 
 def lots_adrift(market: Market) -> dict[str, Lot]:

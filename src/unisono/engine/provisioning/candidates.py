@@ -1,8 +1,8 @@
-"""Which wares each pod set could use, and per pool how far the best of them came.
+"""Which offerings each pod set could use, and per pool how far the best of them came.
 
 The filters stand in the order in which a person would ask: does the pool take such pods, does it
 have such machines, are they large enough, may it be spot, is one in stock, is the pool's limit
-high enough. What stops the ware that came furthest is the reason of its pool.
+high enough. What stops the offering that came furthest is the reason of its pool.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from unisono.engine.model.market import CAPACITY_TYPE, NODES, Pool
 from unisono.engine.model.names import Instant
 from unisono.engine.placement.demand import Demand
+from unisono.engine.provisioning.catalogue import Catalogue, Offering, Refusal
 from unisono.engine.provisioning.fitting import (
     Room,
     label_in_the_way,
@@ -21,9 +22,8 @@ from unisono.engine.provisioning.fitting import (
     topology_in_the_way,
 )
 from unisono.engine.provisioning.order import Order
-from unisono.engine.provisioning.shelf import Refusal, Shelf, Ware
 
-# How far a ware came, and so which reason of a pool is told.
+# How far a offering came, and so which reason of a pool is told.
 _STEPS = (
     "NotReady",
     "TopologyUnsatisfiable",
@@ -43,9 +43,9 @@ NO_END = 1 << 40
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A ware that holds pods of a demand."""
+    """A offering that holds pods of a demand."""
 
-    ware: Ware
+    offering: Offering
     slots: int
     stock: int
     is_scarce: bool = False  # the offer itself has an end, whichever pool buys it
@@ -56,7 +56,7 @@ class Candidates:
     """What each pod set could have, worked out once."""
 
     order: Order
-    shelf: Shelf
+    catalogue: Catalogue
     demands: tuple[Demand, ...]
     is_wishful: bool = False  # as if everything were in stock and allowed
     _known: dict[str, list[Candidate]] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Candidates:
         """Return what a pod set could have."""
         found = self._known.get(demand.name)
         if found is None:
-            why: dict[str, Refusal] = dict(self.shelf.refused)
+            why: dict[str, Refusal] = dict(self.catalogue.refused)
             found = self._known[demand.name] = self._find(demand, why)
             self._why[demand.name] = why
         return found
@@ -82,26 +82,31 @@ class Candidates:
             found = self._among[key] = [
                 one
                 for one in self.of(demand)
-                if zone in ("", one.ware.offer.zone) and model in ("", one.ware.machine.model)
+                if zone in ("", one.offering.offer.zone)
+                and model in ("", one.offering.machine.model)
             ]
         return found
 
-    def room(self, ware: Ware) -> Room:
+    def room(self, offering: Offering) -> Room:
         """Return what a new machine has for pods."""
-        room = self._rooms.get(ware.machine.name)
+        room = self._rooms.get(offering.machine.name)
         if room is None:
-            room = self._rooms[ware.machine.name] = room_of(ware, self.shelf.market.overhead)
+            room = self._rooms[offering.machine.name] = room_of(
+                offering, self.catalogue.market.overhead
+            )
         return room
 
     def zones(self) -> list[str]:
         """Return where somebody could buy, or has free nodes."""
-        sold = {one.ware.offer.zone for demand in self.demands for one in self.of(demand)}
+        sold = {one.offering.offer.zone for demand in self.demands for one in self.of(demand)}
         return sorted(sold | {node.zone for node in self.order.free})
 
     def models(self, demand: Demand, zone: str) -> list[str]:
         """Return the models that a pod set could have in a zone."""
         sold = {
-            one.ware.machine.model for one in self.of(demand) if zone in ("", one.ware.offer.zone)
+            one.offering.machine.model
+            for one in self.of(demand)
+            if zone in ("", one.offering.offer.zone)
         }
         there = {
             node.model
@@ -127,7 +132,7 @@ class Candidates:
         self.of(demand)
         why = dict(self._why[demand.name])
         for one in self.of(demand):  # each would do, but not enough of them
-            _note(why, one.ware.pool, self._shortage(one))
+            _note(why, one.offering.pool, self._shortage(one))
         pools = tuple(sorted(why.items()))
         if not pools:
             return demand.name, "NoCompatibleNodePool", ()
@@ -137,63 +142,68 @@ class Candidates:
     def _shortage(self, one: Candidate) -> Refusal:
         """Say why there are too few of something that would do."""
         if one.stock < NO_END:
-            text, offer = f"{one.stock} × {one.ware.machine.name} is all there is", one.ware.offer
-            if self._headroom(one.ware) <= one.stock:
-                return Refusal("LimitExceeded", self._over(one.ware, one.stock + 1))
+            text, offer = (
+                f"{one.stock} × {one.offering.machine.name} is all there is",
+                one.offering.offer,
+            )
+            if self._headroom(one.offering) <= one.stock:
+                return Refusal("LimitExceeded", self._over(one.offering, one.stock + 1))
             return Refusal("StockOut", f"{text} {offer.capacity_type} in {offer.zone}")
         return Refusal("StockOut", "no zone has enough for all of them")
 
     def _find(self, demand: Demand, why: dict[str, Refusal]) -> list[Candidate]:
         wide = topology_in_the_way(demand)
         if wide is not None:
-            for pool in self.shelf.market.pools:
+            for pool in self.catalogue.market.pools:
                 _note(why, pool, wide)
             return []
         found: list[Candidate] = []
         slots: dict[str, int] = {}
         shut: dict[str, Refusal | None] = {}
-        for ware in self.shelf.wares:
-            name = ware.pool.name
+        for offering in self.catalogue.offerings:
+            name = offering.pool.name
             if name not in shut:
-                shut[name] = taint_in_the_way(ware.pool.taints, demand.constraint)
-            refusal = shut[name] or label_in_the_way(ware, demand.constraint)
+                shut[name] = taint_in_the_way(offering.pool.taints, demand.constraint)
+            refusal = shut[name] or label_in_the_way(offering, demand.constraint)
             if refusal is None:
-                count = slots.get(ware.machine.name)
+                count = slots.get(offering.machine.name)
                 if count is None:
-                    count = slots[ware.machine.name] = slots_in(self.room(ware), demand)
-                refusal, stock = self._allowed(ware, demand, count)
+                    count = slots[offering.machine.name] = slots_in(self.room(offering), demand)
+                refusal, stock = self._allowed(offering, demand, count)
                 if refusal is None:
-                    is_scarce = not self.is_wishful and stock < self._headroom(ware)
-                    found.append(Candidate(ware, count, stock, is_scarce))
+                    is_scarce = not self.is_wishful and stock < self._headroom(offering)
+                    found.append(Candidate(offering, count, stock, is_scarce))
                     continue
-            _note(why, ware.pool, refusal)
+            _note(why, offering.pool, refusal)
         return found
 
-    def _allowed(self, ware: Ware, demand: Demand, slots: int) -> tuple[Refusal | None, int]:
+    def _allowed(
+        self, offering: Offering, demand: Demand, slots: int
+    ) -> tuple[Refusal | None, int]:
         """Apply the filters that labels and taints are not."""
         if slots < 1:
             return Refusal("NoInstanceFits", "no machine type is large enough for one pod"), 0
-        stock = NO_END if ware.offer.stock is None else ware.offer.stock
+        stock = NO_END if offering.offer.stock is None else offering.offer.stock
         if self.is_wishful:
             return None, NO_END
-        if not spot_is_fine(self.order, ware, demand):
+        if not spot_is_fine(self.order, offering, demand):
             text = "its machines are spot; say unisono.dev/allow-spot to use them for a gang"
             return Refusal("SpotOptInRequired", text), 0
-        if ends_too_soon(self.order, ware):
+        if ends_too_soon(self.order, offering):
             return Refusal("BlockEnds", "the block of capacity ends before the gang would"), 0
-        busy = dict(self.shelf.market.under_way).get(ware.pool.name, 0)
+        busy = dict(self.catalogue.market.under_way).get(offering.pool.name, 0)
         if busy >= self.order.policy.most_at_once:
             return Refusal("PoolBusy", f"{busy} purchases are under way in it"), 0
-        headroom = self._headroom(ware)
+        headroom = self._headroom(offering)
         if headroom < 1:
-            return Refusal("LimitExceeded", self._over(ware, 1)), 0
-        left, refusal = self._in_stock(ware, -(-demand.needed // slots))
+            return Refusal("LimitExceeded", self._over(offering, 1)), 0
+        left, refusal = self._in_stock(offering, -(-demand.needed // slots))
         return refusal, min(stock, headroom, left)
 
-    def _in_stock(self, ware: Ware, wanted: int) -> tuple[int, Refusal | None]:
+    def _in_stock(self, offering: Offering, wanted: int) -> tuple[int, Refusal | None]:
         """Return how many may be asked for; `wanted` is how many this alone would need."""
-        offer = ware.offer
-        outage = self.shelf.outages.get((offer.capacity_type, offer.machine, offer.zone))
+        offer = offering.offer
+        outage = self.catalogue.outages.get((offer.capacity_type, offer.machine, offer.zone))
         if outage is None or outage.until <= self.order.now:
             return NO_END, None
         self._retry.append(outage.until)
@@ -204,14 +214,14 @@ class Candidates:
         text = f"{offer.machine} {offer.capacity_type} {offer.zone} out of stock"
         return 0, Refusal("StockOut", f"{text} (asked {outage.count})")
 
-    def _headroom(self, ware: Ware) -> int:
+    def _headroom(self, offering: Offering) -> int:
         """Return how many machines of a type the limits of its pool still allow."""
-        return headroom(ware, {})
+        return headroom(offering, {})
 
-    def _over(self, ware: Ware, count: int) -> str:
+    def _over(self, offering: Offering, count: int) -> str:
         """Say by which limit a pool refuses machines."""
-        used, capacity = dict(ware.pool.used), dict(ware.machine.capacity)
-        for name, limit in ware.pool.limits:
+        used, capacity = dict(offering.pool.used), dict(offering.machine.capacity)
+        for name, limit in offering.pool.limits:
             each = 1 if name == NODES else capacity.get(name, 0)
             total = used.get(name, 0) + count * each
             if each and total > limit:
@@ -219,31 +229,33 @@ class Candidates:
         return "the limits of the pool"
 
 
-def spot_is_fine(order: Order, ware: Ware, demand: Demand) -> bool:
-    """Say whether a ware may be used for a pod set although it may be taken away."""
-    if ware.offer.capacity_type != "spot" or not order.is_gang:
+def spot_is_fine(order: Order, offering: Offering, demand: Demand) -> bool:
+    """Say whether a offering may be used for a pod set although it may be taken away."""
+    if offering.offer.capacity_type != "spot" or not order.is_gang:
         return True
     policy = order.policy
     if policy.spot == "never":
         return False
     asked = (CAPACITY_TYPE, "spot") in demand.constraint.selector
-    return bool(asked or order.wish.spot or policy.spot == "allow" or ware.pool.allows_gang_spot)
+    return bool(
+        asked or order.wish.spot or policy.spot == "allow" or offering.pool.allows_gang_spot
+    )
 
 
-def ends_too_soon(order: Order, ware: Ware) -> bool:
+def ends_too_soon(order: Order, offering: Offering) -> bool:
     """Say whether a block of capacity would be over before the gang is."""
-    ends = ware.offer.ends_at
+    ends = offering.offer.ends_at
     if ends is None or order.wish.accepts_block_end:
         return False
     return order.ends_at is None or order.ends_at > ends - BLOCK_MARGIN_MS
 
 
-def headroom(ware: Ware, planned: dict[str, dict[str, int]]) -> int:
+def headroom(offering: Offering, planned: dict[str, dict[str, int]]) -> int:
     """Return how many machines of a type its pool may still have, beside those that are planned."""
-    capacity, used = dict(ware.machine.capacity), dict(ware.pool.used)
-    mine = planned.get(ware.pool.name, {})
+    capacity, used = dict(offering.machine.capacity), dict(offering.pool.used)
+    mine = planned.get(offering.pool.name, {})
     most = NO_END
-    for name, limit in ware.pool.limits:
+    for name, limit in offering.pool.limits:
         each = 1 if name == NODES else capacity.get(name, 0)
         if each:
             left = limit - used.get(name, 0) - mine.get(name, 0)
@@ -252,7 +264,7 @@ def headroom(ware: Ware, planned: dict[str, dict[str, int]]) -> int:
 
 
 def _note(why: dict[str, Refusal], pool: Pool, refusal: Refusal) -> None:
-    """Keep the reason of the ware that came furthest; of equals, the first."""
+    """Keep the reason of the offering that came furthest; of equals, the first."""
     known = why.get(pool.name)
     if known is None or _STEPS.index(refusal.code) > _STEPS.index(known.code):
         why[pool.name] = refusal

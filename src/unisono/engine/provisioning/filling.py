@@ -36,7 +36,8 @@ class Attempt:
         return [
             one
             for one in candidates.among(demand, self.zone, model)
-            if one.ware.offer.capacity_type in self.sold and one.ware.pool.weight >= self.weight
+            if one.offering.offer.capacity_type in self.sold
+            and one.offering.pool.weight >= self.weight
         ]
 
 
@@ -47,7 +48,7 @@ def at_least(order: Order, candidates: Candidates, demand: Demand, attempt: Atte
     usable = attempt.usable(candidates, demand)
     pods = demand.needed
     return min(
-        (one.ware.offer.price_micro * pods // min(one.slots, pods) for one in usable), default=0
+        (one.offering.offer.price_micro * pods // min(one.slots, pods) for one in usable), default=0
     )
 
 
@@ -89,11 +90,11 @@ def _may_sit(demand: Demand, box: Box, attempt: Attempt) -> bool:
     if box.node is not None:
         minds = has_gpus(demand) and attempt.model
         return demand.name in box.node.takes and (not minds or box.node.model == attempt.model)
-    assert box.ware is not None, "a box is a node or a ware"
+    assert box.offering is not None, "a box is a node or a offering"
     constraint = demand.constraint
     return (
-        taint_in_the_way(box.ware.pool.taints, constraint) is None
-        and label_in_the_way(box.ware, constraint) is None
+        taint_in_the_way(box.offering.pool.taints, constraint) is None
+        and label_in_the_way(box.offering, constraint) is None
     )
 
 
@@ -142,7 +143,7 @@ def _buy(
     if _is_on_one(demand):
         usable = [one for one in usable if one.slots >= pods]
     packing, slack = order.packing(demand), order.policy.slack_milli
-    bare = [one for one in usable if not one.ware.machine.model]
+    bare = [one for one in usable if not one.offering.machine.model]
     if bare and not minds:  # accelerators are not for those who do not need them
         made = _chosen(candidates, demand, pods, boxes, bare, packing, slack)
         if made is not None:
@@ -164,20 +165,22 @@ def _chosen(
     if not usable:
         return None
     kinds = tuple(
-        Kind(min(one.slots, pods), one.ware.offer.price_micro, _stock(one, pods, planned, boxes))
+        Kind(
+            min(one.slots, pods), one.offering.offer.price_micro, _stock(one, pods, planned, boxes)
+        )
         for one in usable
     )
     counts = cover(pods, kinds, packing, slack)
     if counts is None or _breaks_limits(counts, usable, planned):
-        counts = cover_within(pods, kinds, [one.ware for one in usable], planned)
+        counts = cover_within(pods, kinds, [one.offering for one in usable], planned)
     if counts is None:
         return None
     made: list[Box] = []
     left = pods
     for index in sorted(range(len(usable)), key=lambda i: (-kinds[i].slots, i)):
         if counts[index]:
-            ware = usable[index].ware
-            box = Box(room=dict(candidates.room(ware)), count=counts[index], ware=ware)
+            offering = usable[index].offering
+            box = Box(room=dict(candidates.room(offering)), count=counts[index], offering=offering)
             parts, seated = box.seat(demand, left)
             made += parts
             left -= seated
@@ -186,11 +189,13 @@ def _chosen(
 
 
 def _stock(one: Candidate, pods: int, planned: dict[str, dict[str, int]], boxes: list[Box]) -> int:
-    """Return how many of a ware may still be taken for so many pods."""
-    offer = one.ware.offer
-    taken = sum(box.count for box in boxes if box.ware is not None and box.ware.offer is offer)
+    """Return how many of a offering may still be taken for so many pods."""
+    offer = one.offering.offer
+    taken = sum(
+        box.count for box in boxes if box.offering is not None and box.offering.offer is offer
+    )
     needed = -(-pods // one.slots)
-    return max(0, min(needed, one.stock - taken, headroom(one.ware, planned)))
+    return max(0, min(needed, one.stock - taken, headroom(one.offering, planned)))
 
 
 def _worthwhile(
@@ -200,12 +205,12 @@ def _worthwhile(
     ordered = sorted(
         usable,
         key=lambda one: (
-            one.ware.offer.price_micro,
+            one.offering.offer.price_micro,
             -min(one.slots, pods),
-            -one.ware.pool.weight,
-            one.ware.offer.zone,
-            one.ware.machine.name,
-            one.ware.pool.name,
+            -one.offering.pool.weight,
+            one.offering.offer.zone,
+            one.offering.machine.name,
+            one.offering.pool.name,
         ),
     )
     kept: list[Candidate] = []
@@ -213,10 +218,10 @@ def _worthwhile(
     largest = 0  # among the cheaper ones of which there is enough
     for one in ordered:
         slots = min(one.slots, pods)
-        if slots <= largest or id(one.ware.offer) in scarce:
+        if slots <= largest or id(one.offering.offer) in scarce:
             continue
-        if one.is_scarce or one.ware.offer.stock is not None:
-            scarce.add(id(one.ware.offer))
+        if one.is_scarce or one.offering.offer.stock is not None:
+            scarce.add(id(one.offering.offer))
         kept.append(one)
         if _stock(one, pods, planned, []) * slots >= pods:
             largest = slots
@@ -227,7 +232,7 @@ def _few(kept: list[Candidate], pods: int) -> list[Candidate]:
     """Keep those whose places are cheapest, and the largest."""
     by_place = sorted(
         range(len(kept)),
-        key=lambda i: (kept[i].ware.offer.price_micro / min(kept[i].slots, pods), i),
+        key=lambda i: (kept[i].offering.offer.price_micro / min(kept[i].slots, pods), i),
     )
     chosen = sorted({*by_place[: MOST_KINDS - 1], len(kept) - 1})
     return [kept[i] for i in chosen]
@@ -237,10 +242,10 @@ def _planned(boxes: list[Box]) -> dict[str, dict[str, int]]:
     """Return what chosen machines add to their pools."""
     planned: dict[str, dict[str, int]] = {}
     for box in boxes:
-        if box.ware is not None:
-            mine = planned.setdefault(box.ware.pool.name, {})
+        if box.offering is not None:
+            mine = planned.setdefault(box.offering.pool.name, {})
             mine[NODES] = mine.get(NODES, 0) + box.count
-            for name, amount in box.ware.machine.capacity:
+            for name, amount in box.offering.machine.capacity:
                 mine[name] = mine.get(name, 0) + amount * box.count
     return planned
 
@@ -251,10 +256,10 @@ def _breaks_limits(
     """Say whether a pool would have more than it may, with all of the machines together."""
     totals = {name: dict(mine) for name, mine in planned.items()}
     for count, one in zip(counts, usable, strict=True):
-        if count and headroom(one.ware, totals) < count:
+        if count and headroom(one.offering, totals) < count:
             return True
-        mine = totals.setdefault(one.ware.pool.name, {})
+        mine = totals.setdefault(one.offering.pool.name, {})
         mine[NODES] = mine.get(NODES, 0) + count
-        for name, amount in one.ware.machine.capacity:
+        for name, amount in one.offering.machine.capacity:
             mine[name] = mine.get(name, 0) + amount * count
     return False

@@ -10,14 +10,14 @@ from unisono.engine.model.node import HOSTNAME
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import Requirement, Taint, meets, tolerates
 from unisono.engine.placement.demand import Constraint, Demand
-from unisono.engine.provisioning.shelf import Refusal, Ware
+from unisono.engine.provisioning.catalogue import Offering, Refusal
 
 Room = dict[str, int]
 
 
-def room_of(ware: Ware, overhead: Amounts) -> Room:
+def room_of(offering: Offering, overhead: Amounts) -> Room:
     """Return what a new machine has for pods, once its agents have taken their share."""
-    room: Room = dict(ware.machine.allocatable)
+    room: Room = dict(offering.machine.allocatable)
     for name, amount in overhead:
         if name in room:
             room[name] -= amount
@@ -63,9 +63,9 @@ def taint_in_the_way(taints: tuple[Taint, ...], constraint: Constraint) -> Refus
     return None
 
 
-def label_in_the_way(ware: Ware, constraint: Constraint) -> Refusal | None:
+def label_in_the_way(offering: Offering, constraint: Constraint) -> Refusal | None:
     """Return what the pods ask for and the machine would not be."""
-    labels = ware.labels
+    labels = offering.labels
     for key, value in constraint.selector:
         if labels.get(key) != value:
             return _mismatch(labels, key, f"{key}={value}")

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from unisono.engine.model.market import NODES
 from unisono.engine.provisioning.candidates import headroom
+from unisono.engine.provisioning.catalogue import Offering
 from unisono.engine.provisioning.cover import Counts, Kind
-from unisono.engine.provisioning.shelf import Ware
 
 # A search that has looked at so many choices answers with the best so far.
 MOST_LOOKS = 20_000
@@ -21,22 +21,22 @@ MOST_LOOKS = 20_000
 def cover_within(
     pods: int,
     kinds: tuple[Kind, ...],
-    wares: Sequence[Ware],
+    offerings: Sequence[Offering],
     planned: dict[str, dict[str, int]],
 ) -> Counts | None:
     """Return the cheapest machines that hold `pods` and stay within every limit."""
     order = sorted(range(len(kinds)), key=lambda i: (kinds[i].price / kinds[i].slots, i))
-    search = _Search(pods, kinds, wares, order)
+    search = _Search(pods, kinds, offerings, order)
     search.go(0, pods, 0, [0] * len(kinds), {name: dict(mine) for name, mine in planned.items()})
     return search.best
 
 
 class _Search:
     def __init__(
-        self, pods: int, kinds: tuple[Kind, ...], wares: Sequence[Ware], order: list[int]
+        self, pods: int, kinds: tuple[Kind, ...], offerings: Sequence[Offering], order: list[int]
     ) -> None:
         self._kinds = kinds
-        self._wares = wares
+        self._offerings = offerings
         self._order = order
         self._looks = 0
         self._price: int | None = None
@@ -57,18 +57,21 @@ class _Search:
         # The kinds come by the price of a place: nothing later is cheaper than this one.
         if self._price is not None and price + left * kind.price / kind.slots >= self._price:
             return
-        ware = self._wares[self._order[at]]
-        most = min(kind.stock, -(-left // kind.slots), headroom(ware, used))
+        offering = self._offerings[self._order[at]]
+        most = min(kind.stock, -(-left // kind.slots), headroom(offering, used))
         for count in range(most, -1, -1):
             counts[self._order[at]] = count
-            more = {**used, ware.pool.name: _with(used.get(ware.pool.name, {}), ware, count)}
+            more = {
+                **used,
+                offering.pool.name: _with(used.get(offering.pool.name, {}), offering, count),
+            }
             self.go(at + 1, left - count * kind.slots, price + count * kind.price, counts, more)
         counts[self._order[at]] = 0
 
 
-def _with(mine: dict[str, int], ware: Ware, count: int) -> dict[str, int]:
+def _with(mine: dict[str, int], offering: Offering, count: int) -> dict[str, int]:
     made = dict(mine)
     made[NODES] = made.get(NODES, 0) + count
-    for name, amount in ware.machine.capacity:
+    for name, amount in offering.machine.capacity:
         made[name] = made.get(name, 0) + amount * count
     return made

@@ -9,8 +9,8 @@ from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.policy import Provisioning
 from unisono.engine.model.resources import is_gpu
 from unisono.engine.placement.demand import Demand
+from unisono.engine.provisioning.catalogue import Offering, Refusal
 from unisono.engine.provisioning.fitting import Room, slots_in, take
-from unisono.engine.provisioning.shelf import Refusal, Ware
 
 AS_THE_POLICY_SAYS = Buying()
 FIRM: tuple[CapacityType, ...] = ("reserved", "on-demand")
@@ -85,7 +85,7 @@ class Box:
 
     room: Room  # of each
     count: int = 1
-    ware: Ware | None = None
+    offering: Offering | None = None
     node: FreeNode | None = None
     pods: dict[str, int] = field(default_factory=dict)  # on each
 
@@ -105,7 +105,7 @@ class Box:
         if pods:
             take(room, demand, pods)
             seated[demand.name] = seated.get(demand.name, 0) + pods
-        return Box(room, count, self.ware, self.node, seated)
+        return Box(room, count, self.offering, self.node, seated)
 
 
 @dataclass(slots=True)
@@ -120,22 +120,24 @@ class Filled:
     @property
     def bought(self) -> list[Box]:
         """The machines to buy."""
-        return [box for box in self.boxes if box.ware is not None]
+        return [box for box in self.boxes if box.offering is not None]
 
     @property
     def price(self) -> int:
         """What they cost an hour."""
         return sum(
-            box.count * box.ware.offer.price_micro for box in self.boxes if box.ware is not None
+            box.count * box.offering.offer.price_micro
+            for box in self.boxes
+            if box.offering is not None
         )
 
     def key(self) -> tuple[object, ...]:
         """Order ways: cheaper, fewer machines, fewer types, heavier pools, then names."""
-        wares = [box.ware for box in self.boxes if box.ware is not None]
+        offerings = [box.offering for box in self.boxes if box.offering is not None]
         machines = sum(box.count for box in self.bought)
-        types = sorted({ware.machine.name for ware in wares})
-        weight = -max((ware.pool.weight for ware in wares), default=0)
-        pools = sorted({ware.pool.name for ware in wares})
+        types = sorted({offering.machine.name for offering in offerings})
+        weight = -max((offering.pool.weight for offering in offerings), default=0)
+        pools = sorted({offering.pool.name for offering in offerings})
         return self.effective, machines, len(types), weight, self.zone, types, pools
 
 

@@ -16,6 +16,7 @@ from unisono.engine.model.market import MOST_MACHINES, Alternative, CapacityType
 from unisono.engine.model.names import CPU, Instant
 from unisono.engine.placement.demand import Demand
 from unisono.engine.provisioning.candidates import Candidates
+from unisono.engine.provisioning.catalogue import Catalogue, Refusal
 from unisono.engine.provisioning.filling import Attempt, at_least, fill
 from unisono.engine.provisioning.order import (
     FIRM,
@@ -25,7 +26,6 @@ from unisono.engine.provisioning.order import (
     has_gpus,
     is_accelerator,
 )
-from unisono.engine.provisioning.shelf import Refusal, Shelf
 
 # Other ways to do it that are named beside the chosen one.
 MOST_ALTERNATIVES = 3
@@ -33,14 +33,14 @@ _HOUR_MS = 3_600_000
 ANYWHERE = ""
 
 
-def choose(order: Order, shelf: Shelf) -> Filled | Refused:
+def choose(order: Order, catalogue: Catalogue) -> Filled | Refused:
     """Return the cheapest complete way, or why there is none."""
-    return _Search(order, shelf).best()
+    return _Search(order, catalogue).best()
 
 
-def alternatives_to(order: Order, shelf: Shelf, chosen: Filled) -> tuple[Alternative, ...]:
+def alternatives_to(order: Order, catalogue: Catalogue, chosen: Filled) -> tuple[Alternative, ...]:
     """Return other complete ways with their prices, the cheapest first."""
-    search = _Search(order, shelf)
+    search = _Search(order, catalogue)
     for weight in search.weights:
         search.try_tier(weight)
     return _told(search.found, besides=chosen)
@@ -49,16 +49,18 @@ def alternatives_to(order: Order, shelf: Shelf, chosen: Filled) -> tuple[Alterna
 @dataclass(slots=True)
 class _Search:
     order: Order
-    shelf: Shelf
+    catalogue: Catalogue
     found: list[Filled] = field(default_factory=list)
     weights: list[int] = field(init=False)
     candidates: Candidates = field(init=False)
     demands: tuple[Demand, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.weights = sorted({ware.pool.weight for ware in self.shelf.wares}, reverse=True)
+        self.weights = sorted(
+            {offering.pool.weight for offering in self.catalogue.offerings}, reverse=True
+        )
         self.demands = tuple(sorted(self.order.demands, key=_size))
-        self.candidates = Candidates(self.order, self.shelf, self.demands)
+        self.candidates = Candidates(self.order, self.catalogue, self.demands)
 
     def best(self) -> Filled | Refused:
         """Try tier after tier."""
@@ -121,8 +123,8 @@ class _Search:
         """Add what interruptions are expected to cost (spec provisioning §5.4)."""
         rate = 0  # of interruptions of any of its machines in an hour, in thousandths
         for box in filled.bought:
-            if box.ware is not None and box.ware.offer.capacity_type == "spot":
-                own = box.ware.pool.interruptions_milli
+            if box.offering is not None and box.offering.offer.capacity_type == "spot":
+                own = box.offering.pool.interruptions_milli
                 rate += box.count * (self.order.policy.interruptions_milli if own is None else own)
         if not rate or not self.order.is_gang:
             return filled.price
@@ -133,13 +135,13 @@ class _Search:
     def _too_many(self, machines: int) -> Refused:
         """Refuse to buy more than a cluster can have, whatever the pools allow."""
         text = f"needs {machines} machines; at most {MOST_MACHINES} are bought at a time"
-        pools = sorted({ware.pool.name for ware in self.shelf.wares})
+        pools = sorted({offering.pool.name for offering in self.catalogue.offerings})
         refusals = tuple((name, Refusal("LimitExceeded", text)) for name in pools)
         return Refused("LimitExceeded", self.demands[0].name, refusals)
 
     def _within_budget(self, best: Filled) -> Filled | Refused:
         most = self.order.policy.most_per_hour_micro
-        spent = self.shelf.market.spent_micro
+        spent = self.catalogue.market.spent_micro
         if most is None or spent + best.price <= most:
             return best
         told = _told(self.found, lacks=f"above the limit of ${most / 1e6:.2f} an hour")
@@ -147,7 +149,7 @@ class _Search:
 
     def _refused(self) -> Refused:
         demand, code, pools = self.candidates.reasons(self.demands)
-        wishful = _Search(self.order, Shelf(_without_bounds(self.shelf.market)))
+        wishful = _Search(self.order, Catalogue(_without_bounds(self.catalogue.market)))
         wishful.candidates.is_wishful = True
         for weight in wishful.weights:
             wishful.try_tier(weight)
@@ -159,7 +161,7 @@ class _Search:
         """Say what stands between a gang and spot machines; empty: nothing but stock or limits."""
         if not self.order.is_gang or self.order.wish.spot or self.order.policy.spot == "allow":
             return ""
-        if any(pool.allows_gang_spot for pool in self.shelf.market.pools):
+        if any(pool.allows_gang_spot for pool in self.catalogue.market.pools):
             return ""
         return "spot, which nobody allowed"
 
@@ -188,7 +190,7 @@ def _told(
         if machines in seen or not filled.bought or len(told) == MOST_ALTERNATIVES:
             continue
         seen.add(machines)
-        first = next(box.ware for box in filled.bought if box.ware is not None)
+        first = next(box.offering for box in filled.bought if box.offering is not None)
         told.append(
             Alternative(
                 machines=machines[0],
@@ -205,12 +207,12 @@ def _machines(filled: Filled) -> tuple[tuple[tuple[str, int], ...], str]:
     counts: dict[str, int] = {}
     kinds: set[str] = set()
     for box in filled.bought:
-        if box.ware is not None:
-            counts[box.ware.machine.name] = counts.get(box.ware.machine.name, 0) + box.count
-            kinds.add(box.ware.offer.capacity_type)
+        if box.offering is not None:
+            counts[box.offering.machine.name] = counts.get(box.offering.machine.name, 0) + box.count
+            kinds.add(box.offering.offer.capacity_type)
     return tuple(sorted(counts.items())), "+".join(sorted(kinds))
 
 
-def ready_by(shelf: Shelf, now: Instant) -> Instant:
+def ready_by(catalogue: Catalogue, now: Instant) -> Instant:
     """Return when machines bought now are ready, mostly."""
-    return Instant(now + shelf.market.soon_ms)
+    return Instant(now + catalogue.market.soon_ms)

@@ -22,9 +22,9 @@ from unisono.engine.placement.gang import Gang, Spot
 from unisono.engine.placement.placement import placement_of
 from unisono.engine.placement.seek import Seeker
 from unisono.engine.provisioning.adrift import given_up, nodes_adrift
+from unisono.engine.provisioning.catalogue import Catalogue
 from unisono.engine.provisioning.order import Filled, FreeNode, Order, Refused
 from unisono.engine.provisioning.planner import alternatives_to, choose, ready_by
-from unisono.engine.provisioning.shelf import Shelf
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.node_table import NodeTable
@@ -55,7 +55,7 @@ class Shop:
     """Everything that a purchase is decided on, as one cycle sees it."""
 
     state: ClusterState
-    shelf: Shelf
+    catalogue: Catalogue
     now: Instant
 
     def buy(self, workload: Workload, gang: Gang) -> Bought | CannotBuy:
@@ -70,8 +70,8 @@ class Shop:
             ends_at=self._end_of(workload),
             beside=_others(workload, demands),
         )
-        order = replace(order, free=(*order.free, *nodes_adrift(order, self.shelf)))
-        answer = choose(order, self.shelf)
+        order = replace(order, free=(*order.free, *nodes_adrift(order, self.catalogue)))
+        answer = choose(order, self.catalogue)
         if isinstance(answer, Refused):
             return _cannot(answer, demands)
         named = list(self._named(workload, answer))
@@ -80,7 +80,7 @@ class Shop:
             workload=workload.key,
             lots=lots,
             ready_by=self._ready_by(lots),
-            alternatives=alternatives_to(order, self.shelf, answer),
+            alternatives=alternatives_to(order, self.catalogue, answer),
         )
         spots = tuple(
             Spot(
@@ -94,22 +94,22 @@ class Shop:
     def _ready_by(self, lots: tuple[Lot, ...]) -> Instant:
         """Return when the last machine is there, mostly; those on their way come sooner."""
         if any(not lot.taken_over for lot in lots):
-            return ready_by(self.shelf, self.now)
+            return ready_by(self.catalogue, self.now)
         names = {lot.node for lot in lots}
         taken = [
             one.ready_by
-            for one in self.shelf.market.adrift
+            for one in self.catalogue.market.adrift
             if names & {lot.node for lot in one.lots}
         ]
         return max(taken, default=self.now)
 
     def take(self, purchase: Purchase) -> None:
         """Let what was bought count for whoever buys next."""
-        self.shelf = Shelf(with_purchase(self.shelf.market, purchase))
+        self.catalogue = Catalogue(with_purchase(self.catalogue.market, purchase))
 
     def _end_of(self, workload: Workload) -> Instant | None:
         limit = workload.longest_ms
-        return None if limit is None else Instant(self.now + self.shelf.market.soon_ms + limit)
+        return None if limit is None else Instant(self.now + self.catalogue.market.soon_ms + limit)
 
     def _free_nodes(self, key: str, demands: tuple[Demand, ...]) -> Iterator[FreeNode]:
         placement, table = placement_of(self.state), self.state.nodes.table
@@ -140,17 +140,17 @@ class Shop:
                     lot = msgspec.structs.replace(lot, pods=pods, taken_over=True)
                 yield lot, (box.node.name, box.pods)
                 continue
-            assert box.ware is not None, "a box is a node or a ware"
+            assert box.offering is not None, "a box is a node or a offering"
             for _ in range(box.count):
                 number += 1
                 why = f"{workload.key}|{workload.uid}|{self.now}|{self.state.version}|{number}"
                 lot = Lot(
-                    node=NodeName(f"{box.ware.pool.name}-{_digest(why)}"),
-                    pool=box.ware.pool.name,
-                    machine=box.ware.machine.name,
-                    zone=box.ware.offer.zone,
-                    capacity_type=box.ware.offer.capacity_type,
-                    price_micro=box.ware.offer.price_micro,
+                    node=NodeName(f"{box.offering.pool.name}-{_digest(why)}"),
+                    pool=box.offering.pool.name,
+                    machine=box.offering.machine.name,
+                    zone=box.offering.offer.zone,
+                    capacity_type=box.offering.offer.capacity_type,
+                    price_micro=box.offering.offer.price_micro,
                     pods=tuple(sorted(box.pods.items())),
                 )
                 yield lot, (lot.node, box.pods)
@@ -170,7 +170,7 @@ def could_buy(
         return None
 
     def answer(assignment: Assignment, victims: Collection[WorkloadKey]) -> bool:
-        shop = Shop(state, Shelf(given_up(market, victims)), now)
+        shop = Shop(state, Catalogue(given_up(market, victims)), now)
         return not isinstance(shop.buy(workload, seeker.gang(assignment)), CannotBuy)
 
     return answer

@@ -1,4 +1,4 @@
-"""The market made ready for many questions: which offers each pool may buy, and with which labels.
+"""The catalogue: which offers each pool may buy, and the labels that their nodes would have.
 
 A node that does not exist yet has labels all the same: those of its type, of its pool, of the place
 where it is sold. So what a pod asks of a node is asked of an offer in the same words.
@@ -29,7 +29,7 @@ _ALIASES = (("eks.amazonaws.com/", "karpenter.k8s.aws/"),)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ware:
+class Offering:
     """An offer as one pool may buy it."""
 
     pool: Pool
@@ -40,14 +40,14 @@ class Ware:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a pool has nothing for somebody."""
+    """Why a pool has nothing for a gang."""
 
     code: str
     detail: str = ""
 
 
-class Shelf:
-    """Everything that some pool may buy."""
+class Catalogue:
+    """Everything that some pool may buy, made from a market."""
 
     def __init__(self, market: Market) -> None:
         self.market = market
@@ -56,9 +56,9 @@ class Shelf:
         self.outages: dict[tuple[str, str, str], Outage] = {
             (one.capacity_type, one.machine, one.zone): one for one in market.outages
         }
-        self.wares: tuple[Ware, ...] = tuple(self._wares())
+        self.offerings: tuple[Offering, ...] = tuple(self._offerings())
 
-    def _wares(self) -> Iterator[Ware]:
+    def _offerings(self) -> Iterator[Offering]:
         known = {key for machine in self.market.machines for key, _ in machine.labels}
         by_machine: dict[str, list[Offer]] = {}
         for offer in self.market.offers:
@@ -78,7 +78,7 @@ class Shelf:
                 self.refused[pool.name] = Refusal("RequirementsUnsatisfiable", text)
             yield from found
 
-    def _of(self, pool: Pool, by_machine: dict[str, list[Offer]]) -> Iterator[Ware]:
+    def _of(self, pool: Pool, by_machine: dict[str, list[Offer]]) -> Iterator[Offering]:
         own = {**dict(pool.labels), NODE_POOL: pool.name}
         of_place = [one for one in pool.requirements if one.key in PLACE_KEYS]
         of_type = [_known_as(one) for one in pool.requirements if one.key not in PLACE_KEYS]
@@ -93,7 +93,7 @@ class Shelf:
                     CAPACITY_TYPE: offer.capacity_type,
                 }
                 if all(meets(requirement, place) for requirement in of_place):
-                    yield Ware(pool, machine, offer, {**labels, **place})
+                    yield Offering(pool, machine, offer, {**labels, **place})
 
 
 def known_key(key: str) -> str:
