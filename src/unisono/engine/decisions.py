@@ -27,7 +27,7 @@ from unisono.engine.nominate import Nominee, admission_of, facts_of, nominate
 from unisono.engine.placement.admission import placed_counts
 from unisono.engine.placement.terminating import waiting_for
 from unisono.engine.preemption.naming import named, waiting_for_victims
-from unisono.engine.provisioning.loans import lent_by, lift
+from unisono.engine.provisioning.opportunistic import lent_by, set_aside
 from unisono.engine.purchasing import Purchases
 from unisono.engine.quota.assign import Verdict, resized
 from unisono.engine.state.cluster import ClusterState
@@ -224,7 +224,7 @@ class Cycle:
             )
         )
         if nominee.purchase is not None and self.purchases is not None:
-            self.purchases.shop.take(nominee.purchase)
+            self.purchases.provisioner.take(nominee.purchase)
         if workload.replaces is not None:
             self.victims[workload.replaces] = None  # it ends here: nobody else may count on it
             self._take_off(nominee)
@@ -256,7 +256,7 @@ class Cycle:
         mark = self.ledger.mark()
         for tenant in self.leaving:
             self.ledger.seat(tenant)
-        lift(self.ledger, nominee.lenders)
+        set_aside(self.ledger, nominee.lenders)
         found = self._find_place(nominee)
         self.ledger.rollback(mark)
         return found

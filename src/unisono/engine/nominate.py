@@ -26,7 +26,7 @@ from unisono.engine.placement.seek import Seeker
 from unisono.engine.placement.terminating import TerminatingPods, terminating_pods
 from unisono.engine.preemption.candidates import Target
 from unisono.engine.preemption.victims import VictimSearch
-from unisono.engine.provisioning.loans import Loans, loans_for
+from unisono.engine.provisioning.opportunistic import OpportunisticUse, opportunistic_use
 from unisono.engine.provisioning.purchase import CouldBuy, could_buy
 from unisono.engine.quota.assign import (
     Allowed,
@@ -169,7 +169,7 @@ def nominate(
     soon = terminating_pods(state.nodes, ledger, now) if waits else None
     machines = could_buy(state, workload, seeker, now)
     starts_now = start is None and seeker is not None and kept is None
-    loans = loans_for(state, workload, ledger, now) if starts_now else None
+    held = opportunistic_use(state, workload, ledger, now) if starts_now else None
     sells = seeker is not None and state.config.market is not None
     judge = _Judge(
         book,
@@ -181,7 +181,7 @@ def nominate(
         soon,
         brings_nodes,
         machines,
-        loans,
+        held,
         sells,
     )
     best = judge.best()
@@ -191,7 +191,7 @@ def nominate(
         if seeker.is_fenced_off(best.assignment):
             reserved = state.reserved.facts(workload, begin)
             best.assignment.blockers = [*reserved, *best.assignment.blockers]
-        fact = loans.too_long(seeker, best.assignment) if loans is not None else None
+        fact = held.too_long(seeker, best.assignment) if held is not None else None
         if fact is not None:
             best.assignment.blockers = [*best.assignment.blockers, fact]
     ledger.rollback(mark)
@@ -287,7 +287,7 @@ class _Judge:
     terminating: TerminatingPods | None  # None: it waits for no pods of others
     brings_nodes: BringsNodes = _nothing  # whether nodes come with an admission check
     could_buy: CouldBuy | None = None  # for whom machines could be bought; None: for nobody
-    loans: Loans | None = None  # nodes that gangs keep whose machines are still coming
+    held: OpportunisticUse | None = None  # of nodes that gangs hold until machines come
     sells: bool = False  # whether machines can be bought at all
 
     def best(self) -> _Outcome:
@@ -364,17 +364,21 @@ class _Judge:
             others.append(assignment)
             if assignment.verdict is not Verdict.FIT:
                 break
-        return self._borrowed(others) or self._later(others) or self._without_place(others, misfits)
+        return (
+            self._opportunistic(others)
+            or self._later(others)
+            or self._without_place(others, misfits)
+        )
 
-    def _borrowed(self, assignments: list[Assignment]) -> _Outcome | None:
-        """Find a place on nodes that somebody needs only after it is over."""
-        if self.loans is None or self.seeker is None:
+    def _opportunistic(self, assignments: list[Assignment]) -> _Outcome | None:
+        """Find a place on nodes that a gang holds and needs only after it is over."""
+        if self.held is None or self.seeker is None:
             return None
         for assignment in assignments:
             if assignment.verdict is Verdict.FIT:
-                spots = self.loans.place(self.seeker, assignment)
+                spots = self.held.place(self.seeker, assignment)
                 if spots is not None:
-                    return replace(self._placed(assignment, spots), lenders=self.loans.lenders)
+                    return replace(self._placed(assignment, spots), lenders=self.held.lenders)
         return None
 
     def _later(self, assignments: list[Assignment]) -> _Outcome | None:

@@ -22,7 +22,7 @@ from unisono.engine.placement.demand import Demand, narrowed
 from unisono.engine.placement.gang import Gang
 from unisono.engine.provisioning.catalogue import Catalogue
 from unisono.engine.provisioning.order import has_gpus
-from unisono.engine.provisioning.purchase import MODEL_LABEL, Bought, Shop
+from unisono.engine.provisioning.purchase import MODEL_LABEL, Bought, Provisioner
 from unisono.engine.quota.assign import Assignment, Verdict, resized
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.equivalence import shrunk
@@ -39,7 +39,7 @@ class Purchases:
         assert market is not None, "nothing is bought without a market"
         self._ledger = ledger
         self._preference = state.policy.provisioning.preference
-        self.shop = Shop(state, Catalogue(market), now)
+        self.provisioner = Provisioner(state, Catalogue(market), now)
 
     def buy_for(self, nominee: Nominee, leaving: list[Tenant]) -> None:
         """Make a nominee fit by machines that are bought for it, or note why not.
@@ -70,8 +70,8 @@ class Purchases:
     ) -> tuple[Assignment, Bought] | CannotBuy:
         assert nominee.seeker is not None, "without nodes there is nothing to buy for"
         if nominee.replaced is not None:
-            return _buy_more(self.shop, nominee, assignment)
-        answer = self.shop.buy(nominee.waiting.workload, nominee.seeker.gang(assignment))
+            return _buy_more(self.provisioner, nominee, assignment)
+        answer = self.provisioner.buy(nominee.waiting.workload, nominee.seeker.gang(assignment))
         return answer if isinstance(answer, CannotBuy) else (assignment, answer)
 
 
@@ -96,10 +96,10 @@ def _refuse(nominee: Nominee, refusals: list[Blocker], *, may_preempt: bool) -> 
 
 
 def _buy_more(
-    shop: Shop, nominee: Nominee, assignment: Assignment
+    provisioner: Provisioner, nominee: Nominee, assignment: Assignment
 ) -> tuple[Assignment, Bought] | CannotBuy:
     """Buy for all new pods of an assignment, or for as many as there are machines for."""
-    found = _try(shop, nominee, assignment)
+    found = _try(provisioner, nominee, assignment)
     if isinstance(found, Bought):
         return assignment, found
     best: tuple[Assignment, Bought] | None = None
@@ -108,7 +108,7 @@ def _buy_more(
         middle = (low + high) // 2
         counts = shrunk(nominee.waiting.shape, middle)
         fewer = resized(assignment, nominee.menu, counts)
-        some = _try(shop, nominee, fewer)
+        some = _try(provisioner, nominee, fewer)
         if isinstance(some, Bought):
             best, high = (fewer, some), middle - 1
         else:
@@ -116,12 +116,12 @@ def _buy_more(
     return best or found
 
 
-def _try(shop: Shop, nominee: Nominee, assignment: Assignment) -> Bought | CannotBuy:
+def _try(provisioner: Provisioner, nominee: Nominee, assignment: Assignment) -> Bought | CannotBuy:
     assert nominee.seeker is not None, "without nodes there is nothing to buy for"
     gang = nominee.seeker.more(assignment)
-    labels = _shared(shop, nominee)
+    labels = _shared(provisioner, nominee)
     whole = tuple(_whole(demand, labels) for demand in gang.demands)
-    answer = shop.buy(nominee.waiting.workload, Gang(key=gang.key, demands=whole))
+    answer = provisioner.buy(nominee.waiting.workload, Gang(key=gang.key, demands=whole))
     if isinstance(answer, CannotBuy):
         return answer
     return Bought(answer.purchase, nominee.seeker.beside(assignment, answer.spots))
@@ -133,11 +133,11 @@ def _whole(demand: Demand, labels: Labels) -> Demand:
     return narrowed(all_of_it, labels) if has_gpus(demand) else all_of_it
 
 
-def _shared(shop: Shop, nominee: Nominee) -> Labels:
+def _shared(provisioner: Provisioner, nominee: Nominee) -> Labels:
     """Return what new machines have to share with the nodes that the gang is on."""
     assert nominee.replaced is not None, "only a running gang grows"
     wish: Buying = nominee.waiting.workload.buying
-    policy, table = shop.state.policy.provisioning, shop.state.nodes.table
+    policy, table = provisioner.state.policy.provisioning, provisioner.state.nodes.table
     keys = [ZONE] if policy.same_zone and wish.scope != "any" else []
     if policy.same_model and not wish.mixed_models:
         keys.append(MODEL_LABEL)

@@ -30,7 +30,7 @@ from unisono.engine.placement.demand import Demand, narrowed
 from unisono.engine.placement.gang import Gang, Spot
 from unisono.engine.placement.placement import ClusterPlacement, placement_of
 from unisono.engine.provisioning.catalogue import Catalogue
-from unisono.engine.provisioning.purchase import MODEL_LABEL, Shop
+from unisono.engine.provisioning.purchase import MODEL_LABEL, Provisioner
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.node_table import NAME_FIELD
 from unisono.engine.state.nodes import NodeState
@@ -71,11 +71,11 @@ def replacement(
     holding = state.running[key].holding
     workload, admission = holding.workload, holding.admission
     gang = _missing(state, key, lost, stays)
-    shop = Shop(state, Catalogue(market), state.now)
+    provisioner = Provisioner(state, Catalogue(market), state.now)
     for pins in _pins(state, admission, lost):
         labels = tuple(sorted(pins.items()))
         demands = tuple(narrowed(demand, labels) for demand in gang.demands if demand.most)
-        answer = shop.buy(workload, Gang(key=gang.key, demands=demands))
+        answer = provisioner.buy(workload, Gang(key=gang.key, demands=demands))
         if isinstance(answer, CannotBuy) or not answer.purchase.lots:
             continue
         return _repaired(admission, answer.spots, lost, stays), answer.purchase

@@ -11,21 +11,30 @@ like any other. One table answers every packing policy:
 Above `EXACT_SLOTS` pods the bulk goes to the machine whose place is cheapest (largest, for the
 other policies), and only the rest is searched: the result is at most one machine's price above the
 optimum. How long it takes depends on the kinds of machines, not on the number of pods.
+
+Limits of pools couple kinds: two large machines may leave no cores for a third. The table does not
+know that, so that where its answer breaks a limit `cover_within` searches the cheapest one that
+does not, cheapest places first, leaving out whatever cannot become cheaper than the best so far.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unisono.engine.model.market import Packing
+from unisono.engine.model.market import NODES, Packing
+from unisono.engine.provisioning.candidates import headroom
+from unisono.engine.provisioning.catalogue import Offering
 
 # Pods that are searched exactly. With eight of them on a machine that is 16 machines, beyond
 # what any mixture of sizes could gain.
 EXACT_SLOTS = 128
+# A search that has looked at so many choices answers with the best so far.
+MOST_LOOKS = 20_000
 _NEVER = 2**60
 _Table = NDArray[np.int64]
 
@@ -173,3 +182,62 @@ def _read(steps: list[_Step], kinds: tuple[Kind, ...], row: int, pods: int) -> l
             column = int(step.rest_of_all[row]) if column == pods else column - reach
             row -= step.bundle
     return counts
+
+
+def cover_within(
+    pods: int,
+    kinds: tuple[Kind, ...],
+    offerings: Sequence[Offering],
+    planned: dict[str, dict[str, int]],
+) -> Counts | None:
+    """Return the cheapest machines that hold `pods` and stay within every limit."""
+    order = sorted(range(len(kinds)), key=lambda i: (kinds[i].price / kinds[i].slots, i))
+    search = _Search(pods, kinds, offerings, order)
+    search.go(0, pods, 0, [0] * len(kinds), {name: dict(mine) for name, mine in planned.items()})
+    return search.best
+
+
+class _Search:
+    def __init__(
+        self, pods: int, kinds: tuple[Kind, ...], offerings: Sequence[Offering], order: list[int]
+    ) -> None:
+        self._kinds = kinds
+        self._offerings = offerings
+        self._order = order
+        self._looks = 0
+        self._price: int | None = None
+        self.best: Counts | None = None
+
+    def go(
+        self, at: int, left: int, price: int, counts: list[int], used: dict[str, dict[str, int]]
+    ) -> None:
+        """Choose how many of the next kind; the most that make sense first."""
+        self._looks += 1
+        if left <= 0:
+            if self._price is None or price < self._price:
+                self._price, self.best = price, tuple(counts)
+            return
+        if at == len(self._order) or self._looks > MOST_LOOKS:
+            return
+        kind = self._kinds[self._order[at]]
+        # The kinds come by the price of a place: nothing later is cheaper than this one.
+        if self._price is not None and price + left * kind.price / kind.slots >= self._price:
+            return
+        offering = self._offerings[self._order[at]]
+        most = min(kind.stock, -(-left // kind.slots), headroom(offering, used))
+        for count in range(most, -1, -1):
+            counts[self._order[at]] = count
+            more = {
+                **used,
+                offering.pool.name: _with(used.get(offering.pool.name, {}), offering, count),
+            }
+            self.go(at + 1, left - count * kind.slots, price + count * kind.price, counts, more)
+        counts[self._order[at]] = 0
+
+
+def _with(mine: dict[str, int], offering: Offering, count: int) -> dict[str, int]:
+    made = dict(mine)
+    made[NODES] = made.get(NODES, 0) + count
+    for name, amount in offering.machine.capacity:
+        made[name] = made.get(name, 0) + amount * count
+    return made

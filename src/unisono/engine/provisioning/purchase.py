@@ -21,9 +21,9 @@ from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.gang import Gang, Spot
 from unisono.engine.placement.placement import placement_of
 from unisono.engine.placement.seek import Seeker
-from unisono.engine.provisioning.adrift import given_up, nodes_adrift
 from unisono.engine.provisioning.catalogue import Catalogue
 from unisono.engine.provisioning.order import Filled, FreeNode, Order, Refused
+from unisono.engine.provisioning.orphans import orphaned_nodes, orphaning
 from unisono.engine.provisioning.planner import alternatives_to, choose, ready_by
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.cluster import ClusterState
@@ -51,8 +51,8 @@ class Bought:
 
 
 @dataclass(slots=True)
-class Shop:
-    """Everything that a purchase is decided on, as one cycle sees it."""
+class Provisioner:
+    """Chooses machines for gangs, given nodes and offerings as one cycle sees them."""
 
     state: ClusterState
     catalogue: Catalogue
@@ -70,7 +70,7 @@ class Shop:
             ends_at=self._end_of(workload),
             beside=_others(workload, demands),
         )
-        order = replace(order, free=(*order.free, *nodes_adrift(order, self.catalogue)))
+        order = replace(order, free=(*order.free, *orphaned_nodes(order, self.catalogue)))
         answer = choose(order, self.catalogue)
         if isinstance(answer, Refused):
             return _cannot(answer, demands)
@@ -104,7 +104,7 @@ class Shop:
         return max(taken, default=self.now)
 
     def take(self, purchase: Purchase) -> None:
-        """Let what was bought count for whoever buys next."""
+        """Count a purchase before the next one is made."""
         self.catalogue = Catalogue(with_purchase(self.catalogue.market, purchase))
 
     def _end_of(self, workload: Workload) -> Instant | None:
@@ -170,8 +170,8 @@ def could_buy(
         return None
 
     def answer(assignment: Assignment, victims: Collection[WorkloadKey]) -> bool:
-        shop = Shop(state, Catalogue(given_up(market, victims)), now)
-        return not isinstance(shop.buy(workload, seeker.gang(assignment)), CannotBuy)
+        provisioner = Provisioner(state, Catalogue(orphaning(market, victims)), now)
+        return not isinstance(provisioner.buy(workload, seeker.gang(assignment)), CannotBuy)
 
     return answer
 

@@ -1,7 +1,7 @@
 """Lenders: gangs whose machines are on their way, and who keep free nodes meanwhile.
 
 Such a gang has started nothing: whoever is over before its last machine is expected may use the
-nodes that it keeps (`provisioning/loans.py`). Spec provisioning §5.16.
+nodes that it keeps (`provisioning/opportunistic.py`). Spec provisioning §5.16.
 """
 
 from __future__ import annotations

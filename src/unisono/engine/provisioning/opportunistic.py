@@ -1,7 +1,8 @@
-"""Nodes on loan: a short job may use what is kept for a gang whose machines are still coming.
+"""Opportunistic use of held nodes: a short job runs where a gang waits for its last machines.
 
-Only a job that says how long it runs, and only if it is over before the last machine is expected:
-then the gang starts as if nobody had been there. Spec provisioning §5.16.
+Only a job that says how long it runs may, and only if it is over before the last machine is
+expected: then the gang starts as if the nodes had been idle. Spec provisioning §5.16. The gang
+lends its nodes: plans record it as `lentBy`.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import Running
 from unisono.engine.state.transaction import Ledger
 
-# What is learned from earlier runs, or assumed for all, is nobody's word.
+# Limits that somebody declared. One learned from earlier runs, or assumed for all, binds nobody, so
+# that the job could still run when the gang has to start.
 DECLARED = ("request", "job", "queue", "execution")
 
 
 @dataclass(slots=True)
-class Loans:
-    """Who lends for long enough, who would to somebody shorter, and the ledger to try it on."""
+class OpportunisticUse:
+    """Gangs that lend nodes for long enough, those that do not, and the ledger to try it on."""
 
     ledger: Ledger
     lenders: list[Running]
@@ -34,11 +36,11 @@ class Loans:
     limit_ms: int
 
     def place(self, seeker: Seeker, assignment: Assignment) -> tuple[Spot, ...] | None:
-        """Find nodes as if nothing were kept for those who lend; None if that does not help."""
+        """Find nodes as if the lenders held none; None if that does not help."""
         return self._without(self.lenders, seeker, assignment)
 
     def too_long(self, seeker: Seeker, assignment: Assignment) -> WouldDelay | None:
-        """Say for whom nodes are kept that it could have, if it were over in time."""
+        """Name a gang that holds nodes which the job could use, if it were over in time."""
         spots = self._without([*self.lenders, *self.others], seeker, assignment)
         if spots is None:
             return None
@@ -58,10 +60,10 @@ class Loans:
         return placed_without(tenants, self.ledger, seeker, assignment)
 
 
-def loans_for(
+def opportunistic_use(
     state: ClusterState, workload: Workload, ledger: Ledger, now: Instant
-) -> Loans | None:
-    """Return what a workload could borrow now; None if nobody has anything to lend."""
+) -> OpportunisticUse | None:
+    """Return which held nodes a workload could use now; None if no gang waits for machines."""
     if not state.lenders.all:
         return None
     there = [one for one in state.lenders.all.values() if not one.holding.evicting]
@@ -69,11 +71,11 @@ def loans_for(
     long = [one for one in there if limit is not None and now + limit <= _ready_by(one)]
     others = [one for one in there if one not in long]
     assumed = (state.policy.backfill or Backfill()).default_limit_ms
-    return Loans(ledger, long, others, assumed if limit is None else limit)
+    return OpportunisticUse(ledger, long, others, assumed if limit is None else limit)
 
 
-def lift(ledger: Ledger, lenders: Iterable[Running]) -> None:
-    """Take those who lend off their nodes; they are not there yet."""
+def set_aside(ledger: Ledger, lenders: Iterable[Running]) -> None:
+    """Take lenders off their nodes on the ledger: their pods do not run yet."""
     for lender in lenders:
         for tenant in lender.tenants:
             ledger.unseat(tenant)
@@ -91,5 +93,5 @@ def _nodes_of(running: Running) -> set[str]:
 
 def _ready_by(running: Running) -> Instant:
     found = running.holding.ready_by
-    assert found is not None, "only who waits for machines lends"
+    assert found is not None, "only a gang that waits for machines lends"
     return found

@@ -1,7 +1,7 @@
-"""Machines on their way that nobody waits for: the next gang that can use them takes them over.
+"""Orphaned NodeClaims: machines on their way for no gang; the next one that fits takes them over.
 
 They were bought for a gang that lost its quota, was deleted, or could not have the rest of its
-machines. They cost money already, so whoever buys looks at them as at free nodes, after those that
+machines. They cost money already, so that a purchase counts them as free nodes, after those that
 are there. Spec provisioning §5.8.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
-from unisono.engine.model.market import Lot, Market
+from unisono.engine.model.market import Market
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.placement.demand import Demand
 from unisono.engine.provisioning.candidates import ends_too_soon, spot_is_fine
@@ -28,8 +28,8 @@ from unisono.engine.provisioning.order import FreeNode, Order
 _Place = tuple[str, str, str, str]
 
 
-def nodes_adrift(order: Order, catalogue: Catalogue) -> Iterator[FreeNode]:
-    """Yield machines that can be taken over, as free nodes for those whose rules let them."""
+def orphaned_nodes(order: Order, catalogue: Catalogue) -> Iterator[FreeNode]:
+    """Yield orphaned machines as free nodes for the demands that may use them."""
     lots = [lot for one in catalogue.market.adrift for lot in one.lots]
     if not lots:
         return
@@ -66,13 +66,8 @@ def _place_of_offering(offering: Offering) -> _Place:
     )
 
 
-def lots_adrift(market: Market) -> dict[str, Lot]:
-    """Return the machines that can be taken over, by name."""
-    return {lot.node: lot for one in market.adrift for lot in one.lots}
-
-
-def given_up(market: Market, keys: Collection[WorkloadKey]) -> Market:
-    """Return the market once these gangs wait for their machines no more."""
+def orphaning(market: Market, keys: Collection[WorkloadKey]) -> Market:
+    """Return the market once the machines that are coming for these gangs are orphaned."""
     gone = tuple(one for one in market.coming if one.workload in keys)
     if not gone:
         return market
