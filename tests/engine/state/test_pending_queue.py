@@ -1,4 +1,4 @@
-"""Lines: whose turn it is inside one queue, against a list that is sorted anew every time."""
+"""HeapQueue: the order inside one ClusterQueue, against a list that is sorted anew every time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unisono.engine.model.explanation import Deactivated
 from unisono.engine.model.names import Instant, LocalQueueKey
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.equivalence import Shapes
-from unisono.engine.state.pending_queue import Kind, Lines, Waiting, kind_of
+from unisono.engine.state.pending_queue import HeapQueue, Kind, Waiting, kind_of
 
 WHY = (Deactivated(),)  # any fact will do
 SHAPES = Shapes()
@@ -25,7 +25,7 @@ def waiting(name: str, size: int = 1, *, priority: int = 0, at: int = 0, lq: str
     return Waiting(workload, SHAPES.take(workload))
 
 
-def head(lines: Lines, everybody: list[Waiting] | None = None) -> str | None:
+def head(lines: HeapQueue, everybody: list[Waiting] | None = None) -> str | None:
     sticky = next((w for w in everybody or () if w.workload.key == lines.sticky), None)
     found = lines.head(sticky)
     return found.workload.uid if found else None
@@ -37,7 +37,7 @@ def names(found: list[Waiting]) -> list[str]:
 
 def test_priority_then_time_then_identity() -> None:
     """Scenario 74: p2 has the higher priority, p1 is older than p3; b and a came together."""
-    lines = Lines()
+    lines = HeapQueue()
     everybody = [
         waiting("p1", at=1),
         waiting("p2", priority=9, at=5),
@@ -58,7 +58,7 @@ def test_priority_then_time_then_identity() -> None:
 
 def test_equals_are_parked_and_woken_together() -> None:
     """Scenario 5: one verdict sets fifty aside; another shape is still examined."""
-    lines = Lines()
+    lines = HeapQueue()
     equals = [waiting(f"w{number:02}", 2, at=number) for number in range(50)]
     for each in equals:
         lines.push(each)
@@ -75,7 +75,7 @@ def test_equals_are_parked_and_woken_together() -> None:
 
 
 def test_an_older_one_of_a_parked_kind_is_looked_at() -> None:
-    lines = Lines()
+    lines = HeapQueue()
     lines.push(waiting("new", at=5))
     lines.park(kind_of(waiting("other")), WHY)
     assert lines.push(waiting("old", at=1))
@@ -88,7 +88,7 @@ def test_who_was_preempted_has_a_verdict_of_its_own() -> None:
     workload = msgspec.structs.replace(other.workload, may_preempt_at=Instant(60))
     marked = Waiting(workload, other.shape)
     assert kind_of(plain) != kind_of(marked)
-    lines = Lines()
+    lines = HeapQueue()
     for each in (plain, marked):
         lines.push(each)
     lines.park(kind_of(plain), WHY)
@@ -96,7 +96,7 @@ def test_who_was_preempted_has_a_verdict_of_its_own() -> None:
 
 
 def test_a_preemptor_stays_first_until_it_leaves() -> None:
-    lines = Lines()
+    lines = HeapQueue()
     everybody = [waiting("sticky", at=9), waiting("important", 2, priority=5)]
     for each in everybody:
         lines.push(each)
@@ -109,7 +109,7 @@ def test_a_preemptor_stays_first_until_it_leaves() -> None:
 
 
 def test_a_parked_kind_ends_with_its_last_member() -> None:
-    lines = Lines()
+    lines = HeapQueue()
     only = waiting("only")
     lines.push(only)
     lines.park(kind_of(only), WHY)
@@ -121,7 +121,7 @@ def test_a_parked_kind_ends_with_its_last_member() -> None:
 def test_recent_usage_comes_before_priority() -> None:
     """Scenario 6: x used 10, y 4, so y's workload goes first although x's has priority 100."""
     usage: dict[str, int] = {"ns/x": 10, "ns/y": 4}
-    lines = Lines(usage_of=lambda key: usage[key])
+    lines = HeapQueue(usage_of=lambda key: usage[key])
     for each in (waiting("x", 2, priority=100, lq="x"), waiting("y", 2, lq="y")):
         lines.push(each)
     assert head(lines) == "y"
@@ -131,7 +131,7 @@ def test_recent_usage_comes_before_priority() -> None:
 
 
 def test_one_local_queue_leaving_does_not_wake_the_other() -> None:
-    lines = Lines(usage_of=lambda key: 0)
+    lines = HeapQueue(usage_of=lambda key: 0)
     mine, yours = waiting("mine", lq="x"), waiting("yours", lq="y")
     for each in (mine, yours):
         lines.push(each)
@@ -158,7 +158,7 @@ def _usage(key: LocalQueueKey) -> int:
 def test_the_head_is_the_first_that_is_not_parked(
     actions: list[tuple[str, int]], usage_of: Callable[[LocalQueueKey], int] | None
 ) -> None:
-    lines, present = Lines(usage_of=usage_of), list[Waiting]()
+    lines, present = HeapQueue(usage_of=usage_of), list[Waiting]()
     parked: set[Kind] = set()
 
     def place(each: Waiting) -> tuple[int, int, int, str]:

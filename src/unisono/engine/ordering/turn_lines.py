@@ -12,7 +12,6 @@ limit is barred, until those who share the limit use less.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Generic, TypeVar
 
@@ -21,10 +20,14 @@ import numpy.typing as npt
 
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.overriding import override
 from unisono.engine.ordering.desk import TurnDesk
 from unisono.engine.ordering.factors import Standing, priorities
-from unisono.engine.state.pending_queue import Class, Kind, Row, UsageOf, Waiting, kind_of
+from unisono.engine.state.pending_queue import Kind, PendingQueue, Waiting
 
+# Association, QOS, partition, user without account, shape, time limit: workloads of one such class
+# are under the same limits.
+Class = tuple[int, str, str, str, int, int | None]
 # Tier, priority, submission, job id, array task, uid: the first of two goes first.
 TurnKey = tuple[int, int, Instant, int, int, str]
 
@@ -63,8 +66,23 @@ class _Columns:
         self.active: Bools = np.zeros(_ROOM, dtype=bool)
 
     def grow(self) -> None:
-        for name, column in vars(self).items():
-            setattr(self, name, np.concatenate([column, np.zeros_like(column)]))
+        self.fixed = _doubled(self.fixed)
+        self.age_from = _doubled(self.age_from)
+        self.association = _doubled(self.association)
+        self.set_to = _doubled(self.set_to)
+        self.is_set = _doubled(self.is_set)
+        self.tier = _doubled(self.tier)
+        self.submitted = _doubled(self.submitted)
+        self.kind = _doubled(self.kind)
+        self.group = _doubled(self.group)
+        self.active = _doubled(self.active)
+
+
+A = TypeVar("A", bound=np.generic)
+
+
+def _doubled(column: npt.NDArray[A]) -> npt.NDArray[A]:
+    return np.concatenate([column, np.zeros_like(column)])
 
 
 N = TypeVar("N", bound=Hashable)
@@ -99,28 +117,39 @@ class _Names(Generic[N]):
         return self._number.get(name, 0)
 
 
-@dataclass(slots=True)
-class TurnLines:
+class Row:
+    """Where a workload is in the columns, and the classes it was counted in there."""
+
+    __slots__ = ("group", "kind", "number")
+
+    def __init__(self, number: int, kind: Kind, group: Class) -> None:
+        self.number = number
+        self.kind = kind
+        self.group = group
+
+
+class TurnLines(PendingQueue):
     """Everybody who waits in one ClusterQueue."""
 
-    desk: TurnDesk
-    sticky: WorkloadKey | None = None  # made others leave; goes first until it is admitted
-    parked: dict[Kind, tuple[Blocker, ...]] = field(default_factory=dict)
-    barred: dict[Class, tuple[Blocker, ...]] = field(default_factory=dict)
-    usage_of: UsageOf | None = None  # turns take the place of admission fair sharing
-    _rows: list[Waiting | None] = field(default_factory=list)
-    _free: list[int] = field(default_factory=list)
-    _columns: _Columns = field(default_factory=_Columns)
-    _kinds: _Names[Kind] = field(default_factory=_Names[Kind])
-    _classes: _Names[Class] = field(default_factory=_Names[Class])
-    _edition: int = 0
-    _ranked: tuple[tuple[Instant, int, int, int], Ints] | None = None  # priorities, and of when
-    _order: list[int] | None = None  # rows in turn; None while nobody asked twice
-    _asked: bool = False
-    _next: int = 0  # nobody in the order before this one is active
+    def __init__(self, desk: TurnDesk, *, sticky: WorkloadKey | None = None) -> None:
+        super().__init__(sticky=sticky)
+        self.desk = desk
+        self.barred: dict[Class, tuple[Blocker, ...]] = {}
+        self._rows: list[Waiting | None] = []
+        self._free: list[int] = []
+        self._columns = _Columns()
+        self._kinds: _Names[Kind] = _Names()
+        self._classes: _Names[Class] = _Names()
+        self._edition = 0
+        # Priorities, and of when.
+        self._ranked: tuple[tuple[Instant, int, int, int], Ints] | None = None
+        self._order: list[int] | None = None  # rows in turn; None while nobody asked twice
+        self._asked = False
+        self._next = 0  # nobody in the order before this one is active
 
     # --- coming and going ------------------------------------------------------------------------
 
+    @override
     def push(self, waiting: Waiting) -> bool:
         """Let a workload join; say whether it will be examined."""
         if not self._free:
@@ -130,7 +159,7 @@ class TurnLines:
                 self._columns.grow()
         number = self._free.pop()
         standing = self.desk.standings[waiting.workload.key]
-        kind, group, columns = kind_of(waiting), class_of(waiting, standing), self._columns
+        kind, group, columns = waiting.kind, class_of(waiting, standing), self._columns
         self._rows[number] = waiting
         waiting.line = Row(number, kind, group)
         columns.kind[number] = self._kinds.join(kind)
@@ -151,6 +180,7 @@ class TurnLines:
         columns.tier[number] = standing.tier
         columns.submitted[number] = waiting.workload.position_time
 
+    @override
     def drop(self, waiting: Waiting) -> None:
         """Let a workload leave."""
         row = _row(waiting)
@@ -166,6 +196,7 @@ class TurnLines:
 
     # --- setting aside ---------------------------------------------------------------------------
 
+    @override
     def park(self, kind: Kind, blockers: tuple[Blocker, ...]) -> None:
         """Set all workloads of a kind aside; newcomers of that kind join them."""
         self.parked[kind] = blockers
@@ -176,6 +207,7 @@ class TurnLines:
         self.barred[group] = blockers
         self._columns.active[self._columns.group == self._classes.of(group)] = False
 
+    @override
     def wake(self, kind: Kind) -> bool:
         """Bring a parked kind back; False if it was not parked."""
         if self.parked.pop(kind, None) is None:
@@ -200,13 +232,9 @@ class TurnLines:
                 self._columns.active[number] = active
         self._next = 0
 
-    def unstick(self, key: WorkloadKey) -> None:
-        """Let a workload be one of many again: it no longer waits for victims."""
-        if self.sticky == key:
-            self.sticky = None
-
     # --- whose turn ------------------------------------------------------------------------------
 
+    @override
     def head(self, sticky: Waiting | None) -> Waiting | None:
         """Return who is examined next; `sticky` is the entry of `self.sticky` if it still waits."""
         if sticky is not None and sticky.line is not None:
@@ -324,6 +352,7 @@ class TurnLines:
 
     # --- looking ---------------------------------------------------------------------------------
 
+    @override
     def in_order(self) -> list[Waiting]:
         """Return everybody, set aside or not, in turn."""
         if len(self) <= 1:  # it is nobody else's turn, whatever the numbers
@@ -336,14 +365,7 @@ class TurnLines:
             found.sort(key=lambda one: one.workload.key != self.sticky)
         return found
 
-    def parked_heads(self) -> list[Waiting]:
-        """Return the first workload of every parked kind, in turn."""
-        found: dict[Kind, Waiting] = {}
-        for waiting in self.in_order():
-            if _row(waiting).kind in self.parked:
-                found.setdefault(_row(waiting).kind, waiting)
-        return list(found.values())
-
+    @override
     def barred_heads(self) -> list[tuple[Waiting, tuple[Blocker, ...]]]:
         """Return the first workload of every barred class, in turn, and why it is barred."""
         found: dict[Class, Waiting] = {}
@@ -352,11 +374,13 @@ class TurnLines:
                 found.setdefault(_row(waiting).group, waiting)
         return [(waiting, self.barred[group]) for group, waiting in found.items()]
 
+    @override
     def aside(self, waiting: Waiting) -> tuple[Blocker, ...] | None:
         """Return why a workload is set aside, if it is."""
         row = _row(waiting)
         return self.parked.get(row.kind) or self.barred.get(row.group)
 
+    @override
     def __len__(self) -> int:
         """Return how many workloads wait."""
         return len(self._rows) - len(self._free)

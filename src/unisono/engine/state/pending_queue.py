@@ -1,43 +1,35 @@
-"""The lines inside one ClusterQueue: who waits, in which order, and who is parked (spec quota §5).
+"""The pending queue of one ClusterQueue: the order its workloads are evaluated in (spec quota §5).
 
-Workloads that share a verdict stand in one *line* (same shape, same priority), so parking or
-waking a thousand equal workloads costs what one costs. The queue's head is the best first member
-of its active lines. With admission fair sharing a line also belongs to one local queue, because
-what that local queue used lately outranks priority.
+A workload that was found inadmissible is set aside together with all of its equivalence class, so
+that a thousand equal workloads cost what one costs. `PendingQueue` is what the state asks of every
+queue; `HeapQueue` orders by priority and time, or by the recent usage of LocalQueues first. A
+policy with multifactor priority brings a queue of its own (`state.priority_order`).
+
+The base class is a class rather than a Protocol because these modules are compiled: a call through
+a native base class costs a look-up in a table, one through a Protocol a look-up by name.
 """
 
 from __future__ import annotations
 
 import heapq
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import Instant, LocalQueueKey, WorkloadKey
+from unisono.engine.model.overriding import override
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.equivalence import Shape
 
-# What decides alike: shape, priority, and what it is to reservations; or the identity of a workload
-# with a history of its own (it may have to wait before it makes others leave). The type has no
-# length, so that compiled code keeps the tuple that it is: it is looked up in many places.
+# The equivalence class: pod set shape, priority, and relation to maintenance reservations; or the
+# uid of a workload with a history of its own (a back-off before it may preempt). The type has no
+# length, so that compiled code keeps the tuple as it is: it is looked up in many places.
 Kind = tuple[int | str, ...]
-# Association, QOS, partition, user without account, shape, time limit: what is alike here is under
-# the same limits, where turns decide.
-Class = tuple[int, str, str, str, int, int | None]
 UsageOf = Callable[[LocalQueueKey], int]
 
 
-class Row(NamedTuple):
-    """A place in a line that is ordered by turns (`turn_lines`)."""
-
-    number: int
-    kind: Kind
-    group: Class
-
-
 class Waiting:
-    """A workload without quota."""
+    """A pending workload: it holds no quota."""
 
     __slots__ = (
         "alone",
@@ -61,46 +53,109 @@ class Waiting:
         self.key = workload.key
         self.queue = workload.queue
         self.priority = workload.priority
-        self.is_plain = False  # nothing about it itself keeps it out of a line, or ends it
+        self.is_plain = False  # nothing about the workload itself holds it back or ends it
         self.shape = shape
-        self.alone = alone  # shares no verdict with others of its shape
-        self.term = term  # what it is to reservations; empty without any
-        # What decides its place among equals, ...
+        self.alone = alone  # in an equivalence class of its own
+        self.term = term  # its relation to maintenance reservations; empty without any
+        # What orders it among equals, ...
         queued_at = workload.queued_at
         self.since = workload.created_at if queued_at is None else queued_at
         self.tie = workload.tie if workload.turn.number else workload.uid  # ... of one instant
-        self.line: Line | Row | None = None  # None while its local queue or itself is held back
+        # Where its pending queue keeps it, which alone knows what that is; None while it is in none
+        # because it, or its LocalQueue, is held back.
+        self.line: object | None = None
         own = workload.uid if alone or workload.may_preempt_at is not None else term
         self.kind: Kind = (shape.number, self.priority, own)
 
 
 def kind_of(waiting: Waiting) -> Kind:
-    """Return the class of workloads that share this one's verdict."""
+    """Return the equivalence class of a workload."""
     return waiting.kind
 
 
-class Line:
-    """Members of one kind, first come first served."""
+class PendingQueue(ABC):
+    """All pending workloads of one ClusterQueue that nothing holds back."""
+
+    def __init__(self, *, sticky: WorkloadKey | None = None) -> None:
+        # The preemptor whose preemption is pending: it stays the head until it is admitted.
+        self.sticky = sticky
+        # Set: admission fair sharing orders LocalQueues by their recent usage first.
+        self.usage_of: UsageOf | None = None
+        # Equivalence classes that were found inadmissible, and why.
+        self.parked: dict[Kind, tuple[Blocker, ...]] = {}
+
+    @abstractmethod
+    def push(self, waiting: Waiting) -> bool:
+        """Add a workload; say whether it may become the head, i.e. will be evaluated."""
+
+    @abstractmethod
+    def drop(self, waiting: Waiting) -> None:
+        """Remove a workload."""
+
+    @abstractmethod
+    def head(self, sticky: Waiting | None) -> Waiting | None:
+        """Return the next to evaluate; `sticky` is the entry of `self.sticky` if it is pending."""
+
+    @abstractmethod
+    def park(self, kind: Kind, blockers: tuple[Blocker, ...]) -> None:
+        """Set an equivalence class aside as inadmissible; later ones of that class join it."""
+
+    @abstractmethod
+    def wake(self, kind: Kind) -> bool:
+        """Bring an inadmissible equivalence class back; False if it was not set aside."""
+
+    @abstractmethod
+    def in_order(self) -> list[Waiting]:
+        """Return all workloads, inadmissible or not, in queue order."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return how many workloads are pending."""
+
+    def unstick(self, key: WorkloadKey) -> None:
+        """Let a workload no longer be the preemptor whose preemption is pending."""
+        if self.sticky == key:
+            self.sticky = None
+
+    def parked_heads(self) -> list[Waiting]:
+        """Return the first workload of every inadmissible equivalence class, in queue order."""
+        found: dict[Kind, Waiting] = {}
+        for waiting in self.in_order():
+            if waiting.kind in self.parked:
+                found.setdefault(waiting.kind, waiting)
+        return list(found.values())
+
+    def barred_heads(self) -> list[tuple[Waiting, tuple[Blocker, ...]]]:
+        """Return the first workload of every limit-blocked class and its blockers."""
+        return []
+
+    def aside(self, waiting: Waiting) -> tuple[Blocker, ...] | None:
+        """Return why a workload is not evaluated for now; None if it is."""
+        return self.parked.get(waiting.kind)
+
+
+class Bucket:
+    """Pending workloads of one equivalence class, first come first served."""
 
     __slots__ = ("_members", "key", "kind", "local_queue", "offered", "priority", "size")
 
     def __init__(self, key: Kind, kind: Kind, priority: int, local_queue: LocalQueueKey) -> None:
-        self.key = key  # among all lines of the queue
+        self.key = key  # among all buckets of the queue
         self.kind = kind
         self.priority = priority
         self.local_queue = local_queue
         self._members: list[tuple[Instant, str, int, Waiting]] = []
         self.size = 0
-        self.offered = 0  # the member that stands for the line on the queue's heap
+        self.offered = 0  # the sequence of the member that is on the queue's heap for it
 
     def push(self, waiting: Waiting, sequence: int) -> None:
-        """Let a workload join; `sequence` keeps comparisons away from the object itself."""
+        """Add a workload; `sequence` keeps comparisons away from the object itself."""
         heapq.heappush(self._members, (waiting.since, waiting.tie, sequence, waiting))
         waiting.line = self
         self.size += 1
 
     def drop(self, waiting: Waiting) -> None:
-        """Let a workload leave from anywhere; its entry is discarded when it surfaces."""
+        """Remove a workload from anywhere; its entry is discarded when it comes first."""
         waiting.line = None
         self.size -= 1
         if len(self._members) > 2 * self.size + 16:
@@ -119,116 +174,100 @@ class Line:
         return (entry[3] for entry in self._members if entry[3].line is self)
 
 
-@dataclass(slots=True)
-class Lines:
-    """All lines of one ClusterQueue."""
+class HeapQueue(PendingQueue):
+    """Pending workloads by priority and time, in one bucket per equivalence class.
 
-    usage_of: UsageOf | None = None  # set: admission fair sharing orders local queues first
-    parked: dict[Kind, tuple[Blocker, ...]] = field(default_factory=dict)
-    sticky: WorkloadKey | None = None  # made others leave; goes first until it is admitted
-    # By kind, and by local queue where that matters.
-    _lines: dict[Kind, Line] = field(default_factory=dict)
-    # (-priority, time, uid, member's sequence, entry's number, line): the number ends every tie.
-    _heap: list[tuple[int, Instant, str, int, int, Line]] = field(default_factory=list)
-    # Lines with perhaps another first member; they are offered when somebody asks for the head.
-    _stirred: dict[Line, None] = field(default_factory=dict)
-    _sequence: int = 0
+    With admission fair sharing a bucket also belongs to one LocalQueue, because the recent usage of
+    that LocalQueue outranks priority.
+    """
 
+    def __init__(
+        self, *, usage_of: UsageOf | None = None, sticky: WorkloadKey | None = None
+    ) -> None:
+        super().__init__(sticky=sticky)
+        self.usage_of = usage_of
+        self._buckets: dict[Kind, Bucket] = {}  # the key has the LocalQueue too where it matters
+        # (-priority, time, uid, member's sequence, entry's number, bucket): the number ends ties.
+        self._heap: list[tuple[int, Instant, str, int, int, Bucket]] = []
+        # Buckets whose first member may have changed; the heap hears of it when a head is wanted.
+        self._changed: dict[Bucket, None] = {}
+        self._sequence = 0
+
+    @override
     def push(self, waiting: Waiting) -> bool:
-        """Let a workload join; say whether it is in an active line, i.e. will be examined."""
+        """Add a workload; say whether its bucket is active, i.e. it will be evaluated."""
         kind = waiting.kind
         key = kind if self.usage_of is None else (*kind, waiting.queue)
-        line = self._lines.get(key)
-        if line is None:
-            line = self._lines[key] = Line(key, kind, waiting.priority, waiting.queue)
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            bucket = self._buckets[key] = Bucket(key, kind, waiting.priority, waiting.queue)
         self._sequence += 1
-        line.push(waiting, self._sequence)
+        bucket.push(waiting, self._sequence)
         if self.parked and kind in self.parked:
-            first = line.first()
+            first = bucket.first()
             if first is None or first[3] is not waiting:
                 return False
-            # Who stands in front of all that were refused may fare better (a rule may compare
-            # times), so the kind is looked at once more.
+            # A workload older than all that were found inadmissible may be admissible (some rules
+            # compare times), so the class is evaluated once more.
             self.wake(kind)
-        self._stirred[line] = None
+        self._changed[bucket] = None
         return True
 
+    @override
     def drop(self, waiting: Waiting) -> None:
-        """Let a workload leave."""
-        line = waiting.line
-        assert isinstance(line, Line), f"{waiting.workload.key} stands in no line"
-        line.drop(waiting)
+        """Remove a workload."""
+        bucket = waiting.line
+        assert isinstance(bucket, Bucket), f"{waiting.workload.key} is in no bucket"
+        bucket.drop(waiting)
         self.unstick(waiting.key)
-        if line.size == 0:
-            line.offered = 0  # what stands for it on the heap is void
-            self._stirred.pop(line, None)
-            del self._lines[line.key]
-            if self.parked and not self._keys(line.kind):
-                self.parked.pop(line.kind, None)
-        elif not self.parked or line.kind not in self.parked:
-            self._stirred[line] = None
+        if bucket.size == 0:
+            bucket.offered = 0  # its entry on the heap is void
+            self._changed.pop(bucket, None)
+            del self._buckets[bucket.key]
+            if self.parked and not self._keys(bucket.kind):
+                self.parked.pop(bucket.kind, None)
+        elif not self.parked or bucket.kind not in self.parked:
+            self._changed[bucket] = None
 
+    @override
     def head(self, sticky: Waiting | None) -> Waiting | None:
-        """Return who is examined next; `sticky` is the entry of `self.sticky` if it still waits."""
+        """Return the next to evaluate; `sticky` is the entry of `self.sticky` if it is pending."""
         if sticky is not None and sticky.line is not None:
             return sticky
         if self.usage_of is not None:
             return self._fairest(self.usage_of)
-        if self._stirred:
-            for line in self._stirred:
-                if line.kind not in self.parked:
-                    self._offer(line)
-            self._stirred.clear()
+        if self._changed:
+            for bucket in self._changed:
+                if bucket.kind not in self.parked:
+                    self._offer(bucket)
+            self._changed.clear()
         while self._heap:
-            _, _, _, sequence, _, line = self._heap[0]
-            first = line.first()
-            if first is not None and first[2] == sequence and line.kind not in self.parked:
+            _, _, _, sequence, _, bucket = self._heap[0]
+            first = bucket.first()
+            if first is not None and first[2] == sequence and bucket.kind not in self.parked:
                 return first[3]
             heapq.heappop(self._heap)
-            if line.offered == sequence:
-                line.offered = 0
+            if bucket.offered == sequence:
+                bucket.offered = 0
         return None
 
+    @override
     def park(self, kind: Kind, blockers: tuple[Blocker, ...]) -> None:
-        """Set all workloads of a kind aside; newcomers of that kind join them."""
+        """Set an equivalence class aside; its buckets leave the heap when they come first."""
         self.parked[kind] = blockers
 
-    def parked_heads(self) -> list[Waiting]:
-        """Return the first workload of every parked kind, in queue order."""
-        found: dict[Kind, Waiting] = {}
-        for waiting in self.in_order():
-            if kind_of(waiting) in self.parked:
-                found.setdefault(kind_of(waiting), waiting)
-        return list(found.values())
-
-    def aside(self, waiting: Waiting) -> tuple[Blocker, ...] | None:
-        """Return why a workload is set aside, if it is."""
-        return self.parked.get(kind_of(waiting))
-
-    def barred_heads(self) -> list[tuple[Waiting, tuple[Blocker, ...]]]:
-        """Return who is over a limit: nobody, where turns do not decide."""
-        return []
-
-    @property
-    def barred(self) -> dict[Class, tuple[Blocker, ...]]:
-        """The classes that are over a limit: none, where turns do not decide."""
-        return {}
-
-    def unstick(self, key: WorkloadKey) -> None:
-        """Let a workload be one of many again: it no longer waits for victims."""
-        if self.sticky == key:
-            self.sticky = None
-
+    @override
     def wake(self, kind: Kind) -> bool:
-        """Bring a parked kind back; False if it was not parked."""
+        """Bring an inadmissible equivalence class back; False if it was not set aside."""
         if self.parked.pop(kind, None) is None:
             return False
         for key in self._keys(kind):
-            self._stirred[self._lines[key]] = None
+            self._changed[self._buckets[key]] = None
         return True
 
+    @override
     def in_order(self) -> list[Waiting]:
-        """Return everybody, parked or not, in queue order."""
+        """Return all workloads, inadmissible or not, in queue order."""
         usage_of = self.usage_of
 
         def place(waiting: Waiting) -> tuple[bool, int, int, Instant, str]:
@@ -237,39 +276,40 @@ class Lines:
             late = workload.key != self.sticky
             return late, usage, -workload.priority, workload.position_time, workload.tie
 
-        return sorted((w for line in self._lines.values() for w in line), key=place)
+        return sorted((w for bucket in self._buckets.values() for w in bucket), key=place)
 
+    @override
     def __len__(self) -> int:
-        """Return how many workloads wait."""
-        return sum(line.size for line in self._lines.values())
+        """Return how many workloads are pending."""
+        return sum(bucket.size for bucket in self._buckets.values())
 
     def _keys(self, kind: Kind) -> list[Kind]:
         if self.usage_of is None:
-            return [kind] if kind in self._lines else []
-        return [key for key in self._lines if key[:-1] == kind]
+            return [kind] if kind in self._buckets else []
+        return [key for key in self._buckets if key[:-1] == kind]
 
-    def _offer(self, line: Line) -> None:
-        """Put a line's first member on the heap of heads (stale entries fall out in `head`)."""
-        first = line.first()
-        if first is None or self.usage_of is not None or line.offered == first[2]:
+    def _offer(self, bucket: Bucket) -> None:
+        """Put a bucket's first member on the heap (`head` discards entries that became void)."""
+        first = bucket.first()
+        if first is None or self.usage_of is not None or bucket.offered == first[2]:
             return
-        if len(self._heap) > 4 * len(self._lines) + 16:
+        if len(self._heap) > 4 * len(self._buckets) + 16:
             self._heap = [entry for entry in self._heap if entry[5].offered == entry[3]]
             heapq.heapify(self._heap)
-        line.offered = first[2]
+        bucket.offered = first[2]
         self._sequence += 1
         heapq.heappush(
-            self._heap, (-line.priority, first[0], first[1], first[2], self._sequence, line)
+            self._heap, (-bucket.priority, first[0], first[1], first[2], self._sequence, bucket)
         )
 
     def _fairest(self, usage_of: UsageOf) -> Waiting | None:
-        """Return the head when local queues' recent usage comes before priority."""
+        """Return the head when the recent usage of LocalQueues comes before priority."""
         best: tuple[tuple[int, int, Instant, str, int], Waiting] | None = None
-        for line in self._lines.values():
-            first = line.first()
-            if line.kind in self.parked or first is None:
+        for bucket in self._buckets.values():
+            first = bucket.first()
+            if bucket.kind in self.parked or first is None:
                 continue
-            rank = (usage_of(line.local_queue), -line.priority, first[0], first[1], first[2])
+            rank = (usage_of(bucket.local_queue), -bucket.priority, first[0], first[1], first[2])
             if best is None or rank < best[0]:
                 best = (rank, first[3])
         return best[1] if best else None

@@ -8,8 +8,7 @@ from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import FlavorName, Instant, WorkloadKey
 from unisono.engine.model.queue import ClusterQueue
 from unisono.engine.model.workload import Holding
-from unisono.engine.ordering.turn_lines import TurnLines
-from unisono.engine.state.pending_queue import Lines
+from unisono.engine.state.pending_queue import HeapQueue, PendingQueue
 from unisono.engine.state.quota_tree import Node
 from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.transaction import Charges
@@ -62,7 +61,7 @@ class QueueBook:
     spec: ClusterQueue
     node: Node
     tree: TreeBook
-    lines: Lines | TurnLines = field(default_factory=Lines)
+    lines: PendingQueue = field(default_factory=HeapQueue)
     running: dict[WorkloadKey, Running] = field(default_factory=dict)
     # What rules have worked out from the queue's configuration, by type (see `ClusterState`).
     derived: dict[type, object] = field(default_factory=dict)

@@ -17,10 +17,10 @@ from unisono.engine.model.workload import Holding, Workload
 from unisono.engine.ordering.desk import TurnDesk
 from unisono.engine.ordering.tallies import Scope
 from unisono.engine.ordering.tres import Tres, milli, tres_name
-from unisono.engine.ordering.turn_lines import TurnLines
+from unisono.engine.ordering.turn_lines import Class, Row, TurnLines
 from unisono.engine.state import changes
 from unisono.engine.state.config import Config
-from unisono.engine.state.pending_queue import Class, Lines, Row, UsageOf, Waiting
+from unisono.engine.state.pending_queue import HeapQueue, PendingQueue, UsageOf, Waiting
 from unisono.engine.state.queue_book import QueueBook
 
 if TYPE_CHECKING:
@@ -56,15 +56,15 @@ class TurnBook:
         for record in records:
             self.take_over(record)
 
-    def lines_for(self, book: QueueBook, ranking: UsageOf | None) -> Lines | TurnLines | None:
+    def lines_for(self, book: QueueBook, ranking: UsageOf | None) -> PendingQueue | None:
         """Return empty lines of the sort that a queue needs now; None if it has them."""
         if self.desk is not None:
             is_right = isinstance(book.lines, TurnLines) and book.lines.desk is self.desk
             return None if is_right else TurnLines(self.desk, sticky=book.lines.sticky)
-        is_right = isinstance(book.lines, Lines) and (book.lines.usage_of is None) == (
+        is_right = isinstance(book.lines, HeapQueue) and (book.lines.usage_of is None) == (
             ranking is None
         )
-        return None if is_right else Lines(usage_of=ranking, sticky=book.lines.sticky)
+        return None if is_right else HeapQueue(usage_of=ranking, sticky=book.lines.sticky)
 
     # --- workloads -------------------------------------------------------------------------------
 
@@ -272,7 +272,8 @@ def renew_lines(state: ClusterState, book: QueueBook) -> None:
             book.lines.push(waiting)
     book.lines.usage_of = ranking
     state.turns.note_quota()
-    unbar(state, [(book.spec.name, group) for group in book.lines.barred])
+    if isinstance(book.lines, TurnLines):
+        unbar(state, [(book.spec.name, group) for group in book.lines.barred])
 
 
 def _size(node: Node) -> Tres:
