@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench.harness import Finding, Note, Scale, row, seconds, target
+from unisono.engine.cluster import new_cluster
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import (
     CPU,
@@ -98,7 +99,7 @@ def measure(scale: Scale) -> Iterator[Finding]:
 
 
 def _cluster(mode: str, resource: ResourceName, running: int, waiting: int) -> ClusterState:
-    state = ClusterState(Policy(backfill=RULES[mode]))
+    state = new_cluster(Policy(backfill=RULES[mode]))
     nodes, unit, dice = int(running * NODES_A_GANG), UNITS[resource], random.Random(3)
     state.apply(changes.FlavorSet(Flavor(name=FLAVOR)))
     quota = ResourceQuota(resource=resource, nominal=nodes * A_NODE * unit)

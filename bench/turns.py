@@ -19,6 +19,7 @@ from bench.harness import Finding, Scale, repeated, row, seconds, target
 from tests.support.turns_builders import cluster, job, turns
 from unisono.engine.model.names import Instant
 from unisono.engine.model.turns import ROOT, Association, UsageRecord
+from unisono.engine.ordering.priority_order import multifactor_of
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 
@@ -47,7 +48,7 @@ def measure(scale: Scale) -> Iterator[Finding]:
     for waiting in sizes.waiting:
         state = _cluster(sizes.accounts, waiting)
         (book,) = state.books.values()
-        desk = state.turns.desk
+        desk = multifactor_of(state)
         assert desk is not None, "turns decide"
         assert len(book.lines.in_order()) == waiting, "everybody stands in line"
         gc.collect()

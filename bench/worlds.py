@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from unisono.engine.cluster import new_cluster
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import (
     CPU,
@@ -100,7 +101,7 @@ def door_of(index: int) -> LocalQueueKey:
 
 def empty_cluster(layout: Layout, policy: Policy | None = None) -> ClusterState:
     """Configure a cluster in which nobody runs or waits."""
-    state = ClusterState(policy)
+    state = new_cluster(policy)
     state.apply(changes.FlavorSet(Flavor(name=FLAVOR)))
     for cohort in _cohorts(layout):
         state.apply(changes.CohortSet(cohort))

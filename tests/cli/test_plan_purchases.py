@@ -13,10 +13,10 @@ from tests.support.control_world import World
 from tests.support.machine_world import pool, told
 from unisono.cli.main import main
 from unisono.cli.plan_cluster import read_cluster
+from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.model.explanation import CannotBuy, GangDoesNotFit
 from unisono.engine.model.names import Instant
-from unisono.engine.state.views import restore
 from unisono.kinds.world import read_world
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "autoscale"

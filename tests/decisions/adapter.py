@@ -26,6 +26,7 @@ from unittest import mock
 import msgspec
 
 from unisono.engine.backfill.estimate import estimates
+from unisono.engine.cluster import new_cluster, restore
 from unisono.engine.cycle import plan
 from unisono.engine.explain.waiting import explanations
 from unisono.engine.model import (
@@ -57,6 +58,7 @@ from unisono.engine.model.plan import (
     StopReason,
     Victim,
 )
+from unisono.engine.ordering.priority_order import priority_factors
 from unisono.engine.provisioning.catalogue import Catalogue
 from unisono.engine.provisioning.outages import Refused, after_refusal, outage_of
 from unisono.engine.rehearsal import give_up, leave, refuse_broken_repair, rehearse
@@ -66,7 +68,7 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import carry_out
 from unisono.engine.state.purchases import after_arrival, after_return, without_lots
 from unisono.engine.state.run_history import History, alike, with_limit
-from unisono.engine.state.views import pending, restore, snapshot
+from unisono.engine.state.views import pending, snapshot
 
 Json = Any
 replace = msgspec.structs.replace
@@ -272,7 +274,7 @@ class World:
     """A cluster that a case is told to: every step of it is one call of `take`."""
 
     def __init__(self, chosen: Json, now: int) -> None:
-        self._state = ClusterState(_load(policy.Policy, chosen), now=Instant(now))
+        self._state = new_cluster(_load(policy.Policy, chosen), now=Instant(now))
         self._evicted: dict[WorkloadKey, Stop] = {}  # told to leave, until they have left
         self._purchases: dict[WorkloadKey, market.Purchase] = {}
         self._refused: dict[tuple[str, str, market.CapacityType], Refused] = {}
@@ -537,7 +539,7 @@ class World:
         found: dict[str, Json] = {"pending": {key: told[key] for key in sorted(told)}}
         orders = {name: [*pending(self._state, name)] for name in sorted(self._state.books)}
         found["order"] = {name: keys for name, keys in orders.items() if len(keys) > 1}
-        factors = {key: self._state.turns.factors(key) for key in sorted(self._state.waiting)}
+        factors = {key: priority_factors(self._state, key) for key in sorted(self._state.waiting)}
         found["priority"] = {
             key: [one.priority, one.tier] for key, one in factors.items() if one is not None
         }

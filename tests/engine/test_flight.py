@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.quota_builders import job, pods, queue
 from tests.support.quota_builders import snapshot as world
+from unisono.engine.cluster import restore
 from unisono.engine.explain.waiting import explanations
 from unisono.engine.flight import Tape, Unreadable, encoded, first_difference, replay
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
@@ -30,7 +31,6 @@ from unisono.engine.state.changes import (
 )
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import carry_out
-from unisono.engine.state.views import restore
 
 WITHIN = PreemptionRules(within_queue="LowerPriority", reclaim="Any")
 POLICIES = {

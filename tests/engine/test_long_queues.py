@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.quota_builders import group, job, pods, queue, running, snapshot
 from unisono.engine import cycle
+from unisono.engine.cluster import restore
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
@@ -21,7 +22,6 @@ from unisono.engine.nominate import nominate
 from unisono.engine.rehearsal import rehearse
 from unisono.engine.state.changes import TimePassed, WorkloadGone
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import restore
 
 MANY = 400
 

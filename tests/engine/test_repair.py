@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.place_builders import BLOCK, GPU, RACK, cluster_t
 from tests.support.quota_builders import assignment, job, pods, queue
+from unisono.engine.cluster import new_cluster
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import FlavorName, NodeName, QueueName
 from unisono.engine.model.node import Topology
@@ -23,7 +24,6 @@ from unisono.engine.placement.gang import Spot
 from unisono.engine.rehearsal import BrokenPlan, refuse_broken_repair
 from unisono.engine.repair import repair, with_others
 from unisono.engine.state import changes
-from unisono.engine.state.cluster import ClusterState
 
 Mode = Literal["required", "preferred", "unconstrained"]
 
@@ -40,7 +40,7 @@ def holding(name: str, on: str, **options: Any) -> Holding:
 
 def after_losing(lost: str, *holdings: Holding, stays: str = "") -> str:
     """Return the nodes of the first holding when some nodes of cluster T are lost."""
-    state = ClusterState()
+    state = new_cluster()
     for node in cluster_t():
         ready = node.name not in lost.split()
         state.apply(changes.NodeSet(msgspec.structs.replace(node, ready=ready)))
@@ -117,7 +117,7 @@ def test_parts_of_gpus_stay_by_their_numbers() -> None:
 
 
 def test_a_node_that_is_reserved_for_the_gang_may_replace_a_lost_one() -> None:
-    state = ClusterState()
+    state = new_cluster()
     spare = msgspec.structs.replace(cluster_t()[0], held_for="ns/gang")
     state.apply(changes.NodeSet(spare))
     state.apply(changes.FlavorSet(Flavor(name=FlavorName("f"))))
@@ -131,7 +131,7 @@ def test_a_node_that_is_reserved_for_the_gang_may_replace_a_lost_one() -> None:
 
 
 def test_the_auditor_refuses_a_repair_onto_a_full_node() -> None:
-    state = ClusterState()
+    state = new_cluster()
     for node in cluster_t():
         state.apply(changes.NodeSet(node))
     state.apply(changes.FlavorSet(Flavor(name=FlavorName("f"))))

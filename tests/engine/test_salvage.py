@@ -6,13 +6,13 @@ import msgspec
 
 from tests.support.quota_builders import job, queue, snapshot
 from unisono.engine.audit import Violation
+from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.flight import recorded_once, replay
 from unisono.engine.model.names import Instant, QueueName, WorkloadKey
 from unisono.engine.model.plan import Plan, Preempt, Victim
 from unisono.engine.salvage import blamed, single_decisions, without
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import restore
 
 NOW = Instant(0)
 FIRST, SECOND = WorkloadKey("ns/first"), WorkloadKey("ns/second")

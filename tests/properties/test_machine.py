@@ -48,6 +48,7 @@ from tests.support.strategies import (
 )
 from unisono.engine.audit.tree import Node, queue_node
 from unisono.engine.audit.world import World
+from unisono.engine.cluster import new_cluster, restore
 from unisono.engine.model.names import CohortName, Instant, LocalQueueKey, QueueName, WorkloadKey
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.queue import LocalQueue, StopPolicy
@@ -55,9 +56,8 @@ from unisono.engine.model.snapshot import AdmissionCheck, Namespace
 from unisono.engine.model.workload import CheckState
 from unisono.engine.rehearsal import give_up, leave
 from unisono.engine.state import changes
-from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import Running
-from unisono.engine.state.views import restore, snapshot
+from unisono.engine.state.views import snapshot
 
 pytestmark = pytest.mark.slow
 
@@ -78,7 +78,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.state = ClusterState()
+        self.state = new_cluster()
         self.now = Instant(100 * SECOND)
         self.submitted: set[WorkloadKey] = set()
         self.gone: set[WorkloadKey] = set()

@@ -30,6 +30,7 @@ from tests.support.strategies import (
     worlds,
 )
 from unisono.engine.audit.world import World
+from unisono.engine.cluster import new_cluster, restore
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import FlavorName, Instant, QueueName, ResourceName
 from unisono.engine.model.plan import evictions
@@ -44,7 +45,7 @@ from unisono.engine.state.changes import WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import Running
 from unisono.engine.state.quota_tree import Cell, available
-from unisono.engine.state.views import as_changes, restore, snapshot
+from unisono.engine.state.views import as_changes, snapshot
 
 pytestmark = pytest.mark.slow
 
@@ -247,7 +248,7 @@ def test_the_order_in_which_a_cluster_is_told_does_not_matter(
 ) -> None:
     """Queues before or after their cohorts, workloads before their queues: all the same."""
     told = list(as_changes(world))
-    states = [ClusterState(world.policy, now=NOW) for _ in range(2)]
+    states = [new_cluster(world.policy, now=NOW) for _ in range(2)]
     for state in states:
         for change in told:
             state.apply(change)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.support.market_builders import GPU, machine, market, offer
 from tests.support.quota_builders import group, job, pods, queue, snapshot
 from unisono.engine.audit import audit
+from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.model.market import NODES, ZONE, Buying, Pool
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
@@ -22,7 +23,6 @@ from unisono.engine.model.policy import Backfill, Policy, Provisioning
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.state.filing import carry_out
-from unisono.engine.state.views import restore
 from unisono.engine.state.views import snapshot as picture
 
 SOLD = (("small", 1, 10), ("middle", 4, 36), ("large", 8, 80))

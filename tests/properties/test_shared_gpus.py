@@ -11,6 +11,7 @@ import pytest
 from tests.support.effort import IS_LONG
 from tests.support.quota_builders import group, pods, queue
 from tests.support.quota_builders import snapshot as world
+from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import Instant, LocalQueueKey, NodeName, WorkloadKey
 from unisono.engine.model.node import Node, NodePod
@@ -20,7 +21,7 @@ from unisono.engine.model.workload import Workload
 from unisono.engine.rehearsal import one_cycle
 from unisono.engine.state.changes import PodOnNode, TimePassed, WorkloadGone, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import restore, snapshot
+from unisono.engine.state.views import snapshot
 
 GPU = "nvidia.com/gpu"
 MILLI = str(share_of(GPU))

@@ -15,20 +15,20 @@ from tests.scenarios import nodes, values
 from tests.scenarios.markets import Stalls
 from tests.scenarios.reading import Part
 from tests.scenarios.words import DEFAULT_NAMESPACE, key_of, labels
+from unisono.engine.cluster import new_cluster
 from unisono.engine.model.names import Instant, LocalQueueKey, NodeName
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.queue import ClusterQueue, Flavor, LocalQueue, ResourceGroup
 from unisono.engine.model.snapshot import AdmissionCheck, Namespace
 from unisono.engine.model.workload import Workload
 from unisono.engine.state import changes
-from unisono.engine.state.cluster import ClusterState
 
 
 class Cluster:
     """What is configured, and the engine's picture of it."""
 
     def __init__(self, chosen: Policy, part: Part) -> None:
-        self.state = ClusterState(chosen)
+        self.state = new_cluster(chosen)
         self._words: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
         self._queues: dict[str, ClusterQueue] = {}
         self._every: dict[str, dict[str, Any]] = {}  # by kind: what all of them start with

@@ -7,6 +7,7 @@ from tests.scenarios.reading import Part
 from tests.scenarios.words import key_of
 from unisono.engine.ordering.desk import TurnDesk
 from unisono.engine.ordering.fair_tree import level_shares
+from unisono.engine.ordering.priority_order import multifactor_of, priority_factors
 from unisono.engine.state.cluster import ClusterState
 
 
@@ -14,7 +15,7 @@ def check_turns(part: Part, state: ClusterState) -> None:
     """Compare priorities: a number, or parts of it such as `{priority: 5593, qos: 1500}`."""
     state.refresh()
     for name, wanted in part.entries():
-        found = state.turns.factors(key_of(name))
+        found = priority_factors(state, key_of(name))
         if found is None:
             raise mismatch(wanted, f"{key_of(name)} does not wait, or turns do not decide")
         parts = {"priority": wanted} if wanted.is_scalar() else dict(wanted.entries())
@@ -52,9 +53,10 @@ def check_usage(part: Part, state: ClusterState) -> None:
 
 
 def _desk(part: Part, state: ClusterState) -> TurnDesk:
-    if state.turns.desk is None:
+    desk = multifactor_of(state)
+    if desk is None:
         part.fail("needs a SchedulingPolicy")
-    return state.turns.desk
+    return desk
 
 
 def _compare(part: Part, actual: float) -> None:

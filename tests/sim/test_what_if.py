@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.quota_builders import job, pods, queue, running, snapshot
 from unisono.engine.backfill.estimate import turns_up_to
+from unisono.engine.cluster import restore
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.policy import Backfill, Policy
@@ -15,7 +16,6 @@ from unisono.engine.model.resources import amounts
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Workload
 from unisono.engine.rehearsal import rehearse
-from unisono.engine.state.views import restore
 from unisono.sim import what_if as module
 from unisono.sim.by_amounts import Pool
 from unisono.sim.dice import dice

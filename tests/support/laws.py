@@ -11,6 +11,7 @@ import msgspec
 from unisono.engine.audit import audit
 from unisono.engine.audit.tree import Books, Node, cohort_node, queue_node
 from unisono.engine.audit.world import World, started_by
+from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.names import CohortName, Instant, QueueName
@@ -23,7 +24,7 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import carry_out
 from unisono.engine.state.quota_tree import Node as EngineNode
 from unisono.engine.state.quota_tree import available, potential
-from unisono.engine.state.views import restore, snapshot
+from unisono.engine.state.views import snapshot
 
 # With victims that never leave, a tiny cluster is decided in a few dozen cycles. Parking a kind
 # takes one each, an admission one each.

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tests.support.laws import awake, settle
+from unisono.engine.cluster import restore
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Plan, evictions
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.rehearsal import rehearse
 from unisono.engine.state.changes import Change
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import restore, snapshot
+from unisono.engine.state.views import snapshot
 
 START = Instant(0)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from unisono.engine.cluster import restore
 from unisono.engine.model.names import Instant, LocalQueueKey, NodeName, QueueName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.policy import Policy
@@ -20,7 +21,6 @@ from unisono.engine.model.turns import Association, Partition, Qos, Turn, Turns,
 from unisono.engine.model.workload import PodSet, Workload
 from unisono.engine.ordering.accounts import Accounts
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import restore
 
 GIB = 2**30
 NODES = tuple(

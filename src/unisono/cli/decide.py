@@ -20,11 +20,11 @@ from unisono.cli.files import files_of
 from unisono.cli.reach import add_filenames
 from unisono.cli.recording import recorder
 from unisono.cli.scripts import with_scripts
+from unisono.engine.cluster import restore
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.names import Instant
 from unisono.engine.rehearsal import MOST_CYCLES, one_cycle, rehearse
-from unisono.engine.state.views import restore
 from unisono.kinds.notes import Finding
 from unisono.kinds.world import World, read_world
 from unisono.provision.market import with_market

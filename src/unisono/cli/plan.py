@@ -114,7 +114,7 @@ def _print_rehearsed(
     """Let start who can, and print who waits and what is bought; those `known` are left out."""
     from unisono.cli.plan_purchases import bought_by
     from unisono.cli.plan_rows import rehearsed_rows
-    from unisono.engine.state.views import restore
+    from unisono.engine.cluster import restore
 
     rows, plans = rehearsed_rows(restore(snapshot), now)
     shown = [

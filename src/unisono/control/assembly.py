@@ -83,6 +83,7 @@ from unisono.control.scheduler.usage_ledger import UsageLedger
 from unisono.control.view import Index, View
 from unisono.control.watchdog import Watchdog
 from unisono.engine.cycle import Decides, plan
+from unisono.engine.ordering.priority_order import account_and_qos
 from unisono.kinds.registry import OUR_SCHEDULERS
 from unisono.kinds.settings import Settings
 from unisono.kube.form import Key
@@ -316,7 +317,7 @@ def _assembled(
         "kubeflow": tuple(KubeflowOperator(sort, queues) for sort in kubeflow.SORTS),
         "slurm": (
             # Asked for each time: the scheduler may have built its state anew.
-            SlurmJobOperator(queues, lambda key: scheduler.state.turns.whose(key)),  # noqa: PLW0108
+            SlurmJobOperator(queues, lambda key: account_and_qos(scheduler.state, key)),
             TurnKeeper(scheduler, Key(ledger.namespace, TURNS)),
         ),
     }

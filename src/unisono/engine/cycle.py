@@ -27,6 +27,7 @@ from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Plan
 from unisono.engine.nominate import Nominee, nominate
 from unisono.engine.ordering.heads import Tournament, classical_key
+from unisono.engine.ordering.priority_order import multifactor_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.quota_tree import Node
 from unisono.engine.state.transaction import Ledger
@@ -46,8 +47,9 @@ def plan(state: ClusterState, now: Instant) -> Plan:
     cycle = Cycle(state, now, Ledger(state.nodes.tenancy))
     stops = stops_due(state, now)
     cycle.victims.update(dict.fromkeys(stop.workload for stop in stops))
-    if state.turns.desk is not None:
-        books = decide_in_turn(cycle, state.turns.desk)
+    multifactor = multifactor_of(state)
+    if multifactor is not None:
+        books = decide_in_turn(cycle, multifactor)
     else:
         nominees = _nominees(state, cycle.ledger, now)
         cycle.is_last = len(nominees) == 1

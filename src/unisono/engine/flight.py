@@ -19,6 +19,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.model.errors import UnisonoError
 from unisono.engine.model.names import Instant
@@ -27,7 +28,7 @@ from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.state.changes import Change
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import carry_out
-from unisono.engine.state.views import restore, snapshot
+from unisono.engine.state.views import snapshot
 
 FORMAT = 1
 _Line = TypeVar("_Line")

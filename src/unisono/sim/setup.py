@@ -13,6 +13,7 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 
+from unisono.engine.cluster import new_cluster
 from unisono.engine.model.names import (
     CPU,
     CohortName,
@@ -127,7 +128,7 @@ def make_state(
     if buys:
         placement = msgspec.structs.replace(policy.placement, needs_nodes=True)
         policy = msgspec.structs.replace(policy, placement=placement)
-    state = ClusterState(policy)
+    state = new_cluster(policy)
     state.apply(changes.NamespaceSet(Namespace(NAMESPACE)))
     for node in nodes:
         state.apply(changes.NodeSet(node))

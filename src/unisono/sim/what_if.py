@@ -28,6 +28,7 @@ from typing import Literal
 import msgspec
 
 from unisono.engine.backfill.estimate import estimates, turns_up_to
+from unisono.engine.cluster import restore
 from unisono.engine.explain.messages import message_of, reason_of, stage_of
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.names import Instant, WorkloadKey
@@ -39,7 +40,6 @@ from unisono.engine.rehearsal import MOST_CYCLES, rehearse
 from unisono.engine.state.changes import TimePassed, WorkloadGone
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.timeline import Lasts
-from unisono.engine.state.views import restore
 from unisono.sim.by_amounts import Pool
 from unisono.sim.dice import Dice, dice
 

@@ -15,6 +15,7 @@ from unisono.control.scheduler.usage_ledger import FIELD, NAME
 from unisono.engine.model.names import Instant
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.turns import Association, Turns, Weights
+from unisono.engine.ordering.priority_order import multifactor_of
 from unisono.kinds.settings import DEFAULTS
 
 ANN = "user/lab/ann"
@@ -32,7 +33,7 @@ def settings(**more: bool) -> object:
 
 def used(world: World, owner: str = ANN) -> float:
     """Return what an owner used, as the scheduler knows it."""
-    desk = world.assembly.scheduler.state.turns.desk
+    desk = multifactor_of(world.assembly.scheduler.state)
     assert desk is not None
     return desk.spending.spent(owner, "billing", Instant(int(world.clock.now() * 1000)))
 

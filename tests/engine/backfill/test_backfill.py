@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.quota_builders import pods, queue
 from tests.support.quota_builders import snapshot as world
+from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.explanation import Planned, QuotaExhausted, WouldDelay
@@ -25,7 +26,7 @@ from unisono.engine.state.changes import (
     WorkloadWaits,
 )
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import restore, snapshot
+from unisono.engine.state.views import snapshot
 
 EASY = Backfill(dates=1)
 CONSERVATIVE = Backfill()

@@ -6,13 +6,13 @@ from tests.support.quota_builders import job, pods, queue
 from tests.support.quota_builders import snapshot as world
 from unisono.engine.backfill.counting import counted
 from unisono.engine.backfill.need import Counted
+from unisono.engine.cluster import restore
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.engine.model.resources import amounts
 from unisono.engine.state.changes import NodeSet, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import restore
 
 POLICY = Policy(backfill=Backfill(dates=1))
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.quota_builders import job, pods, queue
 from tests.support.quota_builders import snapshot as world
+from unisono.engine.cluster import restore
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.policy import Backfill, Policy
@@ -14,7 +15,6 @@ from unisono.engine.model.resources import amounts
 from unisono.engine.model.workload import Workload
 from unisono.engine.rehearsal import rehearse
 from unisono.engine.state.changes import QueueSet, WorkloadWaits
-from unisono.engine.state.views import restore
 
 RECLAIMS = PreemptionRules(within_queue="LowerPriority", reclaim="Any")
 RULES = [Backfill(dates=1), Backfill(dates=2), Backfill()]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.state.test_turns import GPU, SECOND, limited, settle, submit
+from tests.engine.ordering.test_priority_order import GPU, SECOND, limited, settle, submit
 from tests.support.turns_builders import cluster, job
 from unisono.engine.backfill.estimate import estimates
 from unisono.engine.model.names import Instant, WorkloadKey

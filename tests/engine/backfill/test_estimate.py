@@ -10,6 +10,7 @@ import pytest
 from tests.support.quota_builders import job, pods, queue, running
 from tests.support.quota_builders import snapshot as world
 from unisono.engine.backfill.estimate import estimates
+from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.model.dependency import Dependency
 from unisono.engine.model.explanation import Expected
@@ -21,7 +22,7 @@ from unisono.engine.model.workload import Holding, Workload
 from unisono.engine.rehearsal import rehearse
 from unisono.engine.state.changes import WorkloadGone
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import restore, snapshot
+from unisono.engine.state.views import snapshot
 
 SECOND = 1000
 NOW = Instant(10 * SECOND)

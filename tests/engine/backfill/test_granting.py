@@ -7,6 +7,7 @@ import pytest
 from tests.support.quota_builders import pods, queue
 from tests.support.quota_builders import snapshot as world
 from unisono.engine.audit import audit
+from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import Instant, LocalQueueKey, NodeName, WorkloadKey
 from unisono.engine.model.node import Node
@@ -17,7 +18,7 @@ from unisono.engine.model.workload import Workload
 from unisono.engine.state.changes import WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import carry_out
-from unisono.engine.state.views import restore, snapshot
+from unisono.engine.state.views import snapshot
 
 MINUTE = 60_000
 KINDS = [None, Backfill(dates=1), Backfill()]

@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.quota_builders import pods, queue
 from tests.support.quota_builders import snapshot as world
+from unisono.engine.cluster import restore
 from unisono.engine.explain.messages import message_of
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.explanation import GangDoesNotFit, Planned, Reserved
@@ -20,7 +21,7 @@ from unisono.engine.model.workload import Workload
 from unisono.engine.rehearsal import rehearse
 from unisono.engine.state.changes import PolicySet, TimePassed, WorkloadGone, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import restore, snapshot
+from unisono.engine.state.views import snapshot
 
 HOUR = 3_600_000
 WAYS = [None, Backfill(dates=1), Backfill()]

@@ -8,13 +8,15 @@ import msgspec
 import pytest
 
 from tests.support.turns_builders import QOS, TREE, WEIGHTS, cluster, job, turns
+from unisono.engine.cluster import restore
 from unisono.engine.model.explanation import Held, NotEntitled
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.turns import Association, Factors, Partition, UsageRecord, Weights
 from unisono.engine.model.workload import Workload
+from unisono.engine.ordering.priority_order import priority_factors
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import restore, snapshot
+from unisono.engine.state.views import snapshot
 
 USED = {
     "user/prod/mail": 321.762,
@@ -36,7 +38,7 @@ def used_cluster(**changed: Any) -> ClusterState:
 def factors(state: ClusterState, workload: Workload) -> Factors:
     state.apply(changes.WorkloadWaits(workload))
     state.refresh()
-    found = state.turns.factors(workload.key)
+    found = priority_factors(state, workload.key)
     assert found is not None
     return found
 
@@ -112,7 +114,7 @@ def test_what_was_held_grows_no_older(from_submission: bool, age: float) -> None
     factors(state, job("a", account="prod", user="mail"))
     state.apply(changes.TimePassed(Instant(AGE + 18_000)))
     for again in (state, restore(snapshot(state))):
-        found = again.turns.factors(WorkloadKey("ns/a"))
+        found = priority_factors(again, WorkloadKey("ns/a"))
         assert found is not None
         assert found.age == pytest.approx(age)
 

@@ -8,12 +8,12 @@ import pytest
 from tests.support.quota_builders import job, pods, queue
 from tests.support.quota_builders import snapshot as world
 from unisono.engine.backfill.estimate import estimates
+from unisono.engine.cluster import restore
 from unisono.engine.model.names import Instant
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.engine.model.turns import Turn
 from unisono.engine.model.workload import Workload
 from unisono.engine.rehearsal import rehearse
-from unisono.engine.state.views import restore
 
 NOW = Instant(1000)
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.place_builders import GPU, PORT, demand, gang, node, placer_of
+from unisono.engine.cluster import new_cluster
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.node import Node, PodRule, PodSelector
 from unisono.engine.model.policy import Placement, Policy
@@ -15,7 +16,6 @@ from unisono.engine.model.selection import LabelSelector
 from unisono.engine.placement.gang import Gang
 from unisono.engine.placement.placement import ANSWERS_KEPT, Answer, Answers, placement_of
 from unisono.engine.state.changes import NodeSet, PolicySet
-from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.pod_index import Crowd, Members
 
 
@@ -108,7 +108,7 @@ class Heard:
 
 
 def test_a_listener_hears_of_every_search_and_changes_no_answer() -> None:
-    state = ClusterState()
+    state = new_cluster()
     state.apply(NodeSet(node("a", 4)))
     placement, listener = placement_of(state), Heard()
     alone = [placement.place(gang(demand(pods))) for pods in (4, 5)]
@@ -119,7 +119,7 @@ def test_a_listener_hears_of_every_search_and_changes_no_answer() -> None:
 
 
 def test_another_policy_counts_at_once() -> None:
-    state = ClusterState()
+    state = new_cluster()
     state.apply(NodeSet(node("a", 4)))
     placement = placement_of(state)
     placement.place(gang(demand(4)))

@@ -8,13 +8,13 @@ import pytest
 from tests.support.quota_builders import cohort, group, job, pods, queue, running
 from tests.support.quota_builders import snapshot as world
 from unisono.engine.audit import audit
+from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.policy import AdmissionFairSharing, Policy
 from unisono.engine.model.queue import BorrowWithinCohort, LocalQueue, PreemptionRules
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Holding, Workload
-from unisono.engine.state.views import restore
 
 replace = msgspec.structs.replace
 NOW = Instant(1000)

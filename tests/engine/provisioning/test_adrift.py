@@ -7,6 +7,7 @@ import msgspec
 from tests.support.market_builders import GPU, machine, market, offer
 from tests.support.quota_builders import group, job, pods, queue, snapshot
 from unisono.engine.audit import audit
+from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.explain.purchases import purchase_sentence
 from unisono.engine.model.market import Buying, CapacityType, Coming, Lot, Market, Pool, Purchase
@@ -16,7 +17,6 @@ from unisono.engine.model.resources import amounts
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.filing import carry_out
-from unisono.engine.state.views import restore
 
 NOW = Instant(10_000)
 

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tests.support.quota_builders import job, queue, snapshot
+from unisono.engine.cluster import restore
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.explanation import ArrayLimit, Deactivated
 from unisono.engine.model.names import Instant, WorkloadKey
@@ -14,7 +15,6 @@ from unisono.engine.model.workload import Workload
 from unisono.engine.rehearsal import rehearse
 from unisono.engine.state.changes import WorkloadGone, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import restore
 from unisono.engine.state.views import snapshot as seen
 
 WAYS = [None, Backfill(dates=1), Backfill()]

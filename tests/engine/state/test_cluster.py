@@ -19,6 +19,7 @@ from tests.support.quota_builders import (
 )
 from tests.support.quota_builders import snapshot as world
 from tests.support.stories import NOTHING, Deeds, at_rest, hears
+from unisono.engine.cluster import new_cluster, restore
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.explanation import (
     BehindInQueue,
@@ -51,7 +52,7 @@ from unisono.engine.state.changes import (
 )
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.quota_tree import available
-from unisono.engine.state.views import pending, restore, snapshot
+from unisono.engine.state.views import pending, snapshot
 
 replace = msgspec.structs.replace
 Q = QueueName("q")
@@ -196,7 +197,7 @@ def test_a_holding_is_charged_by_what_its_queue_says_now() -> None:
 
 
 def test_a_queue_may_be_heard_of_after_its_holdings() -> None:
-    state = ClusterState()
+    state = new_cluster()
     state.apply(WorkloadHolds(running(job("h", "q", 3))))
     assert usage(state) == 3
     state.apply(QueueSet(queue("q", "4", "all")))

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tests.support.quota_builders import job, queue, snapshot
+from unisono.engine.cluster import restore
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.dependency import Dependency, DependencyKind, Result
 from unisono.engine.model.explanation import DependencyNeverSatisfied, DependencyPending
@@ -16,7 +17,6 @@ from unisono.engine.rehearsal import rehearse
 from unisono.engine.state import dependencies
 from unisono.engine.state.changes import ResultSet, TimePassed, WorkloadGone, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import restore
 from unisono.engine.state.views import snapshot as seen
 
 MINUTE = 60_000

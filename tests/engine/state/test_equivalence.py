@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.support.quota_builders import job, pods, queue, snapshot
+from unisono.engine.cluster import restore
 from unisono.engine.model.names import LocalQueueKey, NodeName, WorkloadKey
 from unisono.engine.model.node import HOSTNAME, Node, NodePod, PodRule, PodSelector
 from unisono.engine.model.queue import LocalQueue
@@ -23,7 +24,6 @@ from unisono.engine.state.changes import (
 )
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.equivalence import UNUSED_KEPT, Shapes
-from unisono.engine.state.views import restore
 
 
 def _named(name: str, app: str = "x", gpus: int = 1, **options: Any) -> Workload:

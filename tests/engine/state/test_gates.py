@@ -6,6 +6,7 @@ import msgspec
 
 from tests.support.quota_builders import pods, queue
 from tests.support.quota_builders import snapshot as world
+from unisono.engine.cluster import restore
 from unisono.engine.explain.messages import message_of
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.explanation import Held
@@ -14,7 +15,6 @@ from unisono.engine.model.turns import Turn
 from unisono.engine.model.workload import Workload
 from unisono.engine.rehearsal import one_cycle
 from unisono.engine.state.changes import WorkloadWaits
-from unisono.engine.state.views import restore
 
 KEY = WorkloadKey("ns/a")
 

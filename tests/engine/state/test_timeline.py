@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.quota_builders import job, queue, running
 from tests.support.quota_builders import snapshot as world
+from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.policy import Backfill, Policy
@@ -16,7 +17,6 @@ from unisono.engine.state.changes import WorkloadGone, WorkloadHolds, WorkloadWa
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.filing import carry_out
 from unisono.engine.state.timeline import RESTING_KEPT, Group, Timeline
-from unisono.engine.state.views import restore
 
 POLICY = Policy(backfill=Backfill(dates=1))
 

@@ -8,6 +8,7 @@ from tests.support import laws
 from tests.support.quota_builders import job, queue, running
 from tests.support.quota_builders import snapshot as world
 from tests.support.stories import Deeds, at_rest, hears
+from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.explain.waiting import explanations
 from unisono.engine.model.names import Instant, QueueName, WorkloadKey
@@ -26,7 +27,7 @@ from unisono.engine.state.changes import (
     WorkloadWaits,
 )
 from unisono.engine.state.filing import carry_out
-from unisono.engine.state.views import restore, snapshot
+from unisono.engine.state.views import snapshot
 
 NOW = Instant(0)
 WITHIN = PreemptionRules(within_queue="LowerPriority")

@@ -20,10 +20,11 @@ from tests.real.slurm.accounting import Account, accounted
 from tests.real.slurm.daemons import Shape, Slurm
 from tests.real.slurm.packages import NoSlurm
 from unisono.cli.main import main
+from unisono.engine.cluster import restore
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.ordering.fair_tree import level_shares
+from unisono.engine.ordering.priority_order import multifactor_of, priority_factors
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import restore
 from unisono.kinds.world import read_world
 from unisono.slurm.belief import Belief, SlurmJob, jobs_of, nodes_of
 from unisono.slurm.bridge.gang import Settings, gang_of
@@ -208,7 +209,7 @@ def _priorities(
     for job in belief.jobs.values():
         for partition in job.partition.split(",") if job.state == "PENDING" else ():
             key = WorkloadKey(f"slurm/job-slurm-c-{job.name}-{partition}")
-            factors = state.turns.factors(key)
+            factors = priority_factors(state, key)
             assert factors is not None, key
             found[f"{job.name}/{partition}"] = factors.priority
     return found
@@ -216,7 +217,7 @@ def _priorities(
 
 def _same_shares(state: ClusterState, shares: list[dict[str, str]]) -> None:
     """Compare fair shares, which are ranks, to the last digit; levels as far as usage is told."""
-    desk = state.turns.desk
+    desk = multifactor_of(state)
     assert desk is not None
     fair = desk.fair_shares()
     level = level_shares(desk.accounts, desk.spending.billing(desk.now))

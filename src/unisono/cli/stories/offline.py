@@ -14,6 +14,7 @@ from unisono.cli.decision import decision
 from unisono.cli.decision_text import render
 from unisono.cli.tables import paragraph
 from unisono.cli.usage_text import usage_table
+from unisono.engine.cluster import new_cluster
 from unisono.engine.model.errors import UnisonoError
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.rehearsal import rehearse
@@ -105,7 +106,7 @@ def examples_folder() -> Path:
 def _tell(story: Story, examples: Path) -> None:
     title = f"{story.title}  (examples/{story.folder})"
     sys.stdout.write(f"{title}\n{'=' * len(title)}\n")
-    state = ClusterState()
+    state = new_cluster()
     files: list[tuple[str, bytes]] = []
     for number, step in enumerate(story.steps, start=1):
         now = Instant(number * 60_000)  # a story has its own clock, so that it always ends alike

@@ -11,6 +11,7 @@ from typing import Protocol
 import msgspec
 
 from unisono.engine.backfill.estimate import MOST, estimates
+from unisono.engine.cluster import new_cluster
 from unisono.engine.model.explanation import Blocker, Expected, Explanation, Planned
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.state.cluster import ClusterState
@@ -35,7 +36,7 @@ class Estimates:
 
     def __init__(self) -> None:
         """Begin with nothing known."""
-        self._state = ClusterState()
+        self._state = new_cluster()
         self._known: dict[WorkloadKey, Expected] = {}
         self._made_at: Instant | None = None
         self._is_stale = True

@@ -55,6 +55,7 @@ from unisono.control.shrinking import telling
 from unisono.control.usable import host_names, node_name
 from unisono.control.view import View
 from unisono.engine.audit import Standing, Violation, audit
+from unisono.engine.cluster import new_cluster
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.explain.messages import sentence
 from unisono.engine.model.errors import UnisonoError
@@ -207,7 +208,7 @@ class Scheduler:
 
     def _begin(self, policy: Policy) -> None:
         """Begin with an empty state, which has to hear of everything."""
-        self.state = ClusterState(policy)
+        self.state = new_cluster(policy)
         self.state.apply(PolicySet(policy))
         self.estimates.use(self.state)
         self._standing = Standing()
@@ -426,7 +427,7 @@ class Scheduler:
         self.rebuilds += 1
         policy, now = self.state.policy, self.state.now
         self._begin(policy)
-        if self.state.turns.desk is not None:
+        if self.state.priority_order.is_on:
             self.state.apply(TimePassed(now))
             for one in recorded_usage(view, self._ledger)[0]:
                 self.state.apply(UsageSet(one))
@@ -573,7 +574,7 @@ class Scheduler:
         """Put our mark on every gang that is on its way, before anything is decided."""
         if self._has_taken_over:
             return
-        if self.state.turns.desk is not None:
+        if self.state.priority_order.is_on:
             if now > self.state.now:  # what runs already did not begin in 1970
                 self.state.apply(TimePassed(now))
             used, complaint = recorded_usage(view, self._ledger)

@@ -18,6 +18,7 @@ from unisono.control.controller import own_key
 from unisono.control.view import View
 from unisono.engine.model.names import Instant
 from unisono.engine.model.turns import UsageRecord
+from unisono.engine.ordering.priority_order import multifactor_of
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 
@@ -58,7 +59,7 @@ class UsageLedger:
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Write down what was used, if that is more than time alone tells."""
-        desk = self._scheduler.state.turns.desk
+        desk = multifactor_of(self._scheduler.state)
         if desk is None:
             return
         obj = view.get(names.CONFIG_MAP, key.name, key.namespace)

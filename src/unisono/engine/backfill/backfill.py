@@ -27,6 +27,7 @@ from unisono.engine.model.names import Instant, LocalQueueKey
 from unisono.engine.model.plan import Plan, Wait
 from unisono.engine.model.policy import Backfill
 from unisono.engine.nominate import Nominee, facts_of, nominate
+from unisono.engine.ordering.priority_order import multifactor_of
 from unisono.engine.ordering.tallies import Tallies
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.state.cluster import ClusterState
@@ -50,7 +51,7 @@ def plan_in_time(state: ClusterState, now: Instant) -> Plan:
     if not state.timeline.groups:  # nobody waits
         state.timeline.draft(state.version, None)
         return Plan(based_on=state.version, now=now, stops=tuple(stops))
-    if state.turns.desk is not None:
+    if state.priority_order.is_on:
         state.timeline.invalidate()  # priorities change with time
     kept = state.timeline.take_kept(now)
     if not stops and may_go_express(state):
@@ -153,7 +154,7 @@ class _Pass:
         Otherwise a victim, back in line at its old place, would only have to leave again.
         """
         state, policy = self.state, self.state.policy
-        if state.turns.desk is not None or self.dates.are_known:
+        if state.priority_order.is_on or self.dates.are_known:
             return []  # they go first there, too; or nothing has moved since they were looked at
         if policy.strict or not policy.anti_thrash or not state.rota.claimants:
             return []
@@ -167,7 +168,7 @@ class _Pass:
     def _in_turn(self) -> Iterator[tuple[Waiting, Group]]:
         """Yield everybody who is worth a look, in turn."""
         timeline = self.state.timeline
-        if self.state.turns.desk is not None:
+        if self.state.priority_order.is_on:
             for _, waiting in everybody_in_turn(self.state):
                 group = _group(self.state, waiting)
                 if not self._is_over(group):
@@ -248,7 +249,7 @@ class _Pass:
         return group in self._refused and self.dates.are_given
 
     def _look(self, waiting: Waiting, group: Group) -> None:
-        desk = self.state.turns.desk
+        desk = multifactor_of(self.state)
         over = desk.over_limit_of(waiting.workload.key, self._started) if desk is not None else None
         if over is not None:  # it gets no date: who is over a limit is in nobody's way
             self._wait(waiting, group, (over,))
@@ -340,8 +341,8 @@ class _Pass:
                 last = self.cycle.admissions[-1]
                 self.cycle.admissions[-1] = msgspec.structs.replace(last, limit_ms=granted)
             self.dates.note_start(end, self.cycle.starting[-1])
-            if self.state.turns.desk is not None:
-                self.state.turns.desk.count(nominee.key, self._started)
+            if (multifactor := multifactor_of(self.state)) is not None:
+                multifactor.count(nominee.key, self._started)
             return None
         wait = self.cycle.waits.pop()
         return wait.explanation.blockers or (ClaimedThisCycle(queue=group.book.spec.name),)

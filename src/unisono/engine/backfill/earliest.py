@@ -20,6 +20,7 @@ from unisono.engine.model.explanation import (
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.workload import Workload
 from unisono.engine.ordering.desk import TurnDesk
+from unisono.engine.ordering.priority_order import multifactor_of
 from unisono.engine.ordering.tallies import Scope, Tallies
 from unisono.engine.state.cluster import ClusterState
 
@@ -41,7 +42,7 @@ def earliest(
         start = asked.start(key)
         if start is not None:
             yield key, _then(start, state.waiting[key].workload)
-    desk = state.turns.desk
+    desk = multifactor_of(state)
     if desk is None:
         return
     for key in in_line:

@@ -145,7 +145,7 @@ def turns_up_to(
 
 def _first(state: ClusterState, most: int) -> Iterator[tuple[QueueBook, Waiting]]:
     """Yield those who come first in turn."""
-    if state.turns.desk is not None:
+    if state.priority_order.is_on:
         yield from islice(everybody_in_turn(state), most)
         return
     standing = (

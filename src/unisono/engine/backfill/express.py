@@ -41,7 +41,7 @@ def may_go_express(state: ClusterState) -> bool:
     """Say whether a pass may be tried without ledger; who runs or waits may still prevent it."""
     return (
         state.timeline.is_easy
-        and state.turns.desk is None
+        and not state.priority_order.is_on
         and not state.rota.claimants
         and not state.config.policy.reservations
         and not state.nodes.has_leaving

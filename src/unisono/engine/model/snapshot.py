@@ -1,6 +1,6 @@
 """A snapshot: everything a decision depends on, as one value that encodes.
 
-`ClusterState.snapshot()` makes one, `ClusterState.restore()` reads one back; a flight-recorder file
+`state.views.snapshot` makes one, `engine.cluster.restore` reads one back; a flight-recorder file
 is a snapshot with the plan that was made from it. The auditor reads nothing else.
 """
 

@@ -11,7 +11,10 @@ from dataclasses import dataclass, field
 
 from unisono.engine.model.explanation import ArrayLimit
 from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.overriding import override
 from unisono.engine.model.workload import Workload
+from unisono.engine.state.features import Feature
+from unisono.engine.state.queue_book import Running
 
 # Place among the tasks of an array: priority, time, job id, task, uid; then key and limit.
 _Task = tuple[int, Instant, int, int, str, WorkloadKey, int]
@@ -33,12 +36,12 @@ class _Array:
         return [task[-2] for task in self.tasks[:room]]
 
 
-class ArrayBook:
+class ArrayBook(Feature):
     """All arrays with tasks that wait or run."""
 
     def __init__(self) -> None:
         self._arrays: dict[str, _Array] = {}
-        self.changed: dict[str, None] = {}  # those to settle
+        self.unsettled: dict[str, None] = {}  # arrays whose tasks in the queue may have to change
 
     def join(self, workload: Workload) -> ArrayLimit | None:
         """Let a workload that nothing else holds back wait; say whether its array does."""
@@ -54,29 +57,32 @@ class ArrayBook:
         array.in_line.discard(workload.key)
         return ArrayLimit(array=workload.array, limit=workload.array_limit)
 
-    def leave(self, workload: Workload) -> None:
-        """Let a workload wait no longer, or be held back by something else."""
+    @override
+    def left(self, workload: Workload) -> None:
+        """Forget a task that is no longer pending, or that something else holds back."""
         if workload.array and workload.array in self._arrays:
             array = self._array(workload)
             array.in_line.discard(workload.key)
             if (task := _task(workload)) in array.tasks:
                 array.tasks.remove(task)
 
-    def start(self, workload: Workload) -> None:
-        """Count a workload that holds quota."""
-        if workload.array:
+    @override
+    def started(self, running: Running) -> None:
+        """Count a task that runs."""
+        if not running.is_plain and (workload := running.holding.workload).array:
             self._array(workload).running[workload.key] = None
 
-    def stop(self, workload: Workload) -> None:
-        """Count it no longer."""
-        if workload.array in self._arrays:
+    @override
+    def ended(self, running: Running) -> None:
+        """Count a task no longer."""
+        if not running.is_plain and (workload := running.holding.workload).array in self._arrays:
             self._array(workload).running.pop(workload.key, None)
 
     def settle(self) -> list[WorkloadKey]:
         """Return who has to be looked at: those who may stand in line now, or may not any more."""
         found: list[WorkloadKey] = []
-        changed, self.changed = self.changed, {}
-        for name in changed:
+        unsettled, self.unsettled = self.unsettled, {}
+        for name in unsettled:
             array = self._arrays[name]
             first = array.first()
             found += sorted(array.in_line.difference(first))
@@ -86,7 +92,7 @@ class ArrayBook:
         return found
 
     def _array(self, workload: Workload) -> _Array:
-        self.changed[workload.array] = None
+        self.unsettled[workload.array] = None
         array = self._arrays.get(workload.array)
         if array is None:
             array = self._arrays[workload.array] = _Array()

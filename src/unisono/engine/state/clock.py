@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from unisono.engine.model.names import Instant
-from unisono.engine.state import turns
 from unisono.engine.state.pending_queue import Waiting, kind_of
 from unisono.engine.state.timers import NODES
 
@@ -17,7 +16,7 @@ def look_again(state: ClusterState, waiting: Waiting) -> None:
     """Look at one workload again: an instant or an end that it waited for has come."""
     key = waiting.workload.key
     book = state.doors[waiting.workload.queue].book
-    blocker = state.blocker_of(waiting.workload, state.turns.blocker(key))
+    blocker = state.blocker_of(waiting.workload)
     for instant in state.dependencies.reminders(waiting.workload, state.now):
         state.timers.remind(instant, key)
     if blocker is not None:
@@ -45,8 +44,7 @@ def pass_time(state: ClusterState, now: Instant) -> None:
             book = state.doors[key].book
             if book is not None:
                 state.rota.wake_queue(book)
-    if state.turns.desk is not None:
-        turns.pass_time(state)
+    state.priority_order.time_passed()
     if not state.timers.is_due(state.now):
         return
     for due in state.timers.due(state.now):

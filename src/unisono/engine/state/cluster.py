@@ -21,7 +21,6 @@ from unisono.engine.model.explanation import Blocker, Held
 from unisono.engine.model.names import Instant, LocalQueueKey, QueueName, WorkloadKey
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.workload import Holding, Workload
-from unisono.engine.state import turns
 from unisono.engine.state.arrays import ArrayBook
 from unisono.engine.state.changes import (
     Change,
@@ -37,12 +36,14 @@ from unisono.engine.state.configuring import open_or_shut, reconfigure, take_in
 from unisono.engine.state.dependencies import DependencyBook
 from unisono.engine.state.doors import Door
 from unisono.engine.state.equivalence import Shapes
+from unisono.engine.state.features import Feature
 from unisono.engine.state.forest import Forest, recharge
 from unisono.engine.state.gates import is_plain, own_blocker, reminders
 from unisono.engine.state.lenders import Lenders
 from unisono.engine.state.local_queue_usage import LocalQueueUsage
 from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.pending_queue import Waiting, kind_of
+from unisono.engine.state.priority_order import PriorityOrder
 from unisono.engine.state.queue_book import QueueBook, Running
 from unisono.engine.state.quota_tree import charge
 from unisono.engine.state.reservations import ReservationBook
@@ -56,7 +57,14 @@ from unisono.engine.state.transaction import Charges
 class ClusterState:
     """Everything the engine knows."""
 
-    def __init__(self, policy: Policy | None = None, *, now: Instant = Instant(0)) -> None:
+    def __init__(
+        self,
+        policy: Policy | None = None,
+        *,
+        now: Instant = Instant(0),
+        priority_order: Callable[[ClusterState], PriorityOrder] = PriorityOrder,
+    ) -> None:
+        """Know nothing yet; `unisono.engine.cluster` gives a state the order of the rules."""
         self.version = 0
         self.listener: Callable[[Change], None] | None = None  # hears of every change
         # False: nobody reads why who waits waits, so that a pass which only counts does not say it.
@@ -86,10 +94,17 @@ class ClusterState:
         self.terms = Terms(self.config, self.timers)
         self.timeline = Timeline(self.policy.backfill)
         self.rota = Rota(self.books, self.head_of)
-        self.turns = turns.TurnBook(self.config, now)
         self.arrays = ArrayBook()
         self.dependencies = DependencyBook(self.waiting, self.running)
         self.lenders = Lenders()
+        self.priority_order = priority_order(self)
+        # These hear of every workload; what else a feature is asked stands where it is needed.
+        self.features: tuple[Feature, ...] = (
+            self.lenders,
+            self.priority_order,
+            self.arrays,
+            self.dependencies,
+        )
         # What rules have worked out from all this and may use again in the next cycle, by its
         # type. It decides nothing: without it the same plans are made, only later.
         self.derived: dict[type, object] = {}
@@ -170,16 +185,14 @@ class ClusterState:
         waiting = self.waiting[key] = Waiting(workload, shape, alone=alone, term=term)
         door = self.door(waiting.queue)
         door.waiting[key] = waiting
-        refusal = None
-        if self.turns.desk is not None:
-            refusal = self.turns.enter(workload, was_held=was_held)
-        self.dependencies.enter(workload)
-        if refusal is None and is_plain(workload):
+        for feature in self.features:
+            feature.entered(workload, was_held=was_held)
+        if is_plain(workload) and self.priority_order.blocker(key) is None:
             waiting.is_plain = workload.max_execution_ms is None
             if door.book is not None:
                 self.line_up(waiting, door.book)
             return
-        blocker = self.blocker_of(workload, refusal)
+        blocker = self.blocker_of(workload)
         if blocker is not None:
             self.held[key] = blocker
         elif door.book is not None:
@@ -190,13 +203,13 @@ class ClusterState:
         for instant in self.dependencies.reminders(workload, self.now) if workload.depends else ():
             self.timers.remind(instant, key)
 
-    def blocker_of(self, workload: Workload, refusal: Blocker | None) -> Blocker | None:
-        """Return what keeps a workload out of every line; `refusal` is what its turn says."""
-        found = own_blocker(workload, self.now) or refusal
+    def blocker_of(self, workload: Workload) -> Blocker | None:
+        """Return what keeps a pending workload out of every pending queue."""
+        found = own_blocker(workload, self.now) or self.priority_order.blocker(workload.key)
         if found is None and workload.depends:
             found = self.dependencies.blocker(workload, self.now)
-        if found is not None:
-            self.arrays.leave(workload)
+        if found is not None:  # an array's limit counts only tasks that nothing else holds back
+            self.arrays.left(workload)
             return found
         return self.arrays.join(workload) if workload.array else None
 
@@ -240,10 +253,8 @@ class ClusterState:
             if door.book.lines.sticky == key:  # what it kept for itself is free for everybody
                 self.rota.nodes_changed()
             self.leave_line(waiting, door.book)
-        if self.turns.desk is not None:
-            self.turns.leave(key)
-        if not waiting.is_plain and waiting.workload.array:
-            self.arrays.leave(waiting.workload)
+        for feature in self.features:
+            feature.left(waiting.workload)
         self.shapes.give_back(waiting.shape)
         if not door.waiting:
             self._tidy(door)
@@ -287,8 +298,8 @@ class ClusterState:
             self.nodes.unseat(known)
             self.nodes.seat(known)
             self.rota.nodes_changed()
-        self.lenders.note(known)
-        turns.unbar(self, self.turns.change(holding))
+        for feature in self.features:
+            feature.changed(known)
         self.note_terms(known)
         if freed:
             self.rota.freed(known.book.tree, freed)
@@ -297,22 +308,16 @@ class ClusterState:
 
     def _settle_in(self, running: Running, *, fits: bool = False) -> None:
         """Book a holding; `fits`: a plan found the place."""
-        key, holding, book = running.key, running.holding, running.book
+        key, book = running.key, running.book
         self.running[key] = book.running[key] = running
         door = self.door(running.queue)
         door.running[key] = running
         for cell, amount in running.charges:
             charge(cell, amount)
         self.nodes.seat(running, fits=fits)
-        if self.lenders.all or holding.ready_by is not None:
-            self.lenders.note(running)
         self.timeline.started(running, running.since)
-        if self.turns.desk is not None:
-            self.turns.start(holding)
-        if not running.is_plain and holding.workload.array:
-            self.arrays.start(holding.workload)
-        if self.dependencies.is_asked:
-            self.dependencies.start(holding)
+        for feature in self.features:
+            feature.started(running)
         self.note_terms(running)
         if book.blocker is not None:
             self.stopped[book] = None
@@ -354,9 +359,11 @@ class ClusterState:
             self._release(key)
         if waiting is not None:
             self._dequeue(key)
-            self.dependencies.forget(waiting.workload, self.now)
-        if running is not None and self.dependencies.is_asked:
-            self.dependencies.forget(running.holding.workload, self.now)
+            for feature in self.features:
+                feature.gone(waiting.workload, self.now)
+        if running is not None:
+            for feature in self.features:
+                feature.gone(running.holding.workload, self.now)
 
     def _release(self, key: WorkloadKey) -> None:
         """Take a workload's quota back and wake who may use it."""
@@ -368,18 +375,14 @@ class ClusterState:
         del book.running[key]
         del door.running[key]
         self.timeline.ended(running)
-        if self.lenders.all:
-            self.lenders.forget(key)
         self.terms.forget(key)
-        if not running.is_plain and running.holding.workload.array:
-            self.arrays.stop(running.holding.workload)
         for cell, amount in running.charges:
             charge(cell, -amount)
         if self.nodes.unseat(running):
             self.rota.nodes_changed()
         self.rota.freed(book.tree, running.charges)
-        if self.turns.desk is not None:
-            turns.unbar(self, self.turns.stop(key))
+        for feature in self.features:
+            feature.ended(running)
         if self.terms.not_ready and self.terms.no_longer_unready(key):
             self._look_everywhere()
         if book.spec.terminating:
@@ -408,10 +411,9 @@ class ClusterState:
     def refresh(self) -> None:
         """Draw the consequences of what was configured and of what came free."""
         reconfigure(self)
-        if self.turns.desk is not None:
-            for key in self.turns.settle():
-                look_again(self, self.waiting[key])
-        while self.dependencies.stirred or self.arrays.changed:
+        for key in self.priority_order.reconsidered():
+            look_again(self, self.waiting[key])
+        while self.dependencies.stirred or self.arrays.unsettled:
             for key in [*self.dependencies.settle(), *self.arrays.settle()]:
                 if key in self.waiting:
                     look_again(self, self.waiting[key])

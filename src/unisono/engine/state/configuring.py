@@ -13,8 +13,9 @@ import msgspec
 from unisono.engine.model.market import Market
 from unisono.engine.model.names import QueueName, WorkloadKey
 from unisono.engine.model.queue import LocalQueue
-from unisono.engine.state import changes, turns
+from unisono.engine.state import changes
 from unisono.engine.state.doors import Door
+from unisono.engine.state.pending_queue import HeapQueue
 from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.timeline import Timeline
 from unisono.engine.state.timers import NODES
@@ -33,8 +34,9 @@ def take_in(state: ClusterState, change: changes.Rarer) -> None:
         case changes.ResultSet(result):
             state.dependencies.finish(result)
         case changes.UsageSet(record):
-            # Written down by a clock that was set back since: it fades from now on.
-            state.turns.take_over(msgspec.structs.replace(record, at=min(record.at, state.now)))
+            # Recorded before the clock was set back: it decays from now on.
+            at = min(record.at, state.now)
+            state.priority_order.load_usage(msgspec.structs.replace(record, at=at))
         case changes.LocalQueueSet(local_queue):
             _set_local_queue(state, local_queue)
         case changes.LocalQueueGone(key):
@@ -46,7 +48,7 @@ def take_in(state: ClusterState, change: changes.Rarer) -> None:
 
 def _change_nodes(state: ClusterState, change: changes.NodeChange) -> None:
     state.nodes.apply(change)
-    state.turns.note_node(change)
+    state.priority_order.node_changed(change)
     if isinstance(change, changes.PodOnNode) and state.shapes.hear(change.pod.anti_affinity):
         state.queue_anew()
     state.timeline.invalidate()
@@ -77,7 +79,7 @@ def _configure(state: ClusterState, change: changes.Configured) -> None:
         case changes.PolicySet(policy):
             reserved, config.policy = config.policy.reservations, policy
             state.local_queue_usage.use_policy()
-            turns.take_turns(state)
+            state.priority_order.policy_changed()
             if reserved != policy.reservations:
                 state.reserve_anew()
             state.everything_stale = True
@@ -173,7 +175,7 @@ def _reopen(state: ClusterState, book: QueueBook) -> None:
     book.derived.clear()
     book.stalled = False
     book.head_wait = None
-    turns.renew_lines(state, book)
+    renew_pending_queue(state, book)
     for kind in [*book.lines.parked]:
         state.rota.rouse(book, kind)
     for running in book.running.values():
@@ -182,3 +184,20 @@ def _reopen(state: ClusterState, book: QueueBook) -> None:
     state.stopped.pop(book, None)
     if book.blocker is not None and book.running:
         state.stopped[book] = None
+
+
+def renew_pending_queue(state: ClusterState, book: QueueBook) -> None:
+    """Give a ClusterQueue the sort of pending queue that the policy and its own spec ask for."""
+    known, ranking = book.lines, None
+    if state.priority_order.is_on:
+        book.lines = state.priority_order.pending_queue(known)
+    else:
+        ranking = state.local_queue_usage.ranking(book.spec)
+        is_right = isinstance(known, HeapQueue) and (known.usage_of is None) == (ranking is None)
+        if not is_right:
+            book.lines = HeapQueue(usage_of=ranking, sticky=known.sticky)
+    if book.lines is not known:
+        for waiting in known.in_order():
+            book.lines.push(waiting)
+    book.lines.usage_of = ranking
+    state.priority_order.queue_changed(book)

@@ -13,7 +13,9 @@ from collections.abc import Mapping
 from unisono.engine.model.dependency import Dependency, Result
 from unisono.engine.model.explanation import Blocker, DependencyNeverSatisfied, DependencyPending
 from unisono.engine.model.names import Instant, WorkloadKey, namespace_of
-from unisono.engine.model.workload import Holding, Workload
+from unisono.engine.model.overriding import override
+from unisono.engine.model.workload import Workload
+from unisono.engine.state.features import Feature
 from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import Running
 from unisono.engine.state.run_history import pattern_of
@@ -25,7 +27,7 @@ MOST_RESULTS = 10_000
 _Verdict = DependencyPending | DependencyNeverSatisfied | None
 
 
-class DependencyBook:
+class DependencyBook(Feature):
     """Jobs that are there or over, and those who wait for them."""
 
     def __init__(
@@ -44,8 +46,9 @@ class DependencyBook:
 
     # --- what happens ----------------------------------------------------------------------------
 
-    def enter(self, workload: Workload) -> None:
-        """Take in a workload that waits."""
+    @override
+    def entered(self, workload: Workload, *, was_held: bool) -> None:
+        """Take in a pending workload."""
         if not self.is_asked:
             if workload.depends:
                 self._begin()
@@ -61,10 +64,12 @@ class DependencyBook:
         for each in workload.depends:
             self._waiting_for.setdefault(self._awaited(each, workload), {})[workload.key] = None
 
-    def start(self, holding: Holding) -> None:
+    @override
+    def started(self, running: Running) -> None:
         """Take in a workload that runs."""
         if not self.is_asked:
             return
+        holding = running.holding
         self._note(holding.workload)
         self._started.setdefault(holding.workload.key, holding.running_since)
         if self._waiting_for:
@@ -80,8 +85,9 @@ class DependencyBook:
             del self._results[next(iter(self._results))]
         self.stirred.update(self._waiting_for.get(result.job, {}))
 
-    def forget(self, workload: Workload, now: Instant) -> None:
-        """Let a workload be gone; to those who wait, one that left no result was cancelled."""
+    @override
+    def gone(self, workload: Workload, now: Instant) -> None:
+        """Forget a workload; to its dependents, one that left no result was cancelled."""
         if not self.is_asked:
             return
         key, job = workload.key, workload.job_name

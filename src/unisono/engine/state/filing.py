@@ -148,7 +148,7 @@ def file_verdict(state: ClusterState, wait: Wait) -> bool:
             _file_under(state, book, (name, None), wait)
             return True
         case "bar":
-            state.turns.bar(book, waiting, explanation.blockers)
+            state.priority_order.block_by_limit(book, waiting, explanation.blockers)
             return True
         case "sticky":
             newly = book.lines.sticky != explanation.workload

@@ -7,35 +7,47 @@ nodes that it keeps (`provisioning/opportunistic.py`). Spec provisioning §5.16.
 from __future__ import annotations
 
 from unisono.engine.model.names import WorkloadKey
+from unisono.engine.model.overriding import override
 from unisono.engine.model.workload import Workload
+from unisono.engine.state.features import Feature
 from unisono.engine.state.queue_book import Running
 
 
-class Lenders:
+class Lenders(Feature):
     """Who has nodes to lend."""
-
-    __slots__ = ("all", "is_new")
 
     def __init__(self) -> None:
         self.all: dict[WorkloadKey, Running] = {}
         self.is_new = False  # the first one came, or the last one went: others are alike now
 
-    def note(self, running: Running) -> None:
-        """Take in what is known of a holding, whose pods are seated."""
+    @override
+    def started(self, running: Running) -> None:
+        """Take in a workload that has its nodes."""
+        if self.all or running.holding.ready_by is not None:
+            self.changed(running)
+
+    @override
+    def changed(self, running: Running) -> None:
+        """Take in whether a workload waits for machines and keeps nodes meanwhile."""
         holding = running.holding
         if (
-            holding.ready_by is None  # as most are: this is heard of every start
+            holding.ready_by is None
             or holding.evicting
             or not any(tenant.rows.shape[0] for tenant in running.tenants)
         ):
             if self.all:
-                self.forget(holding.workload.key)
+                self._forget(holding.workload.key)
             return
         self.is_new = self.is_new or not self.all
         self.all[holding.workload.key] = running
 
-    def forget(self, key: WorkloadKey) -> None:
-        """Forget somebody who lends nothing."""
+    @override
+    def ended(self, running: Running) -> None:
+        """Forget a workload that keeps no nodes any more."""
+        if self.all:
+            self._forget(running.key)
+
+    def _forget(self, key: WorkloadKey) -> None:
         if self.all.pop(key, None) is not None and not self.all:
             self.is_new = True
 

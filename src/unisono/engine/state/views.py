@@ -36,8 +36,8 @@ def snapshot(state: ClusterState) -> Snapshot:
             name for name, book in sorted(state.books.items()) if book in book.tree.asleep
         ),
         reminders=state.timers.all(),
-        usage=state.turns.records(),
-        accruing=state.turns.ageing(),
+        usage=state.priority_order.usage(),
+        accruing=state.priority_order.accruing(),
         results=state.dependencies.results(),
     )
 
@@ -188,9 +188,8 @@ def as_changes(recorded: Snapshot) -> Iterator[changes.Change]:
     yield from map(changes.UsageSet, recorded.usage)
 
 
-def restore(recorded: Snapshot) -> ClusterState:
-    """Build a state from a snapshot, at the same version."""
-    state = ClusterState(recorded.policy, now=recorded.now)
+def load(state: ClusterState, recorded: Snapshot) -> None:
+    """Fill an empty state with a snapshot, at the same version."""
     for change in as_changes(recorded):
         state.apply(change)
     for key in recorded.preemptors:
@@ -198,7 +197,7 @@ def restore(recorded: Snapshot) -> ClusterState:
         if book is not None:
             book.lines.sticky = key
             state.rota.claimants[book] = None
-    state.turns.let_age(recorded.accruing)
+    state.priority_order.load_accruing(recorded.accruing)
     state.refresh()
     state.nodes.remember(recorded.admitted_lately, recorded.shared_lately)
     for verdict in recorded.verdicts:
@@ -212,7 +211,6 @@ def restore(recorded: Snapshot) -> ClusterState:
     if recorded.reminders:
         state.timers.set_all(recorded.reminders)
     state.version = recorded.version
-    return state
 
 
 def pending(state: ClusterState, queue: QueueName) -> list[WorkloadKey]:

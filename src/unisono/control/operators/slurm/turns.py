@@ -19,6 +19,7 @@ from unisono.control.scheduler.loop import Scheduler
 from unisono.control.view import View
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.ordering.fair_tree import level_shares
+from unisono.engine.ordering.priority_order import multifactor_of, priority_factors
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.slurm.loading import TURNS
@@ -91,12 +92,12 @@ class TurnKeeper:
             "queue": len(state.waiting),
             "running": len(state.running),
         }
-        if state.turns.desk is None:
+        if not state.priority_order.is_on:
             return course
         parts: Json = {}
         priorities: Json = {}
         for identity, key in jobs:
-            factors = state.turns.factors(key)
+            factors = priority_factors(state, key)
             if factors is None:
                 continue
             priorities[str(identity)] = factors.priority
@@ -120,7 +121,7 @@ class TurnKeeper:
         }
 
     def _weights(self) -> Json:
-        desk = self._scheduler.state.turns.desk
+        desk = multifactor_of(self._scheduler.state)
         assert desk is not None
         weights = desk.rules.weights
         return {
@@ -136,7 +137,7 @@ class TurnKeeper:
 
     def _shares(self) -> list[list[object]]:
         """Return the tree of accounts, parents first: name, user, depth, shares, usage, factors."""
-        desk = self._scheduler.state.turns.desk
+        desk = multifactor_of(self._scheduler.state)
         assert desk is not None
         accounts, usage = desk.accounts, list(desk.spending.billing(desk.now))
         fair, levels = desk.fair_shares(), level_shares(accounts, usage)

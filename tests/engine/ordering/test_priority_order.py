@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.turns_builders import TREE, WEIGHTS, cluster, job, turns
+from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.explain.messages import message_of, reason_of
 from unisono.engine.explain.waiting import explanation
@@ -26,10 +27,11 @@ from unisono.engine.model.turns import (
     Weights,
 )
 from unisono.engine.model.workload import Workload
+from unisono.engine.ordering.priority_order import account_and_qos, multifactor_of, priority_factors
 from unisono.engine.rehearsal import rehearse
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import pending, restore, snapshot
+from unisono.engine.state.views import pending, snapshot
 
 SECOND = 1000
 HOUR = 3600 * SECOND
@@ -63,7 +65,7 @@ def reason(state: ClusterState, name: str) -> LimitReached:
 
 
 def usage(state: ClusterState, owner: str) -> float:
-    desk = state.turns.desk
+    desk = multifactor_of(state)
     assert desk is not None
     return desk.spending.spent(owner, "billing", state.now)
 
@@ -95,12 +97,12 @@ def test_who_names_no_account_is_in_that_of_its_user() -> None:
     state = cluster(turns(associations=seats))
     submit(state, *(job(user, gpu=1, user=user, account="") for user in ("man", "mail", "games")))
     submit(state, job("named", gpu=1, user="games", account="vision"))
-    whose = {name: state.turns.whose(WorkloadKey(f"ns/{name}")) for name in ("man", "mail")}
+    whose = {name: account_and_qos(state, WorkloadKey(f"ns/{name}")) for name in ("man", "mail")}
     assert whose == {"man": ("vision", "normal"), "mail": ("", "normal")}
-    assert state.turns.whose(WorkloadKey("ns/games")) == ("nlp", "normal")
-    assert state.turns.whose(WorkloadKey("ns/named")) == ("vision", "normal")
+    assert account_and_qos(state, WorkloadKey("ns/games")) == ("nlp", "normal")
+    assert account_and_qos(state, WorkloadKey("ns/named")) == ("vision", "normal")
     settle(state)
-    assert state.turns.whose(WorkloadKey("ns/man")) == ("vision", "normal")
+    assert account_and_qos(state, WorkloadKey("ns/man")) == ("vision", "normal")
     pass_time(state, HOUR)
     assert usage(state, "account/vision") > 0
 
@@ -451,7 +453,7 @@ def test_only_so_many_grow_older() -> None:
 
     def age(name: str) -> float:
         state.refresh()
-        found = state.turns.factors(WorkloadKey(f"ns/{name}"))
+        found = priority_factors(state, WorkloadKey(f"ns/{name}"))
         assert found is not None
         return found.age
 
@@ -461,7 +463,7 @@ def test_only_so_many_grow_older() -> None:
     pass_time(state, HOUR)
     assert age("a") == 500.0
     again = restore(snapshot(state))
-    found = again.turns.factors(WorkloadKey("ns/a"))
+    found = priority_factors(again, WorkloadKey("ns/a"))
     assert found is not None
     assert found.age == 500.0
 
