@@ -16,7 +16,7 @@ from unisono.engine.model.names import CPU, PODS, NodeName
 from unisono.engine.model.node import DEFAULT_LEVELS, Node
 from unisono.engine.model.resources import Amounts, amounts
 from unisono.engine.placement.demand import Demand
-from unisono.engine.placement.feasible import Feasibility
+from unisono.engine.placement.feasibility import Feasibility
 from unisono.engine.placement.gang import Gang, Placer
 from unisono.engine.state.node_table import NodeTable
 from unisono.engine.state.pod_index import Crowd

@@ -36,8 +36,8 @@ from unisono.engine.model.names import CPU
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import WHOLE_GPU, share_in, share_of
 from unisono.engine.placement.demand import Demand, constraint_for
-from unisono.engine.placement.feasible import Feasibility
-from unisono.engine.placement.seating import Seating
+from unisono.engine.placement.feasibility import Feasibility
+from unisono.engine.placement.shared_gpus import Seating
 from unisono.engine.state.devices import rooms
 from unisono.engine.state.node_table import NodeTable
 from unisono.engine.state.pod_index import Crowd

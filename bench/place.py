@@ -39,8 +39,8 @@ from bench.worlds import GPU
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.selection import Toleration
 from unisono.engine.placement.demand import Constraint
-from unisono.engine.placement.fragmentation import fragmented_gpus
 from unisono.engine.placement.gang import Gang, Placer, Spot
+from unisono.engine.placement.scoring import fragmented_gpus
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
 
 SETS = (1, 2)

@@ -61,7 +61,7 @@ from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.policy import Placement
 from unisono.engine.model.resources import Amounts
 from unisono.engine.placement.demand import Constraint, Demand
-from unisono.engine.placement.feasible import Feasibility
+from unisono.engine.placement.feasibility import Feasibility
 from unisono.engine.placement.gang import Gang
 from unisono.engine.state.node_table import NodeTable
 from unisono.engine.state.tenant import Tenant

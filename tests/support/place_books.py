@@ -10,7 +10,7 @@ from unisono.engine.model.names import namespace_of
 from unisono.engine.model.node import NodePod
 from unisono.engine.model.policy import Placement
 from unisono.engine.model.selection import label_map
-from unisono.engine.placement.feasible import Capacity, Feasibility
+from unisono.engine.placement.feasibility import Capacity, Feasibility
 from unisono.engine.placement.gang import Placer
 from unisono.engine.state.node_table import NodeTable
 from unisono.engine.state.pod_index import Crowd

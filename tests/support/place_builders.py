@@ -17,7 +17,7 @@ from unisono.engine.model.policy import Placement
 from unisono.engine.model.resources import Amounts, amounts
 from unisono.engine.model.selection import LabelSelector, Requirement
 from unisono.engine.placement.demand import Demand, Mode
-from unisono.engine.placement.feasible import Feasibility
+from unisono.engine.placement.feasibility import Feasibility
 from unisono.engine.placement.gang import Gang, Placer, Spot
 from unisono.engine.state.node_table import NodeTable
 from unisono.engine.state.pod_index import Crowd

@@ -8,7 +8,7 @@ With GPUs in thousandths, the fragment of a node for a shape is
     the idle parts too small for a share   otherwise
 
 and the node's fragmentation is the mean over the shapes, weighted. The engine's own measure, which
-decides where pods go, is about whole GPUs and lives in `engine.placement.fragmentation`.
+decides where pods go, is about whole GPUs and lives in `engine.placement.scoring`.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from unisono.engine.backfill.units import Units
 from unisono.engine.model.names import FlavorName, Instant, NodeName, ResourceName
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import Amounts, amounts
-from unisono.engine.placement.feasible import Mask
+from unisono.engine.placement.feasibility import Mask
 from unisono.engine.state.node_table import Integers, NodeTable
 from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.transaction import Starting

@@ -10,9 +10,8 @@ from tests.support.place_builders import RACK, demand, node, table_of
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.placement.demand import Demand
-from unisono.engine.placement.domains import MOST_DOMAINS, candidate_domains
-from unisono.engine.placement.feasible import Feasibility
-from unisono.engine.placement.together import Together
+from unisono.engine.placement.domains import MOST_DOMAINS, Together, candidate_domains
+from unisono.engine.placement.feasibility import Feasibility
 from unisono.engine.state.node_table import Integers
 
 

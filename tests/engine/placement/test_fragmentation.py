@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.place_builders import GPU, node, table_of
 from unisono.engine.model.resources import Amounts, amounts
-from unisono.engine.placement.fragmentation import fragmentation, fragmented_gpus
+from unisono.engine.placement.scoring import fragmentation, fragmented_gpus
 from unisono.engine.state.node_table import NodeTable
 from unisono.engine.state.pod_mix import PRIOR, TypicalPod
 

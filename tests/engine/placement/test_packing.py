@@ -8,7 +8,7 @@ import pytest
 from tests.support.place_builders import GPU, RACK, node, table_of
 from unisono.engine.model.resources import amounts
 from unisono.engine.placement.demand import Constraint
-from unisono.engine.placement.feasible import Capacity, Feasibility
+from unisono.engine.placement.feasibility import Capacity, Feasibility
 from unisono.engine.placement.packing import Taken, descend, fill, pack
 from unisono.engine.state.node_table import Integers, Rows
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from tests.support.place_builders import RACK, demand, node, table_of
 from unisono.engine.model.resources import amounts
-from unisono.engine.placement.feasible import Feasibility
-from unisono.engine.placement.together import Together
+from unisono.engine.placement.domains import Together
+from unisono.engine.placement.feasibility import Feasibility
 
 # In racks of two: 12 GPUs and 6 CPUs, 10 and 12, and 8 with 12.
 NODES = [

@@ -11,7 +11,7 @@ from unisono.engine.model.explanation import Blocker, QuotaExhausted
 from unisono.engine.model.names import FlavorName, QueueName, ResourceName
 from unisono.engine.model.resources import Amounts, Usage
 from unisono.engine.model.workload import Admission
-from unisono.engine.placement.feasible import Mask
+from unisono.engine.placement.feasibility import Mask
 from unisono.engine.state.node_table import Integers
 from unisono.engine.state.quota_tree import Cell, available
 

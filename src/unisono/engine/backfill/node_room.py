@@ -19,7 +19,7 @@ from unisono.engine.backfill.need import Columns, Counted, capacities
 from unisono.engine.backfill.pieces import End, Pieces
 from unisono.engine.backfill.units import Units
 from unisono.engine.model.resources import WHOLE_GPU, Amounts, is_share
-from unisono.engine.placement.feasible import Mask
+from unisono.engine.placement.feasibility import Mask
 from unisono.engine.placement.packing import pack
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
 from unisono.engine.state.tenancy import give_back, parts_of, take

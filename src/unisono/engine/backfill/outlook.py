@@ -12,7 +12,7 @@ from typing import cast
 import numpy as np
 
 from unisono.engine.model.explanation import GangDoesNotFit
-from unisono.engine.placement.feasible import Feasibility
+from unisono.engine.placement.feasibility import Feasibility
 from unisono.engine.placement.gang import Gang, Spot
 from unisono.engine.placement.placement import ClusterPlacement, placement_of
 from unisono.engine.state.cluster import ClusterState

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from unisono.engine.model.names import Instant
-from unisono.engine.placement.feasible import Mask
+from unisono.engine.placement.feasibility import Mask
 from unisono.engine.state.node_table import Integers, Rows
 from unisono.engine.state.quota_tree import Cell, available
 from unisono.engine.state.transaction import Booked, Charges

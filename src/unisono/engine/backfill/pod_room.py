@@ -15,7 +15,7 @@ from typing import cast
 import numpy as np
 
 from unisono.engine.model.resources import Amounts
-from unisono.engine.placement.feasible import Mask
+from unisono.engine.placement.feasibility import Mask
 from unisono.engine.placement.packing import fill
 from unisono.engine.state.move import Columns, Integers, Move, Rows
 from unisono.engine.state.node_table import NodeTable

@@ -15,7 +15,7 @@ import numpy as np
 
 from unisono.engine.backfill.need import Columns, Counted, capacities
 from unisono.engine.backfill.pieces import End, Pieces
-from unisono.engine.placement.feasible import Mask
+from unisono.engine.placement.feasibility import Mask
 from unisono.engine.state.node_table import Integers, NodeTable
 from unisono.engine.state.tenancy import give_back, parts_of
 from unisono.engine.state.tenant import Tenant

@@ -2,6 +2,10 @@
 
 Preferred nodes first, then (for elastic demands) where most pods find room, then the domain with
 the least to spare; every tie ends at the domain's position. Spec placement §8.4.
+
+A domain may hold each of several demands alone and yet not all of them: `Together` compares the sum
+of what they ask for, without placing anything. Pods that come in blocks need each block inside one
+narrow domain (spec quota §14): `whole_slices` counts and `place_slices` places them.
 """
 
 from __future__ import annotations
@@ -10,11 +14,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from unisono.engine.model.names import ResourceName
+from unisono.engine.model.node import HOSTNAME
+from unisono.engine.model.resources import is_gpu
 from unisono.engine.placement.demand import Demand
-from unisono.engine.placement.feasible import Capacity
-from unisono.engine.placement.packing import Score
-from unisono.engine.placement.slices import whole_slices
-from unisono.engine.placement.together import Together
+from unisono.engine.placement.feasibility import Capacity, Feasibility, Mask
+from unisono.engine.placement.packing import Score, Taken, descend, pack
+from unisono.engine.placement.topology import View
 from unisono.engine.state.node_table import Integers, Rows
 
 # Domains that are tried at each level before going up. With one demand the first always succeeds;
@@ -184,3 +190,113 @@ def _domain_bonus(capacity: Capacity, level: int, bonus: Integers) -> Integers:
     total: Integers = np.add.reduceat(liked * capacity.caps, starts)
     mean: Integers = total // np.maximum(capacity.sums[level], 1)
     return mean
+
+
+# --- several demands -----------------------------------------------------------------------------
+
+
+class Together:
+    """The sum of what a group of demands needs, resource by resource."""
+
+    def __init__(self, group: tuple[Demand, ...], feasibility: Feasibility, view: View) -> None:
+        self._feasibility = feasibility
+        self._view = view
+        self._gpus: dict[ResourceName, int] = {}
+        self._others: dict[ResourceName, int] = {}
+        for demand in group:
+            for resource, amount in demand.requests:
+                # What no node has is left to the demand that wants it.
+                if amount and demand.least and feasibility.table.column(resource) is not None:
+                    totals = self._gpus if is_gpu(resource) else self._others
+                    totals[resource] = totals.get(resource, 0) + amount * demand.least
+
+    def on_nodes(self, nodes: Rows) -> Mask:
+        """Say for single nodes (by position) whether they have enough of everything."""
+        table, rows = self._feasibility.table, self._view.rows[nodes]
+        enough = np.ones(nodes.shape[0], np.bool_)
+        for resource, total in (*self._gpus.items(), *self._others.items()):
+            enough &= table.free_of(table.resources[resource])[rows] >= total
+        return enough
+
+    def gpus_in(self, domains: Rows, level: int) -> Mask:
+        """Say for domains whether they have enough GPUs."""
+        return self._enough(self._gpus, domains, level)
+
+    def others_in(self, domains: Rows, level: int) -> Mask:
+        """Say for domains whether they have enough of everything else."""
+        return self._enough(self._others, domains, level)
+
+    def others_within(self, low: int, high: int) -> bool:
+        """Say whether positions [low, high) have enough of everything else."""
+        table, rows = self._feasibility.table, self._view.rows[low:high]
+        return all(
+            int(np.maximum(table.free_of(table.resources[resource])[rows], 0).sum()) >= total
+            for resource, total in self._others.items()
+        )
+
+    def _enough(self, totals: dict[ResourceName, int], domains: Rows, level: int) -> Mask:
+        enough = np.ones(domains.shape[0], np.bool_)
+        for resource, total in totals.items():
+            free = self._feasibility.free(resource, self._view.keys)
+            enough &= free.sums[level][domains] >= total
+        return enough
+
+
+# --- pods in blocks ------------------------------------------------------------------------------
+
+
+def whole_slices(capacity: Capacity, demand: Demand, level: int) -> Integers:
+    """Return how many pods each domain of a level holds, in whole blocks if the demand has any."""
+    at_node = level >= len(capacity.view.levels)
+    if demand.slice_size <= 1:
+        return capacity.caps if at_node else capacity.sums[level]
+    inner = _slice_level(capacity, demand)
+    if inner is None:
+        blocks = capacity.caps // demand.slice_size * demand.slice_size
+        if at_node:
+            return blocks
+        return np.add.reduceat(blocks, capacity.view.levels[level].starts)
+    narrow = capacity.view.levels[inner]
+    blocks = capacity.sums[inner] // demand.slice_size * demand.slice_size
+    blocks = np.where(narrow.labelled, blocks, 0)
+    if at_node or level > inner:  # a block does not fit into less than its own domain
+        return np.zeros_like(capacity.caps if at_node else capacity.sums[level])
+    outer = capacity.view.levels[level]
+    parents = outer.domain_of[narrow.starts]
+    held = np.bincount(parents, weights=blocks, minlength=outer.starts.shape[0])
+    return held.astype(np.int64)
+
+
+def place_slices(capacity: Capacity, demand: Demand, low: int, high: int) -> Taken | None:
+    """Place a demand inside [low, high) so that each block of pods stays in one slice domain."""
+    size = demand.slice_size
+    blocks = demand.needed // size
+    if demand.needed > demand.most:
+        return None  # a block is whole or it is none
+    if low == high:
+        return None  # there is no node yet: all of them have to be bought
+    inner = _slice_level(capacity, demand)
+    if inner is None:
+        holding = capacity.caps[low:high] // size
+        if int(holding.sum()) < blocks:
+            return None
+        chosen, shares = pack(holding, blocks)
+        return chosen + low, shares * size
+    narrow = capacity.view.levels[inner]
+    first, last = int(narrow.domain_of[low]), int(narrow.domain_of[high - 1]) + 1
+    holding = np.where(narrow.labelled, capacity.sums[inner], 0)[first:last] // size
+    if int(holding.sum()) < blocks:
+        return None
+    chosen, shares = pack(holding, blocks)
+    parts = []
+    for child, share in zip((chosen + first).tolist(), shares.tolist(), strict=True):
+        start, end = int(narrow.starts[child]), int(narrow.ends[child])
+        parts.append(descend(capacity, start, end, inner + 1, share * size, None))
+    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+
+def _slice_level(capacity: Capacity, demand: Demand) -> int | None:
+    """Return the level whose domains hold one block each; None means single nodes."""
+    if demand.slice_level in ("", HOSTNAME):
+        return None
+    return capacity.view.keys.index(demand.slice_level)

@@ -7,6 +7,9 @@ step takes is booked on the node table and given back at the end; the caller boo
 
 Elastic demands (least < most) first find a place for what the gang needs, then grow within the same
 domain, or anywhere if the domain is only preferred.
+
+Where pods share GPUs, nodes are chosen by how many pods they hold, as for any gang; on a node every
+pod gets the fullest device that still holds its part, so that empty devices stay whole (§8.15).
 """
 
 from __future__ import annotations
@@ -23,19 +26,18 @@ from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import HOSTNAME
 from unisono.engine.model.policy import Placement
-from unisono.engine.model.resources import gpu_milli, wants_gpus
+from unisono.engine.model.resources import Amounts, gpu_milli, share_in, wants_gpus
 from unisono.engine.placement.demand import Demand
-from unisono.engine.placement.domains import candidate_domains
-from unisono.engine.placement.feasible import Capacity, Feasibility
+from unisono.engine.placement.domains import Together, candidate_domains, place_slices
+from unisono.engine.placement.feasibility import Capacity, Feasibility
 from unisono.engine.placement.misfit import misfit
 from unisono.engine.placement.packing import Score, Taken, descend, fill
-from unisono.engine.placement.rules import apply_rules, with_caps
-from unisono.engine.placement.score import score_for
-from unisono.engine.placement.seating import Seating
-from unisono.engine.placement.sharing import Booked, book, devices_of, give_back
-from unisono.engine.placement.slices import place_slices
-from unisono.engine.placement.together import Together
-from unisono.engine.state.node_table import Integers, Rows
+from unisono.engine.placement.pod_rules import apply_rules, with_caps
+from unisono.engine.placement.scoring import score_for
+from unisono.engine.placement.shared_gpus import Seating
+from unisono.engine.state.devices import fullest_first, rooms, share
+from unisono.engine.state.move import Move
+from unisono.engine.state.node_table import Integers, NodeTable, Rows
 from unisono.engine.state.pod_index import Crowd, Members
 from unisono.engine.state.pod_mix import PodMix
 
@@ -435,3 +437,61 @@ def _orders(group: tuple[Demand, ...]) -> Iterator[tuple[Demand, ...]]:
         for order in permutations(group):
             if order not in (group, group[::-1]):
                 yield order
+
+
+Devices = dict[int, list[int]]  # by row
+
+
+@dataclass(slots=True, eq=False)
+class Booked:
+    """Pods that are counted on nodes while the rest of their gang looks for a place."""
+
+    rows: Rows
+    counts: Integers
+    requests: Amounts
+    came: Move | None = None  # how they are counted
+    seats: list[tuple[int, int]] = field(default_factory=list)  # row and device of each that shares
+
+
+def devices_of(
+    table: NodeTable, requests: Amounts, rows: Rows, counts: Integers, chosen: Devices
+) -> None:
+    """Choose devices for pods that share GPUs; there is room for them."""
+    wanted = share_in(requests)
+    if wanted is None:
+        return
+    name, milli = wanted
+    room = rooms(table.free, table.devices[name], rows).tolist()
+    for row, free, pods in zip(rows.tolist(), room, counts.tolist(), strict=True):
+        chosen.setdefault(row, []).extend(fullest_first(free, milli, pods))
+
+
+def book(
+    table: NodeTable, requests: Amounts, rows: Rows, counts: Integers, chosen: Devices
+) -> Booked:
+    """Count pods on nodes; those chosen last are the ones that come."""
+    booked = Booked(rows, counts, requests)
+    booked.came = table.take(rows, counts, requests, fits=True)
+    if chosen:
+        booked.seats = [
+            (row, device)
+            for row, pods in zip(rows.tolist(), counts.tolist(), strict=True)
+            for device in chosen[row][-pods:]
+        ]
+        _sit(table, booked, 1)
+    return booked
+
+
+def give_back(table: NodeTable, booked: Booked) -> None:
+    """Undo `book`."""
+    table.give_back(booked.rows, booked.counts, booked.requests, came=booked.came)
+    if booked.seats:
+        _sit(table, booked, -1)
+
+
+def _sit(table: NodeTable, booked: Booked, sign: int) -> None:
+    wanted = share_in(booked.requests)
+    assert wanted is not None, "only pods that share have seats"
+    name, milli = wanted
+    rows, devices = zip(*booked.seats, strict=True)
+    share(table.free, table.devices[name], rows, devices, sign * milli)

@@ -8,8 +8,8 @@ from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import PODS, ResourceName
 from unisono.engine.model.resources import WHOLE_GPU, is_gpu, is_share
 from unisono.engine.placement.demand import Demand, reaching, without_taints
-from unisono.engine.placement.feasible import Capacity, Feasibility
-from unisono.engine.placement.slices import whole_slices
+from unisono.engine.placement.domains import whole_slices
+from unisono.engine.placement.feasibility import Capacity, Feasibility
 from unisono.engine.state.devices import pods_that_fit, rooms
 
 

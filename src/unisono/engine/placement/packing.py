@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from unisono.engine.placement.feasible import Capacity
+from unisono.engine.placement.feasibility import Capacity
 from unisono.engine.state.node_table import Integers, Rows
 
 Taken = tuple[Rows, Integers]  # positions, and how many pods on each

@@ -15,10 +15,10 @@ from unisono.engine.model.names import FlavorName, ResourceName
 from unisono.engine.model.resources import share_in
 from unisono.engine.model.workload import Workload
 from unisono.engine.placement.demand import Constraint, Demand, anonymised
-from unisono.engine.placement.feasible import FEW_NODES, Feasibility, Mask
+from unisono.engine.placement.feasibility import FEW_NODES, Feasibility, Mask
 from unisono.engine.placement.gang import Gang, Placer, Spot
 from unisono.engine.placement.request import GangBuilder
-from unisono.engine.placement.seating import Seating
+from unisono.engine.placement.shared_gpus import Seating
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.config import Config
 from unisono.engine.state.excluded_nodes import Fence

@@ -15,7 +15,7 @@ from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import Requirement, Taint, Toleration
 from unisono.engine.model.workload import WeightedTerm
 from unisono.engine.placement.demand import Constraint, without_taints
-from unisono.engine.placement.feasible import CAPACITIES_KEPT, MOST_TALLIED, Feasibility
+from unisono.engine.placement.feasibility import CAPACITIES_KEPT, MOST_TALLIED, Feasibility
 
 
 def allowed(*nodes: Node, **wishes: Any) -> dict[str, bool]:

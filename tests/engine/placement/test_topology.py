@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.place_builders import BLOCK, RACK, cluster_t, node, table_of
 from unisono.engine.model.node import HOSTNAME
-from unisono.engine.placement.views import View, make_view
+from unisono.engine.placement.topology import View, make_view
 from unisono.engine.state.node_table import NodeTable, natural
 
 

@@ -15,12 +15,10 @@ import pytest
 from tests.support.place_builders import GPU, demand, node, table_of
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import Amounts, amounts, share_of
-from unisono.engine.placement import picture
+from unisono.engine.placement import shared_gpus
 from unisono.engine.placement.demand import Demand
-from unisono.engine.placement.feasible import Feasibility
-from unisono.engine.placement.fragments import score_thresholds
-from unisono.engine.placement.picture import Picture
-from unisono.engine.placement.seating import Scoring, Seating
+from unisono.engine.placement.feasibility import Feasibility
+from unisono.engine.placement.shared_gpus import Picture, Scoring, Seating, score_thresholds
 from unisono.engine.state.pod_index import Crowd
 from unisono.engine.state.pod_mix import PodShape, SharedPodMix, shape_of
 from unisono.engine.state.tenancy import Tenancy
@@ -225,7 +223,7 @@ def test_every_choice_is_that_of_plain_loops(seed: int, scoring: Scoring) -> Non
 def test_states_that_are_numbered_anew_change_no_choice(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(picture, "STATES_KEPT", 1)
+    monkeypatch.setattr(shared_gpus, "STATES_KEPT", 1)
     numbered = set()
     cluster = some_cluster(seed)
     seating = Seating(Feasibility(cluster.tenancy.table), cluster.mix)

@@ -14,7 +14,7 @@ import numpy as np
 from unisono.engine.model.node import HOSTNAME, PodRule, SpreadRule
 from unisono.engine.model.selection import label_map
 from unisono.engine.placement.demand import Demand
-from unisono.engine.placement.feasible import Capacity, Feasibility, Mask, domain_sums
+from unisono.engine.placement.feasibility import Capacity, Feasibility, Mask, domain_sums
 from unisono.engine.placement.packing import pack
 from unisono.engine.state.node_table import ABSENT, Codes, Integers, NodeTable, natural
 from unisono.engine.state.pod_index import Crowd, Members, conflict, selects_pod

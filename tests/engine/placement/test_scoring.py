@@ -14,7 +14,7 @@ from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import Requirement, Taint
 from unisono.engine.model.workload import WeightedTerm
 from unisono.engine.placement.demand import Constraint, Demand
-from unisono.engine.placement.score import gpu_request
+from unisono.engine.placement.scoring import gpu_request
 
 SSD = Requirement("disk", "In", ("ssd",))
 LIKES_SSD = Constraint(preferred=(WeightedTerm(1, (SSD,)),))

@@ -23,7 +23,7 @@ from unisono.engine.model.names import PODS, ResourceName
 from unisono.engine.model.resources import Amounts, is_share
 from unisono.engine.model.selection import AffinityTerm, Taint, Toleration, meets, tolerates
 from unisono.engine.placement.demand import Constraint, without_taints
-from unisono.engine.placement.views import View, make_view
+from unisono.engine.placement.topology import View, make_view
 from unisono.engine.state.devices import pods_that_fit
 from unisono.engine.state.node_table import ABSENT, Integers, NodeTable, Rows
 

@@ -1,0 +1,431 @@
+"""A seat for one pod where GPUs are shared: which node and which of its devices, best of all.
+
+Where pods come one by one and share devices, the order of nodes by how many such pods they hold
+says little; what a pod leaves behind says more. All nodes are ranked at once for a shape of pod;
+the ranking is kept, and renewed only for nodes that changed since. Of equal nodes the first by name
+is taken, of equal devices the first. Lower ranks are better:
+
+    leftover   fewest GPUs stranded when the node is full of such pods; then the fullest device that
+               still holds the pod, then the fewest idle GPUs
+    fgd        published fragmentation gradient descent: the greatest drop of it, in steps
+    spare      the same; of equal nodes the one where large pods lose least, then `leftover`
+    binpack    published best fit: least CPU and GPU left on the node, in steps
+    spread     most GPU left on the node, then on the device
+
+Pods without GPUs take nodes without GPUs first. Spec placement §8.15.
+
+Nodes on which the very same is free are in the same *state*: pods of one shape rank them alike, so
+that every state is ranked once, and a node that is again as it was has its rank already.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unisono.engine.model.names import CPU
+from unisono.engine.model.resources import WHOLE_GPU, Amounts, share_in, share_of
+from unisono.engine.placement.demand import Constraint, Demand
+from unisono.engine.placement.feasibility import Feasibility
+from unisono.engine.state.devices import DeviceColumns, rooms
+from unisono.engine.state.node_table import Integers, NodeTable, Rows
+from unisono.engine.state.pod_mix import PodShape, SharedPodMix, Weighted, shape_of
+
+Scoring = Literal["leftover", "fgd", "spare", "binpack", "spread"]
+
+_UNKNOWN = np.iinfo(np.int64).min  # the rank of a state that nobody has looked at yet
+NEVER = (1 << 62) - 1  # the rank of a node that cannot take the pod
+_HAS_GPUS = 1 << 61  # added to ranks for pods without GPUs on nodes with some
+FULL_NODE_MILLI = 8 * WHOLE_GPU  # best fit measures GPUs in nodes of eight
+RANKINGS_KEPT = 1024  # shapes of pods; a cluster has a few hundred
+
+
+@dataclass(slots=True)
+class _Ranking:
+    """All nodes ranked for one shape, and the device that goes with the rank."""
+
+    ranks: Integers
+    device: Rows
+    stamp: tuple[int, int, int, int]  # of everything that a ranking depends on besides usage
+    picture: Picture  # which numbers the states
+    version: int = -1  # of usage
+    # The same by state of a node (see `Picture`), if the pod may go there at all.
+    of_state: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    device_of_state: Rows = field(default_factory=lambda: np.zeros(0, np.intp))
+
+    def hear_of(self, states: int) -> None:
+        """Make room for so many states."""
+        more = states - self.of_state.shape[0]
+        if more > 0:
+            more += states  # they come one by one
+            self.of_state = np.concatenate([self.of_state, np.full(more, _UNKNOWN, np.int64)])
+            self.device_of_state = np.concatenate([self.device_of_state, np.zeros(more, np.intp)])
+
+
+@dataclass(slots=True)
+class Seating:
+    """Ranks the nodes of one table."""
+
+    feasibility: Feasibility
+    mix: SharedPodMix
+    scoring: Scoring = "spare"
+    _rankings: dict[tuple[Constraint, Amounts], _Ranking] = field(default_factory=dict)
+    _pictures: dict[DeviceColumns, Picture] = field(default_factory=dict)
+
+    def seat(self, demand: Demand) -> tuple[int, tuple[int, ...]] | None:
+        """Find the best row for a pod, and its device if it shares one; None if it fits nowhere."""
+        ranking = self._ranking(demand)
+        order = self.feasibility.table.in_name_order()
+        ranks = ranking.ranks[order]
+        bonus = self.feasibility.preference(demand.constraint)
+        if bonus is not None:  # what somebody prefers comes before any scoring
+            liked = np.where(ranks < NEVER, bonus[order], np.iinfo(np.int64).min)
+            ranks = np.where(liked == liked.max(initial=liked.min(initial=0)), ranks, NEVER)
+        best = int(ranks.argmin()) if ranks.shape[0] else 0
+        if not ranks.shape[0] or ranks[best] >= NEVER:
+            return None
+        row = int(order[best])
+        device = int(ranking.device[row])
+        return row, () if device < 0 else (device,)
+
+    def score_by(self, scoring: Scoring) -> None:
+        """Rank by another scoring from now on."""
+        if scoring != self.scoring:
+            self.scoring = scoring
+            self._rankings.clear()
+
+    def _ranking(self, demand: Demand) -> _Ranking:
+        """Return the ranking of a shape, up to date."""
+        table = self.feasibility.table
+        picture = self._picture(demand)
+        key = (demand.constraint, demand.requests)
+        stamp = (self.mix.edition, table.traits.version, len(table), picture.numbering)
+        known, version = self._rankings.get(key), table.usage.version
+        if known is None or known.stamp != stamp or known.picture is not picture:
+            if len(self._rankings) >= RANKINGS_KEPT:
+                self._rankings.clear()
+            every = np.arange(len(table))
+            known = _Ranking(np.zeros(len(table), np.int64), np.zeros_like(every), stamp, picture)
+            self._rankings[key] = known
+            self._renew(known, demand, picture, every)
+        elif known.version != version:
+            changed = picture.changed_since(known.version)
+            if changed.shape[0]:
+                self._renew(known, demand, picture, changed)
+        known.version = version
+        return known
+
+    def _renew(self, known: _Ranking, demand: Demand, picture: Picture, rows: Rows) -> None:
+        """Look up the ranks of rows by their states; states that are new are ranked first."""
+        allowed, state = self.feasibility.allowed(demand.constraint)[rows], picture.state[rows]
+        known.hear_of(picture.states)
+        new = rows[allowed & (known.of_state[state] == _UNKNOWN)]
+        if new.shape[0]:
+            states, first = np.unique(picture.state[new], return_index=True)
+            ranked = self._rank(demand, picture, new[first])
+            known.of_state[states], known.device_of_state[states] = ranked
+        known.ranks[rows] = np.where(allowed, known.of_state[state], NEVER)
+        known.device[rows] = known.device_of_state[state]
+
+    def _rank(self, demand: Demand, picture: Picture, rows: Rows) -> tuple[Integers, Rows]:
+        """Rank rows, each by its best device."""
+        shape, shares = shape_of(demand.requests), share_in(demand.requests) is not None
+        caps = self.feasibility.pods_on(demand.constraint, demand.requests, rows)
+        fitting = np.flatnonzero(caps)
+        there = rows[fitting]
+        fullest = self.scoring in ("leftover", "binpack")
+        free = picture.cpu[there], picture.room[there]
+        ways = ways_to_seat(free, shape, shares=shares, fullest_only=fullest)
+        ranks = np.full((rows.shape[0], picture.room.shape[1]), NEVER, np.int64)
+        ranked = self._ranks_of(shape, caps[fitting], picture, there, ways)
+        ranks[fitting[ways.node], ways.device] = ranked
+        device = ranks.argmin(axis=1)  # of equal devices the first
+        best = ranks[np.arange(rows.shape[0]), device]
+        if not shape.gpus:
+            best += np.where((best < NEVER) & picture.has_gpus[rows], _HAS_GPUS, 0)
+        return best, device if shares else np.full_like(device, -1)
+
+    def _picture(self, demand: Demand) -> Picture:
+        """Return what devices look like that a demand is about; without GPUs, shared ones."""
+        devices = self.feasibility.table.devices
+        both = [devices.get(name) or devices.get(share_of(name)) for name, _ in demand.requests]
+        columns = next(filter(None, both), None) or next(iter(devices.values()))
+        found = self._pictures.get(columns)
+        if found is None:
+            self._pictures.clear()  # there are more devices than before, or another kind
+            found = self._pictures[columns] = Picture(self.feasibility.table, columns, self.mix)
+        found.look()
+        return found
+
+    def _ranks_of(
+        self, shape: PodShape, caps: Integers, picture: Picture, rows: Rows, ways: Ways
+    ) -> Integers:
+        match self.scoring:
+            case "leftover":
+                return self._leftover(shape, caps, ways)
+            case "fgd" | "spare":
+                seen = picture.before_and_after(rows, ways.node, ways.cpu, ways.room)
+                first = BEST_SCORE - picture.fragments.score(*seen[:2])
+                if self.scoring == "fgd":
+                    return first
+                first *= LOST_STEPS + 1
+                first += picture.large.lost(*seen[2:])
+                return first * _apart(ways) + self._leftover(shape, caps, ways)
+            case "binpack":
+                return BEST_SCORE - _best_fit_score(ways, picture.most_cpu)
+            case "spread":
+                idle: Integers = ways.room.sum(axis=1)
+                apart = WHOLE_GPU * ways.room.shape[1] + 1
+                emptiest: Integers = (apart - idle) * (WHOLE_GPU + 1) - ways.rest
+                return emptiest
+
+    def _leftover(self, shape: PodShape, caps: Integers, ways: Ways) -> Integers:
+        """Rank by GPU that nobody of this shape could use once the node is full of it."""
+        idle: Integers = ways.room.sum(axis=1)
+        total = shape.gpus * shape.milli
+        if not total:
+            return idle
+        # Before or after this pod is the same: it is taken from what is idle and what is usable.
+        stranded = idle + total - caps[ways.node] * total
+        apart = WHOLE_GPU * ways.room.shape[1] + 1
+        ranks: Integers = (stranded * (WHOLE_GPU + 1) + ways.rest) * apart + idle
+        return ranks
+
+
+def _best_fit_score(ways: Ways, most_cpu: int) -> Integers:
+    """Return 100 - 50 * CPU left / most CPU - 50 * GPU left / eight GPUs, rounded down."""
+    left = ways.cpu * FULL_NODE_MILLI + ways.room.sum(axis=1) * most_cpu
+    score: Integers = BEST_SCORE - -(-left * (BEST_SCORE // 2) // (most_cpu * FULL_NODE_MILLI))
+    return score
+
+
+def _apart(ways: Ways) -> int:
+    """Return more than any rank by `leftover`."""
+    idle: int = WHOLE_GPU * ways.room.shape[1] + 1
+    return idle * idle * (WHOLE_GPU + 1)
+
+
+@dataclass(slots=True)
+class Ways:
+    """On which node (by place in what was asked about), which device, and what is free then."""
+
+    node: Rows
+    device: Rows
+    cpu: Integers
+    room: Integers  # by device
+    rest: Integers  # of the device that is shared; 0 if none is
+
+
+def ways_to_seat(
+    free: tuple[Integers, Integers], shape: PodShape, *, shares: bool, fullest_only: bool = False
+) -> Ways:
+    """Return all ways to seat a pod on nodes that hold it, given their CPU and their devices.
+
+    Devices of a node with the same amount free are alike; the first stands for all of them.
+    """
+    cpu, room = free
+    every = np.arange(room.shape[0])
+    if not shares:
+        after = room.copy()
+        whole = room == WHOLE_GPU
+        after[whole & (np.cumsum(whole, axis=1) <= shape.gpus)] = 0
+        nothing = np.zeros_like(cpu)
+        return Ways(every, np.zeros_like(every), cpu - shape.cpu, after, nothing)
+    enough = room >= shape.milli
+    if fullest_only:
+        node, device = every, np.where(enough, room, WHOLE_GPU + 1).argmin(axis=1)
+    else:
+        for column in range(1, room.shape[1]):
+            seen = (room[:, :column] == room[:, column, None]).any(axis=1)
+            enough[:, column] &= ~seen
+        node, device = np.nonzero(enough)
+    after, ways = room[node], np.arange(node.shape[0])
+    after[ways, device] -= shape.milli
+    return Ways(node, device, cpu[node] - shape.cpu, after, after[ways, device])
+
+
+# So many states are told apart, or twice as many as there are nodes; then they are numbered anew.
+STATES_KEPT = 2048
+
+
+class Picture:
+    """The nodes of one table, as far as one kind of GPU goes."""
+
+    def __init__(self, table: NodeTable, columns: DeviceColumns, mix: SharedPodMix) -> None:
+        self._table = table
+        self._columns = columns
+        self._mix = mix
+        self._edition = -1  # of the mix
+        self._version = -1  # of usage
+        self._traits = -1
+        self._rows = 0
+        self._seen: Integers = np.zeros(
+            0, np.int64
+        )  # the version at which a row was last looked at
+        self.most_cpu = 1
+        self._numbers: dict[tuple[bytes, bool], int] = {}  # of states
+        self.numbering = 0  # grows when states are numbered anew
+        self._begin()
+
+    def _begin(self) -> None:
+        count = len(self._table)
+        self._rows = count
+        self._version = -1
+        self._numbers.clear()
+        self.numbering += 1
+        self.state: Rows = np.zeros(count, np.intp)
+        self._seen = np.zeros(count, np.int64)
+        self.has_gpus: Mask = np.zeros(count, np.bool_)
+        self.cpu: Integers = np.zeros(count, np.int64)
+        self.room: Integers = np.zeros((count, len(self._columns.devices)), np.int64)
+
+    def look(self) -> None:
+        """Take in what changed since."""
+        table = self._table
+        if self._rows != len(table):
+            self._begin()
+        if self._edition != self._mix.edition:
+            self._edition = self._mix.edition
+            self.fragments = Fragments(self._mix.typical)
+            self.large = LargePlaces(self._mix.large)
+        version = table.usage.version
+        if self._version == version:
+            return
+        if len(self._numbers) > max(STATES_KEPT, 2 * self._rows):
+            self._begin()
+        changed = None if self._version < 0 else table.usage.since(self._version)
+        rows = np.arange(self._rows) if changed is None else changed
+        self._version = version
+        if rows.shape[0]:
+            self._take_in(rows)
+            self._seen[rows] = version
+
+    def _take_in(self, rows: Rows) -> None:
+        table, columns = self._table, self._columns
+        cpu = table.column(CPU)
+        if cpu is not None:
+            self.cpu[rows] = table.free_of(cpu)[rows]
+            if self._traits != table.traits.version:
+                self._traits = table.traits.version
+                self.most_cpu = max(1, int(table.allocatable[cpu].max(initial=0)))
+        self.has_gpus[rows] = table.allocatable[columns.whole][rows] > 0
+        self.room[rows] = rooms(table.free, columns, rows)
+        free, numbers = np.ascontiguousarray(table.free[:, rows].T), self._numbers
+        for row, has, has_gpus in zip(
+            rows.tolist(), free, self.has_gpus[rows].tolist(), strict=True
+        ):
+            self.state[row] = numbers.setdefault((has.tobytes(), has_gpus), len(numbers))
+
+    @property
+    def states(self) -> int:
+        """Return how many states there have been; they are numbered from 0."""
+        return len(self._numbers)
+
+    def changed_since(self, version: int) -> Rows:
+        """Return the rows that were looked at after a version."""
+        return np.flatnonzero(self._seen > version)
+
+    def before_and_after(
+        self, rows: Rows, node: Rows, cpu: Integers, room: Integers
+    ) -> tuple[Integers, Integers, Integers, Integers]:
+        """Return F of rows as they are and as ways make them, and which large pods they take.
+
+        `node` says which of the rows a way is on. One look at both costs half of two looks.
+        """
+        every_cpu = np.concatenate([self.cpu[rows], cpu])
+        every_room = np.concatenate([self.room[rows], room])
+        count = rows.shape[0]
+        torn, large = self.fragments.of(every_cpu, every_room), self.large.of(every_cpu, every_room)
+        return torn[:count][node], torn[count:], large[:count][node], large[count:]
+
+    def fragmented_milli(self) -> float:
+        """Return the fragmentation of the whole cluster, in thousandths of GPUs."""
+        self.look()
+        return float(self.fragments.of(self.cpu, self.room).sum()) / self.fragments.pods
+
+
+Mask = NDArray[np.bool_]
+
+# Scores are integers from 0 to 100. The coarse steps matter: nodes that are nearly alike count as
+# equal and are filled one after the other, which keeps whole nodes free.
+BEST_SCORE = 100
+LOST_STEPS = 10_000  # what large pods lose is compared in ten-thousandths of their demand
+
+
+class _Shapes:
+    """Shapes of pods as columns, to ask of many nodes at once which of them they could take."""
+
+    def __init__(self, shapes: Weighted) -> None:
+        self.cpu: Integers = np.array([shape.cpu for shape, _ in shapes], np.int64)
+        self.gpus: Integers = np.array([shape.gpus for shape, _ in shapes], np.int64)
+        self.weight: Integers = np.array([count for _, count in shapes], np.int64)
+
+    def hosted(self, cpu: Integers, devices: Integers) -> Mask:
+        """Say by node and shape whether it could be taken; `devices` counts those large enough."""
+        found: Mask = (devices >= self.gpus) & (cpu[:, None] >= self.cpu)
+        return found
+
+
+class Fragments:
+    """FGD's measure: idle GPU that typical pods could not use where it is.
+
+    For one shape and one node: all that is idle if the shape needs no GPU or the node cannot take
+    it (CPU, too few devices with enough free); otherwise what is idle on devices too small for it.
+    Shapes are weighed by how often they were seen, so F is an integer: thousandths times pods.
+    """
+
+    def __init__(self, typical: Weighted) -> None:
+        sizes = sorted({shape.milli for shape, _ in typical})
+        self._shapes = _Shapes(typical)
+        self.pods = max(1, int(self._shapes.weight.sum()))
+        self._sizes: Integers = np.array(sizes, np.int64)
+        self._size_of: Rows = np.array([sizes.index(shape.milli) for shape, _ in typical], np.intp)
+        self._thresholds = score_thresholds(self.pods)
+
+    def of(self, cpu: Integers, room: Integers) -> Integers:
+        """Return F of nodes that have this much free."""
+        idle = room.sum(axis=1)
+        fitting = room[:, None, :] >= self._sizes[:, None]
+        too_small = np.where(fitting, 0, room[:, None, :]).sum(axis=2)[:, self._size_of]
+        devices = fitting.sum(axis=2)[:, self._size_of]
+        useful = self._shapes.hosted(cpu, devices) & (self._shapes.gpus > 0)
+        total: Integers = np.where(useful, too_small, idle[:, None]) @ self._shapes.weight
+        return total
+
+    def score(self, before: Integers, after: Integers) -> Integers:
+        """Return int(100 * sigmoid(drop of F / 1000)) by looking it up."""
+        found = np.searchsorted(self._thresholds, before - after, side="right")
+        return found.astype(np.int64)
+
+
+class LargePlaces:
+    """Which large pods a node could take, and what each way to seat another pod costs them."""
+
+    def __init__(self, large: Weighted) -> None:
+        self._shapes = _Shapes(large)
+        self._worth: Integers = self._shapes.weight * self._shapes.gpus
+        self._most = max(1, int(self._worth.sum()))
+
+    def of(self, cpu: Integers, room: Integers) -> Integers:
+        """Return how much of the demand of large pods nodes could take, with this much free."""
+        whole = (room == WHOLE_GPU).sum(axis=1, keepdims=True)
+        worth: Integers = self._shapes.hosted(cpu, whole) @ self._worth
+        return worth
+
+    def lost(self, before: Integers, after: Integers) -> Integers:
+        """Return which share of that demand loses its place, of `LOST_STEPS`."""
+        return (before - after) * LOST_STEPS // self._most
+
+
+def score_thresholds(pods: int) -> Integers:
+    """Return the least drop of F (thousandths times pods) that is worth 1, 2, ... points.
+
+    100 * sigmoid(x) reaches s at x = ln(s / (100 - s)); one unit of x is 1,000 thousandths.
+    Comparing integers with a table keeps rounding in this one place.
+    """
+    units = (math.log(s / (BEST_SCORE - s)) for s in range(1, BEST_SCORE))
+    return np.array([math.ceil(unit * WHOLE_GPU * pods) for unit in units], np.int64)
