@@ -278,8 +278,6 @@ class PriorityBackfill(PriorityOrder):
     """The priority order together with backfill."""
 
     area = "priority-backfill"
-    # A snapshot does not say in which order workloads came that count against MaxSubmitJobs.
-    restarts = 0.0
 
     @override
     def policy(self) -> Json:

@@ -243,6 +243,27 @@ def test_only_known_users_may_be_wanted() -> None:
     assert message_of(found).startswith("InvalidAccount: user stranger has no place in account")
 
 
+@pytest.mark.parametrize("backfill", [None, Backfill()], ids=["in order", "with backfill"])
+def test_what_a_user_has_used_gives_it_no_place_in_an_account(backfill: Backfill | None) -> None:
+    """After a change of the policy it counted as known, until the scheduler started anew."""
+    state = cluster(turns(half_life_ms=0))
+    submit(state, job("a", cpu=4, account="prod", user="stranger"))
+    submit(state, job("b", cpu=40, account="prod", user="stranger"))  # no node is as large
+    assert settle(state) == ["a"]
+    pass_time(state, SECOND)
+    rules = turns(half_life_ms=0, known_users_only=True)
+    state.apply(changes.PolicySet(Policy(turns=rules, backfill=backfill)))
+    assert settle(state) == []
+    pass_time(state, 2 * SECOND)
+    again = restore(snapshot(state))
+    for each in (state, again):
+        found = explanation(each, WorkloadKey("ns/b"))
+        assert found is not None
+        assert message_of(found).startswith("InvalidAccount: user stranger has no place in account")
+        assert usage(each, "user/prod/stranger") == 8.0  # what runs goes on costing
+    assert snapshot(again) == snapshot(state)
+
+
 def test_accounts_of_namespaces_and_queues() -> None:
     rules = turns(accounts_of=(("ns", "prod"), ("ns/q2", "nlp")), half_life_ms=0)
     state = cluster(rules, queues=2)

@@ -1,7 +1,7 @@
 """The tree of accounts at run time: who stands below whom, with shares, by number (spec turns §1).
 
 Number 0 is the account `root`. A user that nobody wrote down gets a place when it is first seen,
-with one share; who said that only known users count is asked before (`Accounts.find`).
+with one share, or when usage of it is; that does not make it a known user (`Accounts.knows`).
 """
 
 from __future__ import annotations
@@ -32,6 +32,12 @@ class Accounts:
             users.insert(0, Association(account=ROOT, user=ROOT))
         for spec in users:
             self._append(spec, self._number.get((spec.account, None), 0))
+        self._written_down = len(self.specs)
+
+    def knows(self, account: str, user: str) -> bool:
+        """Say whether the policy itself has a user in an account."""
+        number = self._number.get((account, user))
+        return number is not None and number < self._written_down
 
     def find(self, account: str, user: str | None = None) -> int | None:
         """Return the number of an account, or of a user in one."""

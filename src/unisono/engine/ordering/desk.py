@@ -87,7 +87,8 @@ class TurnDesk:
             self.places.withdraw(key)
 
     def _standing(self, workload: Workload, admission: Admission | None = None) -> Standing:
-        member, refusal = self.directory.look_up(workload)
+        has_started = admission is not None
+        member, refusal = self.directory.look_up(workload, has_started=has_started)
         counts = _counts(workload, admission)
         size = size_of(workload.pod_sets, counts, admission)
         weights = member.partition.billing_weights if member.partition is not None else ()
@@ -99,7 +100,7 @@ class TurnDesk:
             set_to=set_priority(workload, self.directory, self.rules),
             tier=member.partition.tier if member.partition is not None else 1,
         )
-        if admission is None:  # what runs is not asked whether it may, nor how urgent it is
+        if not has_started:  # what runs is not asked whether it may, nor how urgent it is
             standing.blocker = refusal or self.limits.on_its_own(standing)
             self._weigh(workload, standing)
         return standing

@@ -36,8 +36,14 @@ class Directory:
         self._home_of = _homes(rules)
         self._default = next((one for one in rules.partitions if one.is_default), None)
 
-    def look_up(self, workload: Workload) -> tuple[Member, Blocker | None]:
-        """Return where a workload belongs, and what about that keeps it from starting at all."""
+    def look_up(
+        self, workload: Workload, *, has_started: bool = False
+    ) -> tuple[Member, Blocker | None]:
+        """Return where a workload belongs, and what about that keeps it from starting at all.
+
+        One that has started goes on costing its account, also when its user has no place there any
+        more.
+        """
         turn = workload.turn
         account = self._account(workload)
         if account is None and turn.account:
@@ -45,12 +51,12 @@ class Directory:
             return Member(), NotEntitled(code="InvalidAccount", problem=problem)
         association = NONE
         if account is not None:
-            known = self._accounts.find(account, turn.user)
-            if known is None and self._rules.known_users_only:
+            is_known = has_started or self._accounts.knows(account, turn.user)
+            if self._rules.known_users_only and not is_known:
                 who = f"user {turn.user}" if turn.user != NOBODY else "a workload without a user"
                 problem = f"{who} has no place in account {account}"
                 return Member(), NotEntitled(code="InvalidAccount", problem=problem)
-            association = self._accounts.place(account, turn.user) if known is None else known
+            association = self._accounts.place(account, turn.user)
         partition = self.partitions.get(turn.partition) or self._partition_of_queue(workload)
         qos = self._qos(turn.qos, association)
         behind = self.qos.get(partition.qos) if partition is not None else None
