@@ -39,7 +39,7 @@ from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Admission, Holding, PodSetAssignment, Workload
 from unisono.engine.preemption import classical
-from unisono.engine.preemption.candidates import BookOf, Wish, own_candidates
+from unisono.engine.preemption.candidates import BookOf, PreemptionRequest, own_candidates
 from unisono.engine.rehearsal import leave, rehearse
 from unisono.engine.state.changes import WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
@@ -115,7 +115,7 @@ def _placed(workload: Workload, flavor: str, reserved_at: Instant) -> Holding:
 # --- victims -------------------------------------------------------------------------------------
 
 
-def _plain_gap(wish: Wish, cell: Cell, book_of: BookOf) -> int:
+def _plain_gap(wish: PreemptionRequest, cell: Cell, book_of: BookOf) -> int:
     """Say how much has to be freed, looking at everybody."""
     candidates = [*own_candidates(wish)]
     if wish.book.spec.preemption.reclaim != "Never":
@@ -135,7 +135,7 @@ def test_who_cannot_help_is_not_looked_at_and_that_changes_nothing(world: Snapsh
     skipped = []
     may_help = classical._cohort_may_help
 
-    def noted(wish: Wish, own: list[Running]) -> bool:
+    def noted(wish: PreemptionRequest, own: list[Running]) -> bool:
         skipped.append(not may_help(wish, own))
         return not skipped[-1]
 

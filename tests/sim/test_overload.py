@@ -14,7 +14,7 @@ from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.preemption import classical
-from unisono.engine.preemption.candidates import Wish
+from unisono.engine.preemption.candidates import PreemptionRequest
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import Running
 from unisono.sim.generate.gpu import gpu
@@ -52,7 +52,7 @@ def test_who_cannot_be_taken_is_not_weighed_and_that_changes_nothing(
     skipped = 0  # where nodes are asked about
     may_help = classical._cohort_may_help
 
-    def noted(wish: Wish, own: list[Running]) -> bool:
+    def noted(wish: PreemptionRequest, own: list[Running]) -> bool:
         nonlocal skipped
         found = may_help(wish, own)
         skipped += wish.has_place is not None and not found

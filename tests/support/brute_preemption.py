@@ -1,7 +1,7 @@
 """Which victims are enough, and which of them could stay? By trying every subset.
 
 A second opinion for preemption on tiny instances. It knows the formulas of the quota tree and
-nothing of candidates, orders, attempts or fill-back: whoever holds quota may be taken away, and
+nothing of candidates, orders, attempts or reprieve: whoever holds quota may be taken away, and
 then the preemptor fits or does not. Whether a victim was *allowed* is the auditor's business.
 """
 

@@ -26,7 +26,7 @@ from unisono.engine.model.workload import Admission
 from unisono.engine.nominate import Nominee, admission_of, facts_of, nominate
 from unisono.engine.placement.admission import placed_counts
 from unisono.engine.placement.terminating import waiting_for
-from unisono.engine.preemption.naming import named, waiting_for_victims
+from unisono.engine.preemption.victims import named, waiting_for_victims
 from unisono.engine.provisioning.opportunistic import lent_by, set_aside
 from unisono.engine.purchasing import Purchases
 from unisono.engine.quota.assign import Verdict, resized

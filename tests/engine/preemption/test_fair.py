@@ -154,7 +154,7 @@ def test_a_queue_takes_its_own_least_important_when_its_share_is_the_highest() -
     assert found == {"low": "InClusterQueue"}
 
 
-def test_victims_that_are_unfair_after_fill_back_are_refused() -> None:
+def test_victims_that_are_unfair_after_reprieve_are_refused() -> None:
     """Spec quota §18.3: in strict mode, as in Kueue, nobody looks again.
 
     b1 is taken first, which brings b's share down to 167, below c's 333; so c1 is taken as well.

@@ -233,7 +233,7 @@ def _why_unfair(case: Case, holding: Holding) -> str:
 
     The victim's side is taken with all of its other victims still there, because they may have
     been chosen later. Only for the first preemption of a tree, whose books are known, and not in
-    strict mode: Kueue does not look again after fill-back (§18.3).
+    strict mode: Kueue does not look again after reprieve (§18.3).
     """
     fair = case.world.policy.fair_sharing
     if fair is None or case.world.policy.strict or not case.is_first or case.is_hidden:

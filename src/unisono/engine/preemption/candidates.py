@@ -1,4 +1,4 @@
-"""Who might leave for whom: the policies, and the order in which candidates are considered.
+"""Preemption candidates: which workloads the rules of a queue let it preempt, and in which order.
 
 Spec quota §8. A candidate must use an account that the preemptor is short of, and the preemptor's
 queue must have a rule that lets it go first.
@@ -26,8 +26,8 @@ from unisono.engine.state.transaction import Booked, Ledger
 
 
 @dataclass(slots=True, frozen=True)
-class Wish:
-    """What a preemptor wants, and what it is short of."""
+class PreemptionRequest:
+    """What a preemptor asks for, and what it is short of."""
 
     workload: Workload
     book: QueueBook
@@ -35,16 +35,16 @@ class Wish:
     short: tuple[Account, ...]  # the accounts that have not enough
     now: Instant
     gone: frozenset[WorkloadKey]  # victims of others, already counted as gone
-    only_evicting: bool  # may count on those who leave anyway, but not make anybody leave
-    has_place: Callable[[], bool] | None  # whether nodes would do; None: nobody asks about nodes
+    only_evicting: bool  # counts on evictions that are under way, and preempts nothing
+    has_place: Callable[[], bool] | None  # whether there are nodes; None: nodes are not asked about
     only_room_counts: bool  # where there is a place, there is one with more room, too
-    spares_fresh: bool  # whoever has not run for its queue's minimum is not a candidate (§18.5)
-    may_shrink: bool  # gangs that can do with fewer pods give up those instead of leaving
+    spares_fresh: bool  # what has not run for its queue's minimum is no candidate (§18.5)
+    may_shrink: bool  # gangs that can do with fewer pods give up those instead of being evicted
 
 
 @dataclass(slots=True, frozen=True)
 class Target:
-    """A chosen victim, and what it goes on with if not all of it has to leave."""
+    """A chosen victim, and what it goes on with if it is shrunk and not evicted."""
 
     running: Running
     reason: PreemptionReason
@@ -71,13 +71,13 @@ BookOf = Callable[[Node], QueueBook]
 UsageOf = Callable[[LocalQueueKey], int]
 
 
-def own_candidates(wish: Wish) -> Iterator[Running]:
-    """Yield workloads of the preemptor's own queue that its rules let it displace."""
-    rule = wish.book.spec.preemption.within_queue
+def own_candidates(request: PreemptionRequest) -> Iterator[Running]:
+    """Yield workloads of the preemptor's own queue that its rules let it preempt."""
+    rule = request.book.spec.preemption.within_queue
     if rule == "Never":
         return
-    mine = wish.workload
-    for running in _in_question(wish, wish.book):
+    mine = request.workload
+    for running in _in_question(request, request.book):
         theirs = running.holding.workload
         lower = mine.priority > theirs.priority
         newer = (
@@ -85,71 +85,71 @@ def own_candidates(wish: Wish) -> Iterator[Running]:
             and mine.priority == theirs.priority
             and mine.position_time < theirs.position_time
         )
-        if (lower or newer) and _counts(wish, running):
+        if (lower or newer) and _counts(request, running):
             yield running
 
 
-def foreign_candidates(wish: Wish, book: QueueBook) -> Iterator[Running]:
+def foreign_candidates(request: PreemptionRequest, book: QueueBook) -> Iterator[Running]:
     """Yield workloads of another queue of the tree that may be reclaimed."""
-    rule = wish.book.spec.preemption.reclaim
+    rule = request.book.spec.preemption.reclaim
     if rule == "Never" or book.blocker is not None:
         return
-    mine, takes_any = wish.workload.priority, rule == "Any"
-    for running in _in_question(wish, book):
-        if (takes_any or mine > running.holding.workload.priority) and _counts(wish, running):
+    mine, takes_any = request.workload.priority, rule == "Any"
+    for running in _in_question(request, book):
+        if (takes_any or mine > running.holding.workload.priority) and _counts(request, running):
             yield running
 
 
-def _in_question(wish: Wish, book: QueueBook) -> Iterable[Running]:
-    """Return who runs in a queue; who may make nobody leave need not look at all of them."""
+def _in_question(request: PreemptionRequest, book: QueueBook) -> Iterable[Running]:
+    """Return the admitted workloads of a queue; without preemption, those that are leaving."""
     everybody = book.running.values()
-    if not wish.only_evicting:
+    if not request.only_evicting:
         return everybody
     return [one for one in everybody if one.holding.evicting or one.holding.keeps is not None]
 
 
-def _counts(wish: Wish, running: Running) -> bool:
-    """Say whether the candidate uses what is short and may be disturbed at all."""
-    holding, short = running.holding, wish.short
-    if wish.gone and holding.workload.key in wish.gone:
+def _counts(request: PreemptionRequest, running: Running) -> bool:
+    """Say whether a candidate uses what is short and may be preempted at all."""
+    holding, short = running.holding, request.short
+    if request.gone and holding.workload.key in request.gone:
         return False
     for cell, amount in running.charges:
         if amount > 0 and cell.account in short:
-            return holding.evicting or holding.keeps is not None or may_disturb(wish, running)
+            return holding.evicting or holding.keeps is not None or may_disturb(request, running)
     return False
 
 
-def may_disturb(wish: Wish, running: Running) -> bool:
-    """Say whether a candidate may be told to leave, or to give up pods."""
+def may_disturb(request: PreemptionRequest, running: Running) -> bool:
+    """Say whether a candidate may be evicted, or told to give up pods."""
     holding = running.holding
-    if wish.only_evicting or holding.workload.key == wish.workload.replaces:
+    if request.only_evicting or holding.workload.key == request.workload.replaces:
         return False
-    protected_ms = running.book.spec.preemption.min_runtime_ms if wish.spares_fresh else 0
-    return protected_ms == 0 or wish.now - holding.running_since >= protected_ms
+    protected_ms = running.book.spec.preemption.min_runtime_ms if request.spares_fresh else 0
+    return protected_ms == 0 or request.now - holding.running_since >= protected_ms
 
 
-def whole(wish: Wish, running: Running, reason: PreemptionReason) -> Target:
+def whole(request: PreemptionRequest, running: Running, reason: PreemptionReason) -> Target:
     """Return a candidate as a victim with all that it may be asked for."""
-    if running.holding.evicting or may_disturb(wish, running):
+    if running.holding.evicting or may_disturb(request, running):
         return Target(running, reason)
     told = given_up_already(running.holding)  # that much it gives up anyway, and not more
     return Target(running, reason, what_stays(running, told))
 
 
-def most_to_give(wish: Wish, running: Running) -> int:
-    """Return how many pods a candidate may be asked for without having to leave."""
+def most_to_give(request: PreemptionRequest, running: Running) -> int:
+    """Return how many pods a candidate can give up without being evicted."""
     holding = running.holding
     told = given_up_already(holding)
-    if holding.evicting or not wish.may_shrink or not may_disturb(wish, running):
+    if holding.evicting or not request.may_shrink or not may_disturb(request, running):
         return told
     return max(told, most_given_up(holding))
 
 
-def could_suffice(wish: Wish, candidates: Sequence[Running]) -> bool:
+def could_suffice(request: PreemptionRequest, candidates: Sequence[Running]) -> bool:
     """Rule out hopeless searches: availability grows by no more than what all candidates use."""
-    for cell, wanted in wish.charges.items():
+    for cell, wanted in request.charges.items():
         account, missing = cell.account, wanted - available(cell)
-        if account not in wish.short:
+        if account not in request.short:
             continue
         for running in candidates:
             if missing <= 0:
@@ -162,22 +162,27 @@ def could_suffice(wish: Wish, candidates: Sequence[Running]) -> bool:
     return True
 
 
-def has_place_without(wish: Wish, ledger: Ledger, candidates: Sequence[Running]) -> bool:
-    """Say whether there would be a place if everybody left who might: else nobody has to."""
-    if wish.has_place is None:
+def has_place_without(
+    request: PreemptionRequest, ledger: Ledger, candidates: Sequence[Running]
+) -> bool:
+    """Say whether there would be a place without all candidates.
+
+    If not, no eviction helps, and none is made.
+    """
+    if request.has_place is None:
         return True
     clearing = ledger.clear_nodes(candidates)
-    found = wish.has_place()
+    found = request.has_place()
     ledger.fill_nodes(clearing)
     return found
 
 
 def importance(
-    running: Running, wish: Wish, usage_of: UsageOf | None
+    running: Running, request: PreemptionRequest, usage_of: UsageOf | None
 ) -> tuple[bool, bool, int, int, int, str]:
     """Sort key: least important first. Ends in the identity, so the order is total."""
     holding = running.holding
-    own = running.book is wish.book
+    own = running.book is request.book
     # Within one queue, a local queue that used more lately gives way first, before priority.
     recent = usage_of(holding.workload.queue) if usage_of and own else 0
     return (

@@ -4,8 +4,8 @@ Candidates of other queues come in two classes. *Hierarchy* candidates use what 
 side of the tree is entitled to: they may always be taken. *Priority* candidates may be taken only
 if the preemptor's queue does not borrow, or if `borrowWithinCohort` lets it while borrowing.
 Victims are removed one by one until the preemptor fits; then those that turned out needless are
-put back ("fill back"). Gangs that can do with fewer pods are asked for those first: as long as
-that is enough, nobody has to leave (`shrinking.py`).
+dropped (`reprieve.py`). Gangs that can do with fewer pods are asked for those first: as long as
+that is enough, nothing is evicted (`shrinking.py`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from unisono.engine.model.plan import PreemptionReason
 from unisono.engine.model.resources import Account
 from unisono.engine.preemption.candidates import (
     BookOf,
+    PreemptionRequest,
     Target,
     UsageOf,
-    Wish,
     could_suffice,
     foreign_candidates,
     has_place_without,
@@ -30,7 +30,7 @@ from unisono.engine.preemption.candidates import (
     own_candidates,
     within_quota,
 )
-from unisono.engine.preemption.filling import fill_back, fits
+from unisono.engine.preemption.reprieve import fits, reprieve
 from unisono.engine.preemption.shrinking import given_up_already, what_stays
 from unisono.engine.state.queue_book import Running
 from unisono.engine.state.quota_tree import Cell, Node, available, borrows_with, local_room
@@ -53,45 +53,47 @@ class _Candidate:
 _Offer = tuple[_Candidate, Target]
 
 
-def victims_gap(wish: Wish, cell: Cell, book_of: BookOf) -> int:
+def victims_gap(request: PreemptionRequest, cell: Cell, book_of: BookOf) -> int:
     """Return how much has to be freed of an account before a search for victims can succeed.
 
     All that candidates use may not be enough: then at least the rest must come free. If it would
-    be, something else was in the way, and any release is worth another look.
+    be, something else was in the way, and any release is worth another attempt.
     """
-    gap = wish.charges[cell] - available(cell)
-    everybody = chain(own_candidates(wish), _lenders_of(wish, book_of))
+    gap = request.charges[cell] - available(cell)
+    everybody = chain(own_candidates(request), _lenders_of(request, book_of))
     while gap > 1 and (running := next(everybody, None)) is not None:
         gap -= sum(amount for held, amount in running.charges if held.account == cell.account)
     return max(1, gap)
 
 
 def classical_victims(
-    wish: Wish, ledger: Ledger, book_of: BookOf, usage_of: UsageOf | None
+    request: PreemptionRequest, ledger: Ledger, book_of: BookOf, usage_of: UsageOf | None
 ) -> list[Target]:
-    """Return who has to leave so that the wish fits; nobody if that is not possible."""
-    candidates = [_Candidate(running, _OWN, "InClusterQueue") for running in own_candidates(wish)]
+    """Return the victims whose eviction lets the request fit; none if there are no such."""
+    candidates = [
+        _Candidate(running, _OWN, "InClusterQueue") for running in own_candidates(request)
+    ]
     everybody = [candidate.running for candidate in candidates]
-    if wish.book.spec.preemption.reclaim != "Never":
-        if _cohort_may_help(wish, everybody):
-            candidates.extend(_from_cohort(wish, book_of))
+    if request.book.spec.preemption.reclaim != "Never":
+        if _cohort_may_help(request, everybody):
+            candidates.extend(_from_cohort(request, book_of))
             everybody = [candidate.running for candidate in candidates]
-        elif wish.has_place is not None:
-            # None of them can be taken, but that there is no place is told with all of them gone.
-            others = _lenders_of(wish, book_of)
-            if not everybody and wish.only_room_counts and could_suffice(wish, ()):
-                _has_place_without_some(wish.has_place, ledger, others)
+        elif request.has_place is not None:
+            # None of them can be a victim, but the explanation counts nodes without all of them.
+            others = _lenders_of(request, book_of)
+            if not everybody and request.only_room_counts and could_suffice(request, ()):
+                _has_place_without_some(request.has_place, ledger, others)
                 return []
             everybody.extend(others)
-    if not everybody or not could_suffice(wish, everybody):
+    if not everybody or not could_suffice(request, everybody):
         return []
-    if not has_place_without(wish, ledger, everybody) or not candidates:
+    if not has_place_without(request, ledger, everybody) or not candidates:
         return []
-    candidates.sort(key=lambda c: _place(c, wish, usage_of))
-    offers = _offers(wish, candidates)
-    for allow_borrowing in _attempts(wish, candidates):
+    candidates.sort(key=lambda c: _place(c, request, usage_of))
+    offers = _offers(request, candidates)
+    for allow_borrowing in _attempts(request, candidates):
         mark = ledger.mark()
-        targets = _attempt(wish, ledger, offers, allow_borrowing=allow_borrowing)
+        targets = _attempt(request, ledger, offers, allow_borrowing=allow_borrowing)
         ledger.rollback(mark)
         if targets:
             return targets
@@ -101,7 +103,7 @@ def classical_victims(
 def _has_place_without_some(
     has_place: Callable[[], bool], ledger: Ledger, others: Iterator[Running]
 ) -> None:
-    """Ask for a place with more and more of the others gone, until there is one or all are gone.
+    """Ask for a place without more and more of the others, until there is one or none is left.
 
     Where only room counts there is a place without all of them if there is one without some.
     """
@@ -116,10 +118,10 @@ def _has_place_without_some(
         more *= 4
 
 
-def _offers(wish: Wish, candidates: list[_Candidate]) -> list[_Offer]:
-    """List what is asked for: first what leaves anyway, then pods that gangs can do without.
+def _offers(request: PreemptionRequest, candidates: list[_Candidate]) -> list[_Offer]:
+    """List possible victims: first those that leave anyway, then pods that gangs can do without.
 
-    Only if all of that is not enough, whole gangs have to leave, so that as few do as possible.
+    Whole gangs come last, so that as few as possible are evicted.
     """
     told, fewer, rest = [], [], []
     for candidate in candidates:
@@ -131,21 +133,21 @@ def _offers(wish: Wish, candidates: list[_Candidate]) -> list[_Offer]:
         if already:
             stays = what_stays(candidate.running, already)
             told.append((candidate, Target(candidate.running, reason, stays)))
-        if (most := most_to_give(wish, candidate.running)) > already:
+        if (most := most_to_give(request, candidate.running)) > already:
             stays = what_stays(candidate.running, most)
             fewer.append((candidate, Target(candidate.running, reason, stays)))
-        if may_disturb(wish, candidate.running):
+        if may_disturb(request, candidate.running):
             rest.append((candidate, Target(candidate.running, reason)))
     return [*told, *fewer, *rest]
 
 
-def _cohort_may_help(wish: Wish, own: list[Running]) -> bool:
-    """Rule out that it matters who leaves other queues, without looking at any of them.
+def _cohort_may_help(request: PreemptionRequest, own: list[Running]) -> bool:
+    """Say whether victims in other queues could matter, without looking at any of them.
 
-    Where nobody of theirs may be taken while the preemptor's queue borrows, they are of use only if
-    it need not: if it did not borrow with all that it wants and without its own candidates.
+    Where none of them may be taken while the preemptor's queue borrows, they are of use only if it
+    need not: if it did not borrow with all that it wants and without its own candidates.
     """
-    if wish.book.spec.preemption.borrow.policy != "Never" or _is_entitled(wish):
+    if request.book.spec.preemption.borrow.policy != "Never" or _is_entitled(request):
         return True
     left: dict[Account, int] = {}
     for running in own:
@@ -153,14 +155,14 @@ def _cohort_may_help(wish: Wish, own: list[Running]) -> bool:
             left[held.account] = left.get(held.account, 0) + amount
     return not any(
         wanted and borrows_with(cell, wanted - left.get(cell.account, 0))
-        for cell, wanted in wish.charges.items()
+        for cell, wanted in request.charges.items()
     )
 
 
-def _is_entitled(wish: Wish) -> bool:
+def _is_entitled(request: PreemptionRequest) -> bool:
     """Say whether the preemptor's side has room at some level for what it asks there."""
-    wanted = {cell.account: amount for cell, amount in wish.charges.items()}
-    node = wish.book.node
+    wanted = {cell.account: amount for cell, amount in request.charges.items()}
+    node = request.book.node
     while node.parent is not None:
         if _holds(node, wanted):
             return True
@@ -170,49 +172,51 @@ def _is_entitled(wish: Wish) -> bool:
 
 
 def _place(
-    candidate: _Candidate, wish: Wish, usage_of: UsageOf | None
+    candidate: _Candidate, request: PreemptionRequest, usage_of: UsageOf | None
 ) -> tuple[bool, int, tuple[bool, bool, int, int, int, str]]:
     evicting = candidate.running.holding.evicting
-    return not evicting, candidate.rank, importance(candidate.running, wish, usage_of)
+    return not evicting, candidate.rank, importance(candidate.running, request, usage_of)
 
 
-def _from_cohort(wish: Wish, book_of: BookOf) -> Iterator[_Candidate]:
+def _from_cohort(request: PreemptionRequest, book_of: BookOf) -> Iterator[_Candidate]:
     """Climb towards the root and collect from each ancestor's other branches."""
-    wanted = {cell.account: amount for cell, amount in wish.charges.items()}
-    entitled = _holds(wish.book.node, wanted)
-    rest = _beyond_local(wish.book.node, wanted)
-    below = wish.book.node
+    wanted = {cell.account: amount for cell, amount in request.charges.items()}
+    entitled = _holds(request.book.node, wanted)
+    rest = _beyond_local(request.book.node, wanted)
+    below = request.book.node
     ancestor = below.parent
     while ancestor is not None:
         rank = _HIERARCHY if entitled else _PRIORITY
-        for node in _over_quota(ancestor, below, wish.short):
-            for running in foreign_candidates(wish, book_of(node)):
-                yield _classify(wish, running, rank, ancestor)
+        for node in _over_quota(ancestor, below, request.short):
+            for running in foreign_candidates(request, book_of(node)):
+                yield _classify(request, running, rank, ancestor)
         entitled = entitled or _holds(ancestor, rest)
         rest = _beyond_local(ancestor, rest)
         below, ancestor = ancestor, ancestor.parent
 
 
-def _lenders_of(wish: Wish, book_of: BookOf) -> Iterator[Running]:
-    """Yield those of `_from_cohort` when nobody asks on which condition."""
-    if wish.book.spec.preemption.reclaim == "Never":
+def _lenders_of(request: PreemptionRequest, book_of: BookOf) -> Iterator[Running]:
+    """Yield the candidates of `_from_cohort`, whatever their condition."""
+    if request.book.spec.preemption.reclaim == "Never":
         return
-    below = wish.book.node
+    below = request.book.node
     ancestor = below.parent
     while ancestor is not None:
-        for node in _over_quota(ancestor, below, wish.short):
-            yield from foreign_candidates(wish, book_of(node))
+        for node in _over_quota(ancestor, below, request.short):
+            yield from foreign_candidates(request, book_of(node))
         below, ancestor = ancestor, ancestor.parent
 
 
-def _classify(wish: Wish, running: Running, rank: int, ancestor: Node) -> _Candidate:
+def _classify(
+    request: PreemptionRequest, running: Running, rank: int, ancestor: Node
+) -> _Candidate:
     """Say under which condition a cohort candidate may be taken, and what to call it."""
-    rule = wish.book.spec.preemption.borrow
+    rule = request.book.spec.preemption.borrow
     priority = running.holding.workload.priority
     threshold = rule.max_priority_threshold
     while_borrowing = (
         rule.policy != "Never"
-        and priority < wish.workload.priority
+        and priority < request.workload.priority
         and (threshold is None or priority <= threshold)
     )
     if rank == _PRIORITY and while_borrowing:
@@ -249,11 +253,11 @@ def _beyond_local(node: Node, wanted: dict[Account, int]) -> dict[Account, int]:
     }
 
 
-def _attempts(wish: Wish, candidates: list[_Candidate]) -> tuple[bool, ...]:
+def _attempts(request: PreemptionRequest, candidates: list[_Candidate]) -> tuple[bool, ...]:
     """Return which attempts to make: True lets the preemptor's queue borrow."""
     from_cohort = [c for c in candidates if c.rank != _OWN]
-    forbidden = wish.book.spec.preemption.borrow.policy == "Never"
-    cells = [wish.book.node.cell(account) for account in wish.short]
+    forbidden = request.book.spec.preemption.borrow.policy == "Never"
+    cells = [request.book.node.cell(account) for account in request.short]
     under_nominal = all(cell.usage < cell.nominal for cell in cells)
     if not from_cohort or (forbidden and not under_nominal):
         return (True,)
@@ -263,22 +267,22 @@ def _attempts(wish: Wish, candidates: list[_Candidate]) -> tuple[bool, ...]:
 
 
 def _attempt(
-    wish: Wish, ledger: Ledger, offers: list[_Offer], *, allow_borrowing: bool
+    request: PreemptionRequest, ledger: Ledger, offers: list[_Offer], *, allow_borrowing: bool
 ) -> list[Target]:
-    """Take what is offered in order until the wish fits, then put back what was not needed."""
+    """Take victims in order until the request fits, then drop those that were not needed."""
     targets: dict[Running, Target] = {}
     for candidate, target in offers:
         if candidate.ancestor is not None:
             if allow_borrowing and candidate.only_without_borrowing:
                 continue
-            if _now_protected(candidate, wish.short):
+            if _now_protected(candidate, request.short):
                 continue
         if (less := targets.pop(candidate.running, None)) is not None:
             less.put_back(ledger)
         target.take(ledger)
         targets[candidate.running] = target
-        if fits(wish, allow_borrowing=allow_borrowing):
-            return fill_back(wish, ledger, [*targets.values()], allow_borrowing=allow_borrowing)
+        if fits(request, allow_borrowing=allow_borrowing):
+            return reprieve(request, ledger, [*targets.values()], allow_borrowing=allow_borrowing)
     return []
 
 

@@ -1,4 +1,4 @@
-"""Fair-sharing preemption: whoever is furthest above its share gives way (spec quota §9).
+"""Fair-sharing preemption: the queue furthest above its share gives way (spec quota §9).
 
 The preemptor's usage is booked first. Then the tree is descended along the highest dominant shares
 to a target queue, and its candidates are judged by how the two sides' shares compare just below
@@ -13,9 +13,9 @@ from unisono.engine.model.plan import PreemptionReason
 from unisono.engine.model.policy import FairStrategy
 from unisono.engine.preemption.candidates import (
     BookOf,
+    PreemptionRequest,
     Target,
     UsageOf,
-    Wish,
     could_suffice,
     foreign_candidates,
     has_place_without,
@@ -24,7 +24,7 @@ from unisono.engine.preemption.candidates import (
     whole,
     within_quota,
 )
-from unisono.engine.preemption.filling import fill_back
+from unisono.engine.preemption.reprieve import reprieve
 from unisono.engine.quota.share import Share, dominant_share, is_borrowing
 from unisono.engine.state.queue_book import Running
 from unisono.engine.state.quota_tree import Node, available, borrows_with
@@ -32,7 +32,7 @@ from unisono.engine.state.transaction import Ledger
 
 
 def fair_victims(
-    wish: Wish,
+    request: PreemptionRequest,
     ledger: Ledger,
     book_of: BookOf,
     usage_of: UsageOf | None,
@@ -40,42 +40,42 @@ def fair_victims(
     *,
     verify: bool,
 ) -> list[Target]:
-    """Return who has to leave so that the wish fits; nobody if that would not be fair or enough."""
-    line_up = _LineUp(wish, usage_of)
-    line_up.fill(list(own_candidates(wish)))
-    if wish.book.spec.preemption.reclaim != "Never":
-        for node in wish.book.node.root().queues():
-            if node is not wish.book.node and not within_quota(node, wish.short):
-                line_up.fill(list(foreign_candidates(wish, book_of(node))))
-    everybody = [running for candidates in line_up.queues.values() for running in candidates]
-    if not everybody or not could_suffice(wish, everybody):
+    """Return the victims whose eviction lets the request fit; none if that would be unfair."""
+    pool = _Candidates(request, usage_of)
+    pool.fill(list(own_candidates(request)))
+    if request.book.spec.preemption.reclaim != "Never":
+        for node in request.book.node.root().queues():
+            if node is not request.book.node and not within_quota(node, request.short):
+                pool.fill(list(foreign_candidates(request, book_of(node))))
+    everybody = [running for candidates in pool.queues.values() for running in candidates]
+    if not everybody or not could_suffice(request, everybody):
         return []
-    if not has_place_without(wish, ledger, everybody):
+    if not has_place_without(request, ledger, everybody):
         return []
     mark = ledger.mark()
-    ledger.add(wish.charges.items())
-    targets, spared = _first_pass(wish, ledger, line_up, strategies[0])
-    fitting = _fits_booked(wish)
+    ledger.add(request.charges.items())
+    targets, spared = _first_pass(request, ledger, pool, strategies[0])
+    fitting = _fits_booked(request)
     if not fitting and len(strategies) > 1:
-        retry = _LineUp(wish, usage_of)
+        retry = _Candidates(request, usage_of)
         retry.fill(spared)
-        _second_pass(wish, ledger, retry, targets)
-        fitting = _fits_booked(wish)
+        _second_pass(request, ledger, retry, targets)
+        fitting = _fits_booked(request)
     if fitting and targets:
-        ledger.remove(wish.charges.items())
-        targets = fill_back(wish, ledger, targets, allow_borrowing=True)
+        ledger.remove(request.charges.items())
+        targets = reprieve(request, ledger, targets, allow_borrowing=True)
         if verify:
-            ledger.add(wish.charges.items())
-            fitting = all(_is_justified(wish, ledger, t, strategies) for t in targets)
+            ledger.add(request.charges.items())
+            fitting = all(_is_justified(request, ledger, t, strategies) for t in targets)
     ledger.rollback(mark)
     return targets if fitting else []
 
 
 @dataclass(slots=True)
-class _LineUp:
+class _Candidates:
     """Candidates by queue, least important first, and the parts of the tree that are done with."""
 
-    wish: Wish
+    request: PreemptionRequest
     usage_of: UsageOf | None
     queues: dict[Node, list[Running]] = field(default_factory=dict)  # reversed: pop() is first
     pruned: set[Node] = field(default_factory=set)  # asked for membership only, never iterated
@@ -86,11 +86,11 @@ class _LineUp:
             self.queues.setdefault(running.book.node, []).append(running)
 
     def _key(self, running: Running) -> tuple[bool, bool, int, int, int, str]:
-        return importance(running, self.wish, self.usage_of)
+        return importance(running, self.request, self.usage_of)
 
     def next_queue(self) -> Node | None:
-        """Return the queue that should give way next; None when nobody is left."""
-        own = self.wish.book.node
+        """Return the queue that should give way next; None when no candidate is left."""
+        own = self.request.book.node
         root = own.root()
         if root is own:
             return own if self.queues.get(own) else None
@@ -136,30 +136,30 @@ class _LineUp:
 
 
 def _first_pass(
-    wish: Wish, ledger: Ledger, line_up: _LineUp, strategy: FairStrategy
+    request: PreemptionRequest, ledger: Ledger, pool: _Candidates, strategy: FairStrategy
 ) -> tuple[list[Target], list[Running]]:
     """Take victims by the first strategy; return them and those it spared."""
     targets: list[Target] = []
     spared: list[Running] = []
-    own = wish.book.node
-    nominal = not any(borrows_with(own.cell(account), 0) for account in wish.short)
-    while (queue := line_up.next_queue()) is not None:
-        candidates = line_up.queues[queue]
+    own = request.book.node
+    nominal = not any(borrows_with(own.cell(account), 0) for account in request.short)
+    while (queue := pool.next_queue()) is not None:
+        candidates = pool.queues[queue]
         if queue is own or nominal:
             reason: PreemptionReason = "InClusterQueue" if queue is own else "InCohortReclamation"
             running = candidates.pop()
-            targets.append(whole(wish, running, reason))
+            targets.append(whole(request, running, reason))
             targets[-1].take(ledger)
-            if _fits_booked(wish):
+            if _fits_booked(request):
                 break
             continue
         mine, theirs = _sides(own, queue)
         own_share, old_share = dominant_share(mine), dominant_share(theirs)
         taken = False
-        trial = Ledger()  # shares are about quota: nobody has to leave a node to be compared
+        trial = Ledger()  # shares are about quota: nodes need not be cleared to compare them
         while candidates and not taken:
             running = candidates.pop()
-            target = whole(wish, running, "InCohortFairSharing")
+            target = whole(request, running, "InCohortFairSharing")
             target.take(trial)
             taken = _is_fair(strategy, own_share, old_share, dominant_share(theirs))
             trial.rollback()
@@ -168,23 +168,25 @@ def _first_pass(
                 targets.append(target)
             else:
                 spared.append(running)
-        if taken and _fits_booked(wish):
+        if taken and _fits_booked(request):
             break
     return targets, spared
 
 
-def _second_pass(wish: Wish, ledger: Ledger, line_up: _LineUp, targets: list[Target]) -> None:
+def _second_pass(
+    request: PreemptionRequest, ledger: Ledger, pool: _Candidates, targets: list[Target]
+) -> None:
     """Give each queue one more chance: its current share alone decides (S2-b)."""
-    own = wish.book.node
-    while (queue := line_up.next_queue()) is not None:
+    own = request.book.node
+    while (queue := pool.next_queue()) is not None:
         mine, theirs = _sides(own, queue)
         if dominant_share(mine) < dominant_share(theirs):
-            running = line_up.queues[queue].pop()
-            targets.append(whole(wish, running, "InCohortFairSharing"))
+            running = pool.queues[queue].pop()
+            targets.append(whole(request, running, "InCohortFairSharing"))
             targets[-1].take(ledger)
-            if _fits_booked(wish):
+            if _fits_booked(request):
                 return
-        line_up.pruned.add(queue)
+        pool.pruned.add(queue)
 
 
 def _is_fair(strategy: FairStrategy, own: Share, old: Share, new: Share) -> bool:
@@ -192,12 +194,12 @@ def _is_fair(strategy: FairStrategy, own: Share, old: Share, new: Share) -> bool
 
 
 def _is_justified(
-    wish: Wish, ledger: Ledger, target: Target, strategies: tuple[FairStrategy, ...]
+    request: PreemptionRequest, ledger: Ledger, target: Target, strategies: tuple[FairStrategy, ...]
 ) -> bool:
-    """Check a victim against the shares after fill-back (spec quota §18.3)."""
+    """Check a victim against the shares after reprieve (spec quota §18.3)."""
     if target.reason != "InCohortFairSharing":
         return True
-    mine, theirs = _sides(wish.book.node, target.running.book.node)
+    mine, theirs = _sides(request.book.node, target.running.book.node)
     new = dominant_share(theirs)
     mark = ledger.mark()
     target.put_back(ledger)
@@ -219,8 +221,8 @@ def _sides(one: Node, other: Node) -> tuple[Node, Node]:
     raise AssertionError(f"{one.name} and {other.name} are not in one tree")
 
 
-def _fits_booked(wish: Wish) -> bool:
-    """Say whether the wish fits, its own usage being booked already."""
-    if not all(available(cell) >= 0 for cell, wanted in wish.charges.items() if wanted):
+def _fits_booked(request: PreemptionRequest) -> bool:
+    """Say whether the request fits, its own usage being booked already."""
+    if not all(available(cell) >= 0 for cell, wanted in request.charges.items() if wanted):
         return False
-    return wish.has_place is None or wish.has_place()
+    return request.has_place is None or request.has_place()

@@ -1,4 +1,4 @@
-"""Giving up pods instead of leaving: what an elastic gang can do without (spec placement §8.7).
+"""Shrinking instead of eviction: what an elastic gang can do without (spec placement §8.7).
 
 A gang that may shrink gives up its highest ranks, never more than takes it to the minimum of each
 of its sets and of all together. Ranks follow the order of an admission's nodes, so what stays is
@@ -22,7 +22,7 @@ from unisono.engine.state.transaction import Charges
 
 @dataclass(slots=True, frozen=True, eq=False)
 class Portion:
-    """A part of a holding: what stays of it, or what it gives up. Satisfies `ledger.Booked`."""
+    """A part of an admitted workload: what stays, or what it gives up; a `transaction.Booked`."""
 
     admission: Admission
     charges: Charges
@@ -30,7 +30,7 @@ class Portion:
 
 
 def most_given_up(holding: Holding) -> int:
-    """Return how many pods a holding can do without; none if it has to stay whole."""
+    """Return how many pods a workload can do without; none if it has to stay whole."""
     workload = holding.workload
     if not workload.can_shrink or not holding.admitted:
         return 0
@@ -52,7 +52,7 @@ def given_up_already(holding: Holding) -> int:
 
 
 def without(holding: Holding, pods: int) -> Admission:
-    """Return the admission of a holding that gave up so many pods, each set its share of them."""
+    """Return the admission of a workload that gave up so many pods, each set its share of them."""
     spare = _spare(holding)
     total, seen, taken, kept = sum(spare), 0, 0, []
     for assigned, more in zip(holding.admission.pod_sets, spare, strict=True):
@@ -64,12 +64,12 @@ def without(holding: Holding, pods: int) -> Admission:
 
 
 def what_stays(running: Running, pods: int) -> Portion:
-    """Return what is left of a holding that gives up so many pods."""
+    """Return what is left of a workload that gives up so many pods."""
     return _portion(running, without(running.holding, pods))
 
 
 def what_goes(running: Running, stays: Portion) -> Portion:
-    """Return what a holding gives up."""
+    """Return what a workload gives up."""
     kept = {assigned.name: assigned for assigned in stays.admission.pod_sets}
     gone = tuple(_last(each, kept[each.name]) for each in running.holding.admission.pod_sets)
     staying: dict[Cell, int] = dict(stays.charges)

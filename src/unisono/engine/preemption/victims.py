@@ -1,7 +1,7 @@
 """The search for victims on behalf of one workload: rules, back-off, and which algorithm to use.
 
-Flavor assignment asks it whether others could leave (`simulate`); the cycle asks it who exactly
-has to (`victims_for`). Nothing it tries stays on the ledger.
+Flavor assignment asks whether preemption could help (`simulate`); nomination asks for the victims
+(`victims_for`). Nothing that is tried stays on the ledger.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from unisono.engine.model.explanation import WaitingForVictims
 from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.plan import Victim
 from unisono.engine.model.policy import Policy
-from unisono.engine.model.workload import Workload
-from unisono.engine.preemption.candidates import BookOf, Target, UsageOf, Wish
+from unisono.engine.model.workload import Admission, Workload
+from unisono.engine.preemption.candidates import BookOf, PreemptionRequest, Target, UsageOf
 from unisono.engine.preemption.classical import classical_victims, victims_gap
 from unisono.engine.preemption.fair import fair_victims
 from unisono.engine.quota.assign import Assignment, Simulated, Verdict
@@ -33,7 +35,7 @@ class VictimSearch:
     book_of: BookOf
     usage_of: UsageOf | None
     gone: frozenset[WorkloadKey] = frozenset()
-    displaces: bool = True  # False: it looks at another time, when nobody has to leave
+    displaces: bool = True  # False: it asks about another time, for which nothing is preempted
     # Says whether an assignment finds nodes as things are on the ledger; None without nodes.
     find_place: Callable[[Assignment], bool] | None = None
     # Says whether only room counts for that; None: perhaps something else does.
@@ -41,14 +43,14 @@ class VictimSearch:
 
     @property
     def backs_off(self) -> bool:
-        """Say whether it was preempted lately and must not make others leave yet (§18.2b)."""
+        """Say whether it was preempted lately and must not preempt yet (§18.2b)."""
         until = self.workload.may_preempt_at
         loops_allowed = self.policy.strict or not self.policy.anti_thrash
         return until is not None and until > self.now and not loops_allowed
 
     @property
     def has_rules(self) -> bool:
-        """Say whether the queue has any rule by which others may be displaced."""
+        """Say whether the queue has any rule that lets it preempt."""
         rules = self.book.spec.preemption
         return self.displaces and (rules.within_queue != "Never" or rules.reclaim != "Never")
 
@@ -67,13 +69,13 @@ class VictimSearch:
         if not self.has_rules:
             short = wanted - max(0, available(cell))
             return Simulated(Verdict.NO_VICTIMS, borrow_level(cell, wanted)[0], short)
-        wish = self._wish({cell: wanted}, {cell: None}, None, only_room_counts=False)
-        quota = Ledger()  # nobody asks about nodes yet
-        targets = self._search(wish, quota)
+        request = self._request({cell: wanted}, {cell: None}, None, only_room_counts=False)
+        quota = Ledger()  # nodes are not asked about yet
+        targets = self._search(request, quota)
         if not targets:
             # Shares depend on every account, so with fair sharing anything freed may matter.
             fair = self.policy.fair_sharing is not None
-            gap = None if fair else victims_gap(wish, cell, self.book_of)
+            gap = None if fair else victims_gap(request, cell, self.book_of)
             return Simulated(Verdict.NO_VICTIMS, borrow_level(cell, wanted)[0], gap)
         own = any(target.running.book is self.book for target in targets)
         for target in targets:
@@ -83,26 +85,26 @@ class VictimSearch:
         return Simulated(Verdict.PREEMPT if own else Verdict.RECLAIM, level)
 
     def victims_for(self, assignment: Assignment, *, anywhere: bool = False) -> list[Target]:
-        """Return who has to leave so that the assignment fits; `anywhere`: by quota alone."""
+        """Return the victims whose eviction lets an assignment fit; `anywhere`: by quota alone."""
         if not self.has_rules:
             return []
         find_place = None if anywhere else self.find_place
         has_place = None if find_place is None else (lambda: find_place(assignment))
         only_room = self.only_room_counts is not None and self.only_room_counts(assignment)
-        wish = self._wish(
+        request = self._request(
             assignment.charges, assignment.needs_victims, has_place, only_room_counts=only_room
         )
-        return self._search(wish, self.ledger)
+        return self._search(request, self.ledger)
 
-    def _wish(
+    def _request(
         self,
         charges: dict[Cell, int],
         short: Mapping[Cell, None],
         has_place: Callable[[], bool] | None,
         *,
         only_room_counts: bool,
-    ) -> Wish:
-        return Wish(
+    ) -> PreemptionRequest:
+        return PreemptionRequest(
             workload=self.workload,
             book=self.book,
             charges=charges,
@@ -116,15 +118,43 @@ class VictimSearch:
             may_shrink=not self.policy.strict,
         )
 
-    def _search(self, wish: Wish, ledger: Ledger) -> list[Target]:
+    def _search(self, request: PreemptionRequest, ledger: Ledger) -> list[Target]:
         fair = self.policy.fair_sharing
         if fair is None:
-            return classical_victims(wish, ledger, self.book_of, self.usage_of)
+            return classical_victims(request, ledger, self.book_of, self.usage_of)
         return fair_victims(
-            wish,
+            request,
             ledger,
             self.book_of,
             self.usage_of,
             fair.strategies,
             verify=not self.policy.strict,
         )
+
+
+def named(target: Target) -> Victim:
+    """Return a victim as a plan names it: evicted or shrunk, and whether it was told before."""
+    holding = target.running.holding
+    keeps = target.stays.admission if target.stays is not None else None
+    return Victim(
+        workload=holding.workload.key,
+        reason=target.reason,
+        already_evicting=holding.evicting or (keeps is not None and _same(keeps, holding.keeps)),
+        keeps=keeps,
+    )
+
+
+def _same(one: Admission, other: Admission | None) -> bool:
+    """Say whether two parts of one admission have as many pods of each set."""
+    return other is not None and all(
+        mine.count == theirs.count
+        for mine, theirs in zip(one.pod_sets, other.pod_sets, strict=True)
+    )
+
+
+def waiting_for_victims(victims: tuple[Victim, ...]) -> WaitingForVictims:
+    """Name the victims that a preemptor waits for: some leave, others give up pods."""
+    return WaitingForVictims(
+        victims=tuple(victim.workload for victim in victims if victim.keeps is None),
+        shrinking=tuple(victim.workload for victim in victims if victim.keeps is not None),
+    )
