@@ -48,15 +48,15 @@ def measure(scale: Scale) -> Iterator[Finding]:
     for waiting in sizes.waiting:
         state = _cluster(sizes.accounts, waiting)
         (book,) = state.books.values()
-        desk = multifactor_of(state)
-        assert desk is not None, "turns decide"
+        multifactor = multifactor_of(state)
+        assert multifactor is not None, "turns decide"
         assert len(book.lines.in_order()) == waiting, "everybody stands in line"
         gc.collect()
         instants = count(3_600_000, 1_000)
         asked: dict[str, Callable[[], object]] = {
             "order everybody": book.lines.in_order,
             "find who is first": partial(state.head_of, book),
-            "fair shares of all accounts": desk.fair_shares,
+            "fair shares of all accounts": multifactor.fair_shares,
         }
         for what, question in asked.items():
             taken = repeated(partial(_later, state, instants, question), samples=10)

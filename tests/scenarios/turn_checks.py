@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.scenarios.outcomes import mismatch
 from tests.scenarios.reading import Part
 from tests.scenarios.words import key_of
-from unisono.engine.ordering.desk import TurnDesk
 from unisono.engine.ordering.fair_tree import level_shares
+from unisono.engine.ordering.multifactor import MultifactorPriority
 from unisono.engine.ordering.priority_order import multifactor_of, priority_factors
 from unisono.engine.state.cluster import ClusterState
 
@@ -30,13 +30,13 @@ def check_turns(part: Part, state: ClusterState) -> None:
 def check_shares(part: Part, state: ClusterState) -> None:
     """Compare fair shares by user, and level fair shares as `level account/prod`."""
     state.refresh()
-    desk = _desk(part, state)
-    fair = desk.fair_shares()
-    level = level_shares(desk.accounts, desk.spending.billing(desk.now))
+    multifactor = _multifactor(part, state)
+    fair = multifactor.fair_shares()
+    level = level_shares(multifactor.accounts, multifactor.usage.billing(multifactor.now))
     named: dict[str, float] = {}
-    for number, spec in enumerate(desk.accounts.specs):
-        named[f"level {desk.accounts.owner(number)}"] = float(level[number])
-        named[desk.accounts.owner(number)] = float(fair[number])
+    for number, spec in enumerate(multifactor.accounts.specs):
+        named[f"level {multifactor.accounts.owner(number)}"] = float(level[number])
+        named[multifactor.accounts.owner(number)] = float(fair[number])
         if spec.user is not None:
             named[spec.user] = float(fair[number])
     for name, wanted in part.entries():
@@ -47,16 +47,16 @@ def check_shares(part: Part, state: ClusterState) -> None:
 
 def check_usage(part: Part, state: ClusterState) -> None:
     """Compare what owners used so far."""
-    desk = _desk(part, state)
+    multifactor = _multifactor(part, state)
     for owner, wanted in part.entries():
-        _compare(wanted, desk.spending.spent(owner, "billing", desk.now))
+        _compare(wanted, multifactor.usage.used(owner, "billing", multifactor.now))
 
 
-def _desk(part: Part, state: ClusterState) -> TurnDesk:
-    desk = multifactor_of(state)
-    if desk is None:
+def _multifactor(part: Part, state: ClusterState) -> MultifactorPriority:
+    multifactor = multifactor_of(state)
+    if multifactor is None:
         part.fail("needs a SchedulingPolicy")
-    return desk
+    return multifactor
 
 
 def _compare(part: Part, actual: float) -> None:

@@ -19,7 +19,6 @@ _LATE = (
     "cryptography.hazmat.primitives.asymmetric.ed25519",
     # What the engine imports late, to break circles.
     "unisono.engine.explain.messages",
-    "unisono.engine.ordering.stepwise",
     "unisono.engine.rehearsal",
     "unisono.engine.state.views",
     # What else is imported late.

@@ -15,16 +15,16 @@ from unisono.engine.model.explanation import Explanation, LimitReached
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Admit, Wait
 from unisono.engine.nominate import Nominee, nominate
-from unisono.engine.ordering.desk import TurnDesk
-from unisono.engine.ordering.tallies import Tallies
-from unisono.engine.ordering.turn_lines import TurnKey, TurnLines
+from unisono.engine.ordering.limit_counters import LimitCounters
+from unisono.engine.ordering.multifactor import MultifactorPriority
+from unisono.engine.ordering.multifactor_queue import MultifactorQueue, PriorityKey
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.transaction import Ledger
 
 # Whether it goes behind those that wait for their victims, and its turn.
-_Place = tuple[bool, TurnKey]
+_Place = tuple[bool, PriorityKey]
 _ANYWHERE: _Place = (False, (0, 0, Instant(0), 0, 0, ""))
 
 
@@ -41,11 +41,11 @@ class Deciding(Protocol):
         """Admit the nominee, make others leave for it, or let it wait."""
 
 
-def decide_in_turn(cycle: Deciding, desk: TurnDesk) -> list[QueueBook]:
+def decide_in_turn(cycle: Deciding, multifactor: MultifactorPriority) -> list[QueueBook]:
     """Decide heads in turn; return the queues whose heads were looked at."""
     heads = _heads(cycle.state)
     heapq.heapify(heads)
-    started = Tallies()  # by this cycle: they count before they run
+    started = LimitCounters()  # by this cycle: they count before they run
     examined: list[QueueBook] = []
     bound: _Place | None = None
     while heads:
@@ -54,7 +54,7 @@ def decide_in_turn(cycle: Deciding, desk: TurnDesk) -> list[QueueBook]:
             break
         examined.append(book)
         # Who comes after the last head matters to nobody.
-        if _decide(cycle, desk, book, head, started) and heads:
+        if _decide(cycle, multifactor, book, head, started) and heads:
             following = _following(book, head)
             bound = following if bound is None or (following and following < bound) else bound
     return examined
@@ -93,23 +93,27 @@ def _heads(state: ClusterState) -> list[tuple[_Place, str, QueueBook, Waiting]]:
 
 def _place(book: QueueBook, waiting: Waiting) -> _Place:
     lines = book.lines
-    assert isinstance(lines, TurnLines), "turns decide in every queue or in none"
+    assert isinstance(lines, MultifactorQueue), "turns decide in every queue or in none"
     return waiting.workload.key != lines.sticky, lines.key(waiting)
 
 
 def _following(book: QueueBook, head: Waiting) -> _Place | None:
     """Return whose turn it is in a queue once its head has left the line."""
     lines = book.lines
-    assert isinstance(lines, TurnLines), "turns decide in every queue or in none"
+    assert isinstance(lines, MultifactorQueue), "turns decide in every queue or in none"
     after = lines.after(head)
     return _place(book, after) if after is not None else None
 
 
 def _decide(
-    cycle: Deciding, desk: TurnDesk, book: QueueBook, head: Waiting, started: Tallies
+    cycle: Deciding,
+    multifactor: MultifactorPriority,
+    book: QueueBook,
+    head: Waiting,
+    started: LimitCounters,
 ) -> bool:
     """Decide one head; say whether somebody else of its queue comes next."""
-    over = desk.over_limit_of(head.workload.key, started)
+    over = multifactor.over_limit_of(head.workload.key, started)
     if over is not None:
         cycle.waits.append(_barred(book, head, over))
         return True
@@ -119,7 +123,7 @@ def _decide(
     waits, admitted = len(cycle.waits), len(cycle.admissions)
     cycle.decide(nominee)
     if len(cycle.admissions) > admitted:
-        desk.count(head.workload.key, started)
+        multifactor.count(head.workload.key, started)
         return True
     return len(cycle.waits) > waits and cycle.waits[-1].outcome == "park"
 

@@ -33,9 +33,9 @@ def settings(**more: bool) -> object:
 
 def used(world: World, owner: str = ANN) -> float:
     """Return what an owner used, as the scheduler knows it."""
-    desk = multifactor_of(world.assembly.scheduler.state)
-    assert desk is not None
-    return desk.spending.spent(owner, "billing", Instant(int(world.clock.now() * 1000)))
+    multifactor = multifactor_of(world.assembly.scheduler.state)
+    assert multifactor is not None
+    return multifactor.usage.used(owner, "billing", Instant(int(world.clock.now() * 1000)))
 
 
 def ledger(world: World) -> dict[str, float]:

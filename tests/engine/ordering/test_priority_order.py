@@ -65,9 +65,9 @@ def reason(state: ClusterState, name: str) -> LimitReached:
 
 
 def usage(state: ClusterState, owner: str) -> float:
-    desk = multifactor_of(state)
-    assert desk is not None
-    return desk.spending.spent(owner, "billing", state.now)
+    multifactor = multifactor_of(state)
+    assert multifactor is not None
+    return multifactor.usage.used(owner, "billing", state.now)
 
 
 # --- order -----------------------------------------------------------------------------------

@@ -217,11 +217,11 @@ def _priorities(
 
 def _same_shares(state: ClusterState, shares: list[dict[str, str]]) -> None:
     """Compare fair shares, which are ranks, to the last digit; levels as far as usage is told."""
-    desk = multifactor_of(state)
-    assert desk is not None
-    fair = desk.fair_shares()
-    level = level_shares(desk.accounts, desk.spending.billing(desk.now))
-    ours = {desk.accounts.owner(n): n for n in range(len(desk.accounts.specs))}
+    multifactor = multifactor_of(state)
+    assert multifactor is not None
+    fair = multifactor.fair_shares()
+    level = level_shares(multifactor.accounts, multifactor.usage.billing(multifactor.now))
+    ours = {multifactor.accounts.owner(n): n for n in range(len(multifactor.accounts.specs))}
     for row in shares:
         owner = _owner(row)
         if row["FairShare"]:

@@ -59,13 +59,13 @@ class UsageLedger:
 
     def reconcile(self, key: Key, view: View, now: float) -> Steps:
         """Write down what was used, if that is more than time alone tells."""
-        desk = multifactor_of(self._scheduler.state)
-        if desk is None:
+        multifactor = multifactor_of(self._scheduler.state)
+        if multifactor is None:
             return
         obj = view.get(names.CONFIG_MAP, key.name, key.namespace)
-        happened = desk.spending.moves
-        if obj is None or desk.served or happened != self._written:
-            written = _encoded(desk.spending.settled(Instant(int(now) * 1000)))
+        happened = multifactor.usage.moves
+        if obj is None or multifactor.running or happened != self._written:
+            written = _encoded(multifactor.usage.settled(Instant(int(now) * 1000)))
             if obj is None:
                 yield Create(_config_map(key, written))
             elif (obj.get("data") or {}).get(FIELD) != written:

@@ -27,8 +27,8 @@ from unisono.engine.model.names import Instant, LocalQueueKey
 from unisono.engine.model.plan import Plan, Wait
 from unisono.engine.model.policy import Backfill
 from unisono.engine.nominate import Nominee, facts_of, nominate
+from unisono.engine.ordering.limit_counters import LimitCounters
 from unisono.engine.ordering.priority_order import multifactor_of
-from unisono.engine.ordering.tallies import Tallies
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.pending_queue import Waiting
@@ -110,7 +110,8 @@ class _Pass:
     _refused: dict[Group, tuple[Blocker, ...]] = field(default_factory=dict)
     # Who fits, but not beside a date, with which limit: others may be short enough.
     _late: dict[Group, int] = field(default_factory=dict)
-    _started: Tallies = field(default_factory=Tallies)  # by this pass: they count before they run
+    # What this pass starts: it counts for limits before it runs.
+    _started: LimitCounters = field(default_factory=LimitCounters)
     _of_queue: dict[LocalQueueKey, int] = field(default_factory=dict)
 
     def go(self) -> None:
@@ -249,8 +250,9 @@ class _Pass:
         return group in self._refused and self.dates.are_given
 
     def _look(self, waiting: Waiting, group: Group) -> None:
-        desk = multifactor_of(self.state)
-        over = desk.over_limit_of(waiting.workload.key, self._started) if desk is not None else None
+        over = None
+        if (multifactor := multifactor_of(self.state)) is not None:
+            over = multifactor.over_limit_of(waiting.workload.key, self._started)
         if over is not None:  # it gets no date: who is over a limit is in nobody's way
             self._wait(waiting, group, (over,))
             return

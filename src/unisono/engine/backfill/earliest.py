@@ -19,9 +19,9 @@ from unisono.engine.model.explanation import (
 )
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.workload import Workload
-from unisono.engine.ordering.desk import TurnDesk
+from unisono.engine.ordering.limit_counters import LimitCounters, Scope
+from unisono.engine.ordering.multifactor import MultifactorPriority
 from unisono.engine.ordering.priority_order import multifactor_of
-from unisono.engine.ordering.tallies import Scope, Tallies
 from unisono.engine.state.cluster import ClusterState
 
 # A job that waits for one that waits for another, and so on: further nobody follows.
@@ -42,11 +42,13 @@ def earliest(
         start = asked.start(key)
         if start is not None:
             yield key, _then(start, state.waiting[key].workload)
-    desk = multifactor_of(state)
-    if desk is None:
+    multifactor = multifactor_of(state)
+    if multifactor is None:
         return
     for key in in_line:
-        start = _below_limit(desk, key) if key not in known and key in desk.standings else None
+        if key in known or key not in multifactor.pending:
+            continue
+        start = _below_limit(multifactor, key)
         if start is not None:
             yield key, _then(start, state.waiting[key].workload)
 
@@ -130,16 +132,16 @@ class _Asked:
 # --- limits ---------------------------------------------------------------------------------------
 
 
-def _below_limit(desk: TurnDesk, key: WorkloadKey) -> Instant | None:
+def _below_limit(multifactor: MultifactorPriority, key: WorkloadKey) -> Instant | None:
     """Return when so many have ended that a workload is within the limit that it waits for."""
-    fact = desk.over_limit_of(key, Tallies())
+    fact = multifactor.over_limit_of(key, LimitCounters())
     if fact is None:
         return None
     if fact.unit not in ("tres", "jobs"):
         return fact.until
     missing = fact.used + fact.wanted - fact.limit
-    scope = _scope(desk, key, fact)
-    counts = [served.counted for served in desk.served.values() if scope in served.counted.scopes]
+    scope = _scope(multifactor, key, fact)
+    counts = [job.counted for job in multifactor.running.values() if scope in job.counted.scopes]
     ending = sorted(
         (one.end, one.tres.get(fact.tres, 0) if fact.unit == "tres" else 1)
         for one in counts
@@ -152,10 +154,10 @@ def _below_limit(desk: TurnDesk, key: WorkloadKey) -> Instant | None:
     return None
 
 
-def _scope(desk: TurnDesk, key: WorkloadKey, fact: LimitReached) -> Scope:
-    """Return what a limit counts, as `order.tallies` names it."""
+def _scope(multifactor: MultifactorPriority, key: WorkloadKey, fact: LimitReached) -> Scope:
+    """Return what a limit counts, as `ordering.limit_counters` names it."""
     if fact.per == "group":
         return fact.owner, "group", ""
     if fact.owner.startswith(("qos/", "partition/")) and fact.per in ("user", "account"):
         return fact.owner, "user" if fact.per == "user" else "account", fact.whose
-    return desk.accounts.owner(desk.standings[key].member.association), "group", ""
+    return multifactor.accounts.owner(multifactor.pending[key].member.association), "group", ""

@@ -1,7 +1,7 @@
-"""The tree of accounts at run time: who stands below whom, with shares, by number (spec turns §1).
+"""The tree of accounts and users with their shares, by number (spec turns §1).
 
-Number 0 is the account `root`. A user that nobody wrote down gets a place when it is first seen,
-with one share, or when usage of it is; that does not make it a known user (`Accounts.knows`).
+Number 0 is the account `root`. A user that is not configured is added, with one share, when it or
+usage of it is first seen; that does not make it a configured user (`Accounts.is_configured`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Accounts:
     def __init__(self, rules: Turns) -> None:
         self.specs: list[Association] = []
         self.parents: list[int] = []
-        # Whose children share with it: an account that takes its parent's shares is passed over.
+        # The parent for fair share: an account that takes its parent's shares is passed over.
         self.fair_parents: list[int] = []
         self.depths: list[int] = []  # along the fair parents
         self.version = 0
@@ -32,19 +32,19 @@ class Accounts:
             users.insert(0, Association(account=ROOT, user=ROOT))
         for spec in users:
             self._append(spec, self._number.get((spec.account, None), 0))
-        self._written_down = len(self.specs)
+        self._configured = len(self.specs)
 
-    def knows(self, account: str, user: str) -> bool:
+    def is_configured(self, account: str, user: str) -> bool:
         """Say whether the policy itself has a user in an account."""
         number = self._number.get((account, user))
-        return number is not None and number < self._written_down
+        return number is not None and number < self._configured
 
     def find(self, account: str, user: str | None = None) -> int | None:
         """Return the number of an account, or of a user in one."""
         return self._number.get((account, user))
 
-    def place(self, account: str, user: str) -> int:
-        """Return the number of a user, who gets a place if there is none yet."""
+    def find_or_add(self, account: str, user: str) -> int:
+        """Return the number of a user, which is added if it is not known yet."""
         known = self._number.get((account, user))
         if known is not None:
             return known
@@ -73,12 +73,12 @@ class Accounts:
         )
 
     def at(self, owner: str) -> int | None:
-        """Return who is meant by such a name; a user gets a place, an account must exist."""
+        """Return the association of such a name; a user is added, an account must exist."""
         kind, _, rest = owner.partition("/")
         if kind == "account":
             return self.find(rest)
         account, _, user = rest.partition("/")
-        return self.place(account, user) if self.find(account) is not None else None
+        return self.find_or_add(account, user) if self.find(account) is not None else None
 
     def _append(self, spec: Association, parent: int) -> int:
         number = len(self.specs)
@@ -102,7 +102,7 @@ def _spec_of_root(rules: Turns) -> Association:
 
 
 def _parents_first(rules: Turns) -> Iterator[Association]:
-    """Yield accounts after those that they are below; who is below itself counts as below root."""
+    """Yield accounts after their parents; one that is below itself counts as below root."""
     left = {
         one.account: one for one in rules.associations if one.user is None and one.account != ROOT
     }
@@ -116,7 +116,7 @@ def _parents_first(rules: Turns) -> Iterator[Association]:
 
 
 def describe(owner: str) -> str:
-    """Say an owner's name in words.
+    """Return an owner's name in words.
 
     >>> describe("user/research/alice"), describe("qos/normal")
     ('user alice of account research', 'QOS normal')

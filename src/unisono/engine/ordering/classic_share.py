@@ -1,11 +1,11 @@
-"""Classic fair share: how much of its part of the whole a user has used (spec turns §4).
+"""Classic fair share: the usage of a user relative to its part of the shares (spec turns §4).
 
     S     product of shares / shares of all siblings, from the association up to the root
     U     its usage over the root's
     UE    just below the root U; further down U + (UE of the parent - U) * shares / all shares
     fs    2 ** (-(UE / S) / dampening); one half means exactly the part that was due
 
-The depth-oblivious form replaces UE, so that a deep tree punishes nobody for its depth.
+The depth-oblivious form replaces UE, so that users deep in the tree are not at a disadvantage.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ def norms_of(accounts: Accounts, usage: Sequence[float], *, depth_oblivious: boo
 def _ratio(
     parent_effective: float, parent_shares: float, used: float, shares: float, siblings: float
 ) -> float:
-    """Return how much over its part it is: its parent's ratio, bent by its own among siblings."""
+    """Return usage over shares: the parent's ratio, bent by the own one among siblings."""
     if not parent_shares or not shares or not siblings:
         return 0.0
     above = parent_effective / parent_shares
     local = (used / shares) / (siblings / parent_shares)
     if not above or not local:
         return above * local
-    # A bad user of a good account, or the other way round: the account's word counts less.
+    # A heavy user of a light account, or the other way round: the account counts less.
     opposed = math.log(above) * math.log(local) < 0
     bend = 1.0 / (1.0 + (5.0 * math.log(above)) ** 2) if opposed else 1.0
     return float(above * local**bend)

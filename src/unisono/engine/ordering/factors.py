@@ -2,8 +2,8 @@
 
     P = trunc(site + age + association + fair share + job size + partition + qos + tres - nice)
 
-bounded to 1 … 4294967295; 0 means held. Age and fair share move with time and usage; all other
-parts are worked out once, when a workload arrives (`Standing.fixed`).
+bounded to 1 … 4294967295; 0 means held. Age and fair share change with time and usage; all other
+parts are computed once, when a workload is submitted (`JobRecord.fixed`).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from unisono.engine.model.explanation import Blocker, Held
 from unisono.engine.model.names import Instant
 from unisono.engine.model.turns import Factors, Turns
 from unisono.engine.model.workload import Workload
-from unisono.engine.ordering.membership import Directory, Member
+from unisono.engine.ordering.membership import Directory, Membership
 from unisono.engine.ordering.tres import MILLI, Size, Tres
 
 HIGHEST = 2**32 - 1
-NEVER = Instant(2**62)  # it does not age
+NEVER = Instant(2**62)  # the workload gains no age
 
 
 class Parts(NamedTuple):
@@ -49,10 +49,10 @@ NO_PARTS = Parts()
 
 
 @dataclass(slots=True)
-class Standing:
-    """What is known about a waiting workload's turn."""
+class JobRecord:
+    """What priorities and limits need of a workload."""
 
-    member: Member
+    member: Membership
     size: Size
     billing_micro: int
     time_limit_ms: int | None
@@ -61,12 +61,12 @@ class Standing:
     set_to: int | None = None  # a priority that no factor changes
     tier: int = 1
     age_from: Instant = NEVER
-    blocker: Blocker | None = None  # nothing but an edit would change this
+    blocker: Blocker | None = None  # only an edit of the workload or the policy changes this
 
 
 @dataclass(slots=True)
 class Scales:
-    """The largest priorities there are: what makes a factor 1."""
+    """What makes a factor 1: the largest priorities configured, and the sizes of the cluster."""
 
     association: int = 0
     qos: int = 0
@@ -84,10 +84,10 @@ class Scales:
 
 
 def parts_of(
-    workload: Workload, standing: Standing, rules: Turns, scales: Scales, priority: int
+    workload: Workload, record: JobRecord, rules: Turns, scales: Scales, priority: int
 ) -> Parts:
-    """Weigh everything that neither time nor usage changes."""
-    member, weights = standing.member, rules.weights
+    """Return the weighted parts that neither time nor usage changes."""
+    member, weights = record.member, rules.weights
     partition = member.partition
     name = partition.name if partition is not None and partition.node_labels else ""
     totals = scales.totals.get(name, {})
@@ -97,12 +97,12 @@ def parts_of(
         site=float(workload.turn.site + weights.priority_class * workload.priority),
         association=weights.association
         * _normal(priority, scales.association, raw="association" in rules.raw),
-        job_size=weights.job_size * job_size(standing, rules, scales.totals.get("", {})),
+        job_size=weights.job_size * job_size(record, rules, scales.totals.get("", {})),
         partition=weights.partition
         * _normal(factor, scales.partition, raw="partition" in rules.raw),
         qos=weights.qos * _normal(qos, scales.qos, raw="qos" in rules.raw),
         tres=tuple(
-            (one, weight * _tres_part(one, standing.size.tres, totals, raw="tres" in rules.raw))
+            (one, weight * _tres_part(one, record.size.tres, totals, raw="tres" in rules.raw))
             for one, weight in weights.tres
         ),
         nice=workload.turn.nice,
@@ -122,12 +122,12 @@ def _tres_part(name: str, wanted: Tres, totals: Tres, *, raw: bool) -> float:
     return min(1.0, amount / totals[name]) if totals.get(name) else 0.0
 
 
-def job_size(standing: Standing, rules: Turns, totals: Tres) -> float:
-    """Return how large a part of the cluster it wants, from 0 to 1."""
-    nodes, cores = standing.size.tres.get("node", 0), standing.size.tres.get("cpu", 0)
+def job_size(record: JobRecord, rules: Turns, totals: Tres) -> float:
+    """Return the part of the cluster that a workload requests, from 0 to 1."""
+    nodes, cores = record.size.tres.get("node", 0), record.size.tres.get("cpu", 0)
     all_nodes, all_cores = totals.get("node", 0), totals.get("cpu", 0)
     if rules.small_relative_to_time:
-        return _size_over_time(standing, rules, nodes, cores, all_nodes, all_cores)
+        return _size_over_time(record, rules, nodes, cores, all_nodes, all_cores)
     by_nodes = nodes / all_nodes if all_nodes else 0.0
     by_cores = cores / all_cores if all_cores else 0.0
     if rules.favor_small:
@@ -139,11 +139,11 @@ def job_size(standing: Standing, rules: Turns, totals: Tres) -> float:
 
 
 def _size_over_time(
-    standing: Standing, rules: Turns, nodes: int, cores: int, all_nodes: int, all_cores: int
+    record: JobRecord, rules: Turns, nodes: int, cores: int, all_nodes: int, all_cores: int
 ) -> float:
     """A large job of a few minutes counts more than a small one of a week."""
-    limit_ms = standing.time_limit_ms
-    partition = standing.member.partition
+    limit_ms = record.time_limit_ms
+    partition = record.member.partition
     if limit_ms is None and partition is not None:
         limit_ms = partition.max_time_ms
     if not limit_ms or not all_cores:
@@ -161,7 +161,7 @@ def age_part(rules: Turns, age_from: Instant, now: Instant) -> float:
 
 
 def priority_of(total: float) -> int:
-    """Turn a sum into a priority: cut off, not rounded. The one place where a float ends."""
+    """Truncate a sum to a priority. The one place where a float becomes an integer."""
     return max(1, min(HIGHEST, int(total)))
 
 
@@ -172,7 +172,7 @@ def priorities(
     rules: Turns,
     now: Instant,
 ) -> npt.NDArray[np.int64]:
-    """Return the priorities of many workloads, as `priority_of` would one by one."""
+    """Return the priorities of many workloads, equal to `priority_of` of each."""
     age = np.zeros(len(fixed), dtype=np.float64)
     if rules.weights.age and rules.max_age_ms > 0:
         waited = np.maximum(0, now - age_from) / rules.max_age_ms
@@ -181,18 +181,18 @@ def priorities(
     return np.clip(total, 1, HIGHEST).astype(np.int64)
 
 
-def factors_of(standing: Standing, rules: Turns, fair_share: float, now: Instant) -> Factors:
-    """Take a priority apart, for those who ask why."""
-    if isinstance(standing.blocker, Held):
-        return Factors(priority=0, tier=standing.tier)
-    if standing.set_to is not None:
-        return Factors(priority=standing.set_to, tier=standing.tier, is_set=True)
-    parts = standing.parts
-    age = age_part(rules, standing.age_from, now)
+def factors_of(record: JobRecord, rules: Turns, fair_share: float, now: Instant) -> Factors:
+    """Return the factors of a priority, for explanations."""
+    if isinstance(record.blocker, Held):
+        return Factors(priority=0, tier=record.tier)
+    if record.set_to is not None:
+        return Factors(priority=record.set_to, tier=record.tier, is_set=True)
+    parts = record.parts
+    age = age_part(rules, record.age_from, now)
     share = rules.weights.fair_share * fair_share
     return Factors(
-        priority=priority_of(standing.fixed + age + share),
-        tier=standing.tier,
+        priority=priority_of(record.fixed + age + share),
+        tier=record.tier,
         age=age,
         association=parts.association,
         fair_share=share,

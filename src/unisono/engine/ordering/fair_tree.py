@@ -1,7 +1,7 @@
-"""Fair Tree: users ranked by who is furthest below their share, level by level (spec turns §4).
+"""Fair Tree: users ranked by how far they are below their share, level by level (spec turns §4).
 
 At each level siblings are compared by *level fair share*: their part of the shares over their part
-of the usage. Everybody below the better sibling goes before everybody below the worse one. Sibling
+of the usage. All users below the better sibling rank before all below the worse one. Sibling
 accounts that are equal are one account as far as their children are concerned; sibling users that
 are equal share a rank, and so do a user and the best of an account that is equal to it.
 
@@ -22,11 +22,11 @@ from unisono.engine.ordering.accounts import Accounts
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-_HERE = -1  # fills the levels below a user: it goes before whatever is below its equals
+_HERE = -1  # fills the levels below a user: it ranks before all below its equals
 
 
 def level_shares(accounts: Accounts, usage: Sequence[float]) -> Floats:
-    """Return how far each association is from its part: above 1 it used less than that."""
+    """Return the level fair share of each association: above 1 it used less than its part."""
     used = np.asarray(usage, dtype=np.float64)
     parents = np.asarray(accounts.fair_parents, dtype=np.int64)
     shares = np.array(
@@ -88,7 +88,7 @@ def _places(accounts: Accounts, level: Floats, users: npt.NDArray[np.bool_]) -> 
 
 
 def _tied(ordered: Ints) -> npt.NDArray[np.bool_]:
-    """Say who shares the rank of the one before: equal, or the best below an equal account."""
+    """Return which users share the rank of the one before: equal, or best of an equal account."""
     before, here = ordered[:-1], ordered[1:]
     tied: npt.NDArray[np.bool_] = ((before == here) | (before == _HERE)).all(axis=1)
     return tied

@@ -1,8 +1,8 @@
 """In which order the heads of a cycle are decided (spec quota §6 and §9).
 
-Classical: workloads that made others leave first, then by how far they borrow, priority and time.
-With fair sharing, the heads of one cohort tree play a tournament at every cohort, and each
-decision changes the shares that the next round is played with.
+Classical: preemptors with a pending preemption first, then by borrowing level, priority and time.
+With fair sharing, the heads of one cohort tree compete in a tournament at every cohort, and each
+decision changes the shares that the next round is decided by.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from unisono.engine.state.quota_tree import Cell, Node, borrows_with, charge
 
 
 class Head(Protocol):
-    """What ordering needs to know of a nominated head."""
+    """What ordering needs of a nominated head."""
 
     @property
     def node(self) -> Node: ...
@@ -32,7 +32,7 @@ class Head(Protocol):
     def uid(self) -> str: ...
     @property
     def goes_first(self) -> bool:
-        """Holds quota already, or made others leave and waits for them."""
+        """It holds quota already, or waits for its victims to terminate."""
         ...
 
 
@@ -46,10 +46,10 @@ Key = tuple[bool, bool, Share, int, Instant, str]
 
 
 class Tournament(Generic[H]):
-    """The heads of one cohort tree; `pop` returns the winner, judged by the shares of that moment.
+    """The heads of one cohort tree; `pop` returns the winner by the shares of that moment.
 
     Each cohort keeps its children's champions on a heap. A decision changes usage on one path to
-    the root only, so only the champions along that path are judged again.
+    the root only, so only the champions along that path are ranked again.
     """
 
     def __init__(self, heads: list[H]) -> None:
@@ -59,16 +59,16 @@ class Tournament(Generic[H]):
         self._count = 0
         self._changed: list[Node] = []
         for head in heads:
-            self._judge_path(head.node)
+            self._rank_path(head.node)
 
     def touch(self, queue: Node) -> None:
-        """Note that a decision changed the usage of another queue too."""
+        """Take in that a decision changed the usage of another queue too."""
         self._changed.append(queue)
 
     def pop(self) -> H | None:
         """Take the overall winner out; the caller decides it before asking again."""
         for node in self._changed:
-            self._judge_path(node)
+            self._rank_path(node)
         self._changed = []
         winner = self._champion_anywhere()
         if winner is not None:
@@ -94,8 +94,8 @@ class Tournament(Generic[H]):
             heapq.heappop(heap)
         return None
 
-    def _judge_path(self, queue: Node) -> None:
-        """Enter the champions of a path anew, from the queue up to the root."""
+    def _rank_path(self, queue: Node) -> None:
+        """Rank the champions of a path again, from the queue up to the root."""
         for node in queue.path():
             parent = node.parent
             if parent is None:
@@ -105,12 +105,12 @@ class Tournament(Generic[H]):
             if head is not None:
                 self._count += 1
                 self._current[node] = (self._count, head)
-                entry = (_judge(node, head), self._count, node, head)
+                entry = (_rank(node, head), self._count, node, head)
                 heapq.heappush(self._heaps.setdefault(parent, []), entry)
 
 
-def _judge(node: Node, head: Head) -> Key:
-    """Rank a head by what its side of the tree would use with it."""
+def _rank(node: Node, head: Head) -> Key:
+    """Rank a head by what its part of the tree would use with it."""
     for cell, amount in head.charges.items():
         charge(cell, amount)
     borrowing = any(

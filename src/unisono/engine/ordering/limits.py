@@ -1,9 +1,10 @@
-"""Limits: may a workload start beside those that run already? (spec turns §7)
+"""Limits of associations, QOS and partitions: may a workload start now? (spec turns §7)
 
-Limits on one workload are asked once, when it arrives: waiting would not change them. Limits on
-what runs together are asked when it is its turn; a workload over one steps aside, it blocks nobody.
+Limits on one workload are checked once, when it is submitted: waiting would not change them. Limits
+on what runs together are checked when the workload is evaluated; one that has reached such a limit
+is set aside and blocks no other.
 
-    per job, node, user, account   the first that says anything: the partition's QOS, the QOS, the
+    per job, node, user, account   the first that sets one: the partition's QOS, the QOS, the
                                    user, its accounts upwards, the partition
     group                          every QOS and every account upwards
 """
@@ -18,16 +19,15 @@ from unisono.engine.model.explanation import LimitReached
 from unisono.engine.model.names import Instant
 from unisono.engine.model.turns import NO_LIMITS, Limits, Partition, TresAmounts
 from unisono.engine.ordering.accounts import Accounts
-from unisono.engine.ordering.factors import Standing
-from unisono.engine.ordering.limit_codes import Form, Side, limit_code
-from unisono.engine.ordering.membership import NONE, Member
-from unisono.engine.ordering.tallies import Per, Scope, Tallies, billed
+from unisono.engine.ordering.factors import JobRecord
+from unisono.engine.ordering.limit_counters import LimitCounters, Per, Scope, billed
+from unisono.engine.ordering.membership import NONE, Membership
 from unisono.engine.ordering.tres import Tres
 
 # What an owner used of something so far ("billing", "wall" or a TRES, in seconds), and when that
-# will be below a limit by itself.
-Spent = Callable[[str, str], float]
-FadesBelow = Callable[[str, str, float], Instant | None]
+# will have decayed below a limit.
+UsedBy = Callable[[str, str], float]
+DecaysBelow = Callable[[str, str, float], Instant | None]
 
 PER_USER_AND_ACCOUNT: tuple[tuple[Literal["user", "account"], str], ...] = (
     ("user", "tres_per_user"),
@@ -37,15 +37,15 @@ PER_USER_AND_ACCOUNT: tuple[tuple[Literal["user", "account"], str], ...] = (
 
 @dataclass(slots=True, frozen=True)
 class Owner:
-    """Somebody with limits: an association, a QOS or a partition."""
+    """What sets limits: an association, a QOS or a partition."""
 
     name: str
     side: Side
     limits: Limits
 
 
-class LimitDesk:
-    """Asks every limit that concerns a workload."""
+class LimitChecker:
+    """Checks every limit that applies to a workload."""
 
     def __init__(self, accounts: Accounts) -> None:
         self._accounts = accounts
@@ -53,24 +53,24 @@ class LimitDesk:
 
     # --- one workload ----------------------------------------------------------------------------
 
-    def on_its_own(self, standing: Standing) -> LimitReached | None:
-        """Return the first limit that the workload breaks all by itself."""
+    def on_its_own(self, record: JobRecord) -> LimitReached | None:
+        """Return the first limit that the workload alone exceeds."""
         denied = any(
             qos is not None and qos.deny_on_limit
-            for qos in (standing.member.qos, standing.member.partition_qos)
+            for qos in (record.member.qos, record.member.partition_qos)
         )
-        for broken in self._own(standing, denied=denied):
-            return broken
+        for exceeded in self._own(record, denied=denied):
+            return exceeded
         return None
 
-    def _own(self, standing: Standing, *, denied: bool) -> Iterator[LimitReached]:
-        yield from _partition_terms(standing)
-        owners, wanted = self.owners(standing), billed(standing)
+    def _own(self, record: JobRecord, *, denied: bool) -> Iterator[LimitReached]:
+        yield from _partition_limits(record)
+        owners, wanted = self.owners(record), billed(record)
         if not owners:
             return
         own: tuple[tuple[Form, str, Tres], ...] = (
             ("job", "tres_per_job", wanted),
-            ("node", "tres_per_node", standing.size.per_node),
+            ("node", "tres_per_node", record.size.per_node),
         )
         for form, field, amounts in own:
             for owner, name, limit in _first_defined(owners, field):
@@ -79,8 +79,8 @@ class LimitDesk:
         for owner, name, least in _first_defined(owners, "least_tres_per_job"):
             if wanted.get(name, 0) < least:
                 yield _tres(owner, "least", name, wanted.get(name, 0), least, denied=denied)
-        yield from _own_time(standing, owners, wanted, denied=denied)
-        # What one workload wants may alone be more than all together may have.
+        yield from _own_time(record, owners, wanted, denied=denied)
+        # One workload may request more than a whole group may have.
         for owner in owners:
             for name, limit in owner.limits.group_tres:
                 if wanted.get(name, 0) > limit:
@@ -88,50 +88,50 @@ class LimitDesk:
         for per, field in PER_USER_AND_ACCOUNT:
             for owner, name, limit in _first_defined(owners, field):
                 if wanted.get(name, 0) > limit:
-                    whose = self._whose(standing, per) if owner.side == "QOS" else ""
+                    whose = self._whose(record, per) if owner.side == "QOS" else ""
                     yield _tres(owner, per, name, wanted[name], limit, whose=whose, denied=denied)
 
     # --- beside others ---------------------------------------------------------------------------
 
     def beside_others(
         self,
-        standing: Standing,
+        record: JobRecord,
         now: Instant,
-        tallies: tuple[Tallies, ...],
-        spent: Spent,
-        fades_below: FadesBelow,
+        counters: tuple[LimitCounters, ...],
+        used_by: UsedBy,
+        decays_below: DecaysBelow,
     ) -> LimitReached | None:
-        """Return the first limit that the workload would break if it started now."""
-        owners = self.owners(standing)
+        """Return the first limit that the workload would exceed by starting now."""
+        owners = self.owners(record)
         if not owners:
             return None
-        number = standing.member.association
+        number = record.member.association
         itself = self._accounts.owner(number) if number != NONE else ""
-        asked = _Asked(standing, now, tallies, self._whose, itself)
-        for broken in _count_limits(owners, asked):
-            return broken
+        request = _Request(record, now, counters, self._whose, itself)
+        for exceeded in _count_limits(owners, request):
+            return exceeded
         for owner in owners:
-            for broken in _group_limits(owner, asked):
-                return broken
-            for broken in _spent_limits(owner, spent, fades_below):
-                return broken
+            for exceeded in _group_limits(owner, request):
+                return exceeded
+            for exceeded in _usage_limits(owner, used_by, decays_below):
+                return exceeded
         return None
 
-    def owners(self, standing: Standing) -> list[Owner]:
-        """Return everybody whose limits a workload has to keep, in the order of precedence."""
-        member = standing.member
+    def owners(self, record: JobRecord) -> list[Owner]:
+        """Return all owners whose limits apply to a workload, in the order of precedence."""
+        member = record.member
         key = (
             member.association,
             member.qos.name if member.qos is not None else "",
             member.partition.name if member.partition is not None else "",
         )
         known = self._owners.get(key)
-        if known is None:  # who sets no limits has no say
+        if known is None:  # owners without limits do not matter
             found = [one for one in self._find_owners(member) if one.limits != NO_LIMITS]
             known = self._owners[key] = found
         return known
 
-    def _find_owners(self, member: Member) -> list[Owner]:
+    def _find_owners(self, member: Membership) -> list[Owner]:
         both = [member.partition_qos, member.qos]
         if member.qos is not None and member.qos.over_partition:
             both.reverse()
@@ -145,52 +145,52 @@ class LimitDesk:
             owners.append(Owner(f"partition/{partition.name}", "QOS", partition.limits))
         return owners
 
-    def _whose(self, standing: Standing, per: Per) -> str:
+    def _whose(self, record: JobRecord, per: Per) -> str:
         """Return the user or the account that is counted within a QOS."""
-        association = standing.member.association
+        association = record.member.association
         if association == NONE:
-            return standing.member.user if per == "user" else ""
+            return record.member.user if per == "user" else ""
         spec = self._accounts.specs[association]
         return spec.account if per == "account" else spec.user or ""
 
 
 @dataclass(slots=True)
-class _Asked:
-    """A workload that asks to start beside what the tallies count."""
+class _Request:
+    """A workload that would start beside what the counters count."""
 
-    standing: Standing
+    record: JobRecord
     now: Instant
-    tallies: tuple[Tallies, ...]
-    whose: Callable[[Standing, Per], str]
+    counters: tuple[LimitCounters, ...]
+    whose: Callable[[JobRecord, Per], str]
     itself: str  # the association of the workload, as an owner
 
     def jobs(self, scope: Scope) -> int:
-        return sum(one.of(scope).jobs for one in self.tallies)
+        return sum(one.of(scope).jobs for one in self.counters)
 
     def tres(self, scope: Scope, name: str) -> int:
-        return sum(one.of(scope).tres.get(name, 0) for one in self.tallies)
+        return sum(one.of(scope).tres.get(name, 0) for one in self.counters)
 
     def run_minutes(self, scope: Scope, name: str) -> int:
-        return sum(one.of(scope).run_minutes(name, self.now) for one in self.tallies)
+        return sum(one.of(scope).run_minutes(name, self.now) for one in self.counters)
 
     def minutes(self, name: str) -> int:
-        limit_ms = self.standing.time_limit_ms or 0
-        return billed(self.standing).get(name, 0) * limit_ms // 60_000
+        limit_ms = self.record.time_limit_ms or 0
+        return billed(self.record).get(name, 0) * limit_ms // 60_000
 
     def scope(self, owner: Owner, per: Per) -> Scope:
         """Return what a limit per user or account counts; an account's is for each of its users."""
         if owner.side == "Assoc":
             return self.itself, "group", ""
-        return owner.name, per, self.whose(self.standing, per)
+        return owner.name, per, self.whose(self.record, per)
 
 
-def _partition_terms(standing: Standing) -> Iterator[LimitReached]:
-    """Yield what the partition itself says about times and nodes."""
-    partition, qos = standing.member.partition, standing.member.qos
+def _partition_limits(record: JobRecord) -> Iterator[LimitReached]:
+    """Yield the partition's own limits on time and nodes that the workload exceeds."""
+    partition, qos = record.member.partition, record.member.qos
     if partition is None:
         return
-    owner, limit_ms = f"partition/{partition.name}", standing.time_limit_ms
-    longest, nodes = partition.max_time_ms, standing.size.tres.get("node", 0)
+    owner, limit_ms = f"partition/{partition.name}", record.time_limit_ms
+    longest, nodes = partition.max_time_ms, record.size.tres.get("node", 0)
     exempt = qos is not None and qos.ignores_partition_time
     if limit_ms is not None and longest is not None and limit_ms > longest and not exempt:
         yield LimitReached(
@@ -219,16 +219,16 @@ def _partition_nodes(partition: Partition, owner: str, nodes: int) -> Iterator[L
 
 
 def _own_time(
-    standing: Standing, owners: list[Owner], wanted: Tres, *, denied: bool
+    record: JobRecord, owners: list[Owner], wanted: Tres, *, denied: bool
 ) -> Iterator[LimitReached]:
-    """Yield limits on how long, and on how long times how much."""
-    limit_ms = standing.time_limit_ms
+    """Yield limits on wall time, and on TRES minutes, that the workload exceeds."""
+    limit_ms = record.time_limit_ms
     if limit_ms is None:
         return
     longest = next((one for one in owners if one.limits.wall_per_job_ms is not None), None)
     if longest is not None:
         most = longest.limits.wall_per_job_ms
-        assert most is not None, "it was just looked for"
+        assert most is not None, "the owner was found by it"
         if limit_ms > most:
             yield LimitReached(
                 code=f"{longest.side}MaxWallDurationPerJobLimit",
@@ -254,7 +254,7 @@ def _own_time(
             )
 
 
-def _count_limits(owners: list[Owner], asked: _Asked) -> Iterator[LimitReached]:
+def _count_limits(owners: list[Owner], request: _Request) -> Iterator[LimitReached]:
     """Yield limits on what one user, or one account in a QOS, has running."""
     counts: tuple[tuple[Literal["user", "account"], str], ...] = (
         ("user", "jobs_per_user"),
@@ -264,8 +264,8 @@ def _count_limits(owners: list[Owner], asked: _Asked) -> Iterator[LimitReached]:
         owner = next((one for one in owners if getattr(one.limits, field) is not None), None)
         if owner is None or (per == "account" and owner.side == "Assoc"):
             continue
-        scope, limit = asked.scope(owner, per), getattr(owner.limits, field)
-        if asked.jobs(scope) + 1 > limit:
+        scope, limit = request.scope(owner, per), getattr(owner.limits, field)
+        if request.jobs(scope) + 1 > limit:
             code = "MaxJobsPerAccount" if per == "account" else "QOSMaxJobsPerUserLimit"
             yield LimitReached(
                 code="AssocMaxJobsLimit" if owner.side == "Assoc" else code,
@@ -273,51 +273,51 @@ def _count_limits(owners: list[Owner], asked: _Asked) -> Iterator[LimitReached]:
                 per=scope[1],
                 whose=scope[2],
                 unit="jobs",
-                used=asked.jobs(scope),
+                used=request.jobs(scope),
                 wanted=1,
                 limit=limit,
             )
-    wanted = billed(asked.standing)
+    wanted = billed(request.record)
     for form, field in PER_USER_AND_ACCOUNT:
         for owner, name, limit in _first_defined(owners, field):
-            scope = asked.scope(owner, form)
-            used = asked.tres(scope, name)
+            scope = request.scope(owner, form)
+            used = request.tres(scope, name)
             if wanted.get(name) and used + wanted[name] > limit:
                 yield _tres(owner, form, name, wanted[name], limit, used=used, whose=scope[2])
     for form, _ in PER_USER_AND_ACCOUNT:
         for owner, name, limit in _first_defined(owners, f"tres_run_minutes_per_{form}"):
-            scope = asked.scope(owner, form)
-            yield from _run_minutes(owner, scope, name, limit, asked, "QOSResourceLimit")
+            scope = request.scope(owner, form)
+            yield from _run_minutes(owner, scope, name, limit, request, "QOSResourceLimit")
 
 
-def _group_limits(owner: Owner, asked: _Asked) -> Iterator[LimitReached]:
+def _group_limits(owner: Owner, request: _Request) -> Iterator[LimitReached]:
     """Yield limits on what all of an owner's workloads have running."""
     limits = owner.limits
     scope: Scope = (owner.name, "group", "")
-    if limits.group_jobs is not None and asked.jobs(scope) + 1 > limits.group_jobs:
+    if limits.group_jobs is not None and request.jobs(scope) + 1 > limits.group_jobs:
         yield LimitReached(
             code=f"{owner.side}GrpJobsLimit",
             owner=owner.name,
             per="group",
             unit="jobs",
-            used=asked.jobs(scope),
+            used=request.jobs(scope),
             wanted=1,
             limit=limits.group_jobs,
         )
-    wanted = billed(asked.standing)
+    wanted = billed(request.record)
     for name, limit in limits.group_tres:
-        used = asked.tres(scope, name)
+        used = request.tres(scope, name)
         if wanted.get(name) and used + wanted[name] > limit:
             yield _tres(owner, "group", name, wanted[name], limit, used=used)
     for name, limit in limits.group_tres_run_minutes:
         code = limit_code(owner.side, "group-run-minutes", name)
-        yield from _run_minutes(owner, scope, name, limit, asked, code)
+        yield from _run_minutes(owner, scope, name, limit, request, code)
 
 
 def _run_minutes(
-    owner: Owner, scope: Scope, name: str, limit: int, asked: _Asked, code: str
+    owner: Owner, scope: Scope, name: str, limit: int, request: _Request, code: str
 ) -> Iterator[LimitReached]:
-    used, wanted = asked.run_minutes(scope, name), asked.minutes(name)
+    used, wanted = request.run_minutes(scope, name), request.minutes(name)
     if wanted and used + wanted > limit:
         yield LimitReached(
             code=code,
@@ -332,10 +332,12 @@ def _run_minutes(
         )
 
 
-def _spent_limits(owner: Owner, spent: Spent, fades_below: FadesBelow) -> Iterator[LimitReached]:
-    """Yield limits on what was used in the past, as far as it has not faded."""
+def _usage_limits(
+    owner: Owner, used_by: UsedBy, decays_below: DecaysBelow
+) -> Iterator[LimitReached]:
+    """Yield limits on past usage, as far as it has not decayed."""
     for name, limit in owner.limits.group_tres_minutes:
-        used = int(spent(owner.name, name) * 1000 / 60)
+        used = int(used_by(owner.name, name) * 1000 / 60)
         if used >= limit:
             yield LimitReached(
                 code=limit_code(owner.side, "group-minutes", name),
@@ -346,11 +348,11 @@ def _spent_limits(owner: Owner, spent: Spent, fades_below: FadesBelow) -> Iterat
                 used=used,
                 wanted=0,
                 limit=limit,
-                until=fades_below(owner.name, name, limit * 60 / 1000),
+                until=decays_below(owner.name, name, limit * 60 / 1000),
             )
     most_ms = owner.limits.group_wall_ms
     if most_ms is not None:
-        used = int(spent(owner.name, "wall") * 1000)
+        used = int(used_by(owner.name, "wall") * 1000)
         if used >= most_ms:
             yield LimitReached(
                 code=f"{owner.side}GrpWallLimit",
@@ -360,12 +362,12 @@ def _spent_limits(owner: Owner, spent: Spent, fades_below: FadesBelow) -> Iterat
                 used=used,
                 wanted=0,
                 limit=most_ms,
-                until=fades_below(owner.name, "wall", most_ms / 1000),
+                until=decays_below(owner.name, "wall", most_ms / 1000),
             )
 
 
 def _first_defined(owners: list[Owner], field: str) -> Iterator[tuple[Owner, str, int]]:
-    """Yield each TRES that somebody limits in this way, by the first who does."""
+    """Yield each TRES that is limited in this way, by the first owner that does."""
     seen: set[str] = set()
     for owner in owners:
         amounts: TresAmounts = getattr(owner.limits, field)
@@ -398,3 +400,74 @@ def _tres(
         limit=limit,
         denied=denied,
     )
+
+
+# --- Slurm's reason codes -----------------------------------------------------------------------
+
+Form = Literal[
+    "group",
+    "group-minutes",
+    "group-run-minutes",
+    "job",
+    "job-minutes",
+    "node",
+    "user",
+    "account",
+    "least",
+]
+Side = Literal["Assoc", "QOS"]
+
+_ENDS = {
+    "group": "",
+    "group-minutes": "Minutes",
+    "group-run-minutes": "RunMinutes",
+    "job": "PerJob",
+    "job-minutes": "MinutesPerJob",
+    "node": "PerNode",
+    "user": "PerUser",
+    "account": "PerAccount",
+    "least": "",
+}
+# Codes that end in Limit: those that are older than the other kinds of TRES.
+_LIMIT = {
+    ("cpu", "group"),
+    ("cpu", "group-minutes"),
+    ("cpu", "group-run-minutes"),
+    ("cpu", "job"),
+    ("cpu", "job-minutes"),
+    ("cpu", "user"),
+    ("mem", "group"),
+    ("node", "group"),
+    ("node", "job"),
+    ("node", "user"),
+}
+
+
+def limit_code(side: Side, form: Form, tres: str) -> str:
+    """Return Slurm's reason code for a limit on a TRES; scripts know them, and they are irregular.
+
+    >>> limit_code("QOS", "user", "gres/gpu"), limit_code("Assoc", "group", "gres/gpu")
+    ('QOSMaxGRESPerUser', 'AssocGrpGRES')
+    >>> limit_code("Assoc", "group-minutes", "cpu"), limit_code("QOS", "job", "mem")
+    ('AssocGrpCPUMinutesLimit', 'QOSMaxMemoryPerJob')
+    >>> limit_code("QOS", "least", "cpu"), limit_code("QOS", "account", "cpu")
+    ('QOSMinCpuNotSatisfied', 'MaxCpuPerAccount')
+    """
+    kind = _kind(side, form, tres)
+    if form == "least":
+        return "QOSMinCpuNotSatisfied" if tres == "cpu" else f"QOSMin{kind}"
+    start = "Grp" if form.startswith("group") else "Max"
+    word = f"{start}{kind}{_ENDS[form]}"
+    if (tres, form) in _LIMIT:
+        word += "Limit"
+    return word if form == "account" else f"{side}{word}"
+
+
+def _kind(side: Side, form: Form, tres: str) -> str:
+    if tres == "cpu":
+        return "CPU" if form in ("group-minutes", "group-run-minutes") else "Cpu"
+    if tres == "mem":
+        return "Mem" if side == "Assoc" or form == "group" else "Memory"
+    kind = tres.partition("/")[0]
+    known = {"node": "Node", "gres": "GRES", "billing": "Billing", "license": "License", "bb": "BB"}
+    return known.get(kind, "Unknown")

@@ -1,4 +1,4 @@
-"""Whose a workload is: its association, QOS and partition, or why it has none (spec turns §2)."""
+"""The association, QOS and partition of a workload, or why it may use none (spec turns §2)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ NONE = -1  # no association: no account was named, and no default says which
 
 
 @dataclass(slots=True, frozen=True)
-class Member:
-    """Where a workload belongs."""
+class Membership:
+    """The association, QOS and partition of a workload."""
 
     association: int = NONE
     qos: Qos | None = None
     partition: Partition | None = None
     partition_qos: Qos | None = None
-    user: str = NOBODY  # of those in no account: limits of a QOS count its users wherever they are
+    user: str = NOBODY  # only without an association: limits of a QOS count its users all the same
 
 
 class Directory:
-    """Finds whose a workload is."""
+    """Finds the membership of workloads."""
 
     def __init__(self, rules: Turns, accounts: Accounts) -> None:
         self._rules = rules
@@ -33,45 +33,44 @@ class Directory:
         self.qos = {one.name: one for one in rules.qos}
         self.partitions = {one.name: one for one in rules.partitions}
         self._account_of = dict(rules.accounts_of)
-        self._home_of = _homes(rules)
+        self._default_account = _default_accounts(rules)
         self._default = next((one for one in rules.partitions if one.is_default), None)
 
     def look_up(
         self, workload: Workload, *, has_started: bool = False
-    ) -> tuple[Member, Blocker | None]:
-        """Return where a workload belongs, and what about that keeps it from starting at all.
+    ) -> tuple[Membership, Blocker | None]:
+        """Return the membership of a workload, and what about it keeps it from ever starting.
 
-        One that has started goes on costing its account, also when its user has no place there any
-        more.
+        One that has started is charged to its account even if its user has no place there any more.
         """
         turn = workload.turn
         account = self._account(workload)
         if account is None and turn.account:
             problem = f"there is no account {turn.account}"
-            return Member(), NotEntitled(code="InvalidAccount", problem=problem)
+            return Membership(), NotEntitled(code="InvalidAccount", problem=problem)
         association = NONE
         if account is not None:
-            is_known = has_started or self._accounts.knows(account, turn.user)
+            is_known = has_started or self._accounts.is_configured(account, turn.user)
             if self._rules.known_users_only and not is_known:
                 who = f"user {turn.user}" if turn.user != NOBODY else "a workload without a user"
                 problem = f"{who} has no place in account {account}"
-                return Member(), NotEntitled(code="InvalidAccount", problem=problem)
-            association = self._accounts.place(account, turn.user)
+                return Membership(), NotEntitled(code="InvalidAccount", problem=problem)
+            association = self._accounts.find_or_add(account, turn.user)
         partition = self.partitions.get(turn.partition) or self._partition_of_queue(workload)
         qos = self._qos(turn.qos, association)
         behind = self.qos.get(partition.qos) if partition is not None else None
         user = turn.user if association == NONE else NOBODY
-        member = Member(association, qos, partition, behind, user)
+        member = Membership(association, qos, partition, behind, user)
         return member, self._refusal(workload, member)
 
     def _account(self, workload: Workload) -> str | None:
-        """Return the account that it names, or that its queue, namespace or user stands for."""
+        """Return the account that a workload names, or its queue, namespace or user implies."""
         namespace = namespace_of(workload.queue)
         named = workload.turn.account or (
             self._account_of.get(workload.queue)
             or self._account_of.get(namespace)
             or (namespace if self._accounts.find(namespace) is not None else "")
-            or self._home_of.get(workload.turn.user)
+            or self._default_account.get(workload.turn.user)
             or self._rules.default_account
         )
         return named if self._accounts.find(named) is not None else None
@@ -89,7 +88,7 @@ class Directory:
                 return self.qos.get(default)
         return self.qos.get(self._rules.default_qos)
 
-    def _refusal(self, workload: Workload, member: Member) -> Blocker | None:
+    def _refusal(self, workload: Workload, member: Membership) -> Blocker | None:
         turn = workload.turn
         if turn.hold or turn.priority == 0:
             return Held(by=turn.hold or "user")
@@ -105,9 +104,9 @@ class Directory:
             return NotEntitled(code="PartitionConfig", problem=problem)
         if turn.qos and member.qos is None:
             return NotEntitled(code="InvalidQOS", problem=f"there is no QOS {turn.qos}")
-        return self._not_allowed(member) or _shut(member.partition)
+        return self._not_allowed(member) or _closed(member.partition)
 
-    def _not_allowed(self, member: Member) -> NotEntitled | None:
+    def _not_allowed(self, member: Membership) -> NotEntitled | None:
         qos, partition = member.qos, member.partition
         allowed = next(
             (
@@ -133,7 +132,7 @@ class Directory:
             return NotEntitled(code="AccountNotAllowed", problem=problem)
         return None
 
-    def _is_below(self, member: Member, account: str) -> bool:
+    def _is_below(self, member: Membership, account: str) -> bool:
         return self._accounts.is_below(member.association, account)
 
     def may_set_priority(self, workload: Workload) -> bool:
@@ -142,8 +141,8 @@ class Directory:
         return turn.priority is not None and turn.user in self._rules.operators
 
 
-def _shut(partition: Partition | None) -> NotEntitled | None:
-    """Say whether a partition starts nobody at all; one that drains runs what is queued."""
+def _closed(partition: Partition | None) -> NotEntitled | None:
+    """Return why a partition starts no workload; one that drains runs what is queued."""
     if partition is None or partition.state in ("UP", "DRAIN"):
         return None
     code = "PartitionDown" if partition.state == "DOWN" else "PartitionInactive"
@@ -151,15 +150,15 @@ def _shut(partition: Partition | None) -> NotEntitled | None:
     return NotEntitled(code=code, problem=problem)
 
 
-def _homes(rules: Turns) -> dict[str, str]:
+def _default_accounts(rules: Turns) -> dict[str, str]:
     """Return the account of every user: the only one, or of several the one marked as default."""
     places: dict[str, list[Association]] = {}
     for one in rules.associations:
         if one.user:
             places.setdefault(one.user, []).append(one)
-    homes: dict[str, str] = {}
+    accounts: dict[str, str] = {}
     for user, found in places.items():
         marked = [one for one in found if one.is_default]
         if marked or len(found) == 1:
-            homes[user] = (marked or found)[0].account
-    return homes
+            accounts[user] = (marked or found)[0].account
+    return accounts

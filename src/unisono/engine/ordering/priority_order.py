@@ -14,10 +14,10 @@ from unisono.engine.model.node import Node
 from unisono.engine.model.overriding import override
 from unisono.engine.model.turns import Factors, UsageRecord
 from unisono.engine.model.workload import Workload
-from unisono.engine.ordering.desk import TurnDesk
-from unisono.engine.ordering.tallies import Scope
+from unisono.engine.ordering.limit_counters import Scope
+from unisono.engine.ordering.multifactor import MultifactorPriority
+from unisono.engine.ordering.multifactor_queue import LimitClass, MultifactorQueue, Row
 from unisono.engine.ordering.tres import Tres, milli, tres_name
-from unisono.engine.ordering.turn_lines import Class, Row, TurnLines
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.configuring import renew_pending_queue
@@ -28,10 +28,10 @@ from unisono.engine.state.queue_book import QueueBook, Running
 EVERYWHERE = ""  # the size of the whole cluster; a partition's is under its name
 
 # A ClusterQueue, and a class of its workloads under the same limits that reached one of them.
-_LimitBlocked = tuple[QueueName, Class]
+_LimitBlocked = tuple[QueueName, LimitClass]
 
 
-def multifactor_of(state: ClusterState) -> TurnDesk | None:
+def multifactor_of(state: ClusterState) -> MultifactorPriority | None:
     """Return the multifactor priority of a state; None if its policy asks for none."""
     order = state.priority_order
     return order.multifactor if isinstance(order, MultifactorOrder) else None
@@ -46,7 +46,7 @@ def priority_factors(state: ClusterState, key: WorkloadKey) -> Factors | None:
 def account_and_qos(state: ClusterState, key: WorkloadKey) -> tuple[str, str] | None:
     """Return the account and QOS of a pending or running workload; empty where it has none."""
     multifactor = multifactor_of(state)
-    return multifactor.whose(key) if multifactor is not None else None
+    return multifactor.account_and_qos(key) if multifactor is not None else None
 
 
 class MultifactorOrder(PriorityOrder):
@@ -54,7 +54,7 @@ class MultifactorOrder(PriorityOrder):
 
     def __init__(self, state: ClusterState) -> None:
         super().__init__(state)
-        self.multifactor: TurnDesk | None = None
+        self.multifactor: MultifactorPriority | None = None
         self._blocked_by: dict[Scope, dict[_LimitBlocked, None]] = {}
         # Limits on usage, by when it will have decayed below them; the number ends every tie.
         self._decaying: list[tuple[Instant, int, _LimitBlocked]] = []
@@ -66,8 +66,8 @@ class MultifactorOrder(PriorityOrder):
     def _use_policy(self) -> None:
         """Set up the priority that the policy asks for; earlier usage is kept."""
         rules, now = self._state.policy.turns, self._state.now
-        known = self.multifactor.spending.settled(now) if self.multifactor is not None else ()
-        self.multifactor = TurnDesk(rules, now) if rules is not None else None
+        known = self.multifactor.usage.settled(now) if self.multifactor is not None else ()
+        self.multifactor = MultifactorPriority(rules, now) if rules is not None else None
         self.is_on = rules is not None
         self._blocked_by, self._decaying, self._stale_sizes = {}, [], True
         for record in known:
@@ -164,7 +164,7 @@ class MultifactorOrder(PriorityOrder):
     def queue_changed(self, book: QueueBook) -> None:
         """Evaluate limit-blocked workloads again; nominal quota sizes a cluster without nodes."""
         self._stale_sizes = True
-        if isinstance(book.lines, TurnLines):
+        if isinstance(book.lines, MultifactorQueue):
             for group in [*book.lines.barred]:
                 self._unblock((book.spec.name, group))
 
@@ -174,16 +174,16 @@ class MultifactorOrder(PriorityOrder):
     def pending_queue(self, known: PendingQueue) -> PendingQueue:
         """Return a queue in priority order: the known one if it is of the same rules."""
         assert self.multifactor is not None, "the policy asks for a priority order"
-        if isinstance(known, TurnLines) and known.desk is self.multifactor:
+        if isinstance(known, MultifactorQueue) and known.multifactor is self.multifactor:
             return known
-        return TurnLines(self.multifactor, sticky=known.sticky)
+        return MultifactorQueue(self.multifactor, sticky=known.sticky)
 
     @override
     def blocker(self, key: WorkloadKey) -> Blocker | None:
         """Return what about its account, limits or a hold keeps a workload out of every queue."""
         if self.multifactor is None:
             return None
-        return self.multifactor.standings[key].blocker or self.multifactor.places.refusal(key)
+        return self.multifactor.pending[key].blocker or self.multifactor.submit_slots.refusal(key)
 
     @override
     def reconsidered(self) -> list[WorkloadKey]:
@@ -193,7 +193,7 @@ class MultifactorOrder(PriorityOrder):
         if self._stale_sizes:
             self._stale_sizes = False
             self.multifactor.resize(self._totals(self.multifactor))
-        return self.multifactor.settle_places()
+        return self.multifactor.settle_slots()
 
     # --- limits ----------------------------------------------------------------------------------
 
@@ -203,7 +203,7 @@ class MultifactorOrder(PriorityOrder):
     ) -> None:
         """Set a class of workloads aside, filed under the limits that it has reached."""
         lines, row = book.lines, waiting.line
-        assert isinstance(lines, TurnLines), "only a priority order has limits"
+        assert isinstance(lines, MultifactorQueue), "only a priority order has limits"
         assert isinstance(row, Row), f"{waiting.key} is in no pending queue"
         lines.unstick(waiting.key)
         lines.bar(row.group, blockers)
@@ -228,7 +228,11 @@ class MultifactorOrder(PriorityOrder):
     def _unblock(self, blocked: _LimitBlocked) -> None:
         name, group = blocked
         book = self._state.books.get(name)
-        if book is not None and isinstance(book.lines, TurnLines) and book.lines.unbar(group):
+        if (
+            book is not None
+            and isinstance(book.lines, MultifactorQueue)
+            and book.lines.unbar(group)
+        ):
             self._state.rota.wake_queue(book)
 
     # --- snapshots -------------------------------------------------------------------------------
@@ -236,28 +240,28 @@ class MultifactorOrder(PriorityOrder):
     @override
     def usage(self) -> tuple[UsageRecord, ...]:
         """Return what accounts, users and QOS have used."""
-        return self.multifactor.spending.records() if self.multifactor is not None else ()
+        return self.multifactor.usage.records() if self.multifactor is not None else ()
 
     @override
     def load_usage(self, record: UsageRecord) -> None:
         """Go on from recorded usage."""
         if self.multifactor is not None:
-            self.multifactor.take_over(record)
+            self.multifactor.load_usage(record)
 
     @override
     def accruing(self) -> Accruing:
         """Return since when workloads gain age, of those that needed a slot for it."""
-        return self.multifactor.places.ageing() if self.multifactor is not None else ()
+        return self.multifactor.submit_slots.accruing() if self.multifactor is not None else ()
 
     @override
     def load_accruing(self, accruing: Accruing) -> None:
         """Go on from recorded starts of age."""
         if self.multifactor is not None:
-            self.multifactor.let_age(accruing)
+            self.multifactor.load_accruing(accruing)
 
     # --- sizes -----------------------------------------------------------------------------------
 
-    def _totals(self, multifactor: TurnDesk) -> dict[str, Tres]:
+    def _totals(self, multifactor: MultifactorPriority) -> dict[str, Tres]:
         """Return the size of the cluster and of each partition that has nodes of its own."""
         rules = multifactor.rules
         if rules.totals:

@@ -44,7 +44,7 @@ def tres_name(resource: str) -> str:
 
 
 def milli(resource: str, amount: int) -> int:
-    """Turn an amount of the engine's into thousandths of a TRES; a part of one counts whole.
+    """Return an amount of the engine in thousandths of a TRES; a part of one counts whole.
 
     >>> milli("memory", 4 * 2**30), milli("cpu", 1500), milli("nvidia.com/gpu", 8)
     (4096000, 1500, 8000)
@@ -57,7 +57,7 @@ def milli(resource: str, amount: int) -> int:
 def size_of(
     pod_sets: Sequence[PodSet], counts: Sequence[int], admission: Admission | None = None
 ) -> Size:
-    """Add up so many pods of each set; one pod counts as one node until it is placed."""
+    """Sum so many pods of each set; one pod counts as one node until it is placed."""
     total: Tres = {}
     largest: Tres = {}
     pods = 0

@@ -121,9 +121,9 @@ class TurnKeeper:
         }
 
     def _weights(self) -> Json:
-        desk = multifactor_of(self._scheduler.state)
-        assert desk is not None
-        weights = desk.rules.weights
+        multifactor = multifactor_of(self._scheduler.state)
+        assert multifactor is not None
+        weights = multifactor.rules.weights
         return {
             "age": weights.age,
             "assoc": weights.association,
@@ -132,15 +132,15 @@ class TurnKeeper:
             "partition": weights.partition,
             "qos": weights.qos,
             "tres": dict(weights.tres),
-            "classic": desk.rules.fair_share != "tree",
+            "classic": multifactor.rules.fair_share != "tree",
         }
 
     def _shares(self) -> list[list[object]]:
         """Return the tree of accounts, parents first: name, user, depth, shares, usage, factors."""
-        desk = multifactor_of(self._scheduler.state)
-        assert desk is not None
-        accounts, usage = desk.accounts, list(desk.spending.billing(desk.now))
-        fair, levels = desk.fair_shares(), level_shares(accounts, usage)
+        multifactor = multifactor_of(self._scheduler.state)
+        assert multifactor is not None
+        accounts, usage = multifactor.accounts, list(multifactor.usage.billing(multifactor.now))
+        fair, levels = multifactor.fair_shares(), level_shares(accounts, usage)
         children: dict[int, list[int]] = {}
         for number, parent in enumerate(accounts.parents):
             children.setdefault(parent, []).append(number)

@@ -1,12 +1,12 @@
-"""The line of one ClusterQueue when turns decide: the highest priority first (spec turns §6).
+"""The pending queue of one ClusterQueue in priority order: the highest first (spec turns §6).
 
-Priorities change with every second and with all that runs, so nobody is kept sorted. Everybody has
-a row of numbers; who is next is found by one pass over the rows. Asked again at the same instant
-(a queue that drains), everybody is sorted once, and the answers are read off.
+Priorities change with every second and with all that runs, so that nothing is kept sorted. Each
+workload has a row of numbers, and the head is found by one pass over the columns. Asked again at
+the same instant (a queue that drains), all rows are sorted once, and the answers are read off.
 
-Two things set workloads aside, each for many at once: a *kind* (shape and priority class) that
-found no room is parked, as in every line; a *class* (whose it is, and its shape) that is over a
-limit is barred, until those who share the limit use less.
+Two things set workloads aside, each for many at once: an equivalence class that was found
+inadmissible, as in every pending queue; and a limit class, whose workloads are under the same
+limits and ask for the same, that has reached a limit, until less counts for that limit.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ import numpy.typing as npt
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.overriding import override
-from unisono.engine.ordering.desk import TurnDesk
-from unisono.engine.ordering.factors import Standing, priorities
+from unisono.engine.ordering.factors import JobRecord, priorities
+from unisono.engine.ordering.multifactor import MultifactorPriority
 from unisono.engine.state.pending_queue import Kind, PendingQueue, Waiting
 
-# Association, QOS, partition, user without account, shape, time limit: workloads of one such class
-# are under the same limits.
-Class = tuple[int, str, str, str, int, int | None]
-# Tier, priority, submission, job id, array task, uid: the first of two goes first.
-TurnKey = tuple[int, int, Instant, int, int, str]
+# Association, QOS, partition, user without account, pod set shape, time limit: such workloads are
+# under the same limits and reach them together.
+LimitClass = tuple[int, str, str, str, int, int | None]
+# Tier, priority, submission, job id, array task, uid: the smaller goes first.
+PriorityKey = tuple[int, int, Instant, int, int, str]
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -37,21 +37,21 @@ Floats = npt.NDArray[np.float64]
 _ROOM = 64
 
 
-def class_of(waiting: Waiting, standing: Standing) -> Class:
-    """Return the class of workloads that are under the same limits."""
-    member = standing.member
+def limit_class_of(waiting: Waiting, record: JobRecord) -> LimitClass:
+    """Return the class of workloads under the same limits that a workload belongs to."""
+    member = record.member
     return (
         member.association,
         member.qos.name if member.qos is not None else "",
         member.partition.name if member.partition is not None else "",
         member.user,
         waiting.shape.number,
-        standing.time_limit_ms,
+        record.time_limit_ms,
     )
 
 
 class _Columns:
-    """Rows of numbers that grow by doubling."""
+    """What decides the order, one number per row and column; grows by doubling."""
 
     def __init__(self) -> None:
         self.fixed: Floats = np.zeros(_ROOM)
@@ -88,8 +88,8 @@ def _doubled(column: npt.NDArray[A]) -> npt.NDArray[A]:
 N = TypeVar("N", bound=Hashable)
 
 
-class _Names(Generic[N]):
-    """Numbers for kinds or classes, for as long as somebody is of them."""
+class _Numbers(Generic[N]):
+    """Numbers for classes of workloads, for as long as a class has members."""
 
     def __init__(self) -> None:
         self._number: dict[N, int] = {}
@@ -113,7 +113,7 @@ class _Names(Generic[N]):
         return True
 
     def of(self, name: N) -> int:
-        """Return the number; 0 if nobody is of that name."""
+        """Return the number; 0 if the class has no members."""
         return self._number.get(name, 0)
 
 
@@ -122,67 +122,70 @@ class Row:
 
     __slots__ = ("group", "kind", "number")
 
-    def __init__(self, number: int, kind: Kind, group: Class) -> None:
+    def __init__(self, number: int, kind: Kind, group: LimitClass) -> None:
         self.number = number
         self.kind = kind
         self.group = group
 
 
-class TurnLines(PendingQueue):
-    """Everybody who waits in one ClusterQueue."""
+class MultifactorQueue(PendingQueue):
+    """All pending workloads of one ClusterQueue, in priority order."""
 
-    def __init__(self, desk: TurnDesk, *, sticky: WorkloadKey | None = None) -> None:
+    def __init__(
+        self, multifactor: MultifactorPriority, *, sticky: WorkloadKey | None = None
+    ) -> None:
         super().__init__(sticky=sticky)
-        self.desk = desk
-        self.barred: dict[Class, tuple[Blocker, ...]] = {}
+        self.multifactor = multifactor
+        # Classes that reached a limit, and which.
+        self.barred: dict[LimitClass, tuple[Blocker, ...]] = {}
         self._rows: list[Waiting | None] = []
         self._free: list[int] = []
         self._columns = _Columns()
-        self._kinds: _Names[Kind] = _Names()
-        self._classes: _Names[Class] = _Names()
+        self._kinds: _Numbers[Kind] = _Numbers()
+        self._limit_classes: _Numbers[LimitClass] = _Numbers()
         self._edition = 0
-        # Priorities, and of when.
+        # Priorities by row, and what they were computed from.
         self._ranked: tuple[tuple[Instant, int, int, int], Ints] | None = None
-        self._order: list[int] | None = None  # rows in turn; None while nobody asked twice
+        self._order: list[int] | None = None  # rows sorted; None until asked for twice
         self._asked = False
-        self._next = 0  # nobody in the order before this one is active
+        self._next = 0  # no row in the order before this one is active
 
-    # --- coming and going ------------------------------------------------------------------------
+    # --- adding and removing ----------------------------------------------------------------------
 
     @override
     def push(self, waiting: Waiting) -> bool:
-        """Let a workload join; say whether it will be examined."""
+        """Add a workload; say whether it may become the head, i.e. will be evaluated."""
         if not self._free:
             self._free = list(range(len(self._rows) + _ROOM - 1, len(self._rows) - 1, -1))
             self._rows.extend([None] * _ROOM)
             while len(self._columns.fixed) < len(self._rows):
                 self._columns.grow()
         number = self._free.pop()
-        standing = self.desk.standings[waiting.workload.key]
-        kind, group, columns = waiting.kind, class_of(waiting, standing), self._columns
+        record = self.multifactor.pending[waiting.workload.key]
+        kind, group, columns = waiting.kind, limit_class_of(waiting, record), self._columns
         self._rows[number] = waiting
         waiting.line = Row(number, kind, group)
         columns.kind[number] = self._kinds.join(kind)
-        columns.group[number] = self._classes.join(group)
+        columns.group[number] = self._limit_classes.join(group)
         columns.active[number] = kind not in self.parked and group not in self.barred
         self._fill(number, waiting)
         self._forget_order()
         return bool(columns.active[number])
 
     def _fill(self, number: int, waiting: Waiting) -> None:
-        """Write what decides about a workload's turn into its row."""
-        standing, columns = self.desk.standings[waiting.workload.key], self._columns
-        columns.fixed[number] = standing.fixed
-        columns.age_from[number] = standing.age_from
-        columns.association[number] = standing.member.association
-        columns.is_set[number] = standing.set_to is not None
-        columns.set_to[number] = standing.set_to or 0
-        columns.tier[number] = standing.tier
+        """Write what decides the priority of a workload into its row."""
+        record, columns = self.multifactor.pending[waiting.workload.key], self._columns
+        columns.fixed[number] = record.fixed
+        columns.age_from[number] = record.age_from
+        columns.association[number] = record.member.association
+        columns.is_set[number] = record.set_to is not None
+        columns.set_to[number] = record.set_to or 0
+        columns.tier[number] = record.tier
         columns.submitted[number] = waiting.workload.position_time
 
     @override
     def drop(self, waiting: Waiting) -> None:
-        """Let a workload leave."""
+        """Remove a workload."""
         row = _row(waiting)
         waiting.line = None
         self._rows[row.number] = None
@@ -191,39 +194,39 @@ class TurnLines(PendingQueue):
         self.unstick(waiting.workload.key)
         if self._kinds.leave(row.kind):
             self.parked.pop(row.kind, None)
-        if self._classes.leave(row.group):
+        if self._limit_classes.leave(row.group):
             self.barred.pop(row.group, None)
 
     # --- setting aside ---------------------------------------------------------------------------
 
     @override
     def park(self, kind: Kind, blockers: tuple[Blocker, ...]) -> None:
-        """Set all workloads of a kind aside; newcomers of that kind join them."""
+        """Set an equivalence class aside as inadmissible; later ones of that class join it."""
         self.parked[kind] = blockers
         self._columns.active[self._columns.kind == self._kinds.of(kind)] = False
 
-    def bar(self, group: Class, blockers: tuple[Blocker, ...]) -> None:
-        """Set all workloads of a class aside that is over a limit."""
+    def bar(self, group: LimitClass, blockers: tuple[Blocker, ...]) -> None:
+        """Set a class aside that has reached a limit; later ones of that class join it."""
         self.barred[group] = blockers
-        self._columns.active[self._columns.group == self._classes.of(group)] = False
+        self._columns.active[self._columns.group == self._limit_classes.of(group)] = False
 
     @override
     def wake(self, kind: Kind) -> bool:
-        """Bring a parked kind back; False if it was not parked."""
+        """Bring an inadmissible equivalence class back; False if it was not set aside."""
         if self.parked.pop(kind, None) is None:
             return False
         self._revive(self._columns.kind == self._kinds.of(kind))
         return True
 
-    def unbar(self, group: Class) -> bool:
-        """Bring a barred class back; False if it was not barred."""
+    def unbar(self, group: LimitClass) -> bool:
+        """Bring a limit-blocked class back; False if it was not set aside."""
         if self.barred.pop(group, None) is None:
             return False
-        self._revive(self._columns.group == self._classes.of(group))
+        self._revive(self._columns.group == self._limit_classes.of(group))
         return True
 
     def _revive(self, rows: Bools) -> None:
-        """Let rows be examined again, unless something else keeps them aside."""
+        """Make rows active again, unless something else sets them aside."""
         for number in np.flatnonzero(rows).tolist():
             waiting = self._rows[number] if number < len(self._rows) else None
             if waiting is not None:
@@ -232,26 +235,26 @@ class TurnLines(PendingQueue):
                 self._columns.active[number] = active
         self._next = 0
 
-    # --- whose turn ------------------------------------------------------------------------------
+    # --- order -----------------------------------------------------------------------------------
 
     @override
     def head(self, sticky: Waiting | None) -> Waiting | None:
-        """Return who is examined next; `sticky` is the entry of `self.sticky` if it still waits."""
+        """Return the next to evaluate; `sticky` is the entry of `self.sticky` if it is pending."""
         if sticky is not None and sticky.line is not None:
             return sticky
         number = self._first(besides=None)
         return self._rows[number] if number is not None else None
 
     def after(self, head: Waiting) -> Waiting | None:
-        """Return who would be examined if the head were gone."""
+        """Return the next to evaluate if the head were gone."""
         number = self._first(besides=_row(head).number)
         return self._rows[number] if number is not None else None
 
-    def key(self, waiting: Waiting) -> TurnKey:
-        """Return what decides whose turn it is between workloads of several queues."""
+    def key(self, waiting: Waiting) -> PriorityKey:
+        """Return what orders workloads of several queues."""
         return self._key(_row(waiting).number)
 
-    def _key(self, number: int) -> TurnKey:
+    def _key(self, number: int) -> PriorityKey:
         waiting = self._rows[number]
         assert waiting is not None, "the row is taken"
         workload = waiting.workload
@@ -265,8 +268,8 @@ class TurnLines(PendingQueue):
         )
 
     def _first(self, *, besides: int | None) -> int | None:
-        """Find the first active row, by one pass or, if asked before at this instant, by order."""
-        if len(self) <= 1:  # nobody has to be compared with anybody
+        """Find the first active row: by one pass, or in order if asked before at this instant."""
+        if len(self) <= 1:  # there is nothing to compare
             (rows,) = self._columns.active.nonzero()
             return int(rows[0]) if len(rows) and rows[0] != besides else None
         ranked = self._priorities()
@@ -300,7 +303,7 @@ class TurnLines(PendingQueue):
         return order[index] if index < len(order) else None
 
     def _sorted(self) -> list[int]:
-        """Return all rows in turn."""
+        """Return all rows in priority order."""
         rows = np.array([number for number, one in enumerate(self._rows) if one is not None], int)
         if not len(rows):
             return []
@@ -313,7 +316,7 @@ class TurnLines(PendingQueue):
             equal[1:] &= moved[1:] == moved[:-1]
         equal[0] = False
         found: list[int] = rows[order].tolist()
-        if equal.any():  # the rest of the key decides, which is no number
+        if equal.any():  # the rest of the key decides, which no column has
             found = self._break_ties(found, equal)
         return found
 
@@ -326,22 +329,22 @@ class TurnLines(PendingQueue):
         return result
 
     def _priorities(self) -> Ints:
-        """Return everybody's priority now, by row."""
-        stamp = self.desk.stamp()
+        """Return the priority of now, by row."""
+        stamp = self.multifactor.stamp()
         if self._ranked is not None and self._ranked[0] == stamp:
             return self._ranked[1]
-        if self._edition != self.desk.edition:
-            self._edition = self.desk.edition
+        if self._edition != self.multifactor.edition:
+            self._edition = self.multifactor.edition
             for number, waiting in enumerate(self._rows):
                 if waiting is not None:
                     self._fill(number, waiting)
-        columns, shares = self._columns, self.desk.fair_shares()
+        columns, shares = self._columns, self.multifactor.fair_shares()
         ranked = priorities(
             columns.fixed,
             columns.age_from,
             shares[columns.association],
-            self.desk.rules,
-            self.desk.now,
+            self.multifactor.rules,
+            self.multifactor.now,
         )
         self._forget_order()
         self._ranked = (stamp, np.where(columns.is_set, columns.set_to, ranked))
@@ -350,12 +353,12 @@ class TurnLines(PendingQueue):
     def _forget_order(self) -> None:
         self._ranked, self._order, self._asked, self._next = None, None, False, 0
 
-    # --- looking ---------------------------------------------------------------------------------
+    # --- reading ---------------------------------------------------------------------------------
 
     @override
     def in_order(self) -> list[Waiting]:
-        """Return everybody, set aside or not, in turn."""
-        if len(self) <= 1:  # it is nobody else's turn, whatever the numbers
+        """Return all workloads, set aside or not, in priority order."""
+        if len(self) <= 1:  # the only one, whatever its priority
             return [one for one in self._rows if one is not None]
         self._priorities()
         if self._order is None:
@@ -367,8 +370,8 @@ class TurnLines(PendingQueue):
 
     @override
     def barred_heads(self) -> list[tuple[Waiting, tuple[Blocker, ...]]]:
-        """Return the first workload of every barred class, in turn, and why it is barred."""
-        found: dict[Class, Waiting] = {}
+        """Return the first workload of every limit-blocked class and its blockers."""
+        found: dict[LimitClass, Waiting] = {}
         for waiting in self.in_order():
             if _row(waiting).group in self.barred:
                 found.setdefault(_row(waiting).group, waiting)
@@ -376,17 +379,17 @@ class TurnLines(PendingQueue):
 
     @override
     def aside(self, waiting: Waiting) -> tuple[Blocker, ...] | None:
-        """Return why a workload is set aside, if it is."""
+        """Return why a workload is not evaluated for now; None if it is."""
         row = _row(waiting)
         return self.parked.get(row.kind) or self.barred.get(row.group)
 
     @override
     def __len__(self) -> int:
-        """Return how many workloads wait."""
+        """Return how many workloads are pending."""
         return len(self._rows) - len(self._free)
 
 
 def _row(waiting: Waiting) -> Row:
     row = waiting.line
-    assert isinstance(row, Row), f"{waiting.workload.key} stands in no line of turns"
+    assert isinstance(row, Row), f"{waiting.workload.key} is in no queue in priority order"
     return row

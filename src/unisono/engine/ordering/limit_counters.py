@@ -1,7 +1,7 @@
-"""Tallies: how many workloads, and how much of each TRES, every owner of limits has now.
+"""What limits count: running workloads and their TRES, for every scope that a limit may have.
 
-A scope is what one limit counts: an association with all below it, a QOS, a user within a QOS, an
-account within a QOS. Integers only: whatever was added is taken away exactly.
+A scope is an association with all below it, a QOS, a user within a QOS, or an account within a QOS.
+Integers only: what was added is taken away exactly.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Literal
 
 from unisono.engine.model.names import Instant
 from unisono.engine.ordering.accounts import Accounts
-from unisono.engine.ordering.factors import Standing
-from unisono.engine.ordering.membership import NONE, Member
+from unisono.engine.ordering.factors import JobRecord
+from unisono.engine.ordering.membership import NONE, Membership
 from unisono.engine.ordering.tres import MICRO, MILLI, Tres
 
 Per = Literal["group", "user", "account"]
@@ -21,8 +21,8 @@ Per = Literal["group", "user", "account"]
 Scope = tuple[str, Per, str]
 
 
-def scopes_of(member: Member, accounts: Accounts) -> Iterator[Scope]:
-    """Yield everything that a workload counts for."""
+def scopes_of(member: Membership, accounts: Accounts) -> Iterator[Scope]:
+    """Yield the scopes that a workload counts in."""
     spec = accounts.specs[member.association] if member.association != NONE else None
     for number in accounts.path(member.association):
         yield accounts.owner(number), "group", ""
@@ -36,12 +36,12 @@ def scopes_of(member: Member, accounts: Accounts) -> Iterator[Scope]:
 
 
 @dataclass(slots=True)
-class Tally:
-    """What one scope has now."""
+class LimitCounter:
+    """What runs in one scope."""
 
     jobs: int = 0
     tres: Tres = field(default_factory=dict)
-    # Of those with a time limit: their TRES, and TRES times the instant of their end.
+    # Of workloads with a time limit: their TRES, and TRES times the instant of their end.
     limited: Tres = field(default_factory=dict)
     ends: Tres = field(default_factory=dict)
 
@@ -52,61 +52,61 @@ class Tally:
 
 @dataclass(slots=True)
 class Counted:
-    """One workload as it was counted, so that it is taken away as it came."""
+    """One workload as it was counted, so that it is uncounted alike."""
 
     scopes: tuple[Scope, ...]
     tres: Tres
     end: Instant | None
 
 
-class Tallies:
-    """All scopes."""
+class LimitCounters:
+    """The counters of all scopes."""
 
     __slots__ = ("_by_scope",)
 
     def __init__(self) -> None:
-        self._by_scope: dict[Scope, Tally] = {}
+        self._by_scope: dict[Scope, LimitCounter] = {}
 
-    def of(self, scope: Scope) -> Tally:
-        """Return what a scope has; nothing if it was never counted."""
+    def of(self, scope: Scope) -> LimitCounter:
+        """Return the counter of a scope; of nothing if it was never counted."""
         return self._by_scope.get(scope, _NOTHING)
 
-    def come(self, counted: Counted) -> None:
+    def add(self, counted: Counted) -> None:
         """Count a workload."""
         self._count(counted, 1)
 
-    def go(self, counted: Counted) -> None:
-        """Count it no longer."""
+    def remove(self, counted: Counted) -> None:
+        """Count a workload no longer."""
         self._count(counted, -1)
 
     def _count(self, counted: Counted, sign: int) -> None:
         for scope in counted.scopes:
-            tally = self._by_scope.get(scope)
-            if tally is None:
-                tally = self._by_scope[scope] = Tally()
-            tally.jobs += sign
+            counter = self._by_scope.get(scope)
+            if counter is None:
+                counter = self._by_scope[scope] = LimitCounter()
+            counter.jobs += sign
             for name, amount in counted.tres.items():
-                tally.tres[name] = tally.tres.get(name, 0) + sign * amount
+                counter.tres[name] = counter.tres.get(name, 0) + sign * amount
                 if counted.end is not None:
-                    tally.limited[name] = tally.limited.get(name, 0) + sign * amount
-                    tally.ends[name] = tally.ends.get(name, 0) + sign * amount * counted.end
-            if not tally.jobs:
+                    counter.limited[name] = counter.limited.get(name, 0) + sign * amount
+                    counter.ends[name] = counter.ends.get(name, 0) + sign * amount * counted.end
+            if not counter.jobs:
                 del self._by_scope[scope]
 
 
-_NOTHING = Tally()
+_NOTHING = LimitCounter()
 
 
-def counted(standing: Standing, accounts: Accounts, since: Instant) -> Counted:
+def counted(record: JobRecord, accounts: Accounts, since: Instant) -> Counted:
     """Return a workload as it counts while it runs."""
-    limit_ms = standing.time_limit_ms
+    limit_ms = record.time_limit_ms
     return Counted(
-        scopes=tuple(scopes_of(standing.member, accounts)),
-        tres=billed(standing),
+        scopes=tuple(scopes_of(record.member, accounts)),
+        tres=billed(record),
         end=None if limit_ms is None else Instant(since + limit_ms),
     )
 
 
-def billed(standing: Standing) -> Tres:
-    """Return what a workload takes, its price included."""
-    return {**standing.size.tres, "billing": standing.billing_micro * MILLI // MICRO}
+def billed(record: JobRecord) -> Tres:
+    """Return the TRES of a workload, billing included."""
+    return {**record.size.tres, "billing": record.billing_micro * MILLI // MICRO}
