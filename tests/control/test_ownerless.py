@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.control.stories import told
-from tests.faults.jobs import SORTS, Gang, PreemptionRequest
+from tests.faults.jobs import SORTS, Gang, Wish
 from tests.support.control_objects import GPU, KUEUE, job, node, priority, queue
 from tests.support.control_world import World
 from unisono.control import names
@@ -24,7 +24,7 @@ SECONDS = 20
 def gang(sort: str, name: str = "zeta", seconds: int = SECONDS) -> Gang:
     """Return a gang of two pods with a GPU each."""
     return SORTS[sort](
-        PreemptionRequest(
+        Wish(
             name=name,
             pods=2,
             gpus=1,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.jobs import SORTS, PreemptionRequest, batch
+from tests.faults.jobs import SORTS, Wish, batch
 from tests.faults.sweep import surroundings
 from tests.support.control_world import World
 from tests.support.least_privilege import HOME, needed
@@ -202,10 +202,10 @@ def test_a_gang_lives_and_ends_with_exactly_the_installed_roles(sort: str) -> No
     """It waits, starts, fails once, is preempted, comes back and is deleted: never a 403."""
 
     async def main() -> None:
-        wish = PreemptionRequest(
+        wish = Wish(
             name="it", pods=2, gpus=4, seconds=20, queue="lq", priority="low", fails_once=True
         )
-        urgent = PreemptionRequest(
+        urgent = Wish(
             name="urgent", pods=2, gpus=4, seconds=5, queue="lq", priority="high", fails_once=False
         )
         gang = SORTS[sort](wish)
@@ -231,7 +231,7 @@ def test_without_an_operators_role_its_first_pod_is_refused() -> None:
     """The other direction: the API that is asked above does refuse."""
 
     async def main() -> None:
-        wish = PreemptionRequest(
+        wish = Wish(
             name="it", pods=2, gpus=4, seconds=20, queue="lq", priority="low", fails_once=False
         )
         world = real_cluster("ray")
@@ -258,9 +258,7 @@ def test_keys_of_mpi_jobs_need_the_role_that_is_bound_by_hand(is_bound: bool) ->
         },
         "subjects": [{"kind": "ServiceAccount", "name": "unisono", "namespace": HOME}],
     }
-    wish = PreemptionRequest(
-        name="it", pods=2, gpus=4, seconds=20, queue="lq", priority="low", fails_once=False
-    )
+    wish = Wish(name="it", pods=2, gpus=4, seconds=20, queue="lq", priority="low", fails_once=False)
 
     async def main() -> None:
         async with real_cluster("kubeflow").running() as world:

@@ -24,7 +24,7 @@ from typing import Any
 
 from tests.durability.crashes import Server
 from tests.durability.history import History
-from tests.faults.jobs import SORTS, Gang, PreemptionRequest
+from tests.faults.jobs import SORTS, Gang, Wish
 from tests.faults.sweep import surroundings
 
 Json = dict[str, Any]
@@ -78,7 +78,7 @@ def wishes(count: int, chance: random.Random) -> list[Gang]:
     found = []
     for number in range(count):
         sort = KINDS[number % len(KINDS)]
-        wish = PreemptionRequest(
+        wish = Wish(
             name=f"{sort}{number}",
             pods=chance.randint(2, 4),
             gpus=chance.choice((1, 2, 4)),

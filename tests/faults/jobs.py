@@ -27,7 +27,7 @@ _OFTEN = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreemptionRequest:
+class Wish:
     """What a user wants to run."""
 
     name: str
@@ -62,7 +62,7 @@ class PreemptionRequest:
 class Gang:
     """A job as it is submitted: the object that users look at, and pods that they make."""
 
-    wish: PreemptionRequest
+    wish: Wish
     sort: str
     kind: Kind
     objects: tuple[Json, ...]
@@ -78,7 +78,7 @@ class Gang:
         return tuple(obj for obj in self.objects if obj["kind"] == "Pod")
 
 
-def _named(made: Json, wish: PreemptionRequest) -> Json:
+def _named(made: Json, wish: Wish) -> Json:
     metadata = made["metadata"]
     metadata["name"] = wish.name
     metadata["labels"] = {**(metadata.get("labels") or {}), **wish.labels}
@@ -95,7 +95,7 @@ def _by_condition(good: str, bad: str = "Failed") -> Callable[[Json], End]:
     return end
 
 
-def batch(wish: PreemptionRequest) -> Gang:
+def batch(wish: Wish) -> Gang:
     made = job(
         wish.name,
         pods=wish.pods,
@@ -107,13 +107,13 @@ def batch(wish: PreemptionRequest) -> Gang:
     return Gang(wish, "job", names.JOB, (_named(made, wish),), _by_condition("Complete"))
 
 
-def jobset(wish: PreemptionRequest) -> Gang:
+def jobset(wish: Wish) -> Gang:
     workers = replicated("w", pods=wish.pods, gpus=wish.gpus, says=wish.annotations, backoffLimit=0)
     made = job_set(workers, failurePolicy={"maxRestarts": _OFTEN})
     return Gang(wish, "jobset", names.JOB_SET, (_named(made, wish),), _by_condition("Completed"))
 
 
-def trainjob(wish: PreemptionRequest) -> Gang:
+def trainjob(wish: Wish) -> Gang:
     says = {"targetJobs": [{"name": "node"}], "metadata": {"annotations": wish.annotations}}
     made = train_job(
         nodes=wish.pods,
@@ -132,7 +132,7 @@ def _volcano_end(obj: Json) -> End:
     return "failed" if phase in ("Failed", "Aborted", "Terminated") else None
 
 
-def volcano_job(wish: PreemptionRequest) -> Gang:
+def volcano_job(wish: Wish) -> Gang:
     says = {key.replace("-", "_"): value for key, value in wish.says.items()}
     made = vcjob(
         task("w", wish.pods, gpus=wish.gpus, **says),
@@ -144,7 +144,7 @@ def volcano_job(wish: PreemptionRequest) -> Gang:
     return Gang(wish, "vcjob", volcano.JOB, (_named(made, wish),), _volcano_end)
 
 
-def _ray_spec(wish: PreemptionRequest) -> Json:
+def _ray_spec(wish: Wish) -> Json:
     workers: Json = {
         "groupName": "gpu",
         "replicas": wish.pods,
@@ -160,7 +160,7 @@ def _ray_cluster_end(obj: Json) -> End:
     return "runs" if (obj.get("status") or {}).get("state") == "ready" else None
 
 
-def raycluster(wish: PreemptionRequest) -> Gang:
+def raycluster(wish: Wish) -> Gang:
     made = {
         "apiVersion": ray.CLUSTER.api_version,
         "kind": ray.CLUSTER.kind,
@@ -177,7 +177,7 @@ def _ray_job_end(obj: Json) -> End:
     return "failed" if status == "Failed" else None
 
 
-def rayjob(wish: PreemptionRequest) -> Gang:
+def rayjob(wish: Wish) -> Gang:
     made = {
         "apiVersion": ray.JOB.api_version,
         "kind": ray.JOB.kind,
@@ -192,7 +192,7 @@ def rayjob(wish: PreemptionRequest) -> Gang:
     return Gang(wish, "rayjob", ray.JOB, (_named(made, wish),), _ray_job_end)
 
 
-def pytorch(wish: PreemptionRequest) -> Gang:
+def pytorch(wish: Wish) -> Gang:
     says = {key.replace("-", "_"): value for key, value in wish.says.items()}
     replicas = {"Master": replica(gpus=wish.gpus, run_seconds=str(wish.seconds))}
     if wish.pods > 1:
@@ -202,7 +202,7 @@ def pytorch(wish: PreemptionRequest) -> Gang:
     return Gang(wish, "pytorchjob", PYTORCH.kind, (_named(made, wish),), end)
 
 
-def mpi(wish: PreemptionRequest) -> Gang:
+def mpi(wish: Wish) -> Gang:
     replicas = {
         "Launcher": replica(gpus=0, run_seconds=str(wish.seconds)),
         "Worker": replica(wish.pods, gpus=wish.gpus),
@@ -218,7 +218,7 @@ def _pod_group_end(obj: Json) -> End:
     return "failed" if phase == "Failed" else None
 
 
-def coscheduling(wish: PreemptionRequest) -> Gang:
+def coscheduling(wish: Wish) -> Gang:
     group: Json = {
         "apiVersion": COSCHEDULING.api_version,
         "kind": COSCHEDULING.kind,
@@ -230,14 +230,14 @@ def coscheduling(wish: PreemptionRequest) -> Gang:
     return Gang(wish, "podgroup", COSCHEDULING, (_named(group, wish), *pods), _pod_group_end)
 
 
-def kueue_group(wish: PreemptionRequest) -> Gang:
+def kueue_group(wish: Wish) -> Gang:
     labels = {**wish.labels, GROUP_NAME: wish.name}
     pods = _bare_pods(wish, labels, {TOTAL_COUNT: str(wish.pods)})
     end = _by_condition("Finished")
     return Gang(wish, "kueuegroup", names.WORKLOAD, tuple(pods), end)
 
 
-def _bare_pods(wish: PreemptionRequest, labels: dict[str, str], says: dict[str, str]) -> list[Json]:
+def _bare_pods(wish: Wish, labels: dict[str, str], says: dict[str, str]) -> list[Json]:
     runs = {**says, "unisono.dev/run-seconds": str(wish.seconds)}
     return [
         bare(f"{wish.name}-{number}", gpus=wish.gpus, labels=labels, says=runs)
@@ -245,7 +245,7 @@ def _bare_pods(wish: PreemptionRequest, labels: dict[str, str], says: dict[str, 
     ]
 
 
-SORTS: Mapping[str, Callable[[PreemptionRequest], Gang]] = {
+SORTS: Mapping[str, Callable[[Wish], Gang]] = {
     "job": batch,
     "jobset": jobset,
     "trainjob": trainjob,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.faults.jobs import NEEDS_QUEUE, SORTS, Gang, PreemptionRequest
+from tests.faults.jobs import NEEDS_QUEUE, SORTS, Gang, Wish
 from tests.faults.sky import Sky
 from tests.support.control_objects import GPU, KUEUE, node, priority
 
@@ -128,7 +128,7 @@ def _gangs(
         gpus = chance.choice((1, 2, 4))
         room = min(queue.gpus // gpus, sum(gpus_ // gpus for gpus_ in capacity))
         is_queued = sort in NEEDS_QUEUE or chance.random() < 0.8
-        wish = PreemptionRequest(
+        wish = Wish(
             name=f"{sort}{number}",
             pods=chance.randint(1, min(4, room)),
             gpus=gpus,

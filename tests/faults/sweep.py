@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from tests.faults.cluster import Cluster
 from tests.faults.deeds import People
-from tests.faults.jobs import SORTS, PreemptionRequest, batch
+from tests.faults.jobs import SORTS, Wish, batch
 from tests.faults.process import Call
 from tests.faults.run import Json, Outcome, play
 from tests.support.control_objects import GPU, KUEUE, node, priority
@@ -63,10 +63,8 @@ def live(sort: str, at: int, *, after: bool) -> Outcome:
         return ""
 
     cluster.fault_of = fault_of
-    wish = PreemptionRequest(
-        name="it", pods=2, gpus=4, seconds=20, queue="lq", priority="low", fails_once=True
-    )
-    urgent = PreemptionRequest(
+    wish = Wish(name="it", pods=2, gpus=4, seconds=20, queue="lq", priority="low", fails_once=True)
+    urgent = Wish(
         name="urgent", pods=2, gpus=4, seconds=5, queue="lq", priority="high", fails_once=False
     )
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.control.operators.test_kubeflow import kubeflow_job, replica
 from tests.control.training_world import job_set, replicated, train_job
-from tests.faults.jobs import SORTS, PreemptionRequest
+from tests.faults.jobs import SORTS, Wish
 from tests.support.control_objects import job
 from unisono.control.operators.kubeflow.words import SORTS as KUBEFLOW
 from unisono.kinds.shapes.served import Served
@@ -25,7 +25,7 @@ NAME = "hostile"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 SECONDS = 600  # how long a job would run if nothing were wrong with it
 
-_WISH = PreemptionRequest(
+_WISH = Wish(
     name=NAME, pods=2, gpus=1, seconds=SECONDS, queue=NAMESPACE, priority="", fails_once=False
 )
 _CONTAINER: Json = {
