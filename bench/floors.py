@@ -19,7 +19,7 @@ from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.feasibility import Feasibility
 from unisono.engine.placement.gang import Gang, Placer
 from unisono.engine.state.node_table import NodeTable
-from unisono.engine.state.pod_index import Crowd
+from unisono.engine.state.pod_index import PodIndex
 
 GPUS = 8
 CORES_A_GPU = 8
@@ -71,7 +71,7 @@ def table_of(nodes: int, *, seed: int = 1) -> NodeTable:
 
 def placer_of(table: NodeTable) -> Placer:
     """Make a placer over a table, with the default scoring."""
-    return Placer(Feasibility(table), Crowd())
+    return Placer(Feasibility(table), PodIndex())
 
 
 def gang(pods: int, sets: int = 1, *, more_bytes: int = 0) -> Gang:

@@ -40,7 +40,7 @@ from unisono.engine.placement.feasibility import Feasibility
 from unisono.engine.placement.shared_gpus import Seating
 from unisono.engine.state.devices import rooms
 from unisono.engine.state.node_table import NodeTable
-from unisono.engine.state.pod_index import Crowd
+from unisono.engine.state.pod_index import PodIndex
 from unisono.engine.state.pod_mix import SharedPodMix
 from unisono.engine.state.tenancy import Tenancy
 from unisono.engine.state.tenant import Tenant
@@ -180,7 +180,7 @@ class Filler:
         for node in nodes:
             self.table.put(node)
         self.columns = self.table.open_devices(share_of(GPU))
-        self._tenancy = Tenancy(self.table, Crowd())
+        self._tenancy = Tenancy(self.table, PodIndex())
         self._feasibility = Feasibility(self.table)
         self._dice = dice if scoring == "random" else None
         mix = SharedPodMix()

@@ -13,7 +13,7 @@ from unisono.engine.model.selection import label_map
 from unisono.engine.placement.feasibility import Capacity, Feasibility
 from unisono.engine.placement.gang import Placer
 from unisono.engine.state.node_table import NodeTable
-from unisono.engine.state.pod_index import Crowd
+from unisono.engine.state.pod_index import PodIndex
 from unisono.engine.state.tenancy import Tenancy
 from unisono.engine.state.tenant import Tenant
 
@@ -35,7 +35,7 @@ def tenant_of(pod: NodePod) -> Tenant:
 
 def seated(cluster: Cluster) -> Tenancy:
     """Put a cluster into the engine's books."""
-    tenancy = Tenancy(NodeTable(), Crowd())
+    tenancy = Tenancy(NodeTable(), PodIndex())
     for node in cluster.nodes:
         tenancy.put_node(node)
     for pod in cluster.pods:
@@ -45,7 +45,7 @@ def seated(cluster: Cluster) -> Tenancy:
 
 def placer_over(tenancy: Tenancy, placement: Placement | None = None) -> Placer:
     """Return a placer over the engine's books."""
-    return Placer(Feasibility(tenancy.table), tenancy.crowd, placement or Placement())
+    return Placer(Feasibility(tenancy.table), tenancy.pod_index, placement or Placement())
 
 
 def bytes_of(tenancy: Tenancy) -> tuple[bytes, bytes, tuple[str, ...]]:
@@ -54,7 +54,7 @@ def bytes_of(tenancy: Tenancy) -> tuple[bytes, bytes, tuple[str, ...]]:
     everybody = [
         f"{members.namespace} {members.labels} {members.host_ports} {members.anti_affinity} "
         f"{sorted(members.pods_on.items())}"
-        for members in tenancy.crowd.groups.values()
+        for members in tenancy.pod_index.groups.values()
     ]
     return table.free.tobytes(), table.allocatable.tobytes(), tuple(sorted(everybody))
 

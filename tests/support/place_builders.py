@@ -20,7 +20,7 @@ from unisono.engine.placement.demand import Demand, Mode
 from unisono.engine.placement.feasibility import Feasibility
 from unisono.engine.placement.gang import Gang, Placer, Spot
 from unisono.engine.state.node_table import NodeTable
-from unisono.engine.state.pod_index import Crowd
+from unisono.engine.state.pod_index import PodIndex
 
 GPU = ResourceName("nvidia.com/gpu")
 ZONE, BLOCK, RACK = "topology.kubernetes.io/zone", "block", "rack"
@@ -56,9 +56,9 @@ def table_of(*nodes: Node) -> NodeTable:
     return table
 
 
-def placer_of(*nodes: Node, crowd: Crowd | None = None, **options: Any) -> Placer:
+def placer_of(*nodes: Node, pod_index: PodIndex | None = None, **options: Any) -> Placer:
     """Make a placer over nodes; options are those of the placement policy."""
-    return Placer(Feasibility(table_of(*nodes)), crowd or Crowd(), Placement(**options))
+    return Placer(Feasibility(table_of(*nodes)), pod_index or PodIndex(), Placement(**options))
 
 
 def demand(pods: int, gpus: int = 1, mode: Mode = "unconstrained", **options: Any) -> Demand:

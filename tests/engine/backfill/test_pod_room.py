@@ -13,7 +13,7 @@ from unisono.engine.model.names import PODS, NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import Amounts, amounts
 from unisono.engine.state.node_table import NodeTable
-from unisono.engine.state.pod_index import Crowd
+from unisono.engine.state.pod_index import PodIndex
 from unisono.engine.state.tenancy import Tenancy
 from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.transaction import Ledger
@@ -27,7 +27,7 @@ def _floor(seed: int, sizes: tuple[int, ...]) -> Tenancy:
     for number in range(6):
         has = amounts({"cpu": chance.choice(sizes), "memory": 10})
         table.put(Node(name=NodeName(f"n{number}"), allocatable=has))
-    return Tenancy(table, Crowd())
+    return Tenancy(table, PodIndex())
 
 
 def _plainly(table: NodeTable, requests: Amounts, closed: int | None) -> list[int]:
@@ -116,7 +116,7 @@ def test_who_is_seated_later_counts_at_once_and_is_seated_for_whoever_looks_at_n
 def test_room_on_the_only_node_is_one_number(seed: int) -> None:
     chance, table = random.Random(seed), NodeTable()
     table.put(Node(name=NodeName("n"), allocatable=amounts({"cpu": 20_000, "memory": 100})))
-    tenancy, there = Tenancy(table, Crowd()), list[Tenant]()
+    tenancy, there = Tenancy(table, PodIndex()), list[Tenant]()
     room = PodRoom(table, ONE, np.ones(1, np.bool_), table.in_name_order())
     for _ in range(80):
         pods = chance.randint(1, 6)

@@ -16,7 +16,7 @@ from unisono.engine.model.selection import LabelSelector
 from unisono.engine.placement.gang import Gang
 from unisono.engine.placement.placement import ANSWERS_KEPT, Answer, Answers, placement_of
 from unisono.engine.state.changes import NodeSet, PolicySet
-from unisono.engine.state.pod_index import Crowd, Members
+from unisono.engine.state.pod_index import Members, PodIndex
 
 
 def asked(answers: Answers, *gangs: Gang, moves: int = 1) -> bool:
@@ -73,10 +73,10 @@ def test_who_has_a_node_of_its_own_is_answered_itself() -> None:
 def test_rules_between_pods_are_about_who_asks() -> None:
     with_port = gang(demand(2, host_ports=(PORT,)))
     assert not asked(answers_of(node("a"), node("b")), with_port, with_port)
-    crowd = Crowd()
+    pod_index = PodIndex()
     keep_off = PodRule(PodSelector(LabelSelector()), "kubernetes.io/hostname")
-    crowd.join("them", Members("ns", {}, (), (keep_off,), {}))
-    assert not asked(answers_of(node("a"), crowd=crowd), gang(demand(2)), gang(demand(2)))
+    pod_index.add("them", Members("ns", {}, (), (keep_off,), {}))
+    assert not asked(answers_of(node("a"), pod_index=pod_index), gang(demand(2)), gang(demand(2)))
 
 
 def test_what_was_learned_of_typical_pods_counts_where_it_is_looked_at() -> None:

@@ -19,7 +19,7 @@ from unisono.engine.placement import shared_gpus
 from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.feasibility import Feasibility
 from unisono.engine.placement.shared_gpus import Picture, Scoring, Seating, score_thresholds
-from unisono.engine.state.pod_index import Crowd
+from unisono.engine.state.pod_index import PodIndex
 from unisono.engine.state.pod_mix import PodShape, SharedPodMix, shape_of
 from unisono.engine.state.tenancy import Tenancy
 from unisono.engine.state.tenant import Tenant
@@ -196,7 +196,7 @@ def some_cluster(seed: int) -> Cluster:
     table = table_of(*nodes)
     table.open_devices(MILLI)
     plain = [Plain(each, dict(each.allocatable)["cpu"]) for each in nodes]  # type: ignore[index]
-    return Cluster(dice, plain, Tenancy(table, Crowd()), shapes, mix)
+    return Cluster(dice, plain, Tenancy(table, PodIndex()), shapes, mix)
 
 
 def wish(requests: Amounts) -> Demand:
@@ -264,7 +264,7 @@ def seats(
     """Place pods one after the other; return node and devices of each."""
     table = table_of(*nodes)
     table.open_devices(MILLI)
-    tenancy = Tenancy(table, Crowd())
+    tenancy = Tenancy(table, PodIndex())
     seating = Seating(Feasibility(table), mix, scoring)
     found: list[object] = []
     for one in asked:

@@ -27,7 +27,7 @@ def spots(placer: Placer, *demands: Demand) -> tuple[Spot, ...]:
 
 
 def sit(placer: Placer, milli: int, name: str, *devices: int) -> None:
-    tenancy = Tenancy(placer.feasibility.table, placer.crowd)
+    tenancy = Tenancy(placer.feasibility.table, placer.pod_index)
     nodes = ((node(name).name, len(devices)),)
     tenancy.occupy(Tenant(nodes, amounts({MILLI: milli}), devices=devices))
 

@@ -10,7 +10,7 @@ import numpy as np
 from tests.support.place_builders import GPU, node, table_of
 from unisono.engine.model.resources import amounts, share_of
 from unisono.engine.state.devices import fullest_first, pods_that_fit, rooms
-from unisono.engine.state.pod_index import Crowd
+from unisono.engine.state.pod_index import PodIndex
 from unisono.engine.state.tenancy import Tenancy
 from unisono.engine.state.tenant import Tenant
 
@@ -28,7 +28,7 @@ def tenant(name: str, milli: int, *devices: int) -> Tenant:
 def test_a_device_is_whole_again_when_the_last_who_shares_it_leaves_whoever_that_is() -> None:
     for order in itertools.permutations(range(3)):
         table = table_of(node("a", 2))
-        tenancy = Tenancy(table, Crowd())
+        tenancy = Tenancy(table, PodIndex())
         tenants = [tenant("a", 300, 0), tenant("a", 500, 0), tenant("a", 1000, 1)]
         for each in tenants:
             tenancy.occupy(each)
@@ -43,7 +43,7 @@ def test_a_device_is_whole_again_when_the_last_who_shares_it_leaves_whoever_that
 
 def test_rooms_show_devices_that_nobody_uses_beside_those_that_are_shared() -> None:
     table = table_of(node("a", 4), node("b", 1))
-    tenancy = Tenancy(table, Crowd())
+    tenancy = Tenancy(table, PodIndex())
     tenancy.occupy(tenant("a", 400, 1))
     tenancy.occupy(Tenant(nodes=(("a", 1),), requests=amounts({GPU: 1})))  # type: ignore[arg-type]
     columns, both = table.devices[MILLI], np.array([0, 1])
@@ -54,7 +54,7 @@ def test_rooms_show_devices_that_nobody_uses_beside_those_that_are_shared() -> N
 
 def test_a_node_with_more_gpus_than_any_before_has_columns_for_them() -> None:
     table = table_of(node("a", 1))
-    tenancy = Tenancy(table, Crowd())
+    tenancy = Tenancy(table, PodIndex())
     tenancy.occupy(tenant("a", 400, 0))
     tenancy.put_node(node("b", 3))
     tenancy.occupy(tenant("b", 700, 2))
@@ -63,7 +63,7 @@ def test_a_node_with_more_gpus_than_any_before_has_columns_for_them() -> None:
 
 def test_pods_stay_on_their_devices_while_their_node_is_away() -> None:
     table = table_of(node("a", 2))
-    tenancy = Tenancy(table, Crowd())
+    tenancy = Tenancy(table, PodIndex())
     tenancy.occupy(tenant("a", 400, 1, 1))
     tenancy.drop_node(node("a").name)
     tenancy.put_node(node("a", 2))
@@ -73,7 +73,7 @@ def test_pods_stay_on_their_devices_while_their_node_is_away() -> None:
 
 def test_a_pod_of_which_nobody_says_where_it_is_takes_the_fullest_device_that_holds_it() -> None:
     table = table_of(node("a", 2))
-    tenancy = Tenancy(table, Crowd())
+    tenancy = Tenancy(table, PodIndex())
     tenancy.occupy(tenant("a", 400, 1))
     unknown = tenant("a", 500)
     tenancy.occupy(unknown)
@@ -87,7 +87,7 @@ def test_as_many_pods_fit_as_plain_filling_finds_places_for() -> None:
     dice = random.Random(7)
     for _ in range(200):
         table = table_of(node("a", dice.randint(0, 4)))
-        tenancy = Tenancy(table, Crowd())
+        tenancy = Tenancy(table, PodIndex())
         columns = table.open_devices(MILLI)
         for _ in range(dice.randint(0, 4)):
             room = rooms(table.free, columns, np.array([0]))[0].tolist()

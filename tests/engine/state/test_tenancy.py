@@ -7,13 +7,13 @@ from tests.support.place_builders import GPU, PORT, node, table_of
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import HostPort, Node
 from unisono.engine.model.resources import amounts
-from unisono.engine.state.pod_index import Crowd
+from unisono.engine.state.pod_index import PodIndex
 from unisono.engine.state.tenancy import Tenancy
 from unisono.engine.state.tenant import Tenant
 
 
 def tenancy_of(*nodes: Node) -> Tenancy:
-    return Tenancy(table_of(*nodes), Crowd())
+    return Tenancy(table_of(*nodes), PodIndex())
 
 
 def tenant(gpus: int = 1, ports: tuple[HostPort, ...] = (), **on: int) -> Tenant:
@@ -38,7 +38,7 @@ def test_coming_and_going() -> None:
     gang = tenant(2, a=3, b=1)
     tenancy.occupy(gang)
     assert free(tenancy) == {"a": 2, "b": 6}
-    assert [members.pods_on for members in tenancy.crowd.groups.values()] == [{"a": 3, "b": 1}]
+    assert [members.pods_on for members in tenancy.pod_index.groups.values()] == [{"a": 3, "b": 1}]
     tenancy.vacate(gang)
     assert bytes_of(tenancy) == before
 
@@ -66,7 +66,7 @@ def test_equal_tenants_are_two() -> None:
     assert free(tenancy) == {"a": 6}
     tenancy.vacate(one)
     assert free(tenancy) == {"a": 7}
-    assert len(tenancy.crowd.groups) == 1
+    assert len(tenancy.pod_index.groups) == 1
 
 
 def test_who_sits_on_a_node_that_is_not_there_is_counted_when_it_comes() -> None:
@@ -81,7 +81,7 @@ def test_who_sits_on_a_node_that_is_not_there_is_counted_when_it_comes() -> None
 
 
 def test_before_the_first_node_nobody_is_lost() -> None:
-    tenancy = Tenancy(table_of(), Crowd())
+    tenancy = Tenancy(table_of(), PodIndex())
     tenancy.occupy(tenant(a=1))
     tenancy.put_node(node("a"))
     assert free(tenancy) == {"a": 7}
@@ -125,7 +125,7 @@ def test_nobody_is_remembered_of_whom_no_rule_could_speak() -> None:
     tenancy = tenancy_of(node("a"))
     plain = Tenant(nodes=((NodeName("a"), 1),), requests=amounts({GPU: 1}))
     tenancy.occupy(plain)
-    assert not tenancy.crowd.groups
+    assert not tenancy.pod_index.groups
     tenancy.vacate(plain)
     tenancy.occupy(tenant(ports=(PORT,), a=1))
-    assert [members.host_ports for members in tenancy.crowd.with_ports()] == [(PORT,)]
+    assert [members.host_ports for members in tenancy.pod_index.with_ports()] == [(PORT,)]

@@ -10,7 +10,7 @@ from tests.support.place_books import bytes_of
 from tests.support.place_builders import GPU, node, table_of
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.resources import amounts
-from unisono.engine.state.pod_index import Crowd
+from unisono.engine.state.pod_index import PodIndex
 from unisono.engine.state.tenancy import Tenancy
 from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.transaction import Ledger, Starting
@@ -32,7 +32,7 @@ def holding(dice: random.Random, *, labelled: bool) -> Starting:
 
 
 def crowded(dice: random.Random, *, labelled: bool) -> tuple[Tenancy, list[Starting]]:
-    tenancy = Tenancy(table_of(*(node(name, 8) for name in NAMES)), Crowd())
+    tenancy = Tenancy(table_of(*(node(name, 8) for name in NAMES)), PodIndex())
     everybody = [holding(dice, labelled=labelled) for _ in range(10)]
     for one in everybody:
         for tenant in one.tenants:
@@ -54,7 +54,7 @@ def test_nodes_look_as_if_they_had_left_and_then_as_before(seed: int, labelled: 
     for one in those[1:7]:
         other.let_go(one)
     assert tenancy.table.free.tobytes() == plainly.table.free.tobytes()
-    assert len(tenancy.crowd.groups) == len(plainly.crowd.groups)
+    assert len(tenancy.pod_index.groups) == len(plainly.pod_index.groups)
     assert tenancy.moves > moves
     seen = tenancy.moves
     ledger.fill_nodes(clearing)

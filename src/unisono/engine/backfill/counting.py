@@ -106,7 +106,7 @@ def _count(state: ClusterState, group: Group, waiting: Waiting, stamp: int) -> C
         or book.node.parent is not None
         or book.spec.preemption != _NO_RULES
         or table.has_held_rows
-        or nodes.tenancy.crowd.has_rules
+        or nodes.tenancy.pod_index.has_rules
     ):
         return None
     # Gangs of many sizes are of the same pods: all but the number is found out once.

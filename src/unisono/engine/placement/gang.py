@@ -38,7 +38,7 @@ from unisono.engine.placement.shared_gpus import Seating
 from unisono.engine.state.devices import fullest_first, rooms, share
 from unisono.engine.state.move import Move
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
-from unisono.engine.state.pod_index import Crowd, Members
+from unisono.engine.state.pod_index import Members, PodIndex
 from unisono.engine.state.pod_mix import PodMix
 
 # Up to this many demands every order is tried before a domain is given up.
@@ -91,7 +91,7 @@ class Placer:
     """Finds places on one node table."""
 
     feasibility: Feasibility
-    crowd: Crowd
+    pod_index: PodIndex
     placement: Placement = field(default_factory=Placement)
     mix: PodMix = field(default_factory=PodMix)  # typical pods, for scoring by fragmentation
     seating: Seating | None = None  # ranks nodes for single pods, where GPUs are shared
@@ -106,7 +106,7 @@ class Placer:
             return self._seat(gang, self.seating)
         groups = _groups(gang.demands)
         plain = all(demand.is_plain for demand in gang.demands)
-        self._with_rules = self.crowd.has_rules or not plain
+        self._with_rules = self.pod_index.has_rules or not plain
         orders = [groups, groups[::-1]] if len(groups) > 1 else [groups]
         first_no: GangDoesNotFit | None = None
         usage = table.usage
@@ -127,7 +127,7 @@ class Placer:
         if len(gang.demands) != 1 or gang.demands[0].most != 1 or gang.demands[0].least != 1:
             return False
         demand = gang.demands[0]
-        is_free = demand.mode != "required" and not self.crowd.has_rules and demand.is_plain
+        is_free = demand.mode != "required" and not self.pod_index.has_rules and demand.is_plain
         return is_free and not self.feasibility.table.has_held_rows
 
     def _seat(self, gang: Gang, seating: Seating) -> tuple[Spot, ...] | GangDoesNotFit:
@@ -348,7 +348,7 @@ class Placer:
             caps[capacity.view.position_of[held]] = 0
             capacity = with_caps(capacity, caps)
         if self._with_rules:
-            capacity = apply_rules(capacity, demand, need, self.crowd, self.feasibility, scope)
+            capacity = apply_rules(capacity, demand, need, self.pod_index, self.feasibility, scope)
         return capacity
 
     def _book(
@@ -374,14 +374,14 @@ class Placer:
                 demand.anti_affinity,
                 pods_on,
             )
-            self.crowd.join(booking, members)
+            self.pod_index.add(booking, members)
         self._booked.append(booking)
 
     def _rollback(self, mark: int) -> None:
         while len(self._booked) > mark:
             booking = self._booked.pop()
             give_back(self.feasibility.table, booking)
-            self.crowd.leave(booking)
+            self.pod_index.remove(booking)
 
     def _spot(self, part: _Part) -> Spot:
         """Write a part down by node, in topology order."""

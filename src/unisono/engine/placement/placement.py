@@ -105,7 +105,7 @@ class ClusterPlacement:
     def placer_on(self, feasibility: Feasibility) -> Placer:
         """Return a placer for other nodes than those of now."""
         placement, nodes = self._config.policy.placement, self.nodes
-        return Placer(feasibility, nodes.tenancy.crowd, placement, nodes.mix)
+        return Placer(feasibility, nodes.tenancy.pod_index, placement, nodes.mix)
 
     def gang_of(
         self,
@@ -187,7 +187,7 @@ class Answers:
     def _question(self, gang: Gang) -> Question | None:
         """Return what is asked, without the gang's name; None if the name matters."""
         placer = self.placer
-        if placer.feasibility.table.has_held_rows or placer.crowd.has_rules:
+        if placer.feasibility.table.has_held_rows or placer.pod_index.has_rules:
             return None
         if not all(demand.is_plain for demand in gang.demands):
             return None

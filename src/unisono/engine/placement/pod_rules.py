@@ -17,14 +17,14 @@ from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.feasibility import Capacity, Feasibility, Mask, domain_sums
 from unisono.engine.placement.packing import pack
 from unisono.engine.state.node_table import ABSENT, Codes, Integers, NodeTable, natural
-from unisono.engine.state.pod_index import Crowd, Members, conflict, selects_pod
+from unisono.engine.state.pod_index import Members, PodIndex, conflict, selects_pod
 
 
 def apply_rules(
     capacity: Capacity,
     demand: Demand,
     need: int,
-    crowd: Crowd,
+    pod_index: PodIndex,
     feasibility: Feasibility,
     scope: tuple[int, int] | None,
 ) -> Capacity:
@@ -35,14 +35,14 @@ def apply_rules(
     table = feasibility.table
     labels = label_map(demand.labels)
     caps = capacity.caps.copy()
-    _keep_ports(caps, demand, crowd, table, capacity)
+    _keep_ports(caps, demand, pod_index, table, capacity)
     for rule in demand.affinity_to:
-        _stay_with(caps, rule, demand, crowd, table, capacity)
+        _stay_with(caps, rule, demand, pod_index, table, capacity)
     for rule in demand.anti_affinity:
-        _stay_away(caps, rule, crowd.matching(rule.selector, demand.namespace), table, capacity)
+        _stay_away(caps, rule, pod_index.matching(rule.selector, demand.namespace), table, capacity)
         if _is_own(rule, demand, labels):
             _one_a_domain(caps, rule.topology_key, table, capacity)
-    for rule, members in crowd.repelling(demand.namespace, labels):
+    for rule, members in pod_index.repelling(demand.namespace, labels):
         _stay_away(caps, rule, [members], table, capacity)
     if demand.spread:
         # Nodes that selector and affinity exclude make no domains; taints do not matter here.
@@ -55,7 +55,7 @@ def apply_rules(
                 caps[: scope[0]] = 0
                 caps[scope[1] :] = 0
             caps = _spread(
-                caps, spread, need if own else 0, demand, crowd, table, capacity, counted
+                caps, spread, need if own else 0, demand, pod_index, table, capacity, counted
             )
     return with_caps(capacity, caps)
 
@@ -77,13 +77,13 @@ def _values(key: str, table: NodeTable, capacity: Capacity) -> Codes:
 
 
 def _keep_ports(
-    caps: Integers, demand: Demand, crowd: Crowd, table: NodeTable, capacity: Capacity
+    caps: Integers, demand: Demand, pod_index: PodIndex, table: NodeTable, capacity: Capacity
 ) -> None:
     """A port is taken once a node: by others already there, and by one pod of the set."""
     if not demand.host_ports:
         return
     np.minimum(caps, 1, out=caps)
-    for members in crowd.with_ports():
+    for members in pod_index.with_ports():
         if any(conflict(a, b) for a in demand.host_ports for b in members.host_ports):
             rows = [table.row_of[name] for name in members.pods_on if name in table.row_of]
             caps[capacity.view.position_of[rows]] = 0
@@ -103,14 +103,14 @@ def _stay_with(
     caps: Integers,
     rule: PodRule,
     demand: Demand,
-    crowd: Crowd,
+    pod_index: PodIndex,
     table: NodeTable,
     capacity: Capacity,
 ) -> None:
     """Leave only domains that hold such pods; where none exist yet the first pods may start one."""
     codes, _ = table.label_codes(rule.topology_key)
     mine = codes[capacity.view.rows]
-    holding = _codes_of(crowd.matching(rule.selector, demand.namespace), codes, table)
+    holding = _codes_of(pod_index.matching(rule.selector, demand.namespace), codes, table)
     if holding:
         caps[~np.isin(mine, sorted(holding))] = 0
     elif _is_own(rule, demand, label_map(demand.labels)):
@@ -153,7 +153,7 @@ def _spread(
     rule: SpreadRule,
     need: int,
     demand: Demand,
-    crowd: Crowd,
+    pod_index: PodIndex,
     table: NodeTable,
     capacity: Capacity,
     counted: Mask,
@@ -169,7 +169,7 @@ def _spread(
     text = {code: value for value, code in meaning.items()}
     present = {*values[counted].tolist()} - {ABSENT}
     existing = dict.fromkeys(sorted(present, key=lambda code: natural(text[code])), 0)
-    for members in crowd.matching(rule.selector, demand.namespace):
+    for members in pod_index.matching(rule.selector, demand.namespace):
         for name, count in members.pods_on.items():
             row = table.row_of.get(name)
             if row is None or not counted[capacity.view.position_of[row]]:

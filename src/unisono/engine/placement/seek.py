@@ -67,7 +67,7 @@ class Seeker:
             demand.is_plain
             and demand.mode != "required"
             and demand.slice_size <= 1
-            and not tenancy.crowd.has_rules
+            and not tenancy.pod_index.has_rules
             and not tenancy.table.devices
         )
 

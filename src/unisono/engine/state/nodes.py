@@ -17,7 +17,7 @@ from unisono.engine.model.workload import Admission, PodSet, Workload
 from unisono.engine.state import changes
 from unisono.engine.state.config import Config
 from unisono.engine.state.node_table import NodeTable
-from unisono.engine.state.pod_index import Crowd
+from unisono.engine.state.pod_index import PodIndex
 from unisono.engine.state.pod_mix import PodMix, SharedPodMix
 from unisono.engine.state.queue_book import Running
 from unisono.engine.state.tenancy import Tenancy
@@ -37,7 +37,7 @@ class NodeState:
 
     def __init__(self, config: Config, timers: Timers) -> None:
         self.table = NodeTable()
-        self.tenancy = Tenancy(self.table, Crowd())
+        self.tenancy = Tenancy(self.table, PodIndex())
         self.pods: dict[str, tuple[NodePod, Tenant]] = {}  # of others, by their keys
         self._leaving: dict[str, None] = {}  # those that were told to end
         self.mix = PodMix()

@@ -1,4 +1,4 @@
-"""Who is on which node, for the rules that pods have about each other.
+"""Which pods are on which node, for the rules that pods have about each other.
 
 Only labels, ports and anti-affinity of pods are kept here, grouped by template: a gang of a
 thousand equal pods is one entry. What pods use of nodes is in the node table.
@@ -26,8 +26,8 @@ class Members:
 
 
 @dataclass(slots=True)
-class Crowd:
-    """All pods on nodes, by who brought them."""
+class PodIndex:
+    """All pods on nodes that rules may be about, by what placed them."""
 
     groups: dict[object, Members] = field(default_factory=dict)
     _repelling: int = 0  # groups with anti-affinity rules
@@ -37,13 +37,13 @@ class Crowd:
         """Say whether some pod on a node keeps others away."""
         return self._repelling > 0
 
-    def join(self, key: object, members: Members) -> None:
+    def add(self, key: object, members: Members) -> None:
         """Add pods; nothing is kept of pods that no rule could ever speak of."""
         if members.labels or members.host_ports or members.anti_affinity:
             self.groups[key] = members
             self._repelling += bool(members.anti_affinity)
 
-    def leave(self, key: object) -> None:
+    def remove(self, key: object) -> None:
         """Forget pods."""
         members = self.groups.pop(key, None)
         if members is not None:

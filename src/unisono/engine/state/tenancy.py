@@ -19,7 +19,7 @@ from unisono.engine.model.resources import Amounts, share_in
 from unisono.engine.state.devices import fullest_first, rooms, share
 from unisono.engine.state.move import Integers, Rows
 from unisono.engine.state.node_table import NodeTable
-from unisono.engine.state.pod_index import Crowd, Members
+from unisono.engine.state.pod_index import Members, PodIndex
 from unisono.engine.state.tenant import NOBODY, NOWHERE, Shared, Tenant
 
 _Nodes = tuple[tuple[NodeName, int], ...]
@@ -39,9 +39,9 @@ class Cleared(NamedTuple):
 class Tenancy:
     """All tenants, kept in step with the node table."""
 
-    def __init__(self, table: NodeTable, crowd: Crowd) -> None:
+    def __init__(self, table: NodeTable, pod_index: PodIndex) -> None:
         self.table = table
-        self.crowd = crowd
+        self.pod_index = pod_index
         self.sharing = 0  # tenants that have parts of GPUs
         self.moves = 0  # grows when somebody comes or goes, or a node changes
         self._tenants: dict[Tenant, None] = {}
@@ -63,7 +63,7 @@ class Tenancy:
                 tenant.anti_affinity,
                 dict(tenant.nodes),
             )
-            self.crowd.join(tenant, members)
+            self.pod_index.add(tenant, members)
 
     def vacate(self, tenant: Tenant) -> None:
         """Take pods off their nodes."""
@@ -71,7 +71,7 @@ class Tenancy:
         del self._tenants[tenant]
         self._unseat(tenant)
         if tenant.labels or tenant.host_ports or tenant.anti_affinity:
-            self.crowd.leave(tenant)
+            self.pod_index.remove(tenant)
         for name, _ in tenant.nodes if self._homeless else ():
             waiting = self._homeless.get(name)
             if waiting is not None:
