@@ -140,7 +140,9 @@ def nominate(
     begin = now if start is None else start
     seeker = None
     if state.nodes.has_nodes:
-        seeker = Seeker(placement_of(state), waiting, kept, state.reserved.fence(workload, begin))
+        seeker = Seeker(
+            placement_of(state), waiting, kept, state.reserved.excluded_nodes(workload, begin)
+        )
     brings_nodes: BringsNodes = _nothing
     if seeker is not None and book.spec.checks:
         brings_nodes = _nodes_of_checks(state, book, workload)
@@ -188,7 +190,7 @@ def nominate(
     if brings_nodes(best.assignment):
         seeker = None
     if best.lacks_nodes and not best.works and seeker is not None:
-        if seeker.is_fenced_off(best.assignment):
+        if seeker.needs_excluded_nodes(best.assignment):
             reserved = state.reserved.facts(workload, begin)
             best.assignment.blockers = [*reserved, *best.assignment.blockers]
         fact = held.too_long(seeker, best.assignment) if held is not None else None

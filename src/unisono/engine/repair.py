@@ -91,10 +91,10 @@ def place_reserved(
     workload, admission = holding.workload, holding.admission
     given = {one.name: one.count for one in admission.pod_sets}
     counts = tuple(given.get(one.name, 0) for one in workload.pod_sets)
-    fence = state.reserved.fence(workload, state.now)
+    excluded = state.reserved.excluded_nodes(workload, state.now)
     flavors = _flavors_given(workload, admission)
     placement = placement_of(state)
-    gang = placement.gang_of(workload, counts, counts, flavors, fence)
+    gang = placement.gang_of(workload, counts, counts, flavors, excluded)
     demands = tuple(narrowed(one, (selectors or {}).get(one.name, ())) for one in gang.demands)
     answer = placement.place(Gang(key=gang.key, demands=demands))
     if isinstance(answer, GangDoesNotFit):
@@ -125,9 +125,9 @@ def _missing(
         for one in admission.pod_sets
     }
     counts = tuple(missing.get(one.name, 0) for one in workload.pod_sets)
-    fence = state.reserved.fence(workload, state.now)
+    excluded = state.reserved.excluded_nodes(workload, state.now)
     flavors = _flavors_given(workload, admission)
-    return placement_of(state).gang_of(workload, counts, counts, flavors, fence)
+    return placement_of(state).gang_of(workload, counts, counts, flavors, excluded)
 
 
 def _place(

@@ -308,8 +308,8 @@ class Calendar:
         if not self._state.nodes.has_nodes:
             return Starting(charges, ())
         free = self._room.least_free(low, high)
-        fence = self._state.reserved.fence(waiting.workload, start)
-        gang = Seeker(placement_of(self._state), waiting, fence=fence).gang(assignment)
+        excluded = self._state.reserved.excluded_nodes(waiting.workload, start)
+        gang = Seeker(placement_of(self._state), waiting, excluded=excluded).gang(assignment)
         answer = outlook_of(self._state).place(gang, free)
         if isinstance(answer, GangDoesNotFit):
             return None

@@ -15,7 +15,7 @@ from unisono.engine.model.queue import Flavor
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import AffinityTerm, Labels, Toleration
 from unisono.engine.model.workload import PodSet, WeightedTerm
-from unisono.engine.state.excluded_nodes import Fence
+from unisono.engine.state.excluded_nodes import ExcludedNodes
 
 Mode = Literal["required", "preferred", "unconstrained"]
 
@@ -27,7 +27,7 @@ class Constraint(msgspec.Struct, frozen=True, cache_hash=True):
     affinity: tuple[AffinityTerm, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     preferred: tuple[WeightedTerm, ...] = ()
-    fence: Fence | None = None  # nodes that are reserved for others while it would run
+    excluded: ExcludedNodes | None = None  # nodes that are reserved for others while it would run
 
 
 class Demand(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
@@ -79,7 +79,7 @@ def reaching(volume: tuple[AffinityTerm, ...]) -> Constraint:
 
 
 def constraint_for(
-    pod_set: PodSet, flavors: tuple[Flavor, ...], fence: Fence | None = None
+    pod_set: PodSet, flavors: tuple[Flavor, ...], excluded: ExcludedNodes | None = None
 ) -> Constraint:
     """Join a pod set's own wishes with those of the flavors it was assigned."""
     selector = dict(pod_set.node_selector)
@@ -92,7 +92,7 @@ def constraint_for(
         affinity=pod_set.affinity,
         tolerations=tuple(tolerations),
         preferred=pod_set.preferred,
-        fence=fence,
+        excluded=excluded,
     )
 
 

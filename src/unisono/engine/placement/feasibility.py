@@ -246,8 +246,8 @@ class Feasibility:
         )
         if not tolerated.all():
             allowed &= tolerated[codes[rows]]
-        if constraint.fence is not None:
-            allowed &= ~constraint.fence.shuts(self.table)[rows]
+        if constraint.excluded is not None:
+            allowed &= ~constraint.excluded.rows(self.table)[rows]
         return allowed
 
     def labels_allow(self, constraint: Constraint, rows: Rows | slice) -> Mask:

@@ -130,9 +130,9 @@ def _refusals(
     for volume in demand.volumes:
         count("volume", ~feasibility.allowed(reaching(volume))[closed])
     count("selector", ~feasibility.allowed(without_taints(demand.constraint))[closed])
-    fence = demand.constraint.fence
-    if fence is not None:
-        count("reserved", fence.shuts(table)[closed])
+    excluded = demand.constraint.excluded
+    if excluded is not None:
+        count("reserved", excluded.rows(table)[closed])
     count("taint", ~feasibility.allowed(demand.constraint)[closed])
     for resource, amount in ((PODS, 1), *demand.requests):
         if amount > 0:

@@ -21,7 +21,7 @@ from unisono.engine.placement.request import GangBuilder
 from unisono.engine.placement.shared_gpus import Seating
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.config import Config
-from unisono.engine.state.excluded_nodes import Fence
+from unisono.engine.state.excluded_nodes import ExcludedNodes
 from unisono.engine.state.node_table import Integers, Rows
 from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.pod_mix import TypicalPod
@@ -113,11 +113,11 @@ class ClusterPlacement:
         least: tuple[int, ...],
         most: tuple[int, ...],
         flavors: Mapping[tuple[int, ResourceName], FlavorName],
-        fence: Fence | None = None,
+        excluded: ExcludedNodes | None = None,
     ) -> Gang:
         """Return what has to be placed of a workload, given counts, flavors and excluded nodes."""
         self._refresh()
-        return self._builder.gang(workload, least, most, flavors, fence)
+        return self._builder.gang(workload, least, most, flavors, excluded)
 
     def default_levels(self) -> tuple[str, ...]:
         """Return the levels of topology for pods that ask for none."""

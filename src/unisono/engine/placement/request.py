@@ -13,7 +13,7 @@ from unisono.engine.model.selection import label_map
 from unisono.engine.model.workload import PodSet, Workload
 from unisono.engine.placement.demand import Demand, Mode, anonymised, constraint_for
 from unisono.engine.placement.gang import Gang
-from unisono.engine.state.excluded_nodes import Fence
+from unisono.engine.state.excluded_nodes import ExcludedNodes
 from unisono.engine.state.node_table import NodeTable
 from unisono.engine.state.pod_index import selects_pod
 
@@ -49,13 +49,13 @@ class GangBuilder:
         least: tuple[int, ...],
         most: tuple[int, ...],
         taken: Mapping[tuple[int, ResourceName], FlavorName],
-        fence: Fence | None = None,
+        excluded: ExcludedNodes | None = None,
     ) -> Gang:
         """Return what has to be placed, given how many pods, which flavors, and what is shut."""
         minimum = workload.min_total
         if minimum is not None:  # pods that are done count as members for ever
             minimum = max(0, minimum - sum(count for _, count in workload.reclaimable))
-        demands, anonymous = self._demands(workload, least, most, taken, fence)
+        demands, anonymous = self._demands(workload, least, most, taken, excluded)
         return Gang(key=workload.key, demands=demands, min_total=minimum, anonymous=anonymous)
 
     def _demands(
@@ -64,17 +64,17 @@ class GangBuilder:
         least: tuple[int, ...],
         most: tuple[int, ...],
         taken: Mapping[tuple[int, ResourceName], FlavorName],
-        fence: Fence | None,
+        excluded: ExcludedNodes | None,
     ) -> _Demands:
         """Work demands out once for all workloads that ask for the same; levels are those now."""
         if self._layout != self._table.layout or len(self._known) >= DEMANDS_KEPT:
             self._layout = self._table.layout
             self._known.clear()
         pods, namespace = workload.pod_sets, namespace_of(workload.key)
-        key = (pods, namespace, least, most, tuple(taken.items()), fence)
+        key = (pods, namespace, least, most, tuple(taken.items()), excluded)
         known = self._known.get(key)
         if known is None:
-            made = self._make_demands(workload, least, most, taken, fence)
+            made = self._make_demands(workload, least, most, taken, excluded)
             known = self._known[key] = (made, tuple(map(anonymised, made)))
         return known
 
@@ -84,13 +84,13 @@ class GangBuilder:
         least: tuple[int, ...],
         most: tuple[int, ...],
         taken: Mapping[tuple[int, ResourceName], FlavorName],
-        fence: Fence | None,
+        excluded: ExcludedNodes | None,
     ) -> tuple[Demand, ...]:
         demands = []
         for index, pod_set in enumerate(workload.pod_sets):
             names = dict.fromkeys(flavor for (i, _), flavor in taken.items() if i == index)
             flavors = tuple(self._flavors[name] for name in names if name in self._flavors)
-            demand = self._demand(workload, pod_set, flavors, fence, least[index], most[index])
+            demand = self._demand(workload, pod_set, flavors, excluded, least[index], most[index])
             if demand.most:
                 demands.append(demand)
         return tuple(demands)
@@ -100,7 +100,7 @@ class GangBuilder:
         workload: Workload,
         pod_set: PodSet,
         flavors: tuple[Flavor, ...],
-        fence: Fence | None,
+        excluded: ExcludedNodes | None,
         least: int,
         most: int,
     ) -> Demand:
@@ -121,7 +121,7 @@ class GangBuilder:
             least=least,
             most=most,
             requests=requests,
-            constraint=constraint_for(pod_set, flavors, fence),
+            constraint=constraint_for(pod_set, flavors, excluded),
             mode=mode,
             levels=self._levels(level, wish.slice_level if wish else "", flavors),
             level=level,

@@ -15,7 +15,7 @@ from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.gang import Gang, Spot
 from unisono.engine.placement.placement import ClusterPlacement
 from unisono.engine.quota.assign import Assignment
-from unisono.engine.state.excluded_nodes import Fence
+from unisono.engine.state.excluded_nodes import ExcludedNodes
 from unisono.engine.state.node_table import NAME_FIELD
 from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.tenant import Tenant
@@ -31,7 +31,7 @@ class Seeker:
     placement: ClusterPlacement
     waiting: Waiting
     kept: Admission | None = None  # of the elastic slice it grows out of: those pods stay
-    fence: Fence | None = None  # nodes that are reserved for others while it would run
+    excluded: ExcludedNodes | None = None  # nodes that are reserved for others while it would run
     last_no: GangDoesNotFit | None = None
 
     def place(self, assignment: Assignment) -> tuple[Spot, ...] | GangDoesNotFit:
@@ -47,7 +47,7 @@ class Seeker:
         counts = assignment.counts
         least = tuple(min(count, low) for count, low in zip(counts, shape.minimums, strict=True))
         return self.placement.gang_of(
-            self.waiting.workload, least, counts, assignment.flavors, self.fence
+            self.waiting.workload, least, counts, assignment.flavors, self.excluded
         )
 
     def fits(self, assignment: Assignment) -> bool:
@@ -71,9 +71,9 @@ class Seeker:
             and not tenancy.table.devices
         )
 
-    def is_fenced_off(self, assignment: Assignment) -> bool:
+    def needs_excluded_nodes(self, assignment: Assignment) -> bool:
         """Say whether there would be a place, if only nothing were reserved for others."""
-        if self.fence is None:
+        if self.excluded is None:
             return False
         anywhere = Seeker(self.placement, self.waiting, self.kept)
         return anywhere.fits(assignment)

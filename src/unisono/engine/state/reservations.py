@@ -8,7 +8,7 @@ from unisono.engine.model.policy import Backfill
 from unisono.engine.model.reservation import Reservation
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.config import Config
-from unisono.engine.state.excluded_nodes import Fence
+from unisono.engine.state.excluded_nodes import ExcludedNodes
 from unisono.engine.state.timers import NODES, Timers
 
 # Of a reservation that comes again and again, so many ends are considered for dates.
@@ -24,7 +24,7 @@ class ReservationBook:
         self._config = config
         self._timers = timers
         self._reminded: Instant | None = None
-        self._fences: dict[tuple[str, ...], Fence] = {}
+        self._excluded: dict[tuple[str, ...], ExcludedNodes] = {}
 
     @property
     def all(self) -> tuple[Reservation, ...]:
@@ -33,7 +33,7 @@ class ReservationBook:
 
     def renew(self, now: Instant) -> None:
         """Take in that the policy changed."""
-        self._fences.clear()
+        self._excluded.clear()
         self._reminded = None
         self.remind(now)
 
@@ -66,14 +66,14 @@ class ReservationBook:
             for each, begin, end in self.against(workload, start)
         )
 
-    def fence(self, workload: Workload, start: Instant) -> Fence | None:
+    def excluded_nodes(self, workload: Workload, start: Instant) -> ExcludedNodes | None:
         """Return the nodes that a workload must keep off if it starts then."""
         names = tuple(each.name for each, _, _ in self.against(workload, start))
         if not names:
             return None
-        known = self._fences.get(names)
+        known = self._excluded.get(names)
         if known is None:
-            known = self._fences[names] = Fence(self._nodes(names))
+            known = self._excluded[names] = ExcludedNodes(self._nodes(names))
         return known
 
     def _nodes(self, names: tuple[str, ...]) -> frozenset[NodeName] | None:
