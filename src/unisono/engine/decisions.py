@@ -245,7 +245,7 @@ class Cycle:
             return False
         counts = placed_counts(answer, nominee.waiting.shape)
         if counts != nominee.assignment.counts:  # an elastic set settles for what is left
-            nominee.assignment = resized(nominee.assignment, nominee.menu, counts)
+            nominee.assignment = resized(nominee.assignment, nominee.eligible, counts)
         nominee.spots = answer
         return True
 

@@ -38,7 +38,7 @@ from unisono.engine.quota.assign import (
     next_ban,
     resized,
 )
-from unisono.engine.quota.flavors import Menu, menu_of
+from unisono.engine.quota.flavors import EligibleFlavors, eligible_flavors_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.equivalence import Shape, shrunk
 from unisono.engine.state.pending_queue import Waiting
@@ -67,7 +67,7 @@ class Nominee:
 
     waiting: Waiting
     book: QueueBook
-    menu: Menu
+    eligible: EligibleFlavors
     assignment: Assignment
     targets: list[Target] = field(default_factory=list)
     goes_first: bool = False
@@ -165,7 +165,7 @@ def nominate(
     if replaced is not None:
         ledger.remove(replaced.charges)  # its pods stay where they are
         allowed = flavors_kept(replaced.holding.admission, waiting.shape)
-    menu = menu_of(book, waiting.shape, state.config)
+    eligible = eligible_flavors_of(book, waiting.shape, state.config)
     # With backfill it gets a date, and nobody has to be kept waiting for its sake.
     waits = seeker is not None and policy.backfill is None
     soon = terminating_pods(state.nodes, ledger, now) if waits else None
@@ -176,7 +176,7 @@ def nominate(
     judge = _Judge(
         book,
         waiting.shape,
-        menu,
+        eligible,
         search,
         seeker,
         allowed,
@@ -208,7 +208,7 @@ def nominate(
     return Nominee(
         waiting,
         book,
-        menu,
+        eligible,
         assignment,
         best.targets,
         goes_first=sticky and policy.anti_thrash and not policy.strict,
@@ -253,8 +253,8 @@ def affordable(
         displaces=False,
         find_place=None,
     )
-    menu = menu_of(book, waiting.shape, state.config)
-    judge = _Judge(book, waiting.shape, menu, search, None, None, None)
+    eligible = eligible_flavors_of(book, waiting.shape, state.config)
+    judge = _Judge(book, waiting.shape, eligible, search, None, None, None)
     return judge.best().assignment
 
 
@@ -282,7 +282,7 @@ class _Judge:
 
     book: QueueBook
     shape: Shape
-    menu: Menu
+    eligible: EligibleFlavors
     search: VictimSearch
     seeker: Seeker | None
     allowed: Allowed | None
@@ -356,7 +356,7 @@ class _Judge:
             if not isinstance(answer, GangDoesNotFit):
                 return self._placed(assignment, answer)
             misfits.append(answer)
-            more = next_ban(self.menu, assignment, banned)
+            more = next_ban(self.eligible, assignment, banned)
             if more is None:
                 break
             banned = banned | {more}
@@ -400,7 +400,7 @@ class _Judge:
         """Settle for as many pods as found a place (elastic sets may get fewer than they asked)."""
         counts = placed_counts(spots, self.shape)
         if counts != assignment.counts:
-            assignment = resized(assignment, self.menu, counts)
+            assignment = resized(assignment, self.eligible, counts)
         return _Outcome(assignment, spots=spots)
 
     def _with_victims(self, assignment: Assignment) -> _Outcome:
@@ -444,7 +444,7 @@ class _Judge:
     def _assign(self, counts: tuple[int, ...], banned: frozenset[Banned]) -> Assignment:
         return assign(
             self.shape,
-            self.menu,
+            self.eligible,
             counts,
             fungibility=self.book.spec.fungibility,
             preemption=self.search,
@@ -458,7 +458,7 @@ def admission_of(nominee: Nominee) -> Admission:
     """Write the assignment down as it will stand on the workload."""
     if nominee.spots:
         return _write(nominee)
-    assignment, written = nominee.assignment, nominee.menu.written
+    assignment, written = nominee.assignment, nominee.eligible.written
     key = (assignment.counts, *assignment.flavors.values())
     admission = written.get(key)
     if admission is None:

@@ -78,7 +78,7 @@ class Purchases:
 def _take(nominee: Nominee, assignment: Assignment, bought: Bought) -> None:
     counts = placed_counts(bought.spots, nominee.waiting.shape)
     if counts != assignment.counts:  # an elastic set begins with what it needs
-        assignment = resized(assignment, nominee.menu, counts)
+        assignment = resized(assignment, nominee.eligible, counts)
     nominee.assignment = assignment
     nominee.spots = bought.spots
     nominee.targets = []
@@ -107,7 +107,7 @@ def _buy_more(
     while low <= high:
         middle = (low + high) // 2
         counts = shrunk(nominee.waiting.shape, middle)
-        fewer = resized(assignment, nominee.menu, counts)
+        fewer = resized(assignment, nominee.eligible, counts)
         some = _try(provisioner, nominee, fewer)
         if isinstance(some, Bought):
             best, high = (fewer, some), middle - 1

@@ -18,7 +18,7 @@ from unisono.engine.model.queue import ClusterQueue, Flavor, FlavorFungibility
 from unisono.engine.model.resources import Account
 from unisono.engine.model.workload import PodSet
 from unisono.engine.quota.assign import Assignment, Simulated, Verdict, assign
-from unisono.engine.quota.flavors import menu_for
+from unisono.engine.quota.flavors import eligible_flavors
 from unisono.engine.state.equivalence import Shapes, shrunk
 from unisono.engine.state.quota_tree import Cell, Node, charge, link, set_groups
 
@@ -51,10 +51,10 @@ def assigned(
     """Assign flavors to pod sets in a queue whose node hangs in some tree."""
     shape = Shapes().take(job("w", "q", pod_sets=pod_sets))
     flavors = {each.flavor: Flavor(name=each.flavor) for g in of.groups for each in g.flavors}
-    menu = menu_for(pod_sets, of, node, flavors, ignore_undeclared=False)
+    eligible = eligible_flavors(pod_sets, of, node, flavors, ignore_undeclared=False)
     return assign(
         shape,
-        menu,
+        eligible,
         options.pop("counts", shape.counts),
         fungibility=of.fungibility,
         preemption=victims or Victims(),

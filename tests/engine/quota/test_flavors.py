@@ -12,7 +12,7 @@ from unisono.engine.model.names import FlavorName
 from unisono.engine.model.queue import ClusterQueue, Flavor
 from unisono.engine.model.selection import Requirement, Taint, Toleration
 from unisono.engine.model.workload import PodSet
-from unisono.engine.quota.flavors import Menu, menu_for
+from unisono.engine.quota.flavors import EligibleFlavors, eligible_flavors
 from unisono.engine.state.quota_tree import Node, set_groups
 
 X86 = Flavor(name=FlavorName("x86"), node_labels=(("arch", "x86"),))
@@ -22,7 +22,7 @@ FLAVORS = {each.name: each for each in (X86, ARM, TAINTED)}
 THREE = queue("q", groups=(group({name: {"gpu": "4"} for name in ("x86", "arm", "tainted")}),))
 
 
-def menu(*pod_sets: PodSet, of: ClusterQueue = THREE, **options: Any) -> Menu:
+def eligible(*pod_sets: PodSet, of: ClusterQueue = THREE, **options: Any) -> EligibleFlavors:
     node = Node("q", is_queue=True)
     set_groups(node, of.groups)
     flavors = {
@@ -31,10 +31,10 @@ def menu(*pod_sets: PodSet, of: ClusterQueue = THREE, **options: Any) -> Menu:
         for each in group.flavors
     }
     options.setdefault("ignore_undeclared", False)
-    return menu_for(pod_sets, of, node, flavors, **options)
+    return eligible_flavors(pod_sets, of, node, flavors, **options)
 
 
-def usable(made: Menu) -> list[list[str]]:
+def usable(made: EligibleFlavors) -> list[list[str]]:
     """Return the flavors that each choice may take."""
     return [
         [each.flavor for each in choice.options if not each.mismatch] for choice in made.choices
@@ -65,7 +65,7 @@ def usable(made: Menu) -> list[list[str]]:
     ],
 )
 def test_scenario_22(wishes: dict[str, Any], expected: list[str]) -> None:
-    assert usable(menu(pods(1, {"gpu": 1}, **wishes))) == [expected]
+    assert usable(eligible(pods(1, {"gpu": 1}, **wishes))) == [expected]
 
 
 def test_a_flavor_may_bring_its_own_tolerations() -> None:
@@ -76,14 +76,14 @@ def test_a_flavor_may_bring_its_own_tolerations() -> None:
     )
     node = Node("q", is_queue=True)
     of = queue("q", groups=(group({"t": {"gpu": "4"}}),))
-    made = menu_for(
+    made = eligible_flavors(
         (pods(1, {"gpu": 1}),), of, node, {tolerant.name: tolerant}, ignore_undeclared=False
     )
     assert usable(made) == [["t"]]
 
 
 def test_a_flavor_without_an_object_matches_nobody() -> None:
-    made = menu_for(
+    made = eligible_flavors(
         (pods(1, {"gpu": 1}),), THREE, Node("q", is_queue=True), {}, ignore_undeclared=False
     )
     whys = [option.mismatch for option in made.choices[0].options]
@@ -93,9 +93,9 @@ def test_a_flavor_without_an_object_matches_nobody() -> None:
 def test_an_uncovered_resource_is_refused_unless_told_otherwise() -> None:
     """Scenario 23."""
     wants = pods(1, {"gpu": 1, "fpga": 1})
-    assert [type(each) for each in menu(wants).refusals] == [ResourceNotCovered]
-    assert not menu(wants, ignore_undeclared=True).refusals
-    assert not menu(pods(1, {"gpu": 1, "fpga": 0})).refusals
+    assert [type(each) for each in eligible(wants).refusals] == [ResourceNotCovered]
+    assert not eligible(wants, ignore_undeclared=True).refusals
+    assert not eligible(pods(1, {"gpu": 1, "fpga": 0})).refusals
 
 
 def test_each_group_is_a_choice_of_its_own() -> None:
@@ -107,7 +107,7 @@ def test_each_group_is_a_choice_of_its_own() -> None:
             group({"h100": {"gpu": "4"}}),
         ),
     )
-    made = menu(pods(2, {"cpu": 2, "memory": 12, "gpu": 1}), of=of)
+    made = eligible(pods(2, {"cpu": 2, "memory": 12, "gpu": 1}), of=of)
     assert usable(made) == [["small", "big"], ["h100"]]
     together = [[resource for _, resource in choice.resources] for choice in made.choices]
     assert together == [["cpu", "memory"], ["gpu"]]
@@ -116,13 +116,13 @@ def test_each_group_is_a_choice_of_its_own() -> None:
 def test_pod_sets_of_one_group_choose_together() -> None:
     pair = pods(1, {"gpu": 1}, "a", group="g"), pods(1, {"gpu": 1}, "b", group="g")
     only_arm = pods(1, {"gpu": 1}, "c", group="g", node_selector=(("arch", "arm"),))
-    assert usable(menu(*pair, only_arm)) == [["arm"]]
-    assert usable(menu(*pair, pods(1, {"gpu": 1}, "d"))) == [["x86", "arm"], ["x86", "arm"]]
+    assert usable(eligible(*pair, only_arm)) == [["arm"]]
+    assert usable(eligible(*pair, pods(1, {"gpu": 1}, "d"))) == [["x86", "arm"], ["x86", "arm"]]
 
 
 def test_a_queue_that_counts_pods_charges_one_for_each() -> None:
     of = queue("q", groups=(group({"x86": {"cpu": "100", "pods": "3"}}),))
-    made = menu(pods(4, {"cpu": 1}), of=of)
+    made = eligible(pods(4, {"cpu": 1}), of=of)
     charged = {
         cell.account.resource: amount for _, cell, amount in made.choices[0].options[0].per_pod
     }
@@ -132,14 +132,14 @@ def test_a_queue_that_counts_pods_charges_one_for_each() -> None:
 def test_what_a_flavor_does_not_list_is_not_charged() -> None:
     """Spec §2.4: t4 lists only GPUs, so its CPUs are unmetered."""
     of = queue("q", groups=(group({"x86": {"cpu": "8", "gpu": "4"}, "arm": {"gpu": "4"}}),))
-    options = menu(pods(1, {"cpu": 2, "gpu": 1}), of=of).choices[0].options
+    options = eligible(pods(1, {"cpu": 2, "gpu": 1}), of=of).choices[0].options
     charged = [[cell.account.resource for _, cell, _ in option.per_pod] for option in options]
     assert charged == [["cpu", "gpu"], ["gpu"]]
 
 
 def test_all_flavors_of_a_pool_charge_one_account() -> None:
     of = queue("q", groups=(pool(["x86", "arm"], "8"),))
-    options = menu(pods(1, {"gpu": 1}), of=of).choices[0].options
+    options = eligible(pods(1, {"gpu": 1}), of=of).choices[0].options
     assert {cell.account.flavor for option in options for _, cell, _ in option.per_pod} == {
         "pool:arm+x86"
     }

@@ -21,7 +21,7 @@ from unisono.engine.model.workload import PodSet
 from unisono.engine.placement.demand import Constraint, constraint_for
 from unisono.engine.placement.packing import fill
 from unisono.engine.placement.placement import placement_of
-from unisono.engine.quota.flavors import menu_of
+from unisono.engine.quota.flavors import eligible_flavors_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.equivalence import Shape
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
@@ -145,10 +145,10 @@ def _count(state: ClusterState, group: Group, waiting: Waiting, stamp: int) -> C
 def _count_one(state: ClusterState, book: QueueBook, shape: Shape) -> Counted | None:
     """Return what one pod of a shape that has one pod set needs."""
     table, placement, pod_set = state.nodes.table, placement_of(state), shape.pod_sets[0]
-    menu = menu_of(book, shape, state.config)
-    if menu.refusals or any(len(choice.options) != 1 for choice in menu.choices):
+    eligible = eligible_flavors_of(book, shape, state.config)
+    if eligible.refusals or any(len(choice.options) != 1 for choice in eligible.choices):
         return None
-    options = [choice.options[0] for choice in menu.choices]
+    options = [choice.options[0] for choice in eligible.choices]
     if not options or any(option.mismatch is not None for option in options):
         return None
     wanted: dict[Cell, int] = {}
@@ -172,7 +172,7 @@ def _count_one(state: ClusterState, book: QueueBook, shape: Shape) -> Counted | 
         flavors=tuple(
             sorted(
                 (resource, choice.options[0].flavor)
-                for choice in menu.choices
+                for choice in eligible.choices
                 for _, resource in choice.resources
             )
         ),

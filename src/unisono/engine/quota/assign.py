@@ -1,6 +1,6 @@
 """Flavor assignment: which flavor each pod set takes, and whether it fits now (spec quota §7).
 
-For every choice of a menu the flavors are tried in order. Each gets a verdict: it fits, it would
+For every choice the eligible flavors are tried in order. Each gets a verdict: it fits, it would
 fit if others left, or it does not. Fungibility rules say when to stop and which verdict is best.
 
     verdicts, worst first:  NO_FIT < NO_VICTIMS < PREEMPT < RECLAIM < FIT
@@ -18,7 +18,7 @@ from unisono.engine.model.names import FlavorName, QueueName, ResourceName
 from unisono.engine.model.queue import FlavorFungibility
 from unisono.engine.model.resources import Account
 from unisono.engine.model.workload import Admission
-from unisono.engine.quota.flavors import Choice, Menu, Option
+from unisono.engine.quota.flavors import Choice, EligibleFlavors, Option
 from unisono.engine.state.equivalence import Shape
 from unisono.engine.state.quota_tree import (
     Cell,
@@ -88,7 +88,7 @@ class Assignment:
         return tuple(self.charges.items())
 
 
-# A flavor that is not to be taken for a choice of the menu: its nodes have no room.
+# A flavor that is not to be taken for a choice: its nodes have no room.
 Banned = tuple[int, FlavorName]
 # Which flavors may be taken (a recomputation, or an elastic slice that must stay where it is).
 Allowed = Mapping[tuple[int, ResourceName], FlavorName]
@@ -96,7 +96,7 @@ Allowed = Mapping[tuple[int, ResourceName], FlavorName]
 
 def assign(
     shape: Shape,
-    menu: Menu,
+    eligible: EligibleFlavors,
     counts: tuple[int, ...],
     *,
     fungibility: FlavorFungibility,
@@ -108,10 +108,10 @@ def assign(
     """Find flavors for every pod set, or say why there are none."""
     result = Assignment(counts)
     failures: list[tuple[int, list[Blocker]]] = []
-    if menu.refusals:
+    if eligible.refusals:
         result.verdict = Verdict.NO_FIT
-        failures.append((_NO_MATCH, list(menu.refusals)))
-    for number, choice in enumerate(menu.choices):
+        failures.append((_NO_MATCH, list(eligible.refusals)))
+    for number, choice in enumerate(eligible.choices):
         if banned:
             options = tuple(o for o in choice.options if (number, o.flavor) not in banned)
             choice = Choice(choice.pod_sets, choice.resources, options)
@@ -135,11 +135,13 @@ def assign(
     return result
 
 
-def resized(assignment: Assignment, menu: Menu, counts: tuple[int, ...]) -> Assignment:
+def resized(
+    assignment: Assignment, eligible: EligibleFlavors, counts: tuple[int, ...]
+) -> Assignment:
     """Return the same flavors for other (fewer) pods; fewer than what fits always fit."""
     charges: dict[Cell, int] = {}
     level = 0
-    for choice in menu.choices:
+    for choice in eligible.choices:
         taken = assignment.flavors[choice.resources[0]]
         option = next(option for option in choice.options if option.flavor == taken)
         for index, cell, per_pod in option.per_pod:
@@ -327,10 +329,12 @@ def _milder_first(refused: list[_Tried]) -> tuple[int, list[Blocker]]:
     return severity, [fact for tried in ordered for fact in tried.facts]
 
 
-def next_ban(menu: Menu, assignment: Assignment, banned: frozenset[Banned]) -> Banned | None:
+def next_ban(
+    eligible: EligibleFlavors, assignment: Assignment, banned: frozenset[Banned]
+) -> Banned | None:
     """Choose the flavor that gives way: that of the last choice that has others left."""
-    for number in range(len(menu.choices) - 1, -1, -1):
-        choice = menu.choices[number]
+    for number in range(len(eligible.choices) - 1, -1, -1):
+        choice = eligible.choices[number]
         taken = assignment.flavors[choice.resources[0]]
         left = [
             option.flavor

@@ -1,6 +1,6 @@
 """Which flavors the pods of a shape could take in a queue: labels and taints, not numbers.
 
-The answer depends on configuration only, so it is worked out once per queue and shape (a `Menu`)
+The answer depends on configuration only, so it is worked out once per queue and shape
 and reused for every attempt of every workload of that shape. Spec quota §2 (pools, unmetered
 resources), §3 (the `pods` resource) and §7 (which flavors match).
 """
@@ -22,8 +22,8 @@ from unisono.engine.state.equivalence import Shape
 from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.quota_tree import Cell, Node
 
-# A queue sees few equivalence classes at a time; an old menu is cheap to make again, a leak is not.
-MENUS_KEPT = 1024
+# A queue sees few equivalence classes at a time; finding flavors again is cheap, a leak is not.
+ELIGIBLE_KEPT = 1024
 
 # What one pod set takes of a cell for each pod: (index of the pod set, cell, amount a pod).
 PerPod = tuple[int, Cell, int]
@@ -48,7 +48,7 @@ class Choice:
 
 
 @dataclass(slots=True, frozen=True)
-class Menu:
+class EligibleFlavors:
     """All choices a shape has to make in a queue, in order."""
 
     choices: tuple[Choice, ...]
@@ -57,34 +57,34 @@ class Menu:
     written: dict[object, Admission] = field(default_factory=dict)
 
 
-def menu_of(book: QueueBook, shape: Shape, config: Config) -> Menu:
+def eligible_flavors_of(book: QueueBook, shape: Shape, config: Config) -> EligibleFlavors:
     """Return the flavors that are eligible for an equivalence class, worked out on first use."""
-    known = cast("dict[int, Menu] | None", book.derived.get(Menu))
+    known = cast("dict[int, EligibleFlavors] | None", book.derived.get(EligibleFlavors))
     if known is None:
         known = {}
-        book.derived[Menu] = known
-    menu = known.get(shape.number)
-    if menu is None:
-        if len(known) >= MENUS_KEPT:
+        book.derived[EligibleFlavors] = known
+    eligible = known.get(shape.number)
+    if eligible is None:
+        if len(known) >= ELIGIBLE_KEPT:
             known.clear()
-        menu = known[shape.number] = menu_for(
+        eligible = known[shape.number] = eligible_flavors(
             shape.pod_sets,
             book.spec,
             book.node,
             config.flavors,
             ignore_undeclared=config.policy.undeclared == "Ignore",
         )
-    return menu
+    return eligible
 
 
-def menu_for(
+def eligible_flavors(
     pod_sets: tuple[PodSet, ...],
     queue: ClusterQueue,
     node: Node,
     flavors: Mapping[FlavorName, Flavor],
     *,
     ignore_undeclared: bool,
-) -> Menu:
+) -> EligibleFlavors:
     """Work out the choices of a shape in a queue."""
     group_of = {resource: group for group in queue.groups for resource in group.covered}
     listed = [flavors.get(quota.flavor) for group in queue.groups for quota in group.flavors]
@@ -123,7 +123,7 @@ def menu_for(
             )
             resources = tuple((index, resource) for index, resource, _ in wanted)
             choices.append(Choice(tuple(members), resources, options))
-    return Menu(tuple(choices), tuple(refusals))
+    return EligibleFlavors(tuple(choices), tuple(refusals))
 
 
 def _together(pod_sets: tuple[PodSet, ...]) -> list[list[int]]:

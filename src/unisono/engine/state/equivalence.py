@@ -1,4 +1,4 @@
-"""Shapes: workloads that ask for the same thing share one object, one menu and one verdict.
+"""Shapes: workloads that ask for the same thing share one object, eligible flavors and a verdict.
 
 The shape holds every property that a decision depends on; names, identities and labels that no rule
 reads stay out. Every Job's pods carry its name as a label: whoever counted that would have as many
