@@ -50,11 +50,11 @@ def measure(scale: Scale) -> Iterator[Finding]:
         (book,) = state.books.values()
         multifactor = multifactor_of(state)
         assert multifactor is not None, "turns decide"
-        assert len(book.lines.in_order()) == waiting, "everybody stands in line"
+        assert len(book.pending.in_order()) == waiting, "all are in the pending queue"
         gc.collect()
         instants = count(3_600_000, 1_000)
         asked: dict[str, Callable[[], object]] = {
-            "order everybody": book.lines.in_order,
+            "order everybody": book.pending.in_order,
             "find who is first": partial(state.head_of, book),
             "fair shares of all accounts": multifactor.fair_shares,
         }

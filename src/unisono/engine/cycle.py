@@ -74,7 +74,7 @@ def _nominees(state: ClusterState, ledger: Ledger, now: Instant) -> list[Nominee
     heads = {book: state.head_of(book) for book in state.rota.ready if not book.stalled}
     if state.nodes.has_nodes and any(heads.values()):
         for book in state.rota.claimants:
-            if book.lines.sticky is not None and book.blocker is None:
+            if book.pending.preemptor is not None and book.blocker is None:
                 heads[book] = state.head_of(book)
     return [
         nominate(state, book, head, ledger, now) for book, head in heads.items() if head is not None

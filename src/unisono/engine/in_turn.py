@@ -62,15 +62,17 @@ def decide_in_turn(cycle: Deciding, multifactor: MultifactorPriority) -> list[Qu
 
 def everybody_in_turn(state: ClusterState) -> Iterator[tuple[QueueBook, Waiting]]:
     """Yield everybody who stands in a line of an open queue, in turn over all queues."""
-    open_books = [book for book in state.books.values() if book.blocker is None and len(book.lines)]
+    open_books = [
+        book for book in state.books.values() if book.blocker is None and len(book.pending)
+    ]
     if len(open_books) == 1:  # in its own order
         (book,) = open_books
-        for waiting in book.lines.in_order():
+        for waiting in book.pending.in_order():
             yield book, waiting
         return
 
     def of(book: QueueBook) -> Iterator[tuple[_Place, str, QueueBook, Waiting]]:
-        for waiting in book.lines.in_order():
+        for waiting in book.pending.in_order():
             yield _place(book, waiting), book.spec.name, book, waiting
 
     # A plain list: a queue that changes while it is read would be read from a later picture.
@@ -83,7 +85,7 @@ def _heads(state: ClusterState) -> list[tuple[_Place, str, QueueBook, Waiting]]:
     books = {book: None for book in state.rota.ready if not book.stalled}
     if state.nodes.has_nodes and books:
         for book in state.rota.claimants:
-            if book.lines.sticky is not None and book.blocker is None:
+            if book.pending.preemptor is not None and book.blocker is None:
                 books[book] = None
     heads = [(book, head) for book in books if (head := state.head_of(book)) is not None]
     if len(heads) == 1:  # before whom it goes is no question
@@ -92,16 +94,16 @@ def _heads(state: ClusterState) -> list[tuple[_Place, str, QueueBook, Waiting]]:
 
 
 def _place(book: QueueBook, waiting: Waiting) -> _Place:
-    lines = book.lines
-    assert isinstance(lines, MultifactorQueue), "turns decide in every queue or in none"
-    return waiting.workload.key != lines.sticky, lines.key(waiting)
+    pending = book.pending
+    assert isinstance(pending, MultifactorQueue), "turns decide in every queue or in none"
+    return waiting.workload.key != pending.preemptor, pending.key(waiting)
 
 
 def _following(book: QueueBook, head: Waiting) -> _Place | None:
     """Return whose turn it is in a queue once its head has left the line."""
-    lines = book.lines
-    assert isinstance(lines, MultifactorQueue), "turns decide in every queue or in none"
-    after = lines.after(head)
+    pending = book.pending
+    assert isinstance(pending, MultifactorQueue), "turns decide in every queue or in none"
+    after = pending.after(head)
     return _place(book, after) if after is not None else None
 
 

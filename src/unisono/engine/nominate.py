@@ -153,7 +153,7 @@ def nominate(
         now=now,
         ledger=ledger,
         book_of=state.forest.book_at,
-        usage_of=book.lines.usage_of,
+        usage_of=book.pending.usage_of,
         gone=gone,
         displaces=displaces,
         find_place=_find_place(seeker, brings_nodes),
@@ -204,7 +204,7 @@ def nominate(
             assert until is not None, "only a preempted workload backs off"
             backoff = PreemptionBackoff(until=until, preemptions=workload.preemptions)
             assignment.blockers.insert(0, backoff)
-    sticky = book.lines.sticky == workload.key
+    sticky = book.pending.preemptor == workload.key
     return Nominee(
         waiting,
         book,
@@ -249,7 +249,7 @@ def affordable(
         now=now,
         ledger=ledger,
         book_of=state.forest.book_at,
-        usage_of=book.lines.usage_of,
+        usage_of=book.pending.usage_of,
         displaces=False,
         find_place=None,
     )

@@ -25,9 +25,9 @@ def waiting(name: str, size: int = 1, *, priority: int = 0, at: int = 0, lq: str
     return Waiting(workload, SHAPES.take(workload))
 
 
-def head(lines: HeapQueue, everybody: list[Waiting] | None = None) -> str | None:
-    sticky = next((w for w in everybody or () if w.workload.key == lines.sticky), None)
-    found = lines.head(sticky)
+def head(queue: HeapQueue, everybody: list[Waiting] | None = None) -> str | None:
+    preemptor = next((w for w in everybody or () if w.workload.key == queue.preemptor), None)
+    found = queue.head(preemptor)
     return found.workload.uid if found else None
 
 
@@ -37,7 +37,7 @@ def names(found: list[Waiting]) -> list[str]:
 
 def test_priority_then_time_then_identity() -> None:
     """Scenario 74: p2 has the higher priority, p1 is older than p3; b and a came together."""
-    lines = HeapQueue()
+    queue = HeapQueue()
     everybody = [
         waiting("p1", at=1),
         waiting("p2", priority=9, at=5),
@@ -46,41 +46,41 @@ def test_priority_then_time_then_identity() -> None:
         waiting("a", 3, at=7),
     ]
     for each in everybody:
-        assert lines.push(each)
-    assert names(lines.in_order()) == ["p2", "p1", "p3", "a", "b"]
+        assert queue.push(each)
+    assert names(queue.in_order()) == ["p2", "p1", "p3", "a", "b"]
     order = []
-    while (first := lines.head(None)) is not None:
+    while (first := queue.head(None)) is not None:
         order.append(first.workload.uid)
-        lines.drop(first)
+        queue.drop(first)
     assert order == ["p2", "p1", "p3", "a", "b"]
-    assert len(lines) == 0
+    assert len(queue) == 0
 
 
-def test_equals_are_parked_and_woken_together() -> None:
+def test_equals_become_inadmissible_and_active_together() -> None:
     """Scenario 5: one verdict sets fifty aside; another shape is still examined."""
-    lines = HeapQueue()
+    queue = HeapQueue()
     equals = [waiting(f"w{number:02}", 2, at=number) for number in range(50)]
     for each in equals:
-        lines.push(each)
+        queue.push(each)
     kind = kind_of(equals[0])
-    lines.park(kind, WHY)
-    assert lines.head(None) is None
-    assert len(lines) == 50
-    assert not lines.push(waiting("late", 2, at=99))
-    assert lines.push(waiting("small", 1, at=99))
-    assert head(lines) == "small"
-    assert lines.wake(kind)
-    assert head(lines) == "w00"
-    assert not lines.wake(kind)
+    queue.set_aside(kind, WHY)
+    assert queue.head(None) is None
+    assert len(queue) == 50
+    assert not queue.push(waiting("late", 2, at=99))
+    assert queue.push(waiting("small", 1, at=99))
+    assert head(queue) == "small"
+    assert queue.wake(kind)
+    assert head(queue) == "w00"
+    assert not queue.wake(kind)
 
 
-def test_an_older_one_of_a_parked_kind_is_looked_at() -> None:
-    lines = HeapQueue()
-    lines.push(waiting("new", at=5))
-    lines.park(kind_of(waiting("other")), WHY)
-    assert lines.push(waiting("old", at=1))
-    assert head(lines) == "old"
-    assert not lines.parked
+def test_an_older_one_of_an_inadmissible_class_is_evaluated() -> None:
+    queue = HeapQueue()
+    queue.push(waiting("new", at=5))
+    queue.set_aside(kind_of(waiting("other")), WHY)
+    assert queue.push(waiting("old", at=1))
+    assert head(queue) == "old"
+    assert not queue.inadmissible
 
 
 def test_who_was_preempted_has_a_verdict_of_its_own() -> None:
@@ -88,57 +88,57 @@ def test_who_was_preempted_has_a_verdict_of_its_own() -> None:
     workload = msgspec.structs.replace(other.workload, may_preempt_at=Instant(60))
     marked = Waiting(workload, other.shape)
     assert kind_of(plain) != kind_of(marked)
-    lines = HeapQueue()
+    queue = HeapQueue()
     for each in (plain, marked):
-        lines.push(each)
-    lines.park(kind_of(plain), WHY)
-    assert head(lines) == "marked"
+        queue.push(each)
+    queue.set_aside(kind_of(plain), WHY)
+    assert head(queue) == "marked"
 
 
 def test_a_preemptor_stays_first_until_it_leaves() -> None:
-    lines = HeapQueue()
-    everybody = [waiting("sticky", at=9), waiting("important", 2, priority=5)]
+    queue = HeapQueue()
+    everybody = [waiting("preemptor", at=9), waiting("important", 2, priority=5)]
     for each in everybody:
-        lines.push(each)
-    lines.sticky = everybody[0].workload.key
-    assert head(lines, everybody) == "sticky"
-    assert names(lines.in_order())[0] == "sticky"
-    lines.drop(everybody[0])
-    assert not lines.sticky
-    assert head(lines, everybody) == "important"
+        queue.push(each)
+    queue.preemptor = everybody[0].workload.key
+    assert head(queue, everybody) == "preemptor"
+    assert names(queue.in_order())[0] == "preemptor"
+    queue.drop(everybody[0])
+    assert not queue.preemptor
+    assert head(queue, everybody) == "important"
 
 
-def test_a_parked_kind_ends_with_its_last_member() -> None:
-    lines = HeapQueue()
+def test_an_inadmissible_class_ends_with_its_last_member() -> None:
+    queue = HeapQueue()
     only = waiting("only")
-    lines.push(only)
-    lines.park(kind_of(only), WHY)
-    lines.drop(only)
-    assert not lines.parked
-    assert lines.push(waiting("next"))
+    queue.push(only)
+    queue.set_aside(kind_of(only), WHY)
+    queue.drop(only)
+    assert not queue.inadmissible
+    assert queue.push(waiting("next"))
 
 
 def test_recent_usage_comes_before_priority() -> None:
     """Scenario 6: x used 10, y 4, so y's workload goes first although x's has priority 100."""
     usage: dict[str, int] = {"ns/x": 10, "ns/y": 4}
-    lines = HeapQueue(usage_of=lambda key: usage[key])
+    queue = HeapQueue(usage_of=lambda key: usage[key])
     for each in (waiting("x", 2, priority=100, lq="x"), waiting("y", 2, lq="y")):
-        lines.push(each)
-    assert head(lines) == "y"
-    assert names(lines.in_order()) == ["y", "x"]
+        queue.push(each)
+    assert head(queue) == "y"
+    assert names(queue.in_order()) == ["y", "x"]
     usage["ns/x"] = 2  # a weight of 4 makes it 2.5
-    assert head(lines) == "x"
+    assert head(queue) == "x"
 
 
 def test_one_local_queue_leaving_does_not_wake_the_other() -> None:
-    lines = HeapQueue(usage_of=lambda key: 0)
+    queue = HeapQueue(usage_of=lambda key: 0)
     mine, yours = waiting("mine", lq="x"), waiting("yours", lq="y")
     for each in (mine, yours):
-        lines.push(each)
-    lines.park(kind_of(mine), WHY)
-    lines.drop(mine)
-    assert kind_of(yours) in lines.parked
-    assert lines.head(None) is None
+        queue.push(each)
+    queue.set_aside(kind_of(mine), WHY)
+    queue.drop(mine)
+    assert kind_of(yours) in queue.inadmissible
+    assert queue.head(None) is None
 
 
 # --- any sequence --------------------------------------------------------------------------------
@@ -155,11 +155,11 @@ def _usage(key: LocalQueueKey) -> int:
 
 @effort(150)
 @given(ACTIONS, st.sampled_from((None, _usage)))
-def test_the_head_is_the_first_that_is_not_parked(
+def test_the_head_is_the_first_that_is_not_inadmissible(
     actions: list[tuple[str, int]], usage_of: Callable[[LocalQueueKey], int] | None
 ) -> None:
-    lines, present = HeapQueue(usage_of=usage_of), list[Waiting]()
-    parked: set[Kind] = set()
+    queue, present = HeapQueue(usage_of=usage_of), list[Waiting]()
+    inadmissible: set[Kind] = set()
 
     def place(each: Waiting) -> tuple[int, int, int, str]:
         w: Workload = each.workload
@@ -171,21 +171,23 @@ def test_the_head_is_the_first_that_is_not_parked(
                 f"w{number}", 1 + choice % 2, priority=choice % 3, at=choice, lq="xy"[choice % 2]
             )
             present.append(fresh)
-            lines.push(fresh)
-            parked = set(lines.parked)  # a newcomer in front of its line wakes the kind
+            queue.push(fresh)
+            inadmissible = set(
+                queue.inadmissible
+            )  # one older than its class makes the class active
         elif present and action == "drop":
-            lines.drop(present.pop(choice % len(present)))
-            parked &= {kind_of(each) for each in present}
+            queue.drop(present.pop(choice % len(present)))
+            inadmissible &= {kind_of(each) for each in present}
         elif present and action == "park":
-            first = lines.head(None)
+            first = queue.head(None)
             if first is not None:
-                lines.park(kind_of(first), WHY)
-                parked.add(kind_of(first))
+                queue.set_aside(kind_of(first), WHY)
+                inadmissible.add(kind_of(first))
         elif present:
             kind = kind_of(present[choice % len(present)])
-            assert lines.wake(kind) == (kind in parked)
-            parked.discard(kind)
-        active = sorted((each for each in present if kind_of(each) not in parked), key=place)
-        assert head(lines) == (active[0].workload.uid if active else None)
-        assert lines.in_order() == sorted(present, key=place)
-        assert set(lines.parked) == parked
+            assert queue.wake(kind) == (kind in inadmissible)
+            inadmissible.discard(kind)
+        active = sorted((each for each in present if kind_of(each) not in inadmissible), key=place)
+        assert head(queue) == (active[0].workload.uid if active else None)
+        assert queue.in_order() == sorted(present, key=place)
+        assert set(queue.inadmissible) == inadmissible

@@ -63,7 +63,7 @@ class Unexamined:
         """Tell those behind an open door where they stand, if nothing else is known of them."""
         if door.book is None or door.book.blocker is not None:
             return
-        queue, order = door.book.spec.name, door.book.lines.in_order()
+        queue, order = door.book.spec.name, door.book.pending.in_order()
         for position, waiting in enumerate(order):
             key = waiting.workload.key
             if key in door.waiting and filed(self._state, key) is None:

@@ -161,8 +161,8 @@ class _Pass:
             return []
         found = []
         for book in state.rota.claimants:
-            waiting = state.waiting.get(book.lines.sticky) if book.lines.sticky else None
-            if waiting is not None and waiting.line is not None and book.blocker is None:
+            waiting = state.waiting.get(book.pending.preemptor) if book.pending.preemptor else None
+            if waiting is not None and waiting.slot is not None and book.blocker is None:
                 found.append((waiting, _group(state, waiting)))
         return sorted(found, key=lambda pair: _turn(pair[0]))
 

@@ -153,7 +153,7 @@ def _first(state: ClusterState, most: int) -> Iterator[tuple[QueueBook, Waiting]
         for door in state.doors.values()
         if door.book is not None and door.book.blocker is None
         for waiting in door.waiting.values()
-        if waiting.line is not None
+        if waiting.slot is not None
     )
     yield from heapq.nsmallest(most, standing, key=lambda pair: _turn(pair[1]))
 

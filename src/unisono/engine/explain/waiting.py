@@ -23,7 +23,7 @@ def explanation(state: ClusterState, key: WorkloadKey) -> Explanation | None:
     if waiting is None:
         return None
     door = state.door(waiting.workload.queue)
-    order = door.book.lines.in_order() if door.book is not None else []
+    order = door.book.pending.in_order() if door.book is not None else []
     position = next((index for index, other in enumerate(order) if other is waiting), 0)
     head = order[0] if order else waiting
     return _explain(state, waiting, head=head, position=position)
@@ -33,12 +33,12 @@ def explanations(state: ClusterState) -> Iterator[Explanation]:
     """Explain all pending workloads: by queue, in queue order, those held out of queues last."""
     state.refresh()
     for name in sorted(state.books):
-        order = state.books[name].lines.in_order()
+        order = state.books[name].pending.in_order()
         for position, waiting in enumerate(order):
             yield _explain(state, waiting, head=order[0], position=position)
     for key in sorted(state.waiting):
         waiting = state.waiting[key]
-        if waiting.line is None:
+        if waiting.slot is None:
             yield _explain(state, waiting, head=waiting, position=0)
 
 
@@ -72,7 +72,7 @@ def _filed(state: ClusterState, waiting: Waiting) -> tuple[Blocker, ...] | None:
         return (door.book.blocker,)
     if state.timeline.is_on:
         return _of_timeline(state, waiting) or None
-    if (aside := door.book.lines.aside(waiting)) is not None:
+    if (aside := door.book.pending.blockers_of(waiting)) is not None:
         return aside
     if door.book.head_wait is not None and door.book.head_wait[0] == key:
         return door.book.head_wait[1]

@@ -132,12 +132,12 @@ class MultifactorQueue(PendingQueue):
     """All pending workloads of one ClusterQueue, in priority order."""
 
     def __init__(
-        self, multifactor: MultifactorPriority, *, sticky: WorkloadKey | None = None
+        self, multifactor: MultifactorPriority, *, preemptor: WorkloadKey | None = None
     ) -> None:
-        super().__init__(sticky=sticky)
+        super().__init__(preemptor=preemptor)
         self.multifactor = multifactor
         # Classes that reached a limit, and which.
-        self.barred: dict[LimitClass, tuple[Blocker, ...]] = {}
+        self.limit_blocked: dict[LimitClass, tuple[Blocker, ...]] = {}
         self._rows: list[Waiting | None] = []
         self._free: list[int] = []
         self._columns = _Columns()
@@ -164,10 +164,10 @@ class MultifactorQueue(PendingQueue):
         record = self.multifactor.pending[waiting.workload.key]
         kind, group, columns = waiting.kind, limit_class_of(waiting, record), self._columns
         self._rows[number] = waiting
-        waiting.line = Row(number, kind, group)
+        waiting.slot = Row(number, kind, group)
         columns.kind[number] = self._kinds.join(kind)
         columns.group[number] = self._limit_classes.join(group)
-        columns.active[number] = kind not in self.parked and group not in self.barred
+        columns.active[number] = kind not in self.inadmissible and group not in self.limit_blocked
         self._fill(number, waiting)
         self._forget_order()
         return bool(columns.active[number])
@@ -187,40 +187,40 @@ class MultifactorQueue(PendingQueue):
     def drop(self, waiting: Waiting) -> None:
         """Remove a workload."""
         row = _row(waiting)
-        waiting.line = None
+        waiting.slot = None
         self._rows[row.number] = None
         self._columns.active[row.number] = False
         self._free.append(row.number)
-        self.unstick(waiting.workload.key)
+        self.drop_preemptor(waiting.workload.key)
         if self._kinds.leave(row.kind):
-            self.parked.pop(row.kind, None)
+            self.inadmissible.pop(row.kind, None)
         if self._limit_classes.leave(row.group):
-            self.barred.pop(row.group, None)
+            self.limit_blocked.pop(row.group, None)
 
     # --- setting aside ---------------------------------------------------------------------------
 
     @override
-    def park(self, kind: Kind, blockers: tuple[Blocker, ...]) -> None:
+    def set_aside(self, kind: Kind, blockers: tuple[Blocker, ...]) -> None:
         """Set an equivalence class aside as inadmissible; later ones of that class join it."""
-        self.parked[kind] = blockers
+        self.inadmissible[kind] = blockers
         self._columns.active[self._columns.kind == self._kinds.of(kind)] = False
 
-    def bar(self, group: LimitClass, blockers: tuple[Blocker, ...]) -> None:
+    def block(self, group: LimitClass, blockers: tuple[Blocker, ...]) -> None:
         """Set a class aside that has reached a limit; later ones of that class join it."""
-        self.barred[group] = blockers
+        self.limit_blocked[group] = blockers
         self._columns.active[self._columns.group == self._limit_classes.of(group)] = False
 
     @override
     def wake(self, kind: Kind) -> bool:
         """Bring an inadmissible equivalence class back; False if it was not set aside."""
-        if self.parked.pop(kind, None) is None:
+        if self.inadmissible.pop(kind, None) is None:
             return False
         self._revive(self._columns.kind == self._kinds.of(kind))
         return True
 
-    def unbar(self, group: LimitClass) -> bool:
+    def unblock(self, group: LimitClass) -> bool:
         """Bring a limit-blocked class back; False if it was not set aside."""
-        if self.barred.pop(group, None) is None:
+        if self.limit_blocked.pop(group, None) is None:
             return False
         self._revive(self._columns.group == self._limit_classes.of(group))
         return True
@@ -231,17 +231,17 @@ class MultifactorQueue(PendingQueue):
             waiting = self._rows[number] if number < len(self._rows) else None
             if waiting is not None:
                 row = _row(waiting)
-                active = row.kind not in self.parked and row.group not in self.barred
+                active = row.kind not in self.inadmissible and row.group not in self.limit_blocked
                 self._columns.active[number] = active
         self._next = 0
 
     # --- order -----------------------------------------------------------------------------------
 
     @override
-    def head(self, sticky: Waiting | None) -> Waiting | None:
-        """Return the next to evaluate; `sticky` is the entry of `self.sticky` if it is pending."""
-        if sticky is not None and sticky.line is not None:
-            return sticky
+    def head(self, preemptor: Waiting | None) -> Waiting | None:
+        """Return the next to evaluate: the entry of `self.preemptor` if it is given, in a queue."""
+        if preemptor is not None and preemptor.slot is not None:
+            return preemptor
         number = self._first(besides=None)
         return self._rows[number] if number is not None else None
 
@@ -364,24 +364,24 @@ class MultifactorQueue(PendingQueue):
         if self._order is None:
             self._order, self._next = self._sorted(), 0
         found = [one for number in self._order if (one := self._rows[number]) is not None]
-        if self.sticky is not None:
-            found.sort(key=lambda one: one.workload.key != self.sticky)
+        if self.preemptor is not None:
+            found.sort(key=lambda one: one.workload.key != self.preemptor)
         return found
 
     @override
-    def barred_heads(self) -> list[tuple[Waiting, tuple[Blocker, ...]]]:
+    def limit_blocked_heads(self) -> list[tuple[Waiting, tuple[Blocker, ...]]]:
         """Return the first workload of every limit-blocked class and its blockers."""
         found: dict[LimitClass, Waiting] = {}
         for waiting in self.in_order():
-            if _row(waiting).group in self.barred:
+            if _row(waiting).group in self.limit_blocked:
                 found.setdefault(_row(waiting).group, waiting)
-        return [(waiting, self.barred[group]) for group, waiting in found.items()]
+        return [(waiting, self.limit_blocked[group]) for group, waiting in found.items()]
 
     @override
-    def aside(self, waiting: Waiting) -> tuple[Blocker, ...] | None:
+    def blockers_of(self, waiting: Waiting) -> tuple[Blocker, ...] | None:
         """Return why a workload is not evaluated for now; None if it is."""
         row = _row(waiting)
-        return self.parked.get(row.kind) or self.barred.get(row.group)
+        return self.inadmissible.get(row.kind) or self.limit_blocked.get(row.group)
 
     @override
     def __len__(self) -> int:
@@ -390,6 +390,6 @@ class MultifactorQueue(PendingQueue):
 
 
 def _row(waiting: Waiting) -> Row:
-    row = waiting.line
+    row = waiting.slot
     assert isinstance(row, Row), f"{waiting.workload.key} is in no queue in priority order"
     return row

@@ -116,13 +116,13 @@ class MultifactorOrder(PriorityOrder):
         # What follows from a change is no change of its own.
         listener, state.listener = state.listener, None
         pending = [one.workload for one in state.waiting.values()]
-        preemptors = {book: book.lines.sticky for book in state.books.values()}
+        preemptors = {book: book.pending.preemptor for book in state.books.values()}
         for workload in pending:
             state.apply(changes.WorkloadGone(workload.key))
         self._use_policy()
         for book, key in preemptors.items():
             renew_pending_queue(state, book)
-            book.lines.sticky = key
+            book.pending.preemptor = key
         for running in state.running.values():
             self.started(running)
         for workload in pending:
@@ -164,8 +164,8 @@ class MultifactorOrder(PriorityOrder):
     def queue_changed(self, book: QueueBook) -> None:
         """Evaluate limit-blocked workloads again; nominal quota sizes a cluster without nodes."""
         self._stale_sizes = True
-        if isinstance(book.lines, MultifactorQueue):
-            for group in [*book.lines.barred]:
+        if isinstance(book.pending, MultifactorQueue):
+            for group in [*book.pending.limit_blocked]:
                 self._unblock((book.spec.name, group))
 
     # --- what the state asks ---------------------------------------------------------------------
@@ -176,7 +176,7 @@ class MultifactorOrder(PriorityOrder):
         assert self.multifactor is not None, "the policy asks for a priority order"
         if isinstance(known, MultifactorQueue) and known.multifactor is self.multifactor:
             return known
-        return MultifactorQueue(self.multifactor, sticky=known.sticky)
+        return MultifactorQueue(self.multifactor, preemptor=known.preemptor)
 
     @override
     def blocker(self, key: WorkloadKey) -> Blocker | None:
@@ -202,11 +202,11 @@ class MultifactorOrder(PriorityOrder):
         self, book: QueueBook, waiting: Waiting, blockers: tuple[Blocker, ...]
     ) -> None:
         """Set a class of workloads aside, filed under the limits that it has reached."""
-        lines, row = book.lines, waiting.line
-        assert isinstance(lines, MultifactorQueue), "only a priority order has limits"
+        pending, row = book.pending, waiting.slot
+        assert isinstance(pending, MultifactorQueue), "only a priority order has limits"
         assert isinstance(row, Row), f"{waiting.key} is in no pending queue"
-        lines.unstick(waiting.key)
-        lines.bar(row.group, blockers)
+        pending.drop_preemptor(waiting.key)
+        pending.block(row.group, blockers)
         for blocker in blockers:
             if isinstance(blocker, LimitReached):
                 self._file(blocker, (book.spec.name, row.group))
@@ -230,8 +230,8 @@ class MultifactorOrder(PriorityOrder):
         book = self._state.books.get(name)
         if (
             book is not None
-            and isinstance(book.lines, MultifactorQueue)
-            and book.lines.unbar(group)
+            and isinstance(book.pending, MultifactorQueue)
+            and book.pending.unblock(group)
         ):
             self._state.rota.wake_queue(book)
 

@@ -20,8 +20,8 @@ def look_again(state: ClusterState, waiting: Waiting) -> None:
     for instant in state.dependencies.reminders(waiting.workload, state.now):
         state.timers.remind(instant, key)
     if blocker is not None:
-        if waiting.line is not None and book is not None:
-            state.leave_line(waiting, book)
+        if waiting.slot is not None and book is not None:
+            state.dequeue(waiting, book)
         if state.held.get(key) != blocker:
             state.moved[key] = None
         state.held[key] = blocker
@@ -29,7 +29,7 @@ def look_again(state: ClusterState, waiting: Waiting) -> None:
         del state.held[key]
         state.moved.pop(key, None)
         if book is not None:
-            state.line_up(waiting, book)
+            state.enqueue(waiting, book)
     elif book is not None:
         state.rota.rouse(book, kind_of(waiting))
         state.rota.unstall(book)

@@ -4,11 +4,11 @@
 every blocked workload is filed under what would unblock it (`wakes.py`), and queues in whose tree
 nothing changed sleep (`rota.py`). Filing a plan is in `filing.py`, reading the state in `views.py`.
 
-Who waits where:
+Pending workloads:
     waiting   every workload without quota
-    held      those that cannot stand in line by themselves (inactive, gated, on hold, ...)
-    doors     local queues; a shut one keeps its workloads out of the lines
-    books     ClusterQueues with their lines
+    held      of those: what something about the workload itself holds back (gated, on hold, ...)
+    doors     LocalQueues; one that leads nowhere keeps its workloads out of the pending queues
+    books     ClusterQueues with their pending queues
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class ClusterState:
         if workload.key in self.running:
             self._release(workload.key)
             reconfigure(self)  # a deleted queue goes with its last holding
-        self._enqueue(workload)
+        self._add_pending(workload)
 
     def goes(self, key: WorkloadKey) -> None:
         """Forget a workload that is finished or deleted."""
@@ -161,15 +161,15 @@ class ClusterState:
 
     # --- workloads -------------------------------------------------------------------------------
 
-    def _enqueue(self, workload: Workload) -> None:
-        """Let a workload wait: in a line, at a shut door, or held back by itself."""
+    def _add_pending(self, workload: Workload) -> None:
+        """Take in a pending workload: into a pending queue, unless something holds it back."""
         key = workload.key
         was_held = bool(self.held) and isinstance(self.held.get(key), Held)
         known = self.waiting.get(key)
         if known is not None:
             if known.workload == workload:
                 return
-            self._dequeue(key)
+            self._remove_pending(key)
         shape = self.shapes.take_again(workload)
         if shape is None:
             if self.shapes.hear_of(workload):
@@ -190,13 +190,13 @@ class ClusterState:
         if is_plain(workload) and self.priority_order.blocker(key) is None:
             waiting.is_plain = workload.max_execution_ms is None
             if door.book is not None:
-                self.line_up(waiting, door.book)
+                self.enqueue(waiting, door.book)
             return
         blocker = self.blocker_of(workload)
         if blocker is not None:
             self.held[key] = blocker
         elif door.book is not None:
-            self.line_up(waiting, door.book)
+            self.enqueue(waiting, door.book)
         for instant in reminders(workload):
             if instant > self.now:
                 self.timers.remind(instant, key)
@@ -213,10 +213,10 @@ class ClusterState:
             return found
         return self.arrays.join(workload) if workload.array else None
 
-    def line_up(self, waiting: Waiting, book: QueueBook) -> None:
-        """Let a workload stand in line."""
+    def enqueue(self, waiting: Waiting, book: QueueBook) -> None:
+        """Put a pending workload into a pending queue."""
         self.timeline.entered(waiting, book)
-        if book.lines.push(waiting):
+        if book.pending.push(waiting):
             self.rota.wake_queue(book)
 
     def stand_alone(self, key: WorkloadKey) -> None:
@@ -224,8 +224,8 @@ class ClusterState:
         waiting = self.waiting.get(key)
         if waiting is not None and not waiting.alone:
             workload = waiting.workload
-            self._dequeue(key)
-            self._enqueue(workload)
+            self._remove_pending(key)
+            self._add_pending(workload)
 
     def reserve_anew(self) -> None:
         """Take in other reservations: who was alike to the old ones may not be to the new."""
@@ -235,11 +235,11 @@ class ClusterState:
     def queue_anew(self) -> None:
         """Find out anew who is alike."""
         for waiting in [*self.waiting.values()]:
-            self._dequeue(waiting.workload.key)
-            self._enqueue(waiting.workload)
+            self._remove_pending(waiting.workload.key)
+            self._add_pending(waiting.workload)
 
-    def _dequeue(self, key: WorkloadKey) -> None:
-        """Forget a waiting workload."""
+    def _remove_pending(self, key: WorkloadKey) -> None:
+        """Forget a pending workload."""
         waiting = self.waiting.get(key)
         if waiting is None:
             return
@@ -249,21 +249,24 @@ class ClusterState:
             self.moved.pop(key, None)
         door = self.doors[waiting.queue]
         del door.waiting[key]
-        if waiting.line is not None and door.book is not None:
-            if door.book.lines.sticky == key:  # what it kept for itself is free for everybody
+        if waiting.slot is not None and door.book is not None:
+            if door.book.pending.preemptor == key:  # the nodes it kept are free for all
                 self.rota.nodes_changed()
-            self.leave_line(waiting, door.book)
+            self.dequeue(waiting, door.book)
         for feature in self.features:
             feature.left(waiting.workload)
         self.shapes.give_back(waiting.shape)
         if not door.waiting:
             self._tidy(door)
 
-    def leave_line(self, waiting: Waiting, book: QueueBook) -> None:
-        """Let a workload leave its line."""
+    def dequeue(self, waiting: Waiting, book: QueueBook) -> None:
+        """Take a pending workload out of its pending queue."""
         self.timeline.left(waiting, book)
-        book.lines.drop(waiting)
-        if book.tree.wakes.has_sleepers and (kind := kind_of(waiting)) not in book.lines.parked:
+        book.pending.drop(waiting)
+        if (
+            book.tree.wakes.has_sleepers
+            and (kind := kind_of(waiting)) not in book.pending.inadmissible
+        ):
             book.tree.wakes.forget((book.spec.name, kind))
         if book.head_wait is not None and book.head_wait[0] == waiting.key:
             book.head_wait = None
@@ -275,7 +278,7 @@ class ClusterState:
         key = holding.workload.key
         if self.shapes.hear_of(holding.workload):
             self.queue_anew()
-        self._dequeue(key)
+        self._remove_pending(key)
         known = self.running.get(key)
         if known is not None and known.holding.admission.queue == holding.admission.queue:
             self._update(known, holding)
@@ -328,7 +331,7 @@ class ClusterState:
         self, waiting: Waiting, holding: Holding, book: QueueBook, charges: Charges, *, fits: bool
     ) -> None:
         """Turn a waiting workload into a holding one; `fits`: nobody else is booked there."""
-        self._dequeue(waiting.key)
+        self._remove_pending(waiting.key)
         running = Running(holding, book, charges)
         running.is_plain = waiting.is_plain
         self._settle_in(running, fits=fits)
@@ -358,7 +361,7 @@ class ClusterState:
         if running is not None:
             self._release(key)
         if waiting is not None:
-            self._dequeue(key)
+            self._remove_pending(key)
             for feature in self.features:
                 feature.gone(waiting.workload, self.now)
         if running is not None:
@@ -431,5 +434,5 @@ class ClusterState:
 
     def head_of(self, book: QueueBook) -> Waiting | None:
         """Return the workload that a queue would start next."""
-        sticky = book.lines.sticky
-        return book.lines.head(self.waiting.get(sticky) if sticky else None)
+        preemptor = book.pending.preemptor
+        return book.pending.head(self.waiting.get(preemptor) if preemptor else None)

@@ -155,13 +155,13 @@ def open_or_shut(state: ClusterState, door: Door) -> None:
     book = state.books[local_queue.queue] if local_queue and is_open else None
     if book is not door.book:
         for waiting in door.waiting.values():
-            if waiting.line is not None and door.book is not None:
-                state.leave_line(waiting, door.book)
+            if waiting.slot is not None and door.book is not None:
+                state.dequeue(waiting, door.book)
         door.book = book
         for key, waiting in door.waiting.items():
             if book is not None and key not in state.held:
-                state.line_up(waiting, book)
-    elif book is not None and book.lines.usage_of is not None:
+                state.enqueue(waiting, book)
+    elif book is not None and book.pending.usage_of is not None:
         state.rota.wake_queue(book)  # its weight may put another workload first
     state.stopped.pop(door, None)
     if door.blocker is not None and door.running:
@@ -176,7 +176,7 @@ def _reopen(state: ClusterState, book: QueueBook) -> None:
     book.stalled = False
     book.head_wait = None
     renew_pending_queue(state, book)
-    for kind in [*book.lines.parked]:
+    for kind in [*book.pending.inadmissible]:
         state.rota.rouse(book, kind)
     for running in book.running.values():
         state.note_terms(running)
@@ -188,16 +188,16 @@ def _reopen(state: ClusterState, book: QueueBook) -> None:
 
 def renew_pending_queue(state: ClusterState, book: QueueBook) -> None:
     """Give a ClusterQueue the sort of pending queue that the policy and its own spec ask for."""
-    known, ranking = book.lines, None
+    known, ranking = book.pending, None
     if state.priority_order.is_on:
-        book.lines = state.priority_order.pending_queue(known)
+        book.pending = state.priority_order.pending_queue(known)
     else:
         ranking = state.local_queue_usage.ranking(book.spec)
         is_right = isinstance(known, HeapQueue) and (known.usage_of is None) == (ranking is None)
         if not is_right:
-            book.lines = HeapQueue(usage_of=ranking, sticky=known.sticky)
-    if book.lines is not known:
+            book.pending = HeapQueue(usage_of=ranking, preemptor=known.preemptor)
+    if book.pending is not known:
         for waiting in known.in_order():
-            book.lines.push(waiting)
-    book.lines.usage_of = ranking
+            book.pending.push(waiting)
+    book.pending.usage_of = ranking
     state.priority_order.queue_changed(book)

@@ -47,7 +47,7 @@ def carry_out(state: ClusterState, plan: Plan) -> bool:
         if wait.outcome == "line":  # with backfill; it does not wait for victims any more
             explanation = wait.explanation
             key = explanation.workload
-            _book_of_wait(state, wait).lines.unstick(key)
+            _book_of_wait(state, wait).pending.drop_preemptor(key)
             state.timeline.record_wait(state.waiting[key], explanation.blockers)
         elif file_verdict(state, wait):
             changed[_book_of_wait(state, wait).tree] = None
@@ -137,13 +137,13 @@ def file_verdict(state: ClusterState, wait: Wait) -> bool:
     match wait.outcome:
         case "park":
             kind = kind_of(waiting)
-            book.lines.unstick(explanation.workload)
-            book.lines.park(kind, explanation.blockers)
+            book.pending.drop_preemptor(explanation.workload)
+            book.pending.set_aside(kind, explanation.blockers)
             _file_under(state, book, (name, kind), wait)
             return True
         case "stall":
             book.stalled = True
-            book.lines.unstick(explanation.workload)
+            book.pending.drop_preemptor(explanation.workload)
             book.head_wait = (explanation.workload, explanation.blockers)
             _file_under(state, book, (name, None), wait)
             return True
@@ -151,8 +151,8 @@ def file_verdict(state: ClusterState, wait: Wait) -> bool:
             state.priority_order.block_by_limit(book, waiting, explanation.blockers)
             return True
         case "sticky":
-            newly = book.lines.sticky != explanation.workload
-            book.lines.sticky = explanation.workload
+            newly = book.pending.preemptor != explanation.workload
+            book.pending.preemptor = explanation.workload
             state.rota.claimants[book] = None
             state.rota.minds_no_nodes((name, None))
             if wait.lacks_nodes:  # it waits for pods of others: they leave nodes, not quota

@@ -36,11 +36,11 @@ class Waiting:
         "is_plain",
         "key",
         "kind",
-        "line",
         "priority",
         "queue",
         "shape",
         "since",
+        "slot",
         "term",
         "tie",
         "workload",
@@ -63,7 +63,7 @@ class Waiting:
         self.tie = workload.tie if workload.turn.number else workload.uid  # ... of one instant
         # Where its pending queue keeps it, which alone knows what that is; None while it is in none
         # because it, or its LocalQueue, is held back.
-        self.line: object | None = None
+        self.slot: object | None = None
         own = workload.uid if alone or workload.may_preempt_at is not None else term
         self.kind: Kind = (shape.number, self.priority, own)
 
@@ -76,13 +76,13 @@ def kind_of(waiting: Waiting) -> Kind:
 class PendingQueue(ABC):
     """All pending workloads of one ClusterQueue that nothing holds back."""
 
-    def __init__(self, *, sticky: WorkloadKey | None = None) -> None:
+    def __init__(self, *, preemptor: WorkloadKey | None = None) -> None:
         # The preemptor whose preemption is pending: it stays the head until it is admitted.
-        self.sticky = sticky
+        self.preemptor = preemptor
         # Set: admission fair sharing orders LocalQueues by their recent usage first.
         self.usage_of: UsageOf | None = None
         # Equivalence classes that were found inadmissible, and why.
-        self.parked: dict[Kind, tuple[Blocker, ...]] = {}
+        self.inadmissible: dict[Kind, tuple[Blocker, ...]] = {}
 
     @abstractmethod
     def push(self, waiting: Waiting) -> bool:
@@ -93,11 +93,11 @@ class PendingQueue(ABC):
         """Remove a workload."""
 
     @abstractmethod
-    def head(self, sticky: Waiting | None) -> Waiting | None:
-        """Return the next to evaluate; `sticky` is the entry of `self.sticky` if it is pending."""
+    def head(self, preemptor: Waiting | None) -> Waiting | None:
+        """Return the next to evaluate: the entry of `self.preemptor` if it is given, in a queue."""
 
     @abstractmethod
-    def park(self, kind: Kind, blockers: tuple[Blocker, ...]) -> None:
+    def set_aside(self, kind: Kind, blockers: tuple[Blocker, ...]) -> None:
         """Set an equivalence class aside as inadmissible; later ones of that class join it."""
 
     @abstractmethod
@@ -112,26 +112,26 @@ class PendingQueue(ABC):
     def __len__(self) -> int:
         """Return how many workloads are pending."""
 
-    def unstick(self, key: WorkloadKey) -> None:
+    def drop_preemptor(self, key: WorkloadKey) -> None:
         """Let a workload no longer be the preemptor whose preemption is pending."""
-        if self.sticky == key:
-            self.sticky = None
+        if self.preemptor == key:
+            self.preemptor = None
 
-    def parked_heads(self) -> list[Waiting]:
+    def inadmissible_heads(self) -> list[Waiting]:
         """Return the first workload of every inadmissible equivalence class, in queue order."""
         found: dict[Kind, Waiting] = {}
         for waiting in self.in_order():
-            if waiting.kind in self.parked:
+            if waiting.kind in self.inadmissible:
                 found.setdefault(waiting.kind, waiting)
         return list(found.values())
 
-    def barred_heads(self) -> list[tuple[Waiting, tuple[Blocker, ...]]]:
+    def limit_blocked_heads(self) -> list[tuple[Waiting, tuple[Blocker, ...]]]:
         """Return the first workload of every limit-blocked class and its blockers."""
         return []
 
-    def aside(self, waiting: Waiting) -> tuple[Blocker, ...] | None:
+    def blockers_of(self, waiting: Waiting) -> tuple[Blocker, ...] | None:
         """Return why a workload is not evaluated for now; None if it is."""
-        return self.parked.get(waiting.kind)
+        return self.inadmissible.get(waiting.kind)
 
 
 class Bucket:
@@ -151,27 +151,27 @@ class Bucket:
     def push(self, waiting: Waiting, sequence: int) -> None:
         """Add a workload; `sequence` keeps comparisons away from the object itself."""
         heapq.heappush(self._members, (waiting.since, waiting.tie, sequence, waiting))
-        waiting.line = self
+        waiting.slot = self
         self.size += 1
 
     def drop(self, waiting: Waiting) -> None:
         """Remove a workload from anywhere; its entry is discarded when it comes first."""
-        waiting.line = None
+        waiting.slot = None
         self.size -= 1
         if len(self._members) > 2 * self.size + 16:
-            self._members = [entry for entry in self._members if entry[3].line is self]
+            self._members = [entry for entry in self._members if entry[3].slot is self]
             heapq.heapify(self._members)
 
     def first(self) -> tuple[Instant, str, int, Waiting] | None:
         """Return the first member's entry."""
         members = self._members
-        while members and members[0][3].line is not self:
+        while members and members[0][3].slot is not self:
             heapq.heappop(members)
         return members[0] if members else None
 
     def __iter__(self) -> Iterator[Waiting]:
         """Yield members in no particular order."""
-        return (entry[3] for entry in self._members if entry[3].line is self)
+        return (entry[3] for entry in self._members if entry[3].slot is self)
 
 
 class HeapQueue(PendingQueue):
@@ -182,9 +182,9 @@ class HeapQueue(PendingQueue):
     """
 
     def __init__(
-        self, *, usage_of: UsageOf | None = None, sticky: WorkloadKey | None = None
+        self, *, usage_of: UsageOf | None = None, preemptor: WorkloadKey | None = None
     ) -> None:
-        super().__init__(sticky=sticky)
+        super().__init__(preemptor=preemptor)
         self.usage_of = usage_of
         self._buckets: dict[Kind, Bucket] = {}  # the key has the LocalQueue too where it matters
         # (-priority, time, uid, member's sequence, entry's number, bucket): the number ends ties.
@@ -203,7 +203,7 @@ class HeapQueue(PendingQueue):
             bucket = self._buckets[key] = Bucket(key, kind, waiting.priority, waiting.queue)
         self._sequence += 1
         bucket.push(waiting, self._sequence)
-        if self.parked and kind in self.parked:
+        if self.inadmissible and kind in self.inadmissible:
             first = bucket.first()
             if first is None or first[3] is not waiting:
                 return False
@@ -216,35 +216,35 @@ class HeapQueue(PendingQueue):
     @override
     def drop(self, waiting: Waiting) -> None:
         """Remove a workload."""
-        bucket = waiting.line
+        bucket = waiting.slot
         assert isinstance(bucket, Bucket), f"{waiting.workload.key} is in no bucket"
         bucket.drop(waiting)
-        self.unstick(waiting.key)
+        self.drop_preemptor(waiting.key)
         if bucket.size == 0:
             bucket.offered = 0  # its entry on the heap is void
             self._changed.pop(bucket, None)
             del self._buckets[bucket.key]
-            if self.parked and not self._keys(bucket.kind):
-                self.parked.pop(bucket.kind, None)
-        elif not self.parked or bucket.kind not in self.parked:
+            if self.inadmissible and not self._keys(bucket.kind):
+                self.inadmissible.pop(bucket.kind, None)
+        elif not self.inadmissible or bucket.kind not in self.inadmissible:
             self._changed[bucket] = None
 
     @override
-    def head(self, sticky: Waiting | None) -> Waiting | None:
-        """Return the next to evaluate; `sticky` is the entry of `self.sticky` if it is pending."""
-        if sticky is not None and sticky.line is not None:
-            return sticky
+    def head(self, preemptor: Waiting | None) -> Waiting | None:
+        """Return the next to evaluate: the entry of `self.preemptor` if it is given, in a queue."""
+        if preemptor is not None and preemptor.slot is not None:
+            return preemptor
         if self.usage_of is not None:
             return self._fairest(self.usage_of)
         if self._changed:
             for bucket in self._changed:
-                if bucket.kind not in self.parked:
+                if bucket.kind not in self.inadmissible:
                     self._offer(bucket)
             self._changed.clear()
         while self._heap:
             _, _, _, sequence, _, bucket = self._heap[0]
             first = bucket.first()
-            if first is not None and first[2] == sequence and bucket.kind not in self.parked:
+            if first is not None and first[2] == sequence and bucket.kind not in self.inadmissible:
                 return first[3]
             heapq.heappop(self._heap)
             if bucket.offered == sequence:
@@ -252,14 +252,14 @@ class HeapQueue(PendingQueue):
         return None
 
     @override
-    def park(self, kind: Kind, blockers: tuple[Blocker, ...]) -> None:
+    def set_aside(self, kind: Kind, blockers: tuple[Blocker, ...]) -> None:
         """Set an equivalence class aside; its buckets leave the heap when they come first."""
-        self.parked[kind] = blockers
+        self.inadmissible[kind] = blockers
 
     @override
     def wake(self, kind: Kind) -> bool:
         """Bring an inadmissible equivalence class back; False if it was not set aside."""
-        if self.parked.pop(kind, None) is None:
+        if self.inadmissible.pop(kind, None) is None:
             return False
         for key in self._keys(kind):
             self._changed[self._buckets[key]] = None
@@ -273,7 +273,7 @@ class HeapQueue(PendingQueue):
         def place(waiting: Waiting) -> tuple[bool, int, int, Instant, str]:
             workload = waiting.workload
             usage = usage_of(workload.queue) if usage_of else 0
-            late = workload.key != self.sticky
+            late = workload.key != self.preemptor
             return late, usage, -workload.priority, workload.position_time, workload.tie
 
         return sorted((w for bucket in self._buckets.values() for w in bucket), key=place)
@@ -307,7 +307,7 @@ class HeapQueue(PendingQueue):
         best: tuple[tuple[int, int, Instant, str, int], Waiting] | None = None
         for bucket in self._buckets.values():
             first = bucket.first()
-            if bucket.kind in self.parked or first is None:
+            if bucket.kind in self.inadmissible or first is None:
                 continue
             rank = (usage_of(bucket.local_queue), -bucket.priority, first[0], first[1], first[2])
             if best is None or rank < best[0]:

@@ -61,7 +61,7 @@ class QueueBook:
     spec: ClusterQueue
     node: Node
     tree: TreeBook
-    lines: PendingQueue = field(default_factory=HeapQueue)
+    pending: PendingQueue = field(default_factory=HeapQueue)
     running: dict[WorkloadKey, Running] = field(default_factory=dict)
     # What rules have worked out from the queue's configuration, by type (see `ClusterState`).
     derived: dict[type, object] = field(default_factory=dict)

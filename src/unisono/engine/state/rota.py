@@ -1,8 +1,8 @@
 """The rota: which queues the next cycle looks at, and what brings the others back.
 
-A queue is *ready* (its head will be examined), *asleep* (its head was examined and nothing in its
-cohort tree has changed since), or has nothing to examine: empty, parked, or *stalled* behind a
-StrictFIFO head that cannot fit before something is freed.
+A queue is *ready* (its head will be evaluated), *asleep* (its head was evaluated and nothing in its
+cohort tree has changed since), or has nothing to evaluate: it is empty, all in it is inadmissible,
+or it is *stalled* behind a StrictFIFO head that cannot fit before something is freed.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Rota:
         """Let a kind of workload stand in line again, whatever it waited for."""
         self._short_of_nodes.pop((book.spec.name, kind), None)
         book.tree.wakes.forget((book.spec.name, kind))
-        book.lines.wake(kind)
+        book.pending.wake(kind)
 
     def waits_for_nodes(self, sleeper: Sleeper) -> bool:
         """Say whether somebody is filed under nodes."""
@@ -138,7 +138,7 @@ class Rota:
         if kind is None:
             book.stalled = False
         else:
-            book.lines.wake(kind)
+            book.pending.wake(kind)
         if book.blocker is None:
             self.ready[book] = None
 
@@ -147,7 +147,7 @@ class Rota:
         if not self.claimants:
             return
         for book in [*self.claimants]:
-            if book.lines.sticky is None:
+            if book.pending.preemptor is None:
                 del self.claimants[book]
 
     def put_to_sleep(

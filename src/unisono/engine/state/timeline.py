@@ -174,7 +174,7 @@ class Timeline:
             self.started(each, each.holding.running_since)
         for door in doors:
             for waiting in door.waiting.values():
-                if waiting.line is not None and door.book is not None:
+                if waiting.slot is not None and door.book is not None:
                     self.entered(waiting, door.book)
 
     def limit_of(self, workload: Workload) -> int:

@@ -26,7 +26,9 @@ def snapshot(state: ClusterState) -> Snapshot:
         holdings=tuple(state.running[key].holding for key in sorted(state.running)),
         waiting=tuple(state.waiting[key].workload for key in sorted(state.waiting)),
         preemptors=tuple(
-            sorted(book.lines.sticky for book in state.books.values() if book.lines.sticky)
+            sorted(
+                book.pending.preemptor for book in state.books.values() if book.pending.preemptor
+            )
         ),
         admitted_lately=state.nodes.mix.recent(),
         shared_lately=state.nodes.shared_mix.recent(),
@@ -109,8 +111,8 @@ def _verdicts(state: ClusterState) -> Iterator[Wait]:
         return
     for name in sorted(state.books):
         book = state.books[name]
-        for waiting in book.lines.parked_heads():
-            blockers = book.lines.parked[kind_of(waiting)]
+        for waiting in book.pending.inadmissible_heads():
+            blockers = book.pending.inadmissible[kind_of(waiting)]
             why = Explanation(workload=waiting.workload.key, queue=name, blockers=blockers)
             short = book.tree.wakes.shortages((name, kind_of(waiting)), state.rota.room)
             nodes = state.rota.waits_for_nodes((name, kind_of(waiting)))
@@ -122,7 +124,7 @@ def _verdicts(state: ClusterState) -> Iterator[Wait]:
                 watches_holdings=watches,
                 lacks_nodes=nodes,
             )
-        for waiting, blockers in book.lines.barred_heads():
+        for waiting, blockers in book.pending.limit_blocked_heads():
             why = Explanation(workload=waiting.workload.key, queue=name, blockers=blockers)
             yield Wait(outcome="bar", explanation=why)
         if book.head_wait is not None:
@@ -132,7 +134,7 @@ def _verdicts(state: ClusterState) -> Iterator[Wait]:
                 book.tree.wakes.shortages((name, None), state.rota.room) if book.stalled else None
             )
             nodes = state.rota.waits_for_nodes((name, None))
-            nodes = nodes and (book.stalled or book.lines.sticky == key)
+            nodes = nodes and (book.stalled or book.pending.preemptor == key)
             outcome: Outcome = "stall" if book.stalled else "sticky" if nodes else "retry"
             watches = book.stalled and book.tree.wakes.watches_holdings((name, None))
             yield Wait(
@@ -195,7 +197,7 @@ def load(state: ClusterState, recorded: Snapshot) -> None:
     for key in recorded.preemptors:
         book = state.door(state.waiting[key].workload.queue).book
         if book is not None:
-            book.lines.sticky = key
+            book.pending.preemptor = key
             state.rota.claimants[book] = None
     state.priority_order.load_accruing(recorded.accruing)
     state.refresh()
@@ -216,4 +218,4 @@ def load(state: ClusterState, recorded: Snapshot) -> None:
 def pending(state: ClusterState, queue: QueueName) -> list[WorkloadKey]:
     """Return who waits in a queue's lines, in queue order."""
     state.refresh()
-    return [waiting.workload.key for waiting in state.books[queue].lines.in_order()]
+    return [waiting.workload.key for waiting in state.books[queue].pending.in_order()]
