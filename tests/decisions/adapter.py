@@ -25,9 +25,9 @@ from unittest import mock
 
 import msgspec
 
-from unisono.engine.backfill.estimate import estimates
 from unisono.engine.cluster import new_cluster, restore
 from unisono.engine.cycle import plan
+from unisono.engine.estimates import estimates
 from unisono.engine.explain.waiting import explanations
 from unisono.engine.model import (
     dependency,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.quota_builders import group, job, pods, queue, running, snapshot
-from unisono.engine import cycle
+from unisono.engine import candidates
 from unisono.engine.cluster import restore
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.explanation import GangDoesNotFit
@@ -36,7 +36,7 @@ class Looks:
             self.count += 1
             return nominate(*given, **more)  # type: ignore[arg-type]  # whatever it takes
 
-        monkeypatch.setattr(cycle, "nominate", counted)
+        monkeypatch.setattr(candidates, "nominate", counted)
 
     def taken(self) -> int:
         """Return how often since the last question."""

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from tests.support.quota_builders import job, pods, queue, running, snapshot
-from unisono.engine.backfill.estimate import turns_up_to
 from unisono.engine.cluster import restore
+from unisono.engine.estimates import turns_up_to
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.policy import Backfill, Policy

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from unisono.engine.backfill.estimate import estimates
+from unisono.engine.estimates import estimates
 from unisono.engine.explain.messages import at, message_of, reason_of, stage_of
 from unisono.engine.explain.waiting import explanations
 from unisono.engine.model.explanation import Expected, Explanation, Planned

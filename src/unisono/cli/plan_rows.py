@@ -9,7 +9,7 @@ from unisono.cli.decision import MOST_ESTIMATES
 from unisono.cli.standing import condition, in_line, job_of, pods_of
 from unisono.cli.start_times import facts_of, limit_of, start_of
 from unisono.cli.why_around import is_aside
-from unisono.engine.backfill.estimate import estimates
+from unisono.engine.estimates import estimates
 from unisono.engine.explain.messages import message_of, reason_of, stage_of
 from unisono.engine.explain.waiting import explanations
 from unisono.engine.model.explanation import Expected, Explanation, Planned

@@ -15,8 +15,8 @@ import asyncio
 from time import perf_counter
 
 from unisono.control.driver import Outcome
-from unisono.engine.backfill.estimate import estimates
 from unisono.engine.cycle import Decides
+from unisono.engine.estimates import estimates
 from unisono.engine.model.explanation import Expected, GangDoesNotFit
 from unisono.engine.model.market import MICRO
 from unisono.engine.model.names import Instant, WorkloadKey

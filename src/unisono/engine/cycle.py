@@ -1,39 +1,41 @@
-"""The cycle: one decision over one picture of the cluster. Start reading the engine here.
+"""The scheduling cycle: one decision over one picture of the cluster. Start reading here.
 
-`plan(state, now)` looks at the head of every queue that is worth a look and decides, in order:
+`plan(state, now)` is one loop for every policy:
 
-    1. stops        who must leave because a queue was stopped
-    2. nominate     what each head could get on its own          (engine/nominate.py)
-    3. order        whose turn it is                             (engine/ordering/heads.py)
-                    by accounts, if the policy says so           (engine/in_turn.py)
-    4. decide       admit, make others leave, or wait; every decision is booked on a ledger before
-                    the next one is taken                        (engine/decisions.py)
-    5. explain      everybody who was examined and waits has the facts why
+    1. evictions   what must stop although no other workload needs its place (`stops.py`)
+    2. fast path   EASY backfill where everything is a number (`backfill/fast_path.py`)
+    3. candidates  heads of queues, heads in priority order, or all pending (`candidates.py`)
+    4. nominate    what a candidate could get: flavors, nodes, victims (`nominate.py`)
+    5. decide      admit it, preempt others for it, or say why it waits; each decision is booked
+                   before the next one is taken (`decide.py`)
+    6. reserve     what has to wait gets a backfill reservation, and nothing starts that would
+                   delay one (`backfill/reservation_table.py`)
 
-With backfill everybody who waits is looked at in turn       (engine/backfill/backfill.py).
-
-Nothing is changed: the ledger is rolled back, and `state.filing.carry_out` (or the cluster's own
-events) makes the plan true. Spec quota §6. The same state gives the same plan, byte for byte.
+The policy chooses two parameters: the source of candidates, and the reservation table (none, one,
+or one for each). Nothing is changed: the transaction is rolled back, and `state.filing.carry_out`
+(or the cluster's own events) makes the plan true. Spec quota §6 and time §3. The same state gives
+the same plan, byte for byte.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from unisono.engine.backfill.backfill import plan_in_time
-from unisono.engine.decisions import Cycle
-from unisono.engine.in_turn import decide_in_turn
+from unisono.engine.backfill.conservative import ConservativeTable
+from unisono.engine.backfill.easy import EasyTable
+from unisono.engine.backfill.easy_shadow import EasyShadow
+from unisono.engine.backfill.fast_path import fast_path
+from unisono.engine.backfill.reservation_table import CycleView
+from unisono.engine.candidates import AllPending, Candidates, candidates_for
+from unisono.engine.decide import Decisions
 from unisono.engine.model.names import Instant
-from unisono.engine.model.plan import Plan
-from unisono.engine.nominate import Nominee, nominate
-from unisono.engine.ordering.heads import Tournament, classical_key
-from unisono.engine.ordering.priority_order import multifactor_of
+from unisono.engine.model.plan import Date, Plan
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.quota_tree import Node
+from unisono.engine.state.timeline import Kept
 from unisono.engine.state.transaction import Ledger
 from unisono.engine.stops import stops_due
 
-# How a cycle is decided: by `plan`, or by somebody who also records it.
+# How a cycle is decided: by `plan`, or by a caller that also records or times it.
 Decides = Callable[[ClusterState, Instant], Plan]
 
 
@@ -42,21 +44,24 @@ def plan(state: ClusterState, now: Instant) -> Plan:
     now = max(now, state.now)
     state.evaluating = None
     state.refresh()
-    if state.timeline.is_on:
-        return plan_in_time(state, now)
-    cycle = Cycle(state, now, Ledger(state.nodes.tenancy))
     stops = stops_due(state, now)
+    timeline = state.timeline
+    # Multifactor priorities change with time, and reservations with them.
+    may_reuse = timeline.is_on and not state.priority_order.is_on
+    reused = timeline.take_kept(now) if may_reuse else None
+    if not stops and (fast := fast_path(state, now, reused)) is not None:
+        return fast
+    cycle = Decisions(state, now, Ledger(state.nodes.tenancy), timeline)
     cycle.victims.update(dict.fromkeys(stop.workload for stop in stops))
-    multifactor = multifactor_of(state)
-    if multifactor is not None:
-        books = decide_in_turn(cycle, multifactor)
-    else:
-        nominees = _nominees(state, cycle.ledger, now)
-        cycle.is_last = len(nominees) == 1
-        for nominee in _in_order(state, nominees, cycle.touched):
-            cycle.decide(nominee)
-        books = [nominee.book for nominee in nominees]
+    _open_table(cycle, reused)
+    candidates = candidates_for(cycle)
+    evaluate(candidates)
     cycle.ledger.rollback()
+    reservations: tuple[Date, ...] = ()
+    if isinstance(candidates, AllPending) and cycle.table is not None:
+        cycle.waits += candidates.withdrawn()
+        reservations = tuple(cycle.table.reservations)
+        timeline.draft(state.version, cycle.table.keep())
     return Plan(
         based_on=state.version,
         now=now,
@@ -65,41 +70,36 @@ def plan(state: ClusterState, now: Instant) -> Plan:
         awaits=tuple(cycle.awaits),
         stops=tuple(stops),
         waits=tuple(cycle.waits),
-        examined=tuple(sorted(book.spec.name for book in books)),
+        dates=reservations,
+        examined=tuple(sorted(book.spec.name for book in candidates.evaluated)),
     )
 
 
-def _nominees(state: ClusterState, ledger: Ledger, now: Instant) -> list[Nominee]:
-    """Nominate the head of every queue that is ready."""
-    heads = {book: state.head_of(book) for book in state.rota.ready if not book.stalled}
-    if state.nodes.has_nodes and any(heads.values()):
-        for book in state.rota.claimants:
-            if book.pending.preemptor is not None and book.blocker is None:
-                heads[book] = state.head_of(book)
-    return [
-        nominate(state, book, head, ledger, now) for book, head in heads.items() if head is not None
-    ]
+def evaluate(candidates: Candidates) -> None:
+    """Decide candidates one after the other, each on what the ones before it left."""
+    cycle = candidates.cycle
+    state = cycle.state
+    for candidate in candidates:
+        state.evaluating = candidate.waiting.key  # if this fails, it failed on this workload
+        if candidates.decide_early(candidate):
+            continue
+        nominee = candidates.nominate(candidate)
+        wait = cycle.decide(nominee)
+        candidates.decided(candidate, nominee, wait)
 
 
-def _in_order(
-    state: ClusterState, nominees: list[Nominee], touched: list[Node]
-) -> Iterator[Nominee]:
-    """Yield nominees in the order of decision; fair sharing looks at shares as they change.
-
-    `touched` names the queues whose usage the decisions in between changed.
-    """
-    if state.policy.fair_sharing is None:
-        yield from sorted(nominees, key=classical_key)
+def _open_table(cycle: Decisions, reused: Kept | None) -> None:
+    """Give a cycle the reservation table that the policy asks for, with what holds of the last."""
+    rules = cycle.timeline.rules
+    if rules is None:
         return
-    by_root: dict[str, list[Nominee]] = {}
-    for nominee in nominees:
-        root = nominee.node.root()
-        # A cohort and a queue without a cohort may have the same name.
-        by_root.setdefault(f"{root.name}/{root.is_queue}", []).append(nominee)
-    for name in sorted(by_root):
-        tournament = Tournament(by_root[name])
-        while (winner := tournament.pop()) is not None:
-            touched.clear()
-            yield winner
-            for node in touched:
-                tournament.touch(node)
+    view = CycleView(cycle.state, cycle.timeline, cycle.ledger, cycle.taken, cycle.now)
+    if rules.dates == 1:
+        cycle.table = EasyTable(view, reused if isinstance(reused, EasyShadow) else None)
+        return
+    arrivals = [(each.waiting, each.group) for each in cycle.timeline.arrivals]
+    if isinstance(reused, ConservativeTable) and reused.fits(arrivals):
+        reused.take_up(view)
+        cycle.table = reused
+    else:
+        cycle.table = ConservativeTable(view, rules)

@@ -80,6 +80,7 @@ class Nominee:
     purchase: Purchase | None = None  # machines that have to come for it first
     buys: bool = False  # victims leave for its quota, and then machines are bought
     lenders: list[Running] = field(default_factory=list)  # on whose nodes it may be meanwhile
+    limit_ms: int | None = None  # to start it with, where it left that open (backfill)
 
     @property
     def node(self) -> Node:

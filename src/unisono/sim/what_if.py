@@ -27,8 +27,8 @@ from typing import Literal
 
 import msgspec
 
-from unisono.engine.backfill.estimate import estimates, turns_up_to
 from unisono.engine.cluster import restore
+from unisono.engine.estimates import estimates, turns_up_to
 from unisono.engine.explain.messages import message_of, reason_of, stage_of
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.names import Instant, WorkloadKey

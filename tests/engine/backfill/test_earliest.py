@@ -8,7 +8,7 @@ import pytest
 
 from tests.engine.ordering.test_priority_order import GPU, SECOND, limited, settle, submit
 from tests.support.turns_builders import cluster, job
-from unisono.engine.backfill.estimate import estimates
+from unisono.engine.estimates import estimates
 from unisono.engine.model.names import Instant, WorkloadKey
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.support.quota_builders import job, pods, queue, running
 from tests.support.quota_builders import snapshot as world
-from unisono.engine.backfill.estimate import estimates
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
+from unisono.engine.estimates import estimates
 from unisono.engine.model.dependency import Dependency
 from unisono.engine.model.explanation import Expected
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from unisono.engine.backfill.calendar import Bounds
+from unisono.engine.backfill.conservative import Bounds
 from unisono.engine.backfill.need import Counted, capacities
 from unisono.engine.backfill.node_room import NodeRoom
 from unisono.engine.backfill.pieces import End, Pieces

@@ -7,8 +7,8 @@ import msgspec
 from tests.engine.backfill.test_estimate import NOW, SECOND, limited
 from tests.support.quota_builders import job, pods, queue, running
 from tests.support.quota_builders import snapshot as world
-from unisono.engine.backfill.estimate import MOST_NAMED, estimates
 from unisono.engine.cluster import restore
+from unisono.engine.estimates import MOST_NAMED, estimates
 from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.policy import Policy

@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.compiled import interpreted_only
-from unisono.engine.backfill import backfill, dates
-from unisono.engine.backfill.express import plan_express
+from unisono.engine import candidates, cycle
+from unisono.engine.backfill import easy
+from unisono.engine.backfill.fast_path import fast_path
 from unisono.engine.backfill.slot_room import SlotRoom
 from unisono.engine.cycle import plan
+from unisono.engine.decide import Decisions
 from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Plan, Wait
@@ -59,11 +61,11 @@ def test_the_short_ways_lead_to_the_same_nodes(
 ) -> None:
     trace, nodes = _jobs(seed), _nodes(seed)
     short = simulate(trace, nodes, POLICIES[policy], spans=True)
-    monkeypatch.setattr(backfill, "offer", lambda *_: None)
+    monkeypatch.setattr(Decisions, "offer_counted", lambda *_: None)
     by_counting = simulate(trace, nodes, POLICIES[policy], spans=True)
     assert _told(short) == _told(by_counting)
-    monkeypatch.setattr(backfill, "counted", lambda *_: None)
-    monkeypatch.setattr(dates, "counted", lambda *_: None)
+    monkeypatch.setattr(candidates, "counted", lambda *_: None)
+    monkeypatch.setattr(easy, "counted", lambda *_: None)
     general = simulate(trace, nodes, POLICIES[policy], spans=True)
     assert _told(short) == _told(general)
 
@@ -81,13 +83,13 @@ def test_an_express_pass_makes_the_same_plan(
     found: list[bool] = []
 
     def watched(*asked: object) -> Plan | None:
-        made = plan_express(*asked)  # type: ignore[arg-type]  # as the pass calls it
+        made = fast_path(*asked)  # type: ignore[arg-type]  # as the cycle calls it
         found.append(made is not None)
         return made
 
-    monkeypatch.setattr(backfill, "plan_express", watched)
+    monkeypatch.setattr(cycle, "fast_path", watched)
     express = _plans(trace, nodes)
-    monkeypatch.setattr(backfill, "may_go_express", lambda *_: False)
+    monkeypatch.setattr(cycle, "fast_path", lambda *_: None)
     assert express == _plans(trace, nodes)
     assert any(found)
     assert goes_express == "sometimes" or all(found)
@@ -101,7 +103,7 @@ def test_express_or_not_any_jobs_on_any_nodes_get_the_same_plans(
     trace, nodes = _any(seed, sizes)
     express = _plans(trace, nodes)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(backfill, "may_go_express", lambda *_: False)
+        patched.setattr(cycle, "fast_path", lambda *_: None)
         assert express == _plans(trace, nodes)
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.quota_builders import job, pods, queue
 from tests.support.quota_builders import snapshot as world
-from unisono.engine.backfill.estimate import estimates
 from unisono.engine.cluster import restore
+from unisono.engine.estimates import estimates
 from unisono.engine.model.names import Instant
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.engine.model.turns import Turn

@@ -10,8 +10,8 @@ from typing import Protocol
 
 import msgspec
 
-from unisono.engine.backfill.estimate import MOST, estimates
 from unisono.engine.cluster import new_cluster
+from unisono.engine.estimates import MOST, estimates
 from unisono.engine.model.explanation import Blocker, Expected, Explanation, Planned
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.state.cluster import ClusterState

@@ -1,48 +1,25 @@
-"""The short way in for gangs that are counted: the same admission, without trying anything.
+"""The admission of a counted gang: written down without trying anything.
 
 Pods without GPUs on a cluster without GPUs fill holes, the smallest first; so many of them are
 started in a simulation, or by a busy batch queue, that the general way (flavors, topologies,
-victims, scores) would be most of the work. Where anything else could make a difference this says
-nothing, and the general way decides. Both give the same nodes; a property test compares them.
+victims, scores) would be most of the work. A property test compares both.
 """
 
 from __future__ import annotations
 
 from unisono.engine.backfill.need import Counted
 from unisono.engine.backfill.pod_room import Chosen
-from unisono.engine.decisions import Cycle
 from unisono.engine.model.names import NodeName, namespace_of
-from unisono.engine.model.plan import Admit
 from unisono.engine.model.selection import label_map
 from unisono.engine.model.workload import Admission, PodSetAssignment
 from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.tenant import Tenant
-from unisono.engine.state.timeline import Group
 from unisono.engine.state.transaction import Starting
 
 # What an admission would be, before it is booked.
 Offer = tuple[Admission, Starting]
-
-
-def may_offer(cycle: Cycle, known: Counted) -> bool:
-    """Say whether counting is all that is needed to let a gang start, and whether it fits."""
-    if not known.fills_holes or cycle.claims or cycle.leaving:
-        return False
-    return known.room.total(cycle.ledger) >= known.pods
-
-
-def offer(cycle: Cycle, waiting: Waiting, group: Group, known: Counted) -> Offer | None:
-    """Say where a gang would go that may be offered a place."""
-    chosen = known.room.choose(known.pods, cycle.ledger)
-    if chosen is None:
-        return None
-    nodes = cycle.state.nodes
-    admission, tenants = offer_on(nodes, chosen, waiting, group.book, known)
-    # Whoever is taken off the ledger again is soon asked for once more.
-    nodes.tenancy.remember(tenants[0].nodes, *chosen, known.pods)
-    return admission, Starting(known.cells, tenants)
 
 
 def offer_on(
@@ -79,23 +56,4 @@ def _assigned(nodes: NodeState, chosen: Chosen, known: Counted) -> PodSetAssignm
         named = tuple(zip(nodes.table.names(rows), counts.tolist(), strict=True))
     return PodSetAssignment(
         name=known.pod_set, count=known.named, flavors=known.flavors, nodes=named
-    )
-
-
-def admit(cycle: Cycle, waiting: Waiting, known: Counted, made: Offer, *, later: bool) -> None:
-    """Book an offer and write it into the plan; `later`: seat it when somebody looks at nodes."""
-    admission, starting = made
-    cycle.ledger.add(starting.charges)
-    for tenant in starting.tenants:
-        if later:
-            cycle.ledger.seat_later(tenant)
-        else:
-            cycle.ledger.seat(tenant)
-    cycle.starting.append(starting)
-    cycle.admissions.append(
-        Admit(
-            workload=waiting.key,
-            admission=admission,
-            charges=known.charges,
-        )
     )

@@ -13,18 +13,23 @@ from itertools import islice
 
 import msgspec
 
-from unisono.engine.backfill.backfill import try_in_time
+from unisono.engine.backfill.conservative import ConservativeTable
 from unisono.engine.backfill.earliest import earliest
+from unisono.engine.backfill.reservation_table import CycleView
 from unisono.engine.backfill.seating import Seats
-from unisono.engine.in_turn import everybody_in_turn
+from unisono.engine.candidates import AllPending, priority_order
+from unisono.engine.cycle import evaluate
+from unisono.engine.decide import Decisions
 from unisono.engine.model.explanation import Expected, Planned
 from unisono.engine.model.names import Instant, NodeName, QueueName, WorkloadKey
+from unisono.engine.model.plan import Wait
 from unisono.engine.model.policy import Backfill
 from unisono.engine.placement.placement import placement_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.timeline import Lasts, Timeline
+from unisono.engine.state.transaction import Ledger
 
 # So many in turn get an estimate: a few hundred calendars' worth of work, whatever the queue.
 MOST = 200
@@ -58,19 +63,17 @@ def estimates(
         most_tested=most,
         most_per_queue=0,
     )
-    kept = state.timeline
-    ends = [(running, running.end) for running in kept.ending]
-    state.timeline = Timeline(rules, lasts)
+    ends = [(running, running.end) for running in state.timeline.ending]
+    timeline = Timeline(rules, lasts)  # of its own: as if the policy were conservative
     try:
         for running in state.running.values():
-            state.timeline.started(running, running.holding.running_since)
+            timeline.started(running, running.holding.running_since)
         for book, waiting in first:
-            state.timeline.entered(waiting, book)
+            timeline.entered(waiting, book)
         seats = Seats(placement_of(state))
-        waits = try_in_time(state, now, rules, seats)
+        waits = _evaluated(state, now, timeline, rules, seats)
         nodes = seats.found()
     finally:
-        state.timeline = kept
         for running, end in ends:
             running.end = end
     dated: dict[WorkloadKey, Planned] = {}
@@ -81,6 +84,20 @@ def estimates(
     if lasts is not None:  # a course of things for somebody in line: nobody asks about others
         return found
     return _with_others(state, now, found, [one.workload.key for _, one in first], most)
+
+
+def _evaluated(
+    state: ClusterState, now: Instant, timeline: Timeline, rules: Backfill, seats: Seats
+) -> list[Wait]:
+    """Evaluate all of a timeline as a cycle would, and roll back; return what waits and why."""
+    cycle = Decisions(state, now, Ledger(state.nodes.tenancy), timeline)
+    view = CycleView(state, timeline, cycle.ledger, cycle.taken, now)
+    table = ConservativeTable(view, rules)
+    table.seats = seats
+    cycle.table = table
+    evaluate(AllPending(cycle, table))
+    cycle.ledger.rollback()
+    return cycle.waits
 
 
 def _with_others(
@@ -146,7 +163,7 @@ def turns_up_to(
 def _first(state: ClusterState, most: int) -> Iterator[tuple[QueueBook, Waiting]]:
     """Yield those who come first in turn."""
     if state.priority_order.is_on:
-        yield from islice(everybody_in_turn(state), most)
+        yield from islice(priority_order(state), most)
         return
     standing = (
         (door.book, waiting)

@@ -14,10 +14,10 @@ from heapq import heapify, heappop, heappush
 from typing import cast
 
 from unisono.engine.backfill.counting import counted, stamp_of
+from unisono.engine.backfill.easy_shadow import EasyShadow
 from unisono.engine.backfill.need import Counted
 from unisono.engine.backfill.pod_room import Caps, Chosen, PodRoom
 from unisono.engine.backfill.quick import offer_on
-from unisono.engine.backfill.shadow import Shadow
 from unisono.engine.model.explanation import Blocker, Explanation, Planned, WouldDelay
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Admit, Plan, Wait
@@ -37,26 +37,23 @@ class _Leave(Exception):
     """Something here is not a number: the general pass has to decide."""
 
 
-def may_go_express(state: ClusterState) -> bool:
-    """Say whether a pass may be tried without ledger; who runs or waits may still prevent it."""
-    return (
-        state.timeline.is_easy
-        and not state.priority_order.is_on
-        and not state.rota.claimants
-        and not state.config.policy.reservations
-        and not state.nodes.has_leaving
-    )
-
-
-def plan_express(state: ClusterState, now: Instant, kept: Kept | None) -> Plan | None:
-    """Decide one pass by numbers, given the date of the last one; None: that is not possible."""
-    if kept is not None and not (
-        isinstance(kept, Shadow) and kept.spare is not None and kept.free is None
+def fast_path(state: ClusterState, now: Instant, reused: Kept | None) -> Plan | None:
+    """Decide a cycle by numbers, given the reservation of the last one; None: not possible."""
+    if (
+        not state.timeline.is_easy
+        or state.priority_order.is_on
+        or state.rota.claimants
+        or state.config.policy.reservations
+        or state.nodes.has_leaving
     ):
         return None
-    done = _Pass(state, now, kept)
+    if reused is not None and not (
+        isinstance(reused, EasyShadow) and reused.spare is not None and reused.free is None
+    ):
+        return None
+    done = _Pass(state, now, reused)
     try:
-        if kept is None:
+        if reused is None:
             done.look_at_all()
             done.take_back()
         else:
@@ -91,7 +88,7 @@ class _Pass:
         "waits",
     )
 
-    def __init__(self, state: ClusterState, now: Instant, shadow: Shadow | None) -> None:
+    def __init__(self, state: ClusterState, now: Instant, shadow: EasyShadow | None) -> None:
         self.state = state
         self.now = now
         self.explains = state.explains
@@ -343,7 +340,7 @@ class _Pass:
 
     # --- the date --------------------------------------------------------------------------------
 
-    def _dated(self, whom: WorkloadKey, known: Counted, limit: int) -> Shadow:
+    def _dated(self, whom: WorkloadKey, known: Counted, limit: int) -> EasyShadow:
         """Let one after the other end until there are quota and places for the first that waits."""
         spare, requests = self.free - known.pods, known.requests
         left = self.left
@@ -380,7 +377,7 @@ class _Pass:
         self.spare = spare
         self.later = {cell: -short[number] for number, cell in enumerate(cells)}
         gone: list[Booked] = [*ending[:index]]
-        return Shadow(
+        return EasyShadow(
             whom=whom,
             start=at,
             end=Instant(at + limit),

@@ -1,8 +1,9 @@
-"""The decisions of one cycle: each is booked on a ledger before the next one is taken.
+"""The decisions of one cycle: each is booked on a transaction before the next one is taken.
 
-Both ways to decide use it: heads of queues (`engine/cycle.py`), and everybody in turn
-(`engine/backfill/backfill.py`). Who is looked at, and when, is theirs; what is done about one
-workload is here: admit it, make others leave for it, or say why it waits. Spec quota §6.
+Which workload is evaluated, and when, is the matter of the loop (`engine/cycle.py`) and its source
+of candidates; what is done about one nominee is here: admit it, preempt others for it, or return
+the facts why it waits. Spec quota §6. This is the one place where an `Admit` is made, but for the
+fast path's (`backfill/fast_path.py`), which decides whole cycles by numbers.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from unisono.engine.backfill.granting import most_granted
+from unisono.engine.backfill.granting import most_granted, raised
+from unisono.engine.backfill.need import Counted
+from unisono.engine.backfill.quick import Offer, offer_on
+from unisono.engine.backfill.reservation_table import ReservationTable
 from unisono.engine.model.explanation import (
     Blocker,
     ClaimedThisCycle,
     Explanation,
     GangDoesNotFit,
+    LimitReached,
     PodsNotReady,
 )
 from unisono.engine.model.names import Instant, WorkloadKey
@@ -24,6 +29,9 @@ from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import Usage
 from unisono.engine.model.workload import Admission
 from unisono.engine.nominate import Nominee, admission_of, facts_of, nominate
+from unisono.engine.ordering.limit_counters import LimitCounters
+from unisono.engine.ordering.multifactor import MultifactorPriority
+from unisono.engine.ordering.priority_order import multifactor_of
 from unisono.engine.placement.admission import placed_counts
 from unisono.engine.placement.terminating import waiting_for
 from unisono.engine.preemption.victims import named, waiting_for_victims
@@ -32,9 +40,11 @@ from unisono.engine.purchasing import Purchases
 from unisono.engine.quota.assign import Verdict, resized
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.nodes import Leaving, tenants_of
+from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook, TreeBook
 from unisono.engine.state.quota_tree import Cell, Node, available
 from unisono.engine.state.tenant import Tenant
+from unisono.engine.state.timeline import Timeline
 from unisono.engine.state.transaction import Charges, Ledger, Starting
 
 NO_RULES = PreemptionRules()
@@ -49,12 +59,13 @@ class _Claims:
 
 
 @dataclass(slots=True)
-class Cycle:
+class Decisions:
     """The decisions of one cycle so far."""
 
     state: ClusterState
     now: Instant
     ledger: Ledger
+    timeline: Timeline  # pending and running workloads in time
     admissions: list[Admit] = field(default_factory=list)
     preemptions: list[Preempt] = field(default_factory=list)
     awaits: list[Await] = field(default_factory=list)
@@ -66,29 +77,70 @@ class Cycle:
     leaving: list[Tenant] = field(default_factory=list)  # pods of victims, still on their nodes
     touched: list[Node] = field(default_factory=list)  # queues that lost usage to the last decision
     starting: list[Starting] = field(default_factory=list)  # what each admission books
+    counted: LimitCounters = field(
+        default_factory=LimitCounters
+    )  # against limits: starts of this cycle
     purchases: Purchases | None = None  # made so far; None before the first
-    is_last: bool = False  # nobody is decided after it: what it takes need not be booked
+    is_last: bool = False  # no decision follows: what it takes need not be booked
+    # Backfill reservations that this cycle keeps to and adds to; None: the policy has no backfill.
+    table: ReservationTable | None = None
+    limits: MultifactorPriority | None = None  # None: the policy has no multifactor priority
 
-    def decide(self, nominee: Nominee) -> None:
-        """Admit the nominee, make others leave for it, or let it wait."""
-        self.find_machines(nominee)
-        verdict = nominee.assignment.verdict
+    def __post_init__(self) -> None:
+        """Find the limits that the policy asks for."""
+        self.limits = multifactor_of(self.state)
+
+    def over_limit(self, waiting: Waiting) -> LimitReached | None:
+        """Return the limit that a workload would break by starting beside this cycle's starts."""
+        limits = self.limits
+        return None if limits is None else limits.over_limit_of(waiting.key, self.counted)
+
+    def decide(self, nominee: Nominee) -> Wait | None:
+        """Admit the nominee, or return why it waits; perhaps for victims that leave for it."""
+        self._find_machines(nominee)
+        verdict, targets = nominee.assignment.verdict, nominee.targets
         if verdict is Verdict.NO_FIT:
-            self._wait_for_quota(nominee)
-        elif verdict is not Verdict.FIT and not nominee.targets:
-            self._keep_room(nominee)
-        elif nominee.waiting.workload.replaces in self.victims:
-            self._skip(nominee, overlapping=True)
-        elif any(target.running.holding.workload.key in self.victims for target in nominee.targets):
-            self._share_victims(nominee)
-        elif nominee.targets:
-            self._preempt(nominee)
-        elif nominee.is_patient:
-            self._await(nominee)
-        else:
-            self._admit(nominee)
+            return self._wait_for_quota(nominee)
+        if verdict is not Verdict.FIT and not targets:
+            return self._keep_room(nominee)
+        if not targets and (delays := self._delays(nominee)) is not None:
+            return _wait(nominee, "retry", delays)
+        if nominee.waiting.workload.replaces in self.victims:
+            return _skip(nominee, overlapping=True)
+        if any(target.running.holding.workload.key in self.victims for target in targets):
+            return self._share_victims(nominee)
+        if targets:
+            return self._preempt(nominee)
+        if nominee.is_patient:
+            return self._await(nominee)
+        return self._admit(nominee)
 
-    def find_machines(self, nominee: Nominee) -> None:
+    def _delays(self, nominee: Nominee) -> tuple[Blocker, ...] | None:
+        """Return the reservation that a nominee would delay; None: it may start.
+
+        The limit to start it with, where it left that open, is found with it: the longest that
+        delays no reservation.
+        """
+        table = self.table
+        if table is None:
+            return None
+        workload = nominee.waiting.workload
+        limit = self.timeline.limit_of(workload)
+        end = Instant(self.now + limit)
+        if nominee.lenders and table.ends_before_first(end):
+            return None  # on nodes that others hold: what it takes is theirs already
+        if not table.allows(nominee, end):
+            return table.would_delay(limit)
+        most = most_granted(self.state, workload, self.now)
+        if most is not None and workload.least_limit_ms is not None:
+            nominee.limit_ms = raised(
+                workload.least_limit_ms,
+                most,
+                lambda longer: table.allows(nominee, Instant(self.now + longer)),
+            )
+        return None
+
+    def _find_machines(self, nominee: Nominee) -> None:
         """Let a nominee that has quota and no place have machines bought, if that is possible."""
         if not nominee.affordable or self.state.config.market is None:
             return
@@ -96,26 +148,26 @@ class Cycle:
             self.purchases = Purchases(self.state, self.ledger, self.now)
         self.purchases.buy_for(nominee, self.leaving)
 
-    def _wait_for_quota(self, nominee: Nominee) -> None:
+    def _wait_for_quota(self, nominee: Nominee) -> Wait:
         """Nothing fits, not even with victims: step aside, or block a StrictFIFO queue."""
         outcome: Outcome = "stall" if nominee.book.is_strict else "park"
-        self._wait(nominee, outcome, facts_of(nominee), _unblocked_by(nominee))
+        return _wait(nominee, outcome, facts_of(nominee), _unblocked_by(nominee))
 
-    def _keep_room(self, nominee: Nominee) -> None:
-        """It may preempt and found nobody suitable: later heads must not take what it waits for.
+    def _keep_room(self, nominee: Nominee) -> Wait:
+        """It may preempt and found no victims: later candidates must not take what it waits for.
 
-        Not needed when the queue may always reclaim what is its own.
+        Not needed when the queue may always reclaim what is its own, or when backfill reserves.
         """
-        if nominee.book.spec.preemption.reclaim != "Any":
+        if self.table is None and nominee.book.spec.preemption.reclaim != "Any":
             self._book_claim(nominee, tuple(_room_to_keep(nominee)))
         outcome: Outcome = "retry" if nominee.book.is_strict else "park"
         # Each account may have victims, and yet not all of them together: then anything counts.
         together = nominee.assignment.verdict is not Verdict.NO_VICTIMS
         unblocked_by = None if together else _unblocked_by(nominee)
-        self._wait(nominee, outcome, facts_of(nominee), unblocked_by)
+        return _wait(nominee, outcome, facts_of(nominee), unblocked_by)
 
-    def _share_victims(self, nominee: Nominee) -> None:
-        """Its victims leave for somebody else already: perhaps there is room for both."""
+    def _share_victims(self, nominee: Nominee) -> Wait:
+        """Its victims leave for another preemptor already: perhaps there is room for both."""
         leaving = tuple(
             named(target)
             for target in nominee.targets
@@ -131,12 +183,11 @@ class Cycle:
             allowed=nominee.assignment.flavors,
         )
         if second.assignment.verdict is not Verdict.FIT:
-            self._skip(nominee, overlapping=True)
-            return
+            return _skip(nominee, overlapping=True)
         self._book_claim(nominee, second.assignment.as_charges())
-        self._wait(nominee, "sticky", (waiting_for_victims(leaving),))
+        return _wait(nominee, "sticky", (waiting_for_victims(leaving),))
 
-    def _preempt(self, nominee: Nominee) -> None:
+    def _preempt(self, nominee: Nominee) -> Wait:
         mark = self.ledger.mark()
         for target in nominee.targets:
             target.take(self.ledger)
@@ -145,8 +196,7 @@ class Cycle:
         found = self._fits(nominee.charges) and (nominee.buys or self._find_place(nominee))
         if not found or nominee.assignment is not chosen:  # for fewer pods fewer might do
             self.ledger.rollback(mark)
-            self._skip(nominee)
-            return
+            return _skip(nominee)
         leaving = [target.leaving() for target in nominee.targets]
         self.leaving.extend(tenant for each in leaving for tenant in each.tenants)
         tree = self._claims_of(nominee.book)
@@ -165,17 +215,16 @@ class Cycle:
             workload=nominee.key, admission=admission, victims=victims, buys=nominee.buys
         )
         self.preemptions.append(made)
-        self._wait(nominee, "sticky", (waiting_for_victims(victims),))
+        return _wait(nominee, "sticky", (waiting_for_victims(victims),))
 
-    def _await(self, nominee: Nominee) -> None:
-        """Keep the place that pods of others are about to leave."""
+    def _await(self, nominee: Nominee) -> Wait:
+        """Keep the place that terminating pods are about to leave."""
         mark = self.ledger.mark()
         self._remove_replaced(nominee)
         awaited = self._find_place_later(nominee) if self._fits(nominee.charges) else []
         if not awaited:
             self.ledger.rollback(mark)
-            self._skip(nominee)
-            return
+            return _skip(nominee)
         self.leaving.extend(tenant for _, tenant in awaited if tenant not in self.leaving)
         self._book_claim(nominee, nominee.assignment.as_charges())
         admission = admission_of(nominee)
@@ -183,17 +232,16 @@ class Cycle:
         pods = [pod for pod, _ in awaited]
         names = tuple(pod.key for pod in pods)
         self.awaits.append(Await(workload=nominee.key, admission=admission, pods=names))
-        self._wait(nominee, "sticky", (waiting_for(pods),))
+        return _wait(nominee, "sticky", (waiting_for(pods),))
 
-    def _admit(self, nominee: Nominee) -> None:
+    def _admit(self, nominee: Nominee) -> Wait | None:
         rules = self.state.policy.pods_ready
         if rules is not None and rules.block_admission:
             unready = min(self.state.terms.not_ready, default=None)
             if unready is None and self.admissions:
                 unready = self.admissions[0].workload
             if unready is not None:
-                self._wait(nominee, "retry", (PodsNotReady(waiting_for=unready),))
-                return
+                return _wait(nominee, "retry", (PodsNotReady(waiting_for=unready),))
         mark = self.ledger.mark()
         self._remove_replaced(nominee)
         if not (
@@ -202,8 +250,7 @@ class Cycle:
             and (nominee.purchase is not None or self._find_place_already(nominee))
         ):
             self.ledger.rollback(mark)
-            self._skip(nominee)
-            return
+            return _skip(nominee)
         admission = admission_of(nominee)
         if not self.is_last:
             self.ledger.add(nominee.charges.items())
@@ -226,12 +273,59 @@ class Cycle:
         if nominee.purchase is not None and self.purchases is not None:
             self.purchases.provisioner.take(nominee.purchase)
         if workload.replaces is not None:
-            self.victims[workload.replaces] = None  # it ends here: nobody else may count on it
+            self.victims[workload.replaces] = None  # it ends here: it cannot be a victim again
             self._take_off(nominee)
+        if self.table is not None:
+            limit = nominee.limit_ms
+            if limit is None:
+                limit = self.timeline.limit_of(workload)
+            self.table.started(Instant(self.now + limit), self.starting[-1])
+        if self.limits is not None:
+            self.limits.count(workload.key, self.counted)
+        return None
+
+    # --- gangs for which counting is enough (`backfill/counting.py`) ------------------------------
+
+    def may_start_counted(self, known: Counted) -> bool:
+        """Say whether counting is all that is needed to start a gang, and whether it fits."""
+        if not known.fills_holes or self.claims or self.leaving:
+            return False
+        return known.room.total(self.ledger) >= known.pods
+
+    def offer_counted(self, waiting: Waiting, book: QueueBook, known: Counted) -> Offer | None:
+        """Say where a counted gang would go, and what that books."""
+        chosen = known.room.choose(known.pods, self.ledger)
+        if chosen is None:
+            return None
+        nodes = self.state.nodes
+        admission, tenants = offer_on(nodes, chosen, waiting, book, known)
+        # What is taken off the transaction again is soon asked for once more.
+        nodes.tenancy.remember(tenants[0].nodes, *chosen, known.pods)
+        return admission, Starting(known.cells, tenants)
+
+    def admit_counted(self, waiting: Waiting, known: Counted, offer: Offer, *, later: bool) -> None:
+        """Admit a counted gang; `later`: put it on its nodes only when nodes are looked at."""
+        admission, starting = offer
+        self.ledger.add(starting.charges)
+        for tenant in starting.tenants:
+            if later:
+                self.ledger.seat_later(tenant)
+            else:
+                self.ledger.seat(tenant)
+        self.starting.append(starting)
+        self.admissions.append(
+            Admit(workload=waiting.key, admission=admission, charges=known.charges)
+        )
+        if self.limits is not None:
+            self.limits.count(waiting.key, self.counted)
+
+    # --- steps ------------------------------------------------------------------------------------
 
     def _limit_of(self, nominee: Nominee) -> int | None:
-        """Return the limit to start it with, if it left that open; dates may shorten it."""
+        """Return the limit to start it with, if it left that open."""
         workload = nominee.waiting.workload
+        if nominee.limit_ms is not None:
+            return nominee.limit_ms
         if nominee.lenders:
             return workload.least_limit_ms
         return most_granted(self.state, workload, self.now)
@@ -330,30 +424,28 @@ class Cycle:
     def _claims_of(self, book: QueueBook) -> _Claims:
         return self.claims.setdefault(book.tree, _Claims())
 
-    def _skip(self, nominee: Nominee, *, overlapping: bool = False) -> None:
-        """Somebody else of this cycle came first; look again in the next."""
-        fact = ClaimedThisCycle(queue=nominee.book.spec.name, overlapping_victims=overlapping)
-        self._wait(nominee, "retry", (fact,))
 
-    def _wait(
-        self,
-        nominee: Nominee,
-        outcome: Outcome,
-        blockers: tuple[Blocker, ...],
-        unblocked_by: Usage | None = None,
-    ) -> None:
-        explanation = Explanation(
+def _skip(nominee: Nominee, *, overlapping: bool = False) -> Wait:
+    """Another candidate of this cycle came first; evaluate again in the next."""
+    fact = ClaimedThisCycle(queue=nominee.book.spec.name, overlapping_victims=overlapping)
+    return _wait(nominee, "retry", (fact,))
+
+
+def _wait(
+    nominee: Nominee,
+    outcome: Outcome,
+    blockers: tuple[Blocker, ...],
+    unblocked_by: Usage | None = None,
+) -> Wait:
+    return Wait(
+        outcome=outcome,
+        explanation=Explanation(
             workload=nominee.key, queue=nominee.book.spec.name, blockers=blockers
-        )
-        self.waits.append(
-            Wait(
-                outcome=outcome,
-                explanation=explanation,
-                unblocked_by=unblocked_by,
-                watches_holdings=nominee.book.spec.preemption != NO_RULES,
-                lacks_nodes=nominee.lacks_nodes,
-            )
-        )
+        ),
+        unblocked_by=unblocked_by,
+        watches_holdings=nominee.book.spec.preemption != NO_RULES,
+        lacks_nodes=nominee.lacks_nodes,
+    )
 
 
 def _unblocked_by(nominee: Nominee) -> Usage | None:

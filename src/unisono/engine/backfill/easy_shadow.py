@@ -16,7 +16,7 @@ from unisono.engine.state.quota_tree import Cell
 from unisono.engine.state.transaction import Booked, Charges
 
 
-class Shadow:
+class EasyShadow:
     """One workload's date."""
 
     __slots__ = (

@@ -1,8 +1,8 @@
-"""The calendar: a date for everybody who waits (conservative backfill, spec time §4).
+"""Conservative backfill: a reservation for each workload that has to wait (spec time §4).
 
-Whoever has to wait gets the first stretch of time in which quota and nodes are there for as long as
-the limit says, with everybody before them at their own dates. Whoever fits now may start if the
-same is true from now on.
+It gets the first interval in which quota and nodes are free for as long as its time limit, with all
+workloads before it at their own reservations. What fits now may start if the same is true from now
+on.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from unisono.engine.backfill.need import Counted
 from unisono.engine.backfill.node_room import NodeRoom
 from unisono.engine.backfill.outlook import outlook_of
 from unisono.engine.backfill.pieces import End, Pieces
+from unisono.engine.backfill.reservation_table import NOTHING, CycleView, ReservationTable
 from unisono.engine.backfill.seating import Seats
 from unisono.engine.backfill.slot_room import SlotRoom, pools_of
-from unisono.engine.decisions import Cycle
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Date
@@ -30,7 +30,6 @@ from unisono.engine.placement.admission import build_admission
 from unisono.engine.placement.placement import placement_of
 from unisono.engine.placement.seek import Seeker
 from unisono.engine.quota.assign import Verdict
-from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.nodes import tenants_of
 from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook
@@ -39,111 +38,117 @@ from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.timeline import Group
 from unisono.engine.state.transaction import Booked, Starting
 
-# So many stretches are looked at on nodes before a workload is left without a date in this pass.
+# So many intervals are tried on nodes before a workload is left without a reservation.
 MOST_TRIED = 32
-# Who ends when a reservation is over: nobody, but nodes come free.
-NOTHING = Starting((), ())
 
 
-class Calendar:
-    """Dates for everybody, or for so many."""
+class ConservativeTable(ReservationTable):
+    """Reservations for all pending workloads, or for so many."""
 
-    is_one = False
-
-    def __init__(self, state: ClusterState, cycle: Cycle, now: Instant, rules: Backfill) -> None:
-        self._state = state
-        self._cycle = cycle
-        self._ledger = cycle.ledger
-        self._now = now
+    def __init__(self, view: CycleView, rules: Backfill) -> None:
+        self._view = view
+        self._state = view.state
+        self._ledger = view.ledger
+        self._now = view.now
         self._rules = rules
-        self._pieces: Pieces | None = None  # made with the first date, and with it ...
+        self._pieces: Pieces | None = None  # made with the first reservation, and with it ...
         self._room: NodeRoom | SlotRoom | None = None
-        self.are_known = False
+        self._is_reused = False
         self._dates: dict[WorkloadKey, Date] = {}
-        self._first: Date | None = None  # the one that comes first
+        self._first: Date | None = None  # the earliest
         self._bounds: dict[tuple[QueueBook, int, str], Bounds] = {}
-        self._started: list[tuple[Instant, int, Booked]] = []  # before the first date
-        self.seats: Seats | None = None  # set: somebody wants to know who sits where
+        self._started: list[tuple[Instant, int, Booked]] = []  # before the first reservation
+        self.seats: Seats | None = None  # set: it is told the nodes of each reservation
 
-    # --- from one pass to the next ---------------------------------------------------------------
+    # --- from one cycle to the next --------------------------------------------------------------
 
-    def keep(self) -> Calendar | None:
-        """Keep all dates, if there are any."""
+    def keep(self) -> ConservativeTable | None:
+        """Return the table, if it has reservations."""
         return self if self._dates else None
 
-    def fits(self, newcomers: Iterable[tuple[Waiting, Group]]) -> bool:
-        """Say whether those who came since the last pass can be counted like the others."""
+    def fits(self, arrivals: Iterable[tuple[Waiting, Group]]) -> bool:
+        """Say whether arrivals since the last cycle can be counted like the others."""
         room = self._room
         if isinstance(room, SlotRoom):
-            return all(room.knows(counted(self._state, group, one)) for one, group in newcomers)
+            return all(room.knows(counted(self._state, group, one)) for one, group in arrivals)
         return room is None or all(
-            room.knows(requests) for one, _ in newcomers for requests in _requests(one)
+            room.knows(requests) for one, _ in arrivals for requests in _requests(one)
         )
 
-    def take_up(self, cycle: Cycle, now: Instant) -> None:
-        """Go on in another pass: only newcomers are looked at, and come after everybody else."""
-        self.are_known = True
-        self._cycle = cycle
-        self._ledger = cycle.ledger
-        self._now = now
+    def take_up(self, view: CycleView) -> None:
+        """Go on in another cycle: only arrivals are candidates, after all others."""
+        self._is_reused = True
+        self._view = view
+        self._ledger = view.ledger
+        self._now = view.now
 
     @property
-    def given(self) -> Sequence[Date]:
-        """Return all dates."""
+    def is_easy(self) -> bool:
+        """There may be many reservations."""
+        return False
+
+    @property
+    def is_reused(self) -> bool:
+        """Whether the reservations are the last cycle's."""
+        return self._is_reused
+
+    @property
+    def reservations(self) -> Sequence[Date]:
+        """All reservations."""
         return tuple(self._dates.values())
 
     @property
     def count(self) -> int:
-        """Return how many dates there are."""
+        """How many there are."""
         return len(self._dates)
 
     @property
     def last(self) -> WorkloadKey:
-        """Return who got the last date."""
+        """The workload that got the last reservation."""
         return next(reversed(self._dates))
 
     @property
     def first(self) -> Date | None:
-        """Return the date that comes first."""
+        """The earliest reservation."""
         return self._first
 
     def hold(self, now: Instant) -> bool:
-        """Say whether all dates are yet to come, and nobody runs longer than was thought."""
+        """Say whether all are in the future, and nothing runs longer than expected."""
         if self._pieces is not None and self._pieces.next_cut <= now:
             return False
         return self._first is None or self._first.start > now
 
     def concern(self, key: WorkloadKey) -> bool:
-        """Say whether somebody has a date."""
+        """Say whether a workload has a reservation."""
         return key in self._dates
 
-    # --- dates -----------------------------------------------------------------------------------
+    # --- reservations ----------------------------------------------------------------------------
 
     @property
-    def are_on_nodes(self) -> bool:
-        """Say whether dates have nodes of their own, so that others may have to go elsewhere."""
+    def is_on_nodes(self) -> bool:
+        """Whether reservations have nodes of their own, so that other nodes may do for a start."""
         return isinstance(self._room, NodeRoom)
 
     @property
-    def are_given(self) -> bool:
-        """Say whether all dates of this pass are given."""
+    def is_full(self) -> bool:
+        """Whether the policy allows no further reservation."""
         return self._rules.dates is not None and len(self._dates) >= self._rules.dates
 
-    def is_over_by(self, end: Instant) -> bool:
-        """Say whether somebody who ends then is gone before the first date."""
+    def ends_before_first(self, end: Instant) -> bool:
+        """Say whether what ends then is gone before the first reservation."""
         return self._first is None or end <= self._first.start
 
-    def in_the_way(self, limit_ms: int) -> tuple[Blocker, ...]:
-        """Name whose date comes first."""
-        assert self._first is not None, "somebody is in the way"
+    def would_delay(self, limit_ms: int) -> tuple[Blocker, ...]:
+        """Name the earliest reservation."""
+        assert self._first is not None, "there is a reservation"
         first = self._first
         return (WouldDelay(whom=first.workload, start=first.start, limit_ms=limit_ms),)
 
     # --- now -------------------------------------------------------------------------------------
 
-    def allow(self, nominee: Nominee, end: Instant) -> bool:
-        """Let pass who ends before the first date, or finds room beside all dates."""
-        if self._pieces is None or self.is_over_by(end):
+    def allows(self, nominee: Nominee, end: Instant) -> bool:
+        """Allow what ends before the first reservation, or fits beside all of them."""
+        if self._pieces is None or self.ends_before_first(end):
             return True
         high = self._pieces.cut(end)
         if not self._has_quota(nominee, high):
@@ -155,13 +160,13 @@ class Calendar:
             return self._room.leaves(self._with_rows(tenants), high)
         return self._move(nominee, nominee.seeker, high)
 
-    def foresee(self, known: Counted, end: Instant) -> bool | None:
-        """Dates are on nodes: which it gets decides."""
+    def allows_counted(self, known: Counted, end: Instant) -> bool | None:
+        """Reservations are on nodes: those it gets decide."""
         return None
 
-    def allow_offer(self, booked: Booked, end: Instant) -> bool:
-        """Let pass who ends before the first date, or stays where all dates leave room."""
-        if self._pieces is None or self._room is None or self.is_over_by(end):
+    def allows_booking(self, booked: Booked, end: Instant) -> bool:
+        """Allow what ends before the first reservation, or stays where all leave room."""
+        if self._pieces is None or self._room is None or self.ends_before_first(end):
             return True
         high = self._pieces.cut(end)
         for cell, amount in booked.charges:
@@ -178,18 +183,18 @@ class Calendar:
 
     def _move(self, nominee: Nominee, seeker: Seeker, high: int) -> bool:
         """Find nodes that stay free for as long as it runs."""
-        assert isinstance(self._room, NodeRoom), "where pods are counted nobody has to move"
+        assert isinstance(self._room, NodeRoom), "where pods are counted other nodes do not help"
         free = self._room.least_free(0, high)
         answer = outlook_of(self._state).place(seeker.gang(nominee.assignment), free)
         if isinstance(answer, GangDoesNotFit):
             return False
         if sum(spot.pods for spot in answer) != sum(nominee.assignment.counts):
-            return False  # an elastic gang that would have to be smaller waits for its turn
+            return False  # an elastic gang that would have to be smaller waits
         nominee.spots = answer
         return True
 
-    def note_start(self, end: Instant, booked: Booked) -> None:
-        """Book who starts."""
+    def started(self, end: Instant, booked: Booked) -> None:
+        """Book what starts."""
         if self.seats is not None:
             self.seats.start(end, booked)
         if self._pieces is None:
@@ -204,11 +209,11 @@ class Calendar:
 
     # --- later -----------------------------------------------------------------------------------
 
-    def give(
+    def reserve(
         self, waiting: Waiting, group: Group, limit_ms: int, furthest: Instant | None
     ) -> Date | None:
-        """Give a workload the first stretch that is long enough."""
-        if self.are_given:
+        """Reserve the first interval that is long enough."""
+        if self.is_full:
             return None
         if self._pieces is None:
             self._make_room()
@@ -218,7 +223,7 @@ class Calendar:
         bounds = self._bounds.get(alike)
         if bounds is None:
             bounds = self._bounds[alike] = Bounds()
-        # It was looked at for now already.
+        # It was evaluated for now already.
         first = max(1, pieces.piece_at(bounds.earliest(limit_ms)))
         known = counted(self._state, group, waiting)
         if known is not None:
@@ -258,23 +263,23 @@ class Calendar:
         return None if tenant is None else Starting(known.cells, (tenant,))
 
     def _seat(self, seats: Seats, date: Date, known: Counted | None, found: Starting) -> None:
-        """Tell who wants to know it where somebody with a date sits."""
+        """Tell the nodes of a reservation."""
         if isinstance(self._room, NodeRoom):
             seats.sit(date, found.tenants)
         elif known is not None:
             seats.count(date, known)
 
     def _make_room(self) -> None:
-        """Look ahead: who ends when, and what comes free then."""
+        """Look ahead: what ends when, and what comes free then."""
         state, table = self._state, self._state.nodes.table
         if self.seats is not None:
-            self.seats.begin(still_there(self._cycle))
+            self.seats.begin(self._view.ends())
         over = [(end, 0, NOTHING) for end in state.reserved.ends(self._now)]
         ends: list[End] = sorted(
-            [*still_there(self._cycle), *self._started, *over], key=lambda entry: entry[0]
+            [*self._view.ends(), *self._started, *over], key=lambda entry: entry[0]
         )
         resolution = self._rules.resolution_ms
-        groups = [(group.members[0].waiting, group) for group in state.timeline.groups]
+        groups = [(group.members[0].waiting, group) for group in self._view.timeline.groups]
         pools = pools_of(counted(state, group, waiting) for waiting, group in groups)
         if pools is not None:
             most = slot_room.MOST_PIECES
@@ -374,19 +379,3 @@ def _requests(waiting: Waiting) -> Iterator[Amounts]:
     """Yield what each pod of a workload takes of a node."""
     for pod_set in waiting.shape.pod_sets:
         yield pod_set.requests if pod_set.node_requests is None else pod_set.node_requests
-
-
-def still_there(cycle: Cycle) -> Sequence[End]:
-    """Return who is on nodes, by expected end, without those whom this pass has already let go.
-
-    Pods of others that were told to end are among them: what is left of somebody who ended.
-    """
-    there = cycle.state.timeline.endings()
-    ends: Sequence[End] = there
-    if cycle.taken:
-        ends = [entry for entry in there if entry[2].holding.workload.key not in cycle.taken]
-    going = cycle.state.nodes.going(cycle.now)
-    if not going:
-        return ends
-    last = [(end, 0, Starting((), (tenant,))) for end, tenant in going]
-    return sorted([*ends, *last], key=lambda entry: entry[0])

@@ -1,0 +1,125 @@
+"""The reservation table: the second parameter of the one loop (`engine/cycle.py`).
+
+A backfill reservation is the time at which a workload that has to wait is planned to start. A
+candidate may start ahead of it only if it delays no reservation. Without backfill there is no
+table; EASY keeps one reservation (`easy.py`), conservative backfill one for each pending workload
+(`conservative.py`). Spec time §3 and §4.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from unisono.engine.backfill.need import Counted
+from unisono.engine.backfill.pieces import End
+from unisono.engine.model.explanation import Blocker
+from unisono.engine.model.names import Instant, WorkloadKey
+from unisono.engine.model.plan import Date
+from unisono.engine.nominate import Nominee
+from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.pending_queue import Waiting
+from unisono.engine.state.timeline import Group, Kept, Timeline
+from unisono.engine.state.transaction import Booked, Ledger, Starting
+
+# Ends when an advance reservation is over: no workload, but nodes come free.
+NOTHING = Starting((), ())
+
+
+@dataclass(slots=True)
+class CycleView:
+    """What a table sees of the cycle that it belongs to."""
+
+    state: ClusterState
+    timeline: Timeline
+    ledger: Ledger
+    taken: dict[WorkloadKey, None]  # running workloads that are off the transaction already
+    now: Instant
+
+    def ends(self) -> Sequence[End]:
+        """Return what is on nodes, by expected end, without what this cycle has let go already.
+
+        Terminating pods of workloads that ended are among them.
+        """
+        there = self.timeline.endings()
+        ends: Sequence[End] = there
+        if self.taken:
+            ends = [entry for entry in there if entry[2].holding.workload.key not in self.taken]
+        going = self.state.nodes.going(self.now)
+        if not going:
+            return ends
+        last = [(end, 0, Starting((), (tenant,))) for end, tenant in going]
+        return sorted([*ends, *last], key=lambda entry: entry[0])
+
+
+class ReservationTable(ABC):
+    """Backfill reservations, and what may start beside them."""
+
+    @property
+    @abstractmethod
+    def reservations(self) -> Sequence[Date]:
+        """All reservations."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """How many there are."""
+
+    @property
+    @abstractmethod
+    def is_reused(self) -> bool:
+        """Whether these are the last cycle's, so that only arrivals are candidates."""
+
+    @property
+    @abstractmethod
+    def is_full(self) -> bool:
+        """Whether this cycle makes no further reservation."""
+
+    @property
+    @abstractmethod
+    def is_easy(self) -> bool:
+        """Whether there is one reservation at most.
+
+        Then whatever runs beyond it takes from it, however long, and what starts need not be put
+        on its nodes before nodes are looked at.
+        """
+
+    @property
+    @abstractmethod
+    def is_on_nodes(self) -> bool:
+        """Whether reservations have nodes of their own, so that other nodes may do for a start."""
+
+    @abstractmethod
+    def keep(self) -> Kept | None:
+        """Return what the next cycle may reuse."""
+
+    @abstractmethod
+    def ends_before_first(self, end: Instant) -> bool:
+        """Say whether what ends then is gone before the first reservation."""
+
+    @abstractmethod
+    def would_delay(self, limit_ms: int) -> tuple[Blocker, ...]:
+        """Return why a workload that fits must not start."""
+
+    @abstractmethod
+    def allows(self, nominee: Nominee, end: Instant) -> bool:
+        """Say whether a nominee that fits may start; it may be moved to other nodes."""
+
+    @abstractmethod
+    def allows_counted(self, known: Counted, end: Instant) -> bool | None:
+        """Say whether a counted gang may start; None: that depends on the nodes it gets."""
+
+    @abstractmethod
+    def allows_booking(self, booked: Booked, end: Instant) -> bool:
+        """Say whether a counted gang may start on the nodes it was offered."""
+
+    @abstractmethod
+    def started(self, end: Instant, booked: Booked) -> None:
+        """Take in that what was just allowed starts."""
+
+    @abstractmethod
+    def reserve(
+        self, waiting: Waiting, group: Group, limit_ms: int, furthest: Instant | None
+    ) -> Date | None:
+        """Make a reservation for a workload that has to wait, if there is one to make."""
