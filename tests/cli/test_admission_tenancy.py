@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.test_admission import run
-from unisono.apiserver.access.tenancy import RESERVED, _of_scheduler
+from unisono.apiserver.access.tenancy import RESERVED, decision_written
 from unisono.cli.admission import validating
 from unisono.cli.admission_tenancy import ITEMS, VALUES, Path, searched_kinds
 from unisono.cli.preconditions import BINDING, CLASSES_CHECKED
@@ -67,7 +67,7 @@ def test_a_decision_of_the_scheduler_is_refused_wherever_it_stands(
         "word": {"metadata": {"annotations": {word: "theirs"}}},
     }[what]
     obj = {"metadata": {"name": "x", "namespace": "a"}, **at(path, made)}
-    assert _of_scheduler(obj, {}), "the embedded API refuses it"
+    assert decision_written(obj, {}), "the embedded API refuses it"
     assert is_refused(served, obj, has_rights=False)
     assert not is_refused(served, obj, has_rights=True)
     assert not is_refused(served, obj, obj, has_rights=False), "it was there before"

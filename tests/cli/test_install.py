@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
+import json
 from contextlib import redirect_stdout
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 import yaml
 
 from unisono.cli.errors import AnswerIsNo
-from unisono.cli.installing import Found, Item, _definition
+from unisono.cli.installing import Found, Item, _definition, has_conditions
 from unisono.cli.main import main
 from unisono.cli.manifests import ALL_ADMISSION, Wanted, admission, definitions, flows, objects
 from unisono.control.assembly import OPERATORS
@@ -286,3 +288,19 @@ def test_conflicts_are_refused_and_told() -> None:
     assert not beside_kueue.is_complete
     with pytest.raises(AnswerIsNo, match="Kueue runs"):
         beside_kueue.refuse_conflicts()
+
+
+@pytest.mark.parametrize(
+    ("minor", "is_told"), [("36", True), ("28+", True), ("27", False), ("", False)]
+)
+def test_a_server_that_evaluates_no_conditions_is_known_by_its_version(
+    minor: str, *, is_told: bool
+) -> None:
+    class Server:
+        async def read(self, path: str) -> bytes:
+            assert path == "/version"
+            return json.dumps({"major": "1", "minor": minor}).encode()
+
+    server: Any = Server()
+    assert asyncio.run(has_conditions(server, {"validating"})) is is_told
+    assert asyncio.run(has_conditions(server, {"mutating"})) is True

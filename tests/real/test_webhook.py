@@ -12,8 +12,24 @@ from typing import Any
 
 import pytest
 
-from tests.real.cluster import account, asked, replica, there, unisono, until
+from tests.control.operators.test_volcano_policies import task, vcjob
+from tests.real.cluster import account, asked, put, replica, there, unisono, until
 from tests.real.control_plane import ControlPlane, free_ports, running
+from tests.real.test_tenancy import (
+    CLASS,
+    HOME,
+    MADE,
+    MOST_TASKS,
+    RULES,
+    TENANT,
+    WORD,
+    batch_job,
+    bound,
+    pod,
+    tried,
+    with_,
+)
+from tests.real.test_tenancy import account as controller_account
 from unisono.cli.preconditions import DEPLOYMENT
 from unisono.cli.webhook.configuration import KINDS, WEBHOOK, Which
 from unisono.control import names
@@ -57,10 +73,16 @@ async def _redirect(client: Client, port: int, *which: Which) -> None:
     external = {"type": "ExternalName", "externalName": "localhost"}
     service = {"spec": {**external, "clusterIP": None, "clusterIPs": None, "selector": None}}
     await client.patch(_SERVICE, WEBHOOK, _HOME, service)
-    path = "/webhooks/0/clientConfig/service/port"
     for one in which:
-        reached = [{"op": "replace", "path": path, "value": port}]
+        found = await client.get(KINDS[one], "unisono")
+        reached = [
+            {"op": "replace", "path": f"/webhooks/{number}/{_PORT}", "value": port}
+            for number in range(len(found["webhooks"]))
+        ]
         await client.patch(KINDS[one], "unisono", "", reached, form="json")
+
+
+_PORT = "clientConfig/service/port"
 
 
 def _job(name: str, queue: str, namespace: str = "default") -> Json:
@@ -159,9 +181,9 @@ def test_a_webhook_that_nobody_would_answer_is_in_the_way(plane: ControlPlane, p
     assert remedy in refused.stderr
 
 
-def test_with_webhooks_alone_names_are_judged_there_too(
-    plane: ControlPlane, port: int, tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def alone(plane: ControlPlane, port: int) -> ControlPlane:
+    """Have webhooks and no policies."""
     installed = unisono(plane, "install", "--without-crds", "--admission", "webhook")
     assert (installed.returncode, installed.stderr) == (0, "")
     policies = Kind("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding")
@@ -171,6 +193,13 @@ def test_with_webhooks_alone_names_are_judged_there_too(
             await client.delete(policies, one["metadata"]["name"])
         await _redirect(client, port, *KINDS)
 
+    asked(plane, prepare)
+    return plane
+
+
+def test_with_webhooks_alone_names_are_judged_there_too(
+    alone: ControlPlane, port: int, tmp_path: Path
+) -> None:
     async def work(client: Client) -> None:
         with pytest.raises(Invalid, match=r"judge\.unisono\.dev.*is not the name of a queue"):
             await client.create(_job("bad", "Team_A"))
@@ -182,9 +211,49 @@ def test_with_webhooks_alone_names_are_judged_there_too(
         with pytest.raises(Invalid, match="not suspended cannot change"):
             await client.patch(names.JOB, "moves", "default", back)
 
-    asked(plane, prepare)
-    role = account(plane, _HOME, "unisono", tmp_path / "role")
+    role = account(alone, _HOME, "unisono", tmp_path / "role")
     with replica(role, tmp_path / "log", "--webhook", f"127.0.0.1:{port}") as one:
         one.until_told("answering reviews")
-        until("the server trusts it", lambda: not _refuses(plane))
-        asked(plane, work)
+        until("the server trusts it", lambda: not _refuses(alone))
+        asked(alone, work)
+
+
+def test_with_webhooks_alone_tenants_write_no_decision(
+    alone: ControlPlane, port: int, tmp_path: Path
+) -> None:
+    put(
+        alone,
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}},
+        bound("tenants", "unisono:batch-user", "tenant"),
+        RULES,
+    )
+    until("tenants have rights", lambda: tried(alone, TENANT, batch_job()) == "")
+    urgent = batch_job(labels={CLASS: "urgent"})
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "x", "uid": "1", "controller": True}
+    part = pod(ownerReferences=[owner], annotations={WORD: "x"}, labels={CLASS: "urgent"})
+    controller = controller_account("job-controller")
+    assert tried(alone, controller, part) == "", "nobody is asked about it"
+    role = account(alone, _HOME, "unisono", tmp_path / "role")
+    with replica(role, tmp_path / "log", "--webhook", f"127.0.0.1:{port}") as one:
+        one.until_told("answering reviews")
+        until("the server trusts it", lambda: not _refuses(alone))
+        until("the rules are written", lambda: tried(alone, TENANT, urgent) != "")
+        for kind, (made, template) in MADE.items():
+            assert tried(alone, TENANT, made) == "", kind
+            word = with_(made, f"{template}/metadata/annotations", {WORD: "theirs"})
+            assert "is written by the scheduler's controllers alone" in tried(alone, TENANT, word)
+            assert tried(alone, (), word) == "", "an administrator may"
+            owned = with_(made, "metadata/ownerReferences", [owner])
+            assert "only a controller makes an object part" in tried(alone, TENANT, owned)
+            if kind != "TrainJob":  # which has no such field
+                chosen = with_(made, f"{template}/spec/nodeName", "n1")
+                assert "only who may create pods/binding" in tried(alone, TENANT, chosen)
+        why = "it is for users alice; groups oncall; namespaces prod"
+        assert why in tried(alone, TENANT, urgent)
+        assert tried(alone, (*TENANT, "--as-group=oncall"), urgent) == ""
+        assert tried(alone, controller, part) == ""
+        wrong = with_(vcjob(task("w", 2)), "spec/tasks/0/replicas", -1)
+        assert "spec.tasks" in tried(alone, (), wrong)
+        many = vcjob(*({**task("w", 1), "name": f"w{number}"} for number in range(MOST_TASKS)))
+        assert tried(alone, TENANT, many) == "", "expressions have a budget"
+    assert tried(alone, TENANT, batch_job()) == "", "a job is no decision; nobody need be asked"

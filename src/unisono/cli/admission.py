@@ -104,7 +104,7 @@ def validating(home: str) -> Iterator[Json]:
             "failurePolicy": "Fail",
             "matchConstraints": _matches(kind.resources, ("CREATE", "UPDATE")),
             # What was stored before there was this rule can still be changed, and deleted.
-            "matchConditions": [{"name": "spec-is-new", "expression": _IS_NEW_SPEC}],
+            "matchConditions": [{"name": "spec-is-new", "expression": IS_NEW_SPEC}],
             "validations": [
                 {"expression": expression, "message": message, "reason": "Invalid"}
                 for part in kind.parts
@@ -192,7 +192,7 @@ def _are_amounts(above: str, below: str) -> str:
     )
 
 
-_IS_NEW_SPEC = (
+IS_NEW_SPEC = (
     "has(object.spec) && (oldObject == null || !has(oldObject.spec) || "
     "object.spec != oldObject.spec)"
 )
@@ -306,6 +306,11 @@ _COUNTED = (
         (_Part("object.?spec.?podSets", "list", ("count", "minCount"), "template"),),
     ),
 )
+
+
+def counted_resources() -> list[tuple[str, str, Sequence[str]]]:
+    """Return the kinds whose numbers are checked: group, versions, plurals."""
+    return [one for kind in _COUNTED for one in kind.resources]
 
 
 _NEW = _QUEUE_OF.format("object")

@@ -216,53 +216,50 @@ def _each(root: str, path: Path, ask: Ask, loop: str, depth: int) -> str:
     return ask(here)
 
 
-def _owners(kinds: Mapping[str, str]) -> str:
+def owner_kinds(kinds: Mapping[str, str]) -> str:
+    """Return a map from the kinds of owners, as `KIND` has them, to their plurals."""
     return "{" + ", ".join(f"'{kind}': '{plural}'" for kind, plural in sorted(kinds.items())) + "}"
 
 
-_JOBS = {f"{group}/{kind}": served.plural for (group, kind), served in job_kinds().items()}
+JOBS = {f"{group}/{kind}": served.plural for (group, kind), served in job_kinds().items()}
+MAKERS = owner_kinds({**JOBS, **{f"{group}/{kind}": plural for group, kind, plural in _MAKERS}})
 _GROUP = "(o.apiVersion.contains('/') ? o.apiVersion.split('/')[0] : '')"
-_KIND = f"({_GROUP} + '/' + o.kind)"
+KIND = f"({_GROUP} + '/' + o.kind)"  # of an owner `o`
 _IS_CONTROLLER = "o.?controller.orValue(false)"
 _REFERENCES = "object.metadata.?ownerReferences.orValue([])"
 
 
-def _runs(kinds: str) -> str:
+def runs(kinds: str) -> str:
     """Return what is true of an owner `o` whose kind the author of an object runs."""
     return (
-        f"authorizer.group({_GROUP}).resource({kinds}[{_KIND}]).subresource('finalizers')"
+        f"authorizer.group({_GROUP}).resource({kinds}[{KIND}]).subresource('finalizers')"
         ".namespace(request.namespace).check('update').allowed()"
     )
 
 
+BINDS = (
+    "'system:nodes' in request.userInfo.groups || authorizer.group('')"
+    ".resource('pods').subresource('binding').namespace(request.namespace)"
+    ".check('create').allowed()"
+)
 # Whether the author of an object decides where pods run, or makes it of one that was allowed.
 DECIDERS = [
-    {
-        "name": "makers",
-        "expression": _owners(
-            {**_JOBS, **{f"{group}/{kind}": plural for group, kind, plural in _MAKERS}}
-        ),
-    },
-    {
-        "name": "binds",
-        "expression": "'system:nodes' in request.userInfo.groups || authorizer.group('')"
-        ".resource('pods').subresource('binding').namespace(request.namespace)"
-        ".check('create').allowed()",
-    },
+    {"name": "makers", "expression": MAKERS},
+    {"name": "binds", "expression": BINDS},
     {
         "name": "makes",
         "expression": f"{_REFERENCES}.exists(o, {_IS_CONTROLLER} && "
-        f"{_KIND} in variables.makers && {_runs('variables.makers')})",
+        f"{KIND} in variables.makers && {runs('variables.makers')})",
     },
 ]
 _VARIABLES = [
     {"name": "words", "expression": str(sorted(RESERVED))},
-    {"name": "jobs", "expression": _owners(_JOBS)},
+    {"name": "jobs", "expression": owner_kinds(JOBS)},
     *DECIDERS,
 ]
 _OWNERS_KNOWN = (
-    f"{_REFERENCES}.all(o, !{_IS_CONTROLLER} || !({_KIND} in variables.jobs) || "
+    f"{_REFERENCES}.all(o, !{_IS_CONTROLLER} || !({KIND} in variables.jobs) || "
     "(oldObject != null && oldObject.metadata.?ownerReferences.orValue([]).exists(q, "
     "q.?controller.orValue(false) && q.kind == o.kind && q.name == o.name && "
-    f"q.apiVersion == o.apiVersion)) || {_runs('variables.jobs')})"
+    f"q.apiVersion == o.apiVersion)) || {runs('variables.jobs')})"
 )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+import json
+import re
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -53,6 +55,12 @@ _WITHOUT: Mapping[Which, str] = {
     "validating": "names of queues, negative counts and what tenants may not write are not checked",
     "mutating": "jobs are suspended after they are created",
 }
+
+
+_NO_CONDITIONS = (
+    "the server evaluates no conditions (Kubernetes 1.28 does); what tenants may not write is not "
+    "checked"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +127,9 @@ async def look(
     served = {} if mechanism == "webhook" else await served_admission(client)
     if mechanism != "policy":
         lacking = frozenset(one for one, kind in _POLICIES.items() if kind not in served)
-        wanted = replace(wanted, webhooks=lacking)
+        wanted = replace(
+            wanted, webhooks=lacking, has_conditions=await has_conditions(client, lacking)
+        )
     there = {one["metadata"]["name"]: one for one in (await client.list(CRD)).items}
     neighbours = await _neighbours(client, now)
     items = [_definition(one, there) for one in (definitions() if has_crds else ())]
@@ -135,6 +145,20 @@ async def look(
     if not comes_with_another and (has_crds or await _is_served(client, RUNTIME)):
         items += [await _item(client, one) for one in runtimes()]
     return Found(items, neighbours, await _queues(client))
+
+
+# Since when a server evaluates conditions of webhooks; one before it would forget them.
+_CONDITIONS_SINCE = (1, 28)
+
+
+async def has_conditions(client: Client, webhooks: Collection[Which]) -> bool:
+    """Say whether a server can tell what to ask webhooks about, as far as that matters."""
+    if "validating" not in webhooks:
+        return True
+    said = json.loads(await client.read("/version"))
+    # Some clouds write `28+`.
+    version = [int(re.sub(r"[^0-9]", "", str(said.get(part))) or 0) for part in ("major", "minor")]
+    return tuple(version) >= _CONDITIONS_SINCE
 
 
 async def _neighbours(client: Client, now: float) -> Sequence[Upstream]:
@@ -158,6 +182,9 @@ async def _rules(client: Client, served: Mapping[str, str], wanted: Wanted) -> A
         yield await _item(client, one)
     for which, kind in _POLICIES.items():
         if which in wanted.webhooks:
+            if which == "validating" and not wanted.has_conditions:
+                kind = KINDS[which].kind
+                yield Item({"kind": kind, "metadata": {"name": NAME}}, "without", _NO_CONDITIONS)
             continue
         if kind not in served:
             why = f"the server does not know them; {_WITHOUT[which]}"

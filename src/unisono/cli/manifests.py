@@ -49,6 +49,7 @@ class Wanted:
     image: str = f"unisono:{__version__}"
     replicas: int = 2
     webhooks: frozenset[webhook.Which] = frozenset()  # for what the server has no policies
+    has_conditions: bool = True  # whether it can tell what to ask webhooks about
     operators: tuple[str, ...] = OPERATORS  # whose jobs to run where nobody else does
     machines: Literal["none", "karpenter", "autoscaler"] = "none"
     hosts: tuple[str, ...] = ()  # names of the web page and the metrics, besides our Services
@@ -184,7 +185,13 @@ def objects(wanted: Wanted) -> Iterator[Json]:
     if wanted.webhooks:  # last: from then on the server asks us
         labels = {**_LABELS, MANAGED_BY: NAME}
         sources = _blocks(wanted.api_servers)
-        yield from webhook.objects(wanted.namespace, labels, wanted.webhooks, sources)
+        yield from webhook.objects(
+            wanted.namespace,
+            labels,
+            wanted.webhooks,
+            sources,
+            has_conditions=wanted.has_conditions,
+        )
 
 
 def _namespace(wanted: Wanted) -> Json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from unisono.cli.errors import AnswerIsNo
+from unisono.cli.webhook.configuration import CLASSES_JUDGED, KINDS, NAME
 from unisono.control import names
 from unisono.control.assembly import OPERATORS
 from unisono.control.rights import Right, rights, rights_at_home
@@ -97,12 +98,20 @@ def _names_resource(listed: Collection[str] | None, resource: str) -> bool:
 
 
 async def checks_classes(client: Client) -> bool:
-    """Say whether policies of ours refuse priority classes that are not for an author."""
+    """Say whether rules of ours have the API refuse priority classes that are not for an author."""
     try:
         await client.get(BINDING, CLASSES_CHECKED)
     except (NotFound, Forbidden, UnknownKind):
-        return False
+        return await _webhooks_judge_classes(client)
     return True
+
+
+async def _webhooks_judge_classes(client: Client) -> bool:
+    try:
+        found = await client.get(KINDS["validating"], NAME)
+    except (NotFound, Forbidden, UnknownKind):
+        return False
+    return any(one.get("name") == CLASSES_JUDGED for one in found.get("webhooks") or ())
 
 
 async def others(client: Client) -> Sequence[Upstream]:

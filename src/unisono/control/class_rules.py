@@ -14,7 +14,7 @@ then either refuses every job and pod, or lets every class pass.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from unisono.control import names
 from unisono.control.actions import Create, Json, Patch, Ref, Steps
@@ -74,6 +74,26 @@ class ClassRules:
             yield Patch(Ref.to(stored), {"data": {**wanted, **gone}})
 
 
+def read_rules(data: Mapping[str, str]) -> tuple[PriorityClassRule, ...]:
+    """Return the rules that a ConfigMap has.
+
+    >>> read_rules({"0.names": "a\\nb", "0.groups": "staff"})[0].groups
+    ('staff',)
+    """
+
+    def lines(number: str, field: str) -> tuple[str, ...]:
+        return tuple(filter(None, data.get(f"{number}.{field}", "").split("\n")))
+
+    numbers = (key.removesuffix(".names") for key in data if key.endswith(".names"))
+    return tuple(
+        PriorityClassRule(**{field: lines(number, field) for field in _FIELDS})
+        for number in numbers
+    )
+
+
+_FIELDS = ("names", "users", "groups", "namespaces")
+
+
 def _written(rules: Iterable[PriorityClassRule]) -> dict[str, str]:
     """Return rules as a ConfigMap has them; what is empty is left out.
 
@@ -82,7 +102,7 @@ def _written(rules: Iterable[PriorityClassRule]) -> dict[str, str]:
     """
     found = {}
     for number, rule in enumerate(rules):
-        for field in ("names", "users", "groups", "namespaces"):
+        for field in _FIELDS:
             said = getattr(rule, field)
             if said:
                 found[f"{number}.{field}"] = "\n".join(said)

@@ -9,26 +9,35 @@ from typing import Any
 
 import pytest
 
+from tests.control.operators.test_volcano_policies import task, vcjob
 from unisono.apiserver.patch.json_patch import json_patch
-from unisono.cli.webhook.rules import HOLD, JUDGE, answer
+from unisono.cli.webhook.rules import HOLD, INTAKE, JUDGE, OWNERS_CLAIMED, TENANCY, answer
 from unisono.control import names
+from unisono.kinds.policy import PriorityClassRule
 
 Json = dict[str, Any]
 QUEUED = {names.QUEUE_LABEL: "team"}
 GROUPED = {**QUEUED, "kueue.x-k8s.io/pod-group-name": "g"}
 
 
-def asked(path: str, resource: str, new: Json, old: Json | None = None) -> Json:
+def asked(
+    path: str,
+    resource: str,
+    new: Json,
+    old: Json | None = None,
+    rules: tuple[PriorityClassRule, ...] = (),
+) -> Json:
     plural, _, group = resource.partition(".")
     request = {
         "uid": "7",
         "operation": "CREATE" if old is None else "UPDATE",
         "resource": {"group": group, "version": "v1", "resource": plural},
+        "userInfo": {"username": "ada", "groups": ["staff"]},
         "object": new,
         "oldObject": old,
     }
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
-    answered = answer(path, review)
+    answered = answer(path, review, rules)
     assert answered["response"]["uid"] == "7"
     return dict(answered["response"])
 
@@ -117,3 +126,59 @@ def test_what_runs_keeps_its_queue(resource: str, held_spec: Json, free_spec: Js
         assert wrong == "the queue of a job that is not suspended cannot change"
     assert refused(resource, made(QUEUED, free_spec), made({}, free_spec)) == ""
     assert refused(resource, made(QUEUED, free_spec), made(QUEUED, free_spec)) == ""
+
+
+def forbidden(response: Json) -> str:
+    """Return why something is forbidden; empty if it is allowed."""
+    if response["allowed"]:
+        return ""
+    assert (response["status"]["code"], response["status"]["reason"]) == (403, "Forbidden")
+    return str(response["status"]["message"])
+
+
+def test_what_is_wrong_with_a_decision_is_said() -> None:
+    chosen = made(spec={"containers": [], "nodeName": "n1"})
+    assert "spec.nodeName: only who may create pods/binding" in forbidden(
+        asked(TENANCY, "pods", chosen)
+    )
+    word = made(annotations={"kueue.x-k8s.io/workload": "theirs"})
+    assert "is written by the scheduler's controllers" in forbidden(asked(TENANCY, "pods", word))
+    held_back = made(spec={"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]})
+    assert "is lifted when the queue" in forbidden(asked(TENANCY, "pods", made(), held_back))
+    assert forbidden(asked(TENANCY, "pods", made())) == ""
+
+
+def test_whose_a_job_is_becomes_is_said() -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "theirs", "uid": "1"}
+    owned = made(ownerReferences=[{**owner, "controller": True}])
+    assert "part of a Job (the verb update on jobs/finalizers)" in forbidden(
+        asked(OWNERS_CLAIMED, "pods", owned)
+    )
+    assert forbidden(asked(OWNERS_CLAIMED, "pods", owned, owned)) == ""
+
+
+@pytest.mark.parametrize(
+    ("rule", "who"),
+    [
+        (PriorityClassRule(names=("urgent",), users=("ada",)), ""),
+        (PriorityClassRule(names=("*",), groups=("staff",)), ""),
+        (PriorityClassRule(names=("urgent",), namespaces=("prod",)), ""),
+        (PriorityClassRule(names=("other",)), ""),
+        (PriorityClassRule(names=("urgent",), groups=("oncall",)), "it is for groups oncall"),
+        (PriorityClassRule(names=("urgent",)), "only administrators may"),
+    ],
+)
+def test_classes_are_for_whom_the_rules_name(rule: PriorityClassRule, who: str) -> None:
+    urgent = made({"kueue.x-k8s.io/priority-class": "urgent"}, namespace="prod")
+    why = forbidden(asked(TENANCY, "jobs.batch", urgent, rules=(rule,)))
+    assert (who in why) if who else why == ""
+    assert forbidden(asked(TENANCY, "jobs.batch", urgent, urgent, (rule,))) == "", "it was named"
+
+
+def test_numbers_of_a_job_are_judged_whether_it_has_a_queue_or_not() -> None:
+    job = vcjob(task("w", 2))
+    assert asked(INTAKE, "jobs.batch.volcano.sh", job)["allowed"] is True
+    job["spec"]["tasks"][0]["replicas"] = -1
+    answered = asked(INTAKE, "jobs.batch.volcano.sh", job)
+    assert answered["status"]["code"] == 422
+    assert "spec.tasks[0].replicas" in answered["status"]["message"]

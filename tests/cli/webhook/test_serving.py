@@ -14,6 +14,8 @@ from unisono.cli.journal import Journal
 from unisono.cli.webhook.certificates import read
 from unisono.cli.webhook.configuration import KINDS, NAME, WEBHOOK, objects
 from unisono.cli.webhook.serving import Webhook
+from unisono.control.class_rules import CLASS_RULES
+from unisono.kinds.policy import PriorityClassRule
 from unisono.kube.mapping import Kind
 from unisono.kube.trouble import Conflict, NotFound, Status
 
@@ -134,5 +136,20 @@ def test_what_is_not_a_certificate_is_replaced(wrong: str | None) -> None:
         assert found is not None
         assert found.certificate.startswith(b"-----BEGIN")
         assert stored.trusted == found.trusted
+
+    asyncio.run(work())
+
+
+def test_who_may_name_a_class_is_read_from_what_the_leader_wrote() -> None:
+    async def work() -> None:
+        stored = Stored()
+        one = webhook(stored)
+        assert await one.class_rules() == ()
+        data = {"0.names": "urgent\nsoon", "0.users": "ada", "1.names": "*"}
+        stored.objects["ConfigMap", CLASS_RULES] = {"kind": "ConfigMap", "data": data}
+        assert await one.class_rules() == (
+            PriorityClassRule(names=("urgent", "soon"), users=("ada",)),
+            PriorityClassRule(names=("*",)),
+        )
 
     asyncio.run(work())

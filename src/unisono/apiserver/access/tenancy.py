@@ -55,23 +55,26 @@ def overreach(
     group, _, plural = key.partition("/")
     before = old or {}
     if not authorizer.allows(user, "create", "", "pods", "binding", namespace):
-        why = _of_scheduler(obj, before)
+        why = decision_written(obj, before)
         if why:
             return forbidden(plural, name, why, group=group)
-    for owner in _new_owners(obj, before):
+    for owner in new_owners(obj, before):
         if not authorizer.allows(
             user, "update", owner.group, owner.plural, "finalizers", namespace
         ):
-            why = (
-                f"metadata.ownerReferences: only a controller makes an object part of a "
-                f"{owner.kind} (the verb update on {owner.plural}/finalizers); leave out "
-                "controller: true"
-            )
-            return forbidden(plural, name, why, group=group)
+            return forbidden(plural, name, claims(owner), group=group)
     return None
 
 
-def _of_scheduler(obj: Json, old: Json) -> str:
+def claims(owner: Served) -> str:
+    """Return why not everybody makes an object part of a job of some kind."""
+    return (
+        f"metadata.ownerReferences: only a controller makes an object part of a {owner.kind} "
+        f"(the verb update on {owner.plural}/finalizers); leave out controller: true"
+    )
+
+
+def decision_written(obj: Json, old: Json) -> str:
     """Return which decision of the scheduler an object anticipates; empty if none."""
     known = dict(_told(old))
     for path, value in _told(obj):
@@ -137,7 +140,7 @@ def job_kinds() -> Mapping[tuple[str, str], Served]:
     return found
 
 
-def _new_owners(obj: Json, old: Json) -> Iterator[Served]:
+def new_owners(obj: Json, old: Json) -> Iterator[Served]:
     """Yield the kinds of jobs that an object is to belong to from now on."""
     known = _owners(old)
     for owner in _owners(obj) - known:

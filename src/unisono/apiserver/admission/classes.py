@@ -24,6 +24,7 @@ from unisono.apiserver.request import MASTERS, User
 from unisono.apiserver.strategy import Surroundings
 from unisono.kinds.policy import PriorityClassRule
 from unisono.kinds.priorities import PRIORITY_LABEL
+from unisono.kinds.settings import Settings
 from unisono.kinds.shapes.served import Served
 
 # Where kinds name a class besides the label: pods and templates, Volcano jobs and pod groups;
@@ -40,18 +41,27 @@ def refuse_class(served: Served, obj: Json, old: Json | None, around: Surroundin
     settings = read_settings(around)
     if not settings.priority_classes:
         return
-    metadata = obj.get("metadata") or {}
-    namespace, name = str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
-    known = {one for _, one in named_classes(old)} if old is not None else set()
-    for path, wanted in named_classes(obj):
-        concerned = settings.class_rules(wanted)
-        if wanted in known or not concerned or _may(around.user, namespace, concerned):
-            continue
-        why = f'{path}: User "{around.user.name}" may not name priority class "{wanted}"'
-        raise forbidden(served.plural, name, f"{why}; {_allowed(concerned)}", group=served.group)
+    name = str((obj.get("metadata") or {}).get("name") or "")
+    why = class_of_others(settings, around.user, obj, old)
+    if why:
+        raise forbidden(served.plural, name, why, group=served.group)
     if served.key == WORKLOADS and _priority(obj) > _priority(old or {}):
         why = "spec.priority: follows from the job's priority class, and cannot be raised by hand"
         raise forbidden(served.plural, name, why, group=served.group)
+
+
+def class_of_others(
+    settings: Settings, user: User, obj: Mapping[str, Any], old: Mapping[str, Any] | None
+) -> str:
+    """Return why a user may not name a class that an object newly names; empty if they may."""
+    namespace = str((obj.get("metadata") or {}).get("namespace") or "")
+    known = {one for _, one in named_classes(old)} if old is not None else set()
+    for path, wanted in named_classes(obj):
+        concerned = settings.class_rules(wanted)
+        if wanted not in known and concerned and not _may(user, namespace, concerned):
+            why = f'{path}: User "{user.name}" may not name priority class "{wanted}"'
+            return f"{why}; {_allowed(concerned)}"
+    return ""
 
 
 def named_classes(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:

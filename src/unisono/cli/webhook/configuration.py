@@ -1,8 +1,10 @@
 """What an installation with webhooks has besides: who is asked about what, and how it is reached.
 
-Only what carries the label of a queue is ever sent to us, so that a cluster without a running
-replica refuses new jobs of queues and nothing else; a change of a job is sent only when it changes
-the queue. Nothing of the control plane's namespaces is, nor of our own.
+What carries the label of a queue is sent to us when it is created or changes its queue; of anything
+else only what its author may not write (`conditions`), and specs of jobs to be judged, without
+whose verdict the server goes on. So a cluster without a running replica refuses new jobs of queues,
+what tenants may not write and priority classes named by hand, and nothing else. Nothing of the
+control plane's namespaces is sent, nor of our own.
 """
 
 from __future__ import annotations
@@ -10,8 +12,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Literal
 
-from unisono.cli.admission import BY_RUN_POLICY, BY_SPEC, NOT_THERE
-from unisono.cli.webhook.rules import HOLD, JUDGE
+from unisono.cli.admission import (
+    BY_RUN_POLICY,
+    BY_SPEC,
+    IS_NEW_SPEC,
+    NOT_THERE,
+    counted_resources,
+)
+from unisono.cli.admission_tenancy import matched, searched_kinds
+from unisono.cli.webhook.conditions import decision_conditions, owner_conditions
+from unisono.cli.webhook.rules import HOLD, INTAKE, JUDGE, OWNERS_CLAIMED, TENANCY
 from unisono.control.names import QUEUE_LABEL
 from unisono.kube.mapping import Kind
 
@@ -37,11 +47,18 @@ _IS_NEW_OR_MOVES = f"oldObject == null || {_QUEUE.format('oldObject')} != {_QUEU
 
 
 def objects(
-    namespace: str, labels: Json, which: Collection[Which], sources: Sequence[Json] = ()
+    namespace: str,
+    labels: Json,
+    which: Collection[Which],
+    sources: Sequence[Json] = (),
+    *,
+    has_conditions: bool = True,
 ) -> Iterator[Json]:
     """Yield them in the order in which they are applied; those who are asked come last.
 
-    `sources` are the addresses of API servers; without them, whoever speaks TLS may ask.
+    `sources` are the addresses of API servers; without them, whoever speaks TLS may ask. A server
+    without `has_conditions` (before Kubernetes 1.28) would ask about every pod of the cluster, so
+    it is not told about tenancy at all.
     """
     own = {"namespace": namespace}
     account = {"kind": "ServiceAccount", "name": NAME, **own}
@@ -71,11 +88,40 @@ def objects(
     }
     if "mutating" in which:
         again = {"reinvocationPolicy": "IfNeeded"}
-        yield _configured("mutating", namespace, labels, HOLD, ("CREATE",), again)
+        held = _webhook("hold", namespace, HOLD, ("CREATE",), _QUEUED, **_OF_QUEUES, **again)
+        yield _configuration("mutating", labels, [held])
     if "validating" in which:
-        condition = {"name": "is-new-or-moves", "expression": _IS_NEW_OR_MOVES}
-        matching = {"matchConditions": [condition]}
-        yield _configured("validating", namespace, labels, JUDGE, ("CREATE", "UPDATE"), matching)
+        judges = _judging(namespace)
+        tenancy = _tenancy(namespace) if has_conditions else ()
+        yield _configuration("validating", labels, [*judges, *tenancy])
+
+
+# Whether it is there is what tells a controller that the API judges priority classes.
+CLASSES_JUDGED = "tenancy.jobs.batch.unisono.dev"
+_WRITES = ("CREATE", "UPDATE")
+
+
+def _judging(namespace: str) -> Iterator[Json]:
+    moves = {"matchConditions": [{"name": "is-new-or-moves", "expression": _IS_NEW_OR_MOVES}]}
+    yield _webhook("judge", namespace, JUDGE, _WRITES, _QUEUED, **_OF_QUEUES, **moves)
+    # The controller refuses the same when it reads it; so the author hears of it at once. Nobody
+    # but controllers writes Workloads.
+    jobs = [one for one in counted_resources() if one[2] != ("workloads",)]
+    new_spec = {"matchConditions": [{"name": "spec-is-new", "expression": IS_NEW_SPEC}]}
+    yield _webhook("intake", namespace, INTAKE, _WRITES, jobs, failurePolicy="Ignore", **new_spec)
+
+
+def _tenancy(namespace: str) -> Iterator[Json]:
+    kinds = [(served, matched(served), places) for served, places in searched_kinds()]
+    every = [(group, versions, (plural,)) for _, (group, versions, plural), _ in kinds]
+    owners = {"matchConditions": owner_conditions()}
+    yield _webhook("owners", namespace, OWNERS_CLAIMED, _WRITES, every, **owners)
+    for served, (group, versions, plural), places in kinds:
+        conditions = {"matchConditions": decision_conditions(places)}
+        resources = ((group, versions, (plural,)),)
+        yield _webhook(
+            f"tenancy.{served.resource}", namespace, TENANCY, _WRITES, resources, **conditions
+        )
 
 
 # Exactly our Secret, and exactly the two objects that say whom to trust.
@@ -98,20 +144,27 @@ def host_names(namespace: str) -> tuple[str, ...]:
     return f"{WEBHOOK}.{namespace}.svc", f"{WEBHOOK}.{namespace}.svc.cluster.local"
 
 
-def _configured(
-    which: Which,
+_QUEUED = (*BY_SPEC, *BY_RUN_POLICY, ("", "v1", ("pods",)))
+_OF_QUEUES = {"objectSelector": {"matchExpressions": [{"key": QUEUE_LABEL, "operator": "Exists"}]}}
+
+
+def _configuration(which: Which, labels: Json, webhooks: Sequence[Json]) -> Json:
+    return _made(*KINDS[which], NAME, labels) | {"webhooks": [*webhooks]}
+
+
+def _webhook(
+    name: str,
     namespace: str,
-    labels: Json,
     path: str,
-    operations: tuple[str, ...],
-    more: Json,
+    operations: Sequence[str],
+    resources: Sequence[tuple[str, str, Sequence[str]]],
+    **more: Any,
 ) -> Json:
-    kind = KINDS[which]
     excluded = sorted({*NOT_THERE, namespace})
     not_there = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": excluded}
     service = {"name": WEBHOOK, "namespace": namespace, "path": path, "port": 443}
-    webhook = {
-        "name": f"{path.strip('/')}.unisono.dev",
+    return {
+        "name": f"{name}.unisono.dev",
         "admissionReviewVersions": ["v1"],
         "clientConfig": {"service": service},
         "sideEffects": "None",
@@ -119,20 +172,18 @@ def _configured(
         "failurePolicy": "Fail",
         "matchPolicy": "Equivalent",
         "namespaceSelector": {"matchExpressions": [not_there]},
-        "objectSelector": {"matchExpressions": [{"key": QUEUE_LABEL, "operator": "Exists"}]},
         "rules": [
             {
                 "apiGroups": [group],
                 "apiVersions": [version],
                 "operations": [*operations],
                 "resources": [*plurals],
-                "scope": "Namespaced",
+                "scope": "*",
             }
-            for group, version, plurals in (*BY_SPEC, *BY_RUN_POLICY, ("", "v1", ("pods",)))
+            for group, version, plurals in resources
         ],
         **more,
     }
-    return _made(*kind, NAME, labels) | {"webhooks": [webhook]}
 
 
 def _made(api_version: str, kind: str, name: str, labels: Json, **more: str) -> Json:

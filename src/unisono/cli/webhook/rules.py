@@ -1,13 +1,20 @@
-"""What the webhooks answer: the rules of `cli.admission`, for one AdmissionReview at a time."""
+"""What the webhooks answer: the rules of `cli.admission`, for one AdmissionReview at a time.
+
+About tenancy the server asks only if the author of an object has no right to decide
+(`cli.webhook.conditions`), so what is left to say is what is wrong with it.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from unisono.apiserver.access.tenancy import claims, decision_written, new_owners
+from unisono.apiserver.admission.classes import class_of_others
+from unisono.apiserver.request import User
 from unisono.cli.admission import (
     BY_RUN_POLICY,
     BY_SPEC,
@@ -22,28 +29,34 @@ from unisono.control.pod_gangs.controller import GATE as QUEUE_GATE
 from unisono.control.pod_gangs.links import MANAGED
 from unisono.kinds.core.pod_groups import GROUP_NAME
 from unisono.kinds.intake import wrong_with
+from unisono.kinds.policy import PriorityClassRule
+from unisono.kinds.settings import Settings
 
 Json = dict[str, Any]
-HOLD, JUDGE = "/hold", "/judge"
+HOLD, JUDGE, INTAKE = "/hold", "/judge", "/intake"
+TENANCY, OWNERS_CLAIMED = "/tenancy", "/owners"
+PATHS = (HOLD, JUDGE, INTAKE, TENANCY, OWNERS_CLAIMED)
 
-_UNPROCESSABLE = 422
+_UNPROCESSABLE, _FORBIDDEN = 422, 403
 _SPEC = {(group, plural) for group, _, plurals in BY_SPEC for plural in plurals}
 _RUN_POLICY = {(group, plural) for group, _, plurals in BY_RUN_POLICY for plural in plurals}
 _PODS = ("", "pods")
 _NAME = re.compile(QUEUE_NAME)
 
 
-def answer(path: str, review: Mapping[str, Any]) -> Json:
+def answer(
+    path: str, review: Mapping[str, Any], class_rules: Sequence[PriorityClassRule] = ()
+) -> Json:
     """Return the AdmissionReview that answers one; `path` says which webhook was asked."""
     request = review["request"]
     return {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
-        "response": {"uid": request["uid"], **_ANSWERS[path](request)},
+        "response": {"uid": request["uid"], **_ANSWERS[path](request, class_rules)},
     }
 
 
-def _held(request: Json) -> Json:
+def _held(request: Json, _: Sequence[PriorityClassRule]) -> Json:
     operations = hold(request)
     if not operations:
         return {"allowed": True}
@@ -51,15 +64,43 @@ def _held(request: Json) -> Json:
     return {"allowed": True, "patchType": "JSONPatch", "patch": packed}
 
 
-def _judged(request: Json) -> Json:
-    wrong = refusal(request)
-    if not wrong:
+def _judged(request: Json, _: Sequence[PriorityClassRule]) -> Json:
+    return _refused(refusal(request), _UNPROCESSABLE, "Invalid")
+
+
+def _taken_in(request: Json, _: Sequence[PriorityClassRule]) -> Json:
+    return _refused(wrong_with(request.get("object") or {}), _UNPROCESSABLE, "Invalid")
+
+
+def _of_others(request: Json, class_rules: Sequence[PriorityClassRule]) -> Json:
+    """Refuse a decision that is the scheduler's, and a class that is not for the author."""
+    new, old = request.get("object") or {}, request.get("oldObject")
+    said = request["userInfo"]
+    user = User(name=str(said.get("username", "")), groups=tuple(said.get("groups") or ()))
+    why = decision_written(new, old or {}) or class_of_others(
+        Settings(priority_classes=tuple(class_rules)), user, new, old
+    )
+    return _refused(why, _FORBIDDEN, "Forbidden")
+
+
+def _claimed(request: Json, _: Sequence[PriorityClassRule]) -> Json:
+    owners = new_owners(request.get("object") or {}, request.get("oldObject") or {})
+    return _refused(next(map(claims, owners), ""), _FORBIDDEN, "Forbidden")
+
+
+def _refused(why: str, code: int, reason: str) -> Json:
+    if not why:
         return {"allowed": True}
-    status = {"code": _UNPROCESSABLE, "reason": "Invalid", "message": wrong}
-    return {"allowed": False, "status": status}
+    return {"allowed": False, "status": {"code": code, "reason": reason, "message": why}}
 
 
-_ANSWERS: Mapping[str, Callable[[Json], Json]] = {HOLD: _held, JUDGE: _judged}
+_ANSWERS: Mapping[str, Callable[[Json, Sequence[PriorityClassRule]], Json]] = {
+    HOLD: _held,
+    JUDGE: _judged,
+    INTAKE: _taken_in,
+    TENANCY: _of_others,
+    OWNERS_CLAIMED: _claimed,
+}
 
 
 def hold(request: Json) -> list[Json]:

@@ -15,7 +15,7 @@ import base64
 import contextlib
 import json
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from aiohttp import web
 
@@ -23,8 +23,10 @@ from unisono.cli.journal import Journal
 from unisono.cli.probes import CannotListen
 from unisono.cli.webhook.certificates import Json, Proof, is_due, read, renewed, written
 from unisono.cli.webhook.configuration import KINDS, NAME, WEBHOOK, host_names
-from unisono.cli.webhook.rules import HOLD, JUDGE, answer
-from unisono.control.names import SECRET
+from unisono.cli.webhook.rules import PATHS, TENANCY, answer
+from unisono.control.class_rules import CLASS_RULES, read_rules
+from unisono.control.names import CONFIG_MAP, SECRET
+from unisono.kinds.policy import PriorityClassRule
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock, guarded
 from unisono.kube.mapping import Kind
@@ -60,9 +62,28 @@ class Webhook:
 
     async def _listen(self, host: str, port: int) -> None:
         await self.is_trusted.wait()
-        async with _listening(host, port, self._context) as address:
+        async with _listening(host, port, self._context, self._review) as address:
             self._journal.info("answering reviews", address=address)
             await asyncio.Event().wait()
+
+    async def _review(self, request: web.Request) -> web.Response:
+        try:
+            review = json.loads(await request.read())
+            rules = await self.class_rules() if request.path == TENANCY else ()
+            answered = answer(request.path, review, rules)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            return web.Response(status=400, text=f"not an AdmissionReview: {error!r}\n")
+        except KubeTrouble as error:  # nobody is let pass by rules that could not be read
+            return web.Response(status=503, text=f"the rules about classes: {error}\n")
+        return web.json_response(answered)
+
+    async def class_rules(self) -> Sequence[PriorityClassRule]:
+        """Return who may name which priority class, as whoever leads has written it."""
+        try:
+            found = await self._client.get(CONFIG_MAP, CLASS_RULES, self._namespace)
+        except NotFound:
+            return ()
+        return read_rules(found.get("data") or {})
 
     # ---- the certificate -------------------------------------------------------------------------
 
@@ -112,7 +133,9 @@ class Webhook:
 
 
 @contextlib.asynccontextmanager
-async def _listening(host: str, port: int, context: ssl.SSLContext) -> AsyncIterator[str]:
+async def _listening(
+    host: str, port: int, context: ssl.SSLContext, review: Handler
+) -> AsyncIterator[str]:
     told: dict[asyncio.BaseTransport, Accepted] = {}
 
     @web.middleware
@@ -128,8 +151,8 @@ async def _listening(host: str, port: int, context: ssl.SSLContext) -> AsyncIter
             accepted.rest(is_known=False)  # nobody proves who they are here
 
     app = web.Application(client_max_size=_MOST_BYTES, middlewares=[noted])
-    for path in (HOLD, JUDGE):
-        app.router.add_post(path, _review)
+    for path in PATHS:
+        app.router.add_post(path, review)
     runner = web.AppRunner(
         app, access_log=None, shutdown_timeout=1.0, keepalive_timeout=IDLE_SECONDS
     )
@@ -151,12 +174,3 @@ async def _listening(host: str, port: int, context: ssl.SSLContext) -> AsyncIter
             yield f"https://{host}:{sock.getsockname()[1]}"
     finally:
         await runner.cleanup()
-
-
-async def _review(request: web.Request) -> web.Response:
-    try:
-        review = json.loads(await request.read())
-        answered = answer(request.path, review)
-    except (ValueError, KeyError, TypeError) as error:
-        return web.Response(status=400, text=f"not an AdmissionReview: {error!r}\n")
-    return web.json_response(answered)
