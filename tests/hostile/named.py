@@ -226,7 +226,60 @@ def _group_of_pods(total: str) -> Case:
 
 # ---- the table -----------------------------------------------------------------------------------
 
+
 # By the row of the issue that they come from.
+def _assigned(**more: Any) -> Json:
+    """Return the status of a Workload that has quota, with something else about its pods."""
+    name = _base(KUEUE, "Workload")["spec"]["podSets"][0]["name"]
+    usage = {"flavors": {"nvidia.com/gpu": NOISY}, "resourceUsage": {"nvidia.com/gpu": "1"}}
+    sets = [{"name": name, "count": 1, **usage, **more}]
+    return {"admission": {"clusterQueue": NOISY, "podSetAssignments": sets}, **_HAS_QUOTA}
+
+
+_HAS_QUOTA = {
+    "conditions": [
+        {
+            "type": kind,
+            "status": "True",
+            "reason": kind,
+            "message": "",
+            "lastTransitionTime": "2023-11-14T00:00:00Z",
+        }
+        for kind in ("QuotaReserved", "Admitted")
+    ]
+}
+# What a status may be where the definition of Workloads is not ours.
+_STATUSES: Mapping[str, Json] = {
+    "admission is a list": {"admission": [1], **_HAS_QUOTA},
+    "admission is a text": {"admission": "yes", **_HAS_QUOTA},
+    "admission is in no queue": {"admission": {"a": 1}, **_HAS_QUOTA},
+    "admission is in a queue that is a map": {"admission": {"clusterQueue": {}}, **_HAS_QUOTA},
+    "assignments are a map": {
+        "admission": {"clusterQueue": NOISY, "podSetAssignments": {"a": 1}},
+        **_HAS_QUOTA,
+    },
+    "assignments are texts": {
+        "admission": {"clusterQueue": NOISY, "podSetAssignments": ["a"]},
+        **_HAS_QUOTA,
+    },
+    "count is a text": _assigned(count="x"),
+    "name is a map": _assigned(name={}),
+    "flavors are a list": _assigned(flavors=["a"]),
+    "flavor is a map": _assigned(flavors={"nvidia.com/gpu": {}}),
+    "usage is no amount": _assigned(resourceUsage={"nvidia.com/gpu": "many"}),
+    "topology is a text": _assigned(topologyAssignment="a"),
+    "conditions are a map": {**_assigned(), "conditions": {"a": 1}},
+    "conditions are texts": {**_assigned(), "conditions": ["a"]},
+    "condition has no type": {**_assigned(), "conditions": [{"status": "True"}]},
+    "reason is a number": {
+        **_assigned(),
+        "conditions": [{"type": "Evicted", "status": "True", "reason": 7}],
+    },
+    "reclaimable pods are a text": {**_assigned(), "reclaimablePods": "x"},
+    "checks are numbers": {**_assigned(), "admissionChecks": [7]},
+    "evictions are a number": {"schedulingStats": {"evictions": 7}},
+}
+
 ROWS: Mapping[str, Callable[[], Case]] = {
     "row 1: slices of a topology without a topology": lambda: created(_sliced()),
     "row 2: a Volcano job of -8 GPUs, slipped in": lambda: slipped(_volcano(2, gpus="-8")),
@@ -351,6 +404,12 @@ NAMED: Mapping[str, Callable[[], Case]] = {
     "two replicated jobs of one name, slipped in": lambda: slipped(
         _hostile(job_set(replicated("w"), replicated("w")))
     ),
+    **{
+        f"a Workload whose {what}, slipped in": lambda status=status: slipped(  # type: ignore[misc]  # its own status each
+            {**_base(KUEUE, "Workload"), "status": status}
+        )
+        for what, status in _STATUSES.items()
+    },
     "two pod sets of one name, slipped in": lambda: slipped(
         _with(
             _base(KUEUE, "Workload"),

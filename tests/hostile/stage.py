@@ -191,6 +191,11 @@ class Stage(World):
         own = self.api.own
         try:
             made = own.create(SYSTEM, obj["apiVersion"], obj["kind"], obj, is_checked=False)
+            if "status" in obj:  # which nobody creates together with the object
+                metadata, status = obj["metadata"], {"status": obj["status"]}
+                where = (metadata.get("namespace", ""), metadata["name"], "status")
+                kind = (obj["apiVersion"], obj["kind"])
+                made = own.patch(SYSTEM, *kind, where, status, is_checked=False)
         except ApiError as error:
             return Answer(error.status()["code"], orjson.dumps(error.status()), ())
         await own.landed()

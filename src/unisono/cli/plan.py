@@ -166,15 +166,16 @@ async def _living(client: Client, arguments: argparse.Namespace) -> int:
 async def _living_rows(client: Client, arguments: argparse.Namespace) -> list[Json]:
     from unisono.cli.plan_rows import living_rows
     from unisono.control.names import CLUSTER_QUEUE, LOCAL_QUEUE, WORKLOAD
+    from unisono.kinds.kueue.status_shape import readable
     from unisono.kube.trouble import Forbidden
 
     place = "" if arguments.everywhere else arguments.namespace or client.namespace
     try:  # places in turn need those of other namespaces, too
-        workloads = (await client.list(WORKLOAD)).items
+        workloads = [*map(readable, (await client.list(WORKLOAD)).items)]
         doors = (await client.list(LOCAL_QUEUE)).items
         queues = (await client.list(CLUSTER_QUEUE)).items
     except Forbidden:
-        workloads = (await client.list(WORKLOAD, place)).items
+        workloads = [*map(readable, (await client.list(WORKLOAD, place)).items)]
         doors = (await client.list(LOCAL_QUEUE, place)).items
         queues = []
     rows = living_rows(

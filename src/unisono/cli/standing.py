@@ -26,6 +26,8 @@ PURCHASE = "unisono.dev/Purchase"
 CAPACITY_PLANNED = "CapacityPlanned"
 # The queue of what only has to find nodes: nobody wrote it, and it has no quota.
 NO_QUEUE = "unisono.dev-unlimited"
+# Why nobody works on a job whose Workload has a status that cannot be read.
+UNREADABLE = "Unreadable"
 
 # What that is in words; `{queue}` becomes " in queue …", or nothing where there is none.
 MEANINGS: dict[State, str] = {

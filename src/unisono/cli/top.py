@@ -121,8 +121,9 @@ async def read(client: Client, namespace: str = "", cluster: str = "") -> Pictur
     from unisono.cli.top_frame import Picture
     from unisono.cli.workloads import listed
     from unisono.control.names import CLUSTER_QUEUE, LOCAL_QUEUE, NODE, POD, WORKLOAD
+    from unisono.kinds.kueue.status_shape import readable
 
-    workloads = (await client.list(WORKLOAD)).items
+    workloads = [*map(readable, (await client.list(WORKLOAD)).items)]
     doors = (await client.list(LOCAL_QUEUE)).items
     queues = (await client.list(CLUSTER_QUEUE)).items
     nodes = nodes_listed((await client.list(NODE)).items, (await client.list(POD)).items)

@@ -12,6 +12,7 @@ from typing import Any
 from unisono.cli.standing import (
     CAPACITY_PLANNED,
     PLACEMENT,
+    UNREADABLE,
     condition,
     evictions,
     since,
@@ -53,7 +54,10 @@ def answer(found: Found) -> Json:
     asked = found.asked
     if asked["metadata"]["uid"] != metadata["uid"] and asked is not found.workload:
         made["asked"] = {"kind": asked["kind"], "name": asked["metadata"]["name"]}
-    made |= _of_workload(found, found.workload) if found.workload else _without_workload(found)
+    if found.workload and found.unreadable:
+        made |= _unreadable(found, found.workload)
+    else:
+        made |= _of_workload(found, found.workload) if found.workload else _without_workload(found)
     made["history"] = _history(found)
     if found.warnings:
         made["warnings"] = found.warnings
@@ -62,6 +66,21 @@ def answer(found: Found) -> Json:
 
 
 # ---- with a workload -----------------------------------------------------------------------------
+
+
+def _unreadable(found: Found, workload: Json) -> Json:
+    """Say that nobody works on a job, because of what somebody wrote about it."""
+    name = workload["metadata"]["name"]
+    made: Json = {
+        "workload": name,
+        "state": "stuck",
+        "queue": workload["spec"].get("queueName", ""),
+        "reason": UNREADABLE,
+        "message": f"its Workload {name} cannot be read: {found.unreadable}",
+    }
+    if found.pods:
+        made["pods"] = _phases(found.pods)
+    return made
 
 
 def _of_workload(found: Found, workload: Json) -> Json:

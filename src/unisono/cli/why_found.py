@@ -24,6 +24,7 @@ from unisono.control.names import (
 )
 from unisono.control.operators.ray.words import CLUSTER as RAY_CLUSTER
 from unisono.control.view import owners
+from unisono.kinds.kueue.status_shape import readable, wrong_with_status
 from unisono.kube.client import Client
 from unisono.kube.mapping import EVENT, Kind
 from unisono.kube.trouble import Forbidden, NotFound, UnknownKind
@@ -48,6 +49,7 @@ class Found:
     asked: Json
     job: Json  # what it belongs to at the top; itself, if nothing
     workload: Json | None = None
+    unreadable: str = ""  # what is wrong with the status of the workload, which is left out then
     local_queue: Json | None = None
     cluster_queue: Json | None = None
     rivals: list[Json] = field(default_factory=list)  # workloads of the same ClusterQueue
@@ -68,6 +70,8 @@ async def gather(client: Client, obj: Json) -> Found:
     else:
         await _climb(client, found)
     if found.workload is not None:
+        found.unreadable = ": ".join(filter(None, wrong_with_status(found.workload)))
+        found.workload = readable(found.workload)
         await _surroundings(client, found, found.workload)
     elif obj["kind"] == "Pod":
         found.pods = [obj]
@@ -159,10 +163,11 @@ async def _rivals(client: Client, found: Found, namespace: str, name: str) -> li
 async def _others(client: Client, found: Found, namespace: str) -> None:
     """Read all workloads, or those of the namespace if we see no more; queues; who leaves."""
     try:
-        found.every = (await client.list(WORKLOAD)).items
+        found.every = [*map(readable, (await client.list(WORKLOAD)).items)]
     except Forbidden:
         with _allowed():
-            found.every = (await client.list(WORKLOAD, namespace)).items
+            listing = await client.list(WORKLOAD, namespace)
+            found.every = [*map(readable, listing.items)]
     with _allowed():
         found.queues = (await client.list(CLUSTER_QUEUE)).items
     leaving = {

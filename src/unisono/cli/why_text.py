@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from unisono.apiserver.tables.age import age
-from unisono.cli.standing import MEANINGS, NO_QUEUE
+from unisono.cli.standing import MEANINGS, NO_QUEUE, UNREADABLE
 from unisono.cli.start_times import TIMES, limit_words, start_words
 from unisono.cli.tables import WIDTH
 from unisono.cli.why_words import (
@@ -61,6 +61,8 @@ def _state(answer: Json) -> str:
     state = answer["state"]
     if state == "unknown":
         return f"has no Workload in queue {answer['queue']} yet"
+    if state == "stuck" and answer.get("reason") == UNREADABLE:
+        return "is left alone"
     if state == "stuck":
         return "cannot be started as it is written"
     if state != "unmanaged":
@@ -131,7 +133,11 @@ def _changes(answer: Json, now: float) -> Iterator[str]:
         yield repair_words(answer, now)
     if answer["state"] == "buying":
         yield "nothing to do: all of its pods start when the last machine is ready"
-    if answer["state"] == "stuck":
+    if answer.get("reason") == UNREADABLE:
+        place = f" -n {answer['namespace']}" if answer["namespace"] else ""
+        command = f"kubectl delete workload {answer['workload']}{place}"
+        yield f"whoever wrote that mends it; or delete it, and its job gets another: {command}"
+    elif answer["state"] == "stuck":
         yield "correct the manifest, or create what it refers to"
     if answer["state"] == "unmanaged" and answer.get("isJob"):
         yield "to queue it, label it: kueue.x-k8s.io/queue-name=NAME"

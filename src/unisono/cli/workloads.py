@@ -72,14 +72,15 @@ async def read(client: Client, arguments: argparse.Namespace) -> list[Sheet]:
     from unisono.apiserver.tables.age import age
     from unisono.cli.clock import RealClock
     from unisono.control.names import LOCAL_QUEUE, WORKLOAD
+    from unisono.kinds.kueue.status_shape import readable
     from unisono.kube.trouble import Forbidden
 
     place = "" if arguments.everywhere else arguments.namespace or client.namespace
     try:  # positions need those of other namespaces, too
-        workloads = (await client.list(WORKLOAD)).items
+        workloads = [*map(readable, (await client.list(WORKLOAD)).items)]
         doors = (await client.list(LOCAL_QUEUE)).items
     except Forbidden:
-        workloads = (await client.list(WORKLOAD, place)).items
+        workloads = [*map(readable, (await client.list(WORKLOAD, place)).items)]
         doors = (await client.list(LOCAL_QUEUE, place)).items
     found = [
         one

@@ -38,7 +38,7 @@ from unisono.control.actions import (
 from unisono.control.controller import Controller
 from unisono.control.hearing import Hearing, Task
 from unisono.control.names import FAILED_CREATE
-from unisono.control.view import Difference, View
+from unisono.control.view import Difference, Unreadable, View
 from unisono.kube.client import Client
 from unisono.kube.clock import Clock
 from unisono.kube.direct import Order, Result, Stored
@@ -163,6 +163,9 @@ class Driver:
                 try:
                     action = steps.send(result)
                 except StopIteration:
+                    break
+                except Unreadable as trouble:  # it is worked on again when it changes
+                    self._tell_of_unreadable(task, trouble)
                     break
                 outcome.actions += 1
                 result = await self._act(action, task)
@@ -321,11 +324,26 @@ class Driver:
                     self._notes(Note(owner, FAILED_CREATE, message, "Warning"))
                     return
 
+    def _tell_of_unreadable(self, task: Task, trouble: Unreadable) -> None:
+        """Tell the owner of an object that another, which it needs, cannot be read.
+
+        Whoever owns that one hears of it from the scheduler, which leaves it out.
+        """
+        for kind in _kinds_of(self.controllers[task.controller]):
+            obj = self._view.raw(kind, task.key.name, task.key.namespace)
+            if obj is not None:
+                if kind != trouble.kind:
+                    which = f"{trouble.kind.kind} {trouble.name}"
+                    remedy = "mend it, or delete it: another is made"
+                    message = f"{which} cannot be read: {trouble}; {remedy}"
+                    self._notes(Note(Ref.to(obj), "Quarantined", message, "Warning"))
+                return
+
     def tell_of_crash(self, task: Task, error: Exception, again_s: float) -> None:
         """Tell the owner of an object that a controller failed on it."""
         controller = self.controllers[task.controller]
         for kind in _kinds_of(controller):
-            obj = self._view.get(kind, task.key.name, task.key.namespace)
+            obj = self._view.raw(kind, task.key.name, task.key.namespace)
             if obj is not None:
                 what = f"controller {task.controller} failed on it: {type(error).__name__}: {error}"
                 message = f"{what[:_MOST_TOLD]}; tried again when it changes, or in {again_s:g} s"

@@ -4,6 +4,7 @@ Every write of a gang is heard of by a dozen controllers, and most of them do no
 became ready is nothing to whoever places it. A controller says what it reads of the objects of a
 kind (`minds`), and is not woken by a change that leaves this as it was; one that works on objects
 of a kind that a cluster need not have (`idle_without`) hears of nothing else until there is one.
+What cannot be read is told to those who say so to the author, or count it (`hears_unreadable`).
 
 What is written here runs for every change times every controller, so it makes no object that it
 can do without.
@@ -37,6 +38,7 @@ class _Ear(NamedTuple):
     reads: Reads | None
     is_by_name: bool
     idle_without: Kind | None  # nobody is asked while there is nothing of this kind
+    hears_unreadable: bool  # also of what nobody can work on
 
 
 # Ears by the group and kind of the owners for whose sake they hear.
@@ -68,7 +70,14 @@ class Hearing:
             by_owner: Sequence[Kind] = getattr(controller, "by_owner", controller.watches)
             for kind in controller.watches:
                 needs = idle_without if kind != idle_without else None
-                ear = _Ear(controller.name, controller.touched, minds.get(kind), is_by_name, needs)
+                ear = _Ear(
+                    controller.name,
+                    controller.touched,
+                    minds.get(kind),
+                    is_by_name,
+                    needs,
+                    getattr(controller, "hears_unreadable", False),
+                )
                 if follows is None or kind == follows or kind not in by_owner:
                     self._interested.setdefault(kind, []).append(ear)
                 else:
@@ -81,10 +90,13 @@ class Hearing:
         """Return who has to look at what, perhaps after what a task of ours wrote."""
         tasks: dict[Task, None] = {}
         compared: dict[Reads, bool] = {}  # several controllers may read the same
+        is_readable = difference.is_readable
         followers = self._followers.get(kind)
-        if followers is not None:
+        if followers is not None and is_readable:
             _tell_for_owners(followers, difference, compared, tasks)
         for ear in self._interested.get(kind, ()):
+            if not is_readable and not ear.hears_unreadable:
+                continue
             try:
                 _tell(ear, kind, difference, view, compared, tasks)
             except Exception as error:
@@ -105,12 +117,12 @@ def _tell(
     tasks: dict[Task, None],
 ) -> None:
     """Have one controller look at what a change concerns."""
-    controller, touched, reads, is_by_name, idle_without = ear
+    controller, touched, reads, is_by_name, idle_without, _ = ear
     if idle_without is not None and not view.is_any(idle_without):
         return
     if reads is not None and _is_the_same(reads, difference, compared):
         return
-    old, new = difference
+    old, new = difference.old, difference.new
     if new is not None:
         for key in touched(kind, new, view):
             tasks[Task(controller, key)] = None
@@ -132,7 +144,7 @@ def _tell_for_owners(
     tasks: dict[Task, None],
 ) -> None:
     """Have those look at an object's owner who hear of it only for the owner's sake."""
-    old, new = difference
+    old, new = difference.old, difference.new
     owners = new["metadata"].get("ownerReferences") if new is not None else None
     if old is None or old["metadata"].get("ownerReferences") == owners:
         told: Sequence[Json | None] = (new,)  # as nearly always: they belong to whom they did
@@ -158,7 +170,7 @@ def _tell_for_owners(
 
 def _is_the_same(reads: Reads, difference: Difference, compared: dict[Reads, bool]) -> bool:
     """Say whether a change leaves everything as it was that a controller reads."""
-    old, new = difference
+    old, new = difference.old, difference.new
     if old is None or new is None:
         return False
     same = compared.get(reads)

@@ -153,7 +153,7 @@ class Live:
         return lambda delta: driver.changed(kind, self.view.unpacked(kind, (delta,)))
 
     def _note(self, note: Note) -> None:
-        about = self.view.get(note.about.kind, note.about.name, note.about.namespace)
+        about = self.view.raw(note.about.kind, note.about.name, note.about.namespace)
         if about is not None:
             self._recorder.record(
                 about, note.type, note.reason, note.message, instead_of=note.instead_of

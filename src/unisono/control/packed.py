@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 import msgspec
 import orjson
 
 from unisono.control.actions import Json
+from unisono.kinds.kueue.status_shape import wrong_with_status
 from unisono.kube.form import Dicts, Identity, Key, Meta
 from unisono.kube.trouble import BadAnswer
 
@@ -59,13 +60,23 @@ _identify = msgspec.json.Decoder(_Identified).decode
 class Packed:
     """One version of one object."""
 
-    __slots__ = ("identity", "is_neat", "raw")
+    __slots__ = ("identity", "is_neat", "problem", "raw")
 
     def __init__(self, identity: Identity, raw: bytes, *, is_neat: bool) -> None:
         """Take the bytes and who it is; neat ones hold nothing that nobody reads."""
         self.identity = identity
         self.raw = raw
         self.is_neat = is_neat
+        self.problem: Problem | None = None  # None until somebody asked
+
+
+# Where an object is not what its readers rely on, and why; two empty texts if it is.
+Problem = tuple[str, str]
+_SOUND: Problem = ("", "")
+# What is looked at before controllers may read objects of a kind: group and kind.
+_JUDGES: Mapping[tuple[str, str], Callable[[Json], Problem]] = {
+    ("kueue.x-k8s.io", "Workload"): wrong_with_status
+}
 
 
 class Packing:
@@ -74,6 +85,7 @@ class Packing:
     def __init__(self, api_version: str, kind: str, stored: Storing | None = None) -> None:
         """Prepare for a kind."""
         self._stored = stored
+        self._judge = _JUDGES.get((api_version.rpartition("/")[0], kind))
         self._form = Dicts(api_version, kind)
         # Ordered: a plain dictionary looks for its first key among all that were taken out.
         self._unpacked: OrderedDict[Packed, Json] = OrderedDict()
@@ -106,7 +118,7 @@ class Packing:
             metadata = {key: one for key, one in obj["metadata"].items() if key != _UNREAD}
             obj = {**obj, "metadata": metadata}
         packed = Packed(self._form.identity(obj), raw or _dumped(obj), is_neat=True)
-        self._keep(packed, obj)
+        self._keep(packed, self._shown(obj))
         return packed
 
     def unpack(self, packed: Packed) -> Json:
@@ -119,8 +131,23 @@ class Packing:
             metadata["name"], metadata["uid"] = identity.key.name, identity.uid
             if not packed.is_neat:
                 packed.raw, packed.is_neat = _dumped(found), True
+            found = self._shown(found)
             self._keep(packed, found)
         return found
+
+    def _shown(self, obj: Json) -> Json:
+        """Return an object that can be let go: whatever is wrong with its status keeps nobody."""
+        if self._judge is None or "deletionTimestamp" not in obj["metadata"]:
+            return obj
+        return {**obj, "status": {}} if self._judge(obj)[0] else obj
+
+    def problem(self, packed: Packed) -> Problem:
+        """Return what is wrong with an object; it is looked at once."""
+        if self._judge is None:
+            return _SOUND
+        if packed.problem is None:
+            packed.problem = self._judge(self.unpack(packed))
+        return packed.problem
 
     def _keep(self, packed: Packed, obj: Json) -> None:
         if len(packed.raw) > MOST_KEPT_BYTES:
@@ -135,7 +162,7 @@ class Packing:
 
     def index(self, of: Callable[[Json], Iterable[str]]) -> Callable[[Packed], Iterable[str]]:
         """Return an index over packed objects."""
-        return lambda packed: of(self.unpack(packed))
+        return lambda packed: () if self.problem(packed)[0] else of(self.unpack(packed))
 
 
 def _dumped(obj: Json) -> bytes:

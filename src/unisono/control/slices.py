@@ -25,7 +25,7 @@ def first_of_slice(workload: Json, view: View) -> Json | None:
     if not replaced:
         return None
     own, _, name = replaced.rpartition("/")
-    return view.get(names.WORKLOAD, name, own or workload["metadata"]["namespace"])
+    return view.peek(names.WORKLOAD, name, own or workload["metadata"]["namespace"])
 
 
 def slice_of(workload: Json, view: View) -> Json | None:
@@ -33,7 +33,7 @@ def slice_of(workload: Json, view: View) -> Json | None:
     metadata = workload["metadata"]
     if not holds(workload):
         return None
-    return view.get(names.WORKLOAD, metadata["name"] + SLICE, metadata["namespace"])
+    return view.peek(names.WORKLOAD, metadata["name"] + SLICE, metadata["namespace"])
 
 
 def holds(workload: Json | None) -> bool:

@@ -2,6 +2,10 @@
 
 The view may be late, but never behind our own writes: what a write returned is in it at once. The
 objects belong to everybody, so nobody changes one.
+
+An object whose status is not what its readers rely on (`packed`) is shown as it is to whoever asks
+for that (`raw`). Whoever works on it gets an exception, which the driver tells its owner; whoever
+looks for objects does not find it. So it stops no work but that on itself.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from typing import NamedTuple
 
 from unisono.control.actions import Json
 from unisono.control.packed import Packed, Packing
+from unisono.engine.model.errors import InvalidManifest
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
 from unisono.kube.store import Delta, Remove, Store, Upsert
@@ -62,6 +67,17 @@ class Difference(NamedTuple):
 
     old: Json | None
     new: Json | None
+    is_readable: bool = True  # as it is now; what cannot be read has no status here
+
+
+class Unreadable(InvalidManifest):
+    """An object that nobody can work on until it is another."""
+
+    def __init__(self, kind: Kind, name: str, path: str, problem: str) -> None:
+        """Say which object it is, and what is wrong with it."""
+        super().__init__(path, problem)
+        self.kind = kind
+        self.name = name
 
 
 class View:
@@ -74,7 +90,26 @@ class View:
     # ---- looking -----------------------------------------------------------------------------
 
     def get(self, kind: Kind, name: str, namespace: str = "") -> Json | None:
-        """Return one object, or None."""
+        """Return one object to work on, or None; raise Unreadable if nobody can."""
+        shelf = self._shelves[kind]
+        packed = shelf.store.get(name, namespace)
+        if packed is None:
+            return None
+        path, why = shelf.packing.problem(packed)
+        if path:
+            raise Unreadable(kind, name, path, why)
+        return shelf.packing.unpack(packed)
+
+    def peek(self, kind: Kind, name: str, namespace: str = "") -> Json | None:
+        """Return one object that another refers to; None also if it cannot be read."""
+        shelf = self._shelves[kind]
+        packed = shelf.store.get(name, namespace)
+        if packed is None or shelf.packing.problem(packed)[0]:
+            return None
+        return shelf.packing.unpack(packed)
+
+    def raw(self, kind: Kind, name: str, namespace: str = "") -> Json | None:
+        """Return one object as it is, whatever is wrong with it."""
         shelf = self._shelves[kind]
         packed = shelf.store.get(name, namespace)
         return shelf.packing.unpack(packed) if packed is not None else None
@@ -85,8 +120,8 @@ class View:
 
     def all(self, kind: Kind) -> Iterator[Json]:
         """Yield every object of a kind, in order of arrival."""
-        shelf = self._shelves[kind]
-        return map(shelf.packing.unpack, list(shelf.store))
+        packing, every = self._shelves[kind].packing, list(self._shelves[kind].store)
+        return (packing.unpack(one) for one in every if not packing.problem(one)[0])
 
     def keys(self, kind: Kind) -> list[Key]:
         """Return the key of every object of a kind, in order of arrival."""
@@ -103,7 +138,8 @@ class View:
     def by(self, kind: Kind, index: str, value: str) -> list[Json]:
         """Return the objects that an index of a kind has under a value."""
         shelf = self._shelves[kind]
-        return [shelf.packing.unpack(one) for one in shelf.store.by(index, value)]
+        packing, found = shelf.packing, shelf.store.by(index, value)
+        return [packing.unpack(one) for one in found if not packing.problem(one)[0]]
 
     def has(self, kind: Kind) -> bool:
         """Say whether anybody watches a kind."""
@@ -126,11 +162,13 @@ class View:
 
     def unpacked(self, kind: Kind, deltas: Iterable[Delta[Packed]]) -> Iterator[Difference]:
         """Yield what deltas of a kind's store mean."""
-        unpack = self._shelves[kind].packing.unpack
+        packing = self._shelves[kind].packing
         for delta in deltas:
+            old, new = delta.old, delta.new
             yield Difference(
-                unpack(delta.old) if delta.old is not None else None,
-                unpack(delta.new) if delta.new is not None else None,
+                _told(packing, old) if old is not None else None,
+                _told(packing, new) if new is not None else None,
+                new is None or not packing.problem(new)[0],
             )
 
     def upsert(self, kind: Kind, obj: Json) -> Iterator[Difference]:
@@ -157,3 +195,8 @@ class View:
         if packed is None or packed.identity.uid != uid:
             return iter(())
         return self.unpacked(kind, shelf.store.assume_deleted(packed))
+
+
+def _told(packing: Packing, packed: Packed) -> Json:
+    obj = packing.unpack(packed)
+    return {**obj, "status": {}} if packing.problem(packed)[0] else obj

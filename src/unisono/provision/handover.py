@@ -72,7 +72,7 @@ def _bought_for(claim: Json, view: View) -> Json | None:
     """Return the workload that a claim names, as long as it is there."""
     holder = (claim["metadata"].get("annotations") or {}).get(words.HELD_FOR, "")
     namespace, _, name = holder.partition("/")
-    workload = view.get(names.WORKLOAD, name, namespace) if holder else None
+    workload = view.peek(names.WORKLOAD, name, namespace) if holder else None
     if workload is None or "deletionTimestamp" in workload["metadata"]:
         return None
     return workload

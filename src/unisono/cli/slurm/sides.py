@@ -79,10 +79,11 @@ async def both(
 
 async def _workloads(client: Client, namespace: str) -> list[dict[str, Any]]:
     """Return the Workloads of gangs; a cluster that never heard of us has none."""
+    from unisono.kinds.kueue.status_shape import readable
     from unisono.kube.trouble import NotFound
     from unisono.slurm.bridge.apply import WORKLOAD
 
     try:
-        return (await client.list(WORKLOAD, namespace)).items
+        return [*map(readable, (await client.list(WORKLOAD, namespace)).items)]
     except NotFound:
         return []

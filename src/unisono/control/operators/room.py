@@ -98,6 +98,6 @@ def _admitted(template: Json, namespace: str, view: View) -> int:
     """Return how many pods the Workload has that a template was injected for."""
     annotations = (template.get("metadata") or {}).get("annotations") or {}
     name = annotations.get(names.WORKLOAD_ANNOTATION)
-    workload = view.get(names.WORKLOAD, name, namespace) if isinstance(name, str) else None
+    workload = view.peek(names.WORKLOAD, name, namespace) if isinstance(name, str) else None
     admission = ((workload or {}).get("status") or {}).get("admission") or {}
     return sum(one.get("count", 0) for one in admission.get("podSetAssignments") or ())

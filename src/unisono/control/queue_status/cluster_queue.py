@@ -44,6 +44,7 @@ class ClusterQueueStatus:
     """Keeps the statuses of ClusterQueues up to date."""
 
     name = "cluster-queues"
+    hears_unreadable = True
     watches: Sequence[Kind] = (
         names.CLUSTER_QUEUE,
         names.LOCAL_QUEUE,

@@ -32,6 +32,7 @@ class LocalQueueStatus:
     """Keeps the statuses of LocalQueues up to date."""
 
     name = "local-queues"
+    hears_unreadable = True
     watches: Sequence[Kind] = (names.LOCAL_QUEUE, names.CLUSTER_QUEUE, names.WORKLOAD)
     minds: Mapping[Kind, Reads] = {names.WORKLOAD: counted_of}
 

@@ -34,6 +34,7 @@ class FairShares:
     """Writes `fairSharing.weightedShare` of ClusterQueues and Cohorts."""
 
     name = "fair-shares"
+    hears_unreadable = True
     watches: Sequence[Kind] = (names.CLUSTER_QUEUE, names.COHORT, names.LOCAL_QUEUE, names.WORKLOAD)
     minds: Mapping[Kind, Reads] = {names.WORKLOAD: counted_of}
 

@@ -109,7 +109,8 @@ class Tally:
     def _refresh(self) -> None:
         marked, self._marked = self._marked, {}
         for kind, key in marked:
-            obj = self._view.get(kind, key.name, key.namespace)
+            # What cannot be read is counted as nothing here, and goes on counting for the engine.
+            obj = self._view.peek(kind, key.name, key.namespace)
             if kind == names.WORKLOAD:
                 self._count(key, self._part(obj) if obj is not None else None)
             else:

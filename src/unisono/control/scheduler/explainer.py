@@ -62,8 +62,8 @@ class Explainer:
             if pod is not None and not pod["spec"].get("nodeName"):
                 yield from _unschedulable(pod, message_of(explanation), now)
             return
-        workload = view.get(names.WORKLOAD, key.name, key.namespace)
-        if workload is None:
+        workload = view.peek(names.WORKLOAD, key.name, key.namespace)
+        if workload is None:  # or it has no conditions that could be kept: an event says it
             return
         at, before = self._told.get(full, (0.0, explanation))
         if _differs_in_time_only(before, explanation):

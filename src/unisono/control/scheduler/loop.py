@@ -131,6 +131,7 @@ class Scheduler:
 
     name = "scheduler"
     is_by_name = True
+    hears_unreadable = True
 
     def __init__(
         self,
@@ -527,7 +528,7 @@ class Scheduler:
         for change in found:
             self.state.apply(change)
         if kind == names.WORKLOAD:
-            workload = view.get(kind, key.name, key.namespace)
+            workload = view.peek(kind, key.name, key.namespace)
             for mender in self._menders:
                 mender.heard(workload, key)
             self._came(WorkloadKey(f"{key.namespace}/{key.name}"), workload)
@@ -868,8 +869,9 @@ def _name_of(key: WorkloadKey) -> Name:
 
 
 def _object(view: View, name: Name) -> Json | None:
+    """Return an object as it is: also one that is left out because nobody can read it."""
     kind, key = name
-    return view.get(kind, key.name, key.namespace)
+    return view.raw(kind, key.name, key.namespace)
 
 
 def _get(view: View, key: WorkloadKey) -> Json | None:

@@ -112,7 +112,7 @@ def _of_pod(pod: Json, view: View) -> object:
         return None
     if not name:
         return metadata.get("resourceVersion")
-    workload = view.get(names.WORKLOAD, name, metadata["namespace"])
+    workload = view.peek(names.WORKLOAD, name, metadata["namespace"])
     return (
         metadata.get("uid"),
         spec.get("nodeName"),

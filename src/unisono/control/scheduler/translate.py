@@ -332,7 +332,7 @@ class Translator:
         namespace = pod["metadata"]["namespace"]
         if (names.WORKLOAD, Key(namespace, name)) in self._left_out:
             return False
-        workload = self._view.get(names.WORKLOAD, name, namespace)
+        workload = self._view.peek(names.WORKLOAD, name, namespace)
         status = (workload.get("status") or {}) if workload is not None else {}
         return bool(status.get("admission")) and not is_true(status.get("conditions"), "Finished")
 

@@ -31,7 +31,7 @@ class Untried:
     def due(self, view: View) -> Iterator[tuple[Key, Json, WorkloadKey]]:
         """Yield who was not tried on the nodes as they are now."""
         for key in list(self._tried):
-            workload = view.get(names.WORKLOAD, key.name, key.namespace)
+            workload = view.peek(names.WORKLOAD, key.name, key.namespace)
             own = WorkloadKey(f"{key.namespace}/{key.name}")
             if workload is None or own not in self._state.running:
                 continue
@@ -49,7 +49,7 @@ class Untried:
         if key is None:
             return
         self.tried(key)
-        workload = view.get(names.WORKLOAD, key.name, key.namespace)
+        workload = view.peek(names.WORKLOAD, key.name, key.namespace)
         if workload is not None:
             message = f"could not find nodes for it: {problem}; tried again when nodes change"
             yield Note(Ref.to(workload), "Quarantined", message, "Warning")

@@ -92,7 +92,7 @@ def _workload(pod: Json, view: View) -> Json | None:
     name = _said(pod).get(names.WORKLOAD_ANNOTATION)
     if not name or not view.has(names.WORKLOAD):
         return None
-    return view.get(names.WORKLOAD, name, pod["metadata"]["namespace"])
+    return view.peek(names.WORKLOAD, name, pod["metadata"]["namespace"])
 
 
 class CheckpointKeeper:

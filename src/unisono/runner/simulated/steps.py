@@ -104,7 +104,7 @@ def _saved(pod: Json, view: View) -> int:
     """Return the checkpoint that a pod begins from."""
     metadata = pod["metadata"]
     name = (metadata.get("annotations") or {}).get(names.WORKLOAD_ANNOTATION, "")
-    workload = view.get(names.WORKLOAD, name, metadata["namespace"]) if name else None
+    workload = view.peek(names.WORKLOAD, name, metadata["namespace"]) if name else None
     known = progress_of(workload["metadata"].get("annotations")) if workload is not None else None
     return known.checkpoint_step if known is not None else 0
 
