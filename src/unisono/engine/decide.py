@@ -332,9 +332,9 @@ class Decisions:
 
     def _find_place(self, nominee: Nominee) -> bool:
         """Look for nodes as things are on the ledger; what was found at nomination may be taken."""
-        if nominee.seeker is None:
+        if nominee.node_search is None:
             return True
-        answer = nominee.seeker.place(nominee.assignment)
+        answer = nominee.node_search.place(nominee.assignment)
         if isinstance(answer, GangDoesNotFit):
             return False
         counts = placed_counts(answer, nominee.waiting.shape)
@@ -345,7 +345,7 @@ class Decisions:
 
     def _find_place_already(self, nominee: Nominee) -> bool:
         """Look for nodes that are free now, not only once the cycle's victims are gone."""
-        if nominee.seeker is None or self.ledger.moved == 0:
+        if nominee.node_search is None or self.ledger.moved == 0:
             return True  # nobody moved since it was nominated
         mark = self.ledger.mark()
         for tenant in self.leaving:
@@ -376,7 +376,7 @@ class Decisions:
         return going if self._find_place(nominee) else []
 
     def _seat(self, nominee: Nominee, admission: Admission) -> tuple[Tenant, ...]:
-        if nominee.seeker is None:
+        if nominee.node_search is None:
             return ()
         if nominee.replaced is not None:
             for tenant in nominee.replaced.tenants:  # its pods stay; they are counted anew below

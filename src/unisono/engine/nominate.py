@@ -21,8 +21,8 @@ from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.workload import Admission, Workload
 from unisono.engine.placement.admission import build_admission, placed_counts
 from unisono.engine.placement.gang import Spot
+from unisono.engine.placement.node_search import NodeSearch
 from unisono.engine.placement.placement import placement_of
-from unisono.engine.placement.seek import Seeker
 from unisono.engine.placement.terminating import TerminatingPods, terminating_pods
 from unisono.engine.preemption.candidates import Target
 from unisono.engine.preemption.victims import VictimSearch
@@ -72,7 +72,7 @@ class Nominee:
     targets: list[Target] = field(default_factory=list)
     goes_first: bool = False
     replaced: Running | None = None  # the elastic slice it grows out of, which ends with it
-    seeker: Seeker | None = None  # finds nodes; None while there are none
+    node_search: NodeSearch | None = None  # finds nodes; None while there are none
     spots: tuple[Spot, ...] = ()
     lacks_nodes: bool = False  # there was quota, but no place
     is_patient: bool = False  # its place is free once pods of others have left that are going
@@ -139,13 +139,13 @@ def nominate(
     replaced = state.running.get(workload.replaces) if workload.replaces else None
     kept = replaced.holding.admission if replaced is not None else None
     begin = now if start is None else start
-    seeker = None
+    node_search = None
     if state.nodes.has_nodes:
-        seeker = Seeker(
+        node_search = NodeSearch(
             placement_of(state), waiting, kept, state.reserved.excluded_nodes(workload, begin)
         )
     brings_nodes: BringsNodes = _nothing
-    if seeker is not None and book.spec.checks:
+    if node_search is not None and book.spec.checks:
         brings_nodes = _nodes_of_checks(state, book, workload)
     search = VictimSearch(
         workload=workload,
@@ -157,9 +157,9 @@ def nominate(
         usage_of=book.pending.usage_of,
         gone=gone,
         displaces=displaces,
-        find_place=_find_place(seeker, brings_nodes),
-        only_room_counts=seeker.only_room_counts
-        if seeker is not None and brings_nodes is _nothing
+        find_place=_find_place(node_search, brings_nodes),
+        only_room_counts=node_search.only_room_counts
+        if node_search is not None and brings_nodes is _nothing
         else None,
     )
     mark = ledger.mark()
@@ -168,18 +168,18 @@ def nominate(
         allowed = flavors_kept(replaced.holding.admission, waiting.shape)
     eligible = eligible_flavors_of(book, waiting.shape, state.config)
     # With backfill it gets a date, and nobody has to be kept waiting for its sake.
-    waits = seeker is not None and policy.backfill is None
+    waits = node_search is not None and policy.backfill is None
     soon = terminating_pods(state.nodes, ledger, now) if waits else None
-    machines = could_buy(state, workload, seeker, now)
-    starts_now = start is None and seeker is not None and kept is None
+    machines = could_buy(state, workload, node_search, now)
+    starts_now = start is None and node_search is not None and kept is None
     held = opportunistic_use(state, workload, ledger, now) if starts_now else None
-    sells = seeker is not None and state.config.market is not None
+    sells = node_search is not None and state.config.market is not None
     judge = _Judge(
         book,
         waiting.shape,
         eligible,
         search,
-        seeker,
+        node_search,
         allowed,
         soon,
         brings_nodes,
@@ -189,12 +189,12 @@ def nominate(
     )
     best = judge.best()
     if brings_nodes(best.assignment):
-        seeker = None
-    if best.lacks_nodes and not best.works and seeker is not None:
-        if seeker.needs_excluded_nodes(best.assignment):
+        node_search = None
+    if best.lacks_nodes and not best.works and node_search is not None:
+        if node_search.needs_excluded_nodes(best.assignment):
             reserved = state.reserved.facts(workload, begin)
             best.assignment.blockers = [*reserved, *best.assignment.blockers]
-        fact = held.too_long(seeker, best.assignment) if held is not None else None
+        fact = held.too_long(node_search, best.assignment) if held is not None else None
         if fact is not None:
             best.assignment.blockers = [*best.assignment.blockers, fact]
     ledger.rollback(mark)
@@ -214,7 +214,7 @@ def nominate(
         best.targets,
         goes_first=sticky and policy.anti_thrash and not policy.strict,
         replaced=replaced,
-        seeker=seeker,
+        node_search=node_search,
         spots=best.spots,
         lacks_nodes=best.lacks_nodes,
         is_patient=best.is_patient,
@@ -231,12 +231,12 @@ def _nodes_of_checks(state: ClusterState, book: QueueBook, workload: Workload) -
 
 
 def _find_place(
-    seeker: Seeker | None, brings_nodes: BringsNodes
+    node_search: NodeSearch | None, brings_nodes: BringsNodes
 ) -> Callable[[Assignment], bool] | None:
     """Return what says whether there is a place, if one is needed now; None without nodes."""
-    if seeker is None or brings_nodes is _nothing:
-        return None if seeker is None else seeker.fits
-    return lambda assignment: brings_nodes(assignment) or seeker.fits(assignment)
+    if node_search is None or brings_nodes is _nothing:
+        return None if node_search is None else node_search.fits
+    return lambda assignment: brings_nodes(assignment) or node_search.fits(assignment)
 
 
 def affordable(
@@ -285,7 +285,7 @@ class _Judge:
     shape: Shape
     eligible: EligibleFlavors
     search: VictimSearch
-    seeker: Seeker | None
+    node_search: NodeSearch | None
     allowed: Allowed | None
     terminating: TerminatingPods | None  # None: it waits for no pods of others
     brings_nodes: BringsNodes = _nothing  # whether nodes come with an admission check
@@ -320,7 +320,7 @@ class _Judge:
     def _settled(self, counts: tuple[int, ...]) -> _Outcome:
         """Try a count; victims are asked only for as many pods as will then find a place."""
         found = self._attempt(counts)
-        while found.targets and self.seeker is not None and self.shape.shrinkable:
+        while found.targets and self.node_search is not None and self.shape.shrinkable:
             if found.buys or self.brings_nodes(found.assignment):
                 break
             given = self._counts_without(found.targets, found.assignment)
@@ -331,11 +331,11 @@ class _Judge:
 
     def _counts_without(self, targets: list[Target], assignment: Assignment) -> tuple[int, ...]:
         """Return how many pods of each set find a place once the targets are gone."""
-        assert self.seeker is not None, "the caller asked"
+        assert self.node_search is not None, "the caller asked"
         mark = self.search.ledger.mark()
         for target in targets:
             target.take(self.search.ledger)
-        answer = self.seeker.place(assignment)
+        answer = self.node_search.place(assignment)
         self.search.ledger.rollback(mark)
         assert not isinstance(answer, GangDoesNotFit), "victims are enough, or they are none"
         return placed_counts(answer, self.shape)
@@ -347,13 +347,13 @@ class _Judge:
             return _Outcome(assignment)
         if assignment.verdict is not Verdict.FIT:
             return self._with_victims(assignment)
-        if self.seeker is None or self.brings_nodes(assignment):
+        if self.node_search is None or self.brings_nodes(assignment):
             return _Outcome(assignment)
         others = [assignment]  # what others might leave for, in order of preference
         misfits: list[Blocker] = []
         banned: frozenset[Banned] = frozenset()
         while True:
-            answer = self.seeker.place(assignment)
+            answer = self.node_search.place(assignment)
             if not isinstance(answer, GangDoesNotFit):
                 return self._placed(assignment, answer)
             misfits.append(answer)
@@ -375,23 +375,23 @@ class _Judge:
 
     def _opportunistic(self, assignments: list[Assignment]) -> _Outcome | None:
         """Find a place on nodes that a gang holds and needs only after it is over."""
-        if self.held is None or self.seeker is None:
+        if self.held is None or self.node_search is None:
             return None
         for assignment in assignments:
             if assignment.verdict is Verdict.FIT:
-                spots = self.held.place(self.seeker, assignment)
+                spots = self.held.place(self.node_search, assignment)
                 if spots is not None:
                     return replace(self._placed(assignment, spots), lenders=self.held.lenders)
         return None
 
     def _later(self, assignments: list[Assignment]) -> _Outcome | None:
         """Find a place that will be free soon by itself; then nobody has to leave."""
-        if self.terminating is None or self.seeker is None:
+        if self.terminating is None or self.node_search is None:
             return None
         for assignment in assignments:
             if assignment.verdict is not Verdict.FIT:
                 continue
-            spots = self.terminating.place(self.seeker, assignment)
+            spots = self.terminating.place(self.node_search, assignment)
             if spots is not None:
                 placed = self._placed(assignment, spots)
                 return _Outcome(placed.assignment, spots=spots, lacks_nodes=True, is_patient=True)
@@ -409,7 +409,7 @@ class _Judge:
         if assignment.verdict is Verdict.NO_VICTIMS and len(assignment.needs_victims) == 1:
             return _Outcome(assignment)  # all that is wanted is not easier to have than a part
         targets = self.search.victims_for(assignment)
-        no_place = self.seeker.last_no if self.seeker is not None else None
+        no_place = self.node_search.last_refusal if self.node_search is not None else None
         if targets or no_place is None:
             return _Outcome(assignment, targets)
         if self.could_buy is not None:
@@ -434,9 +434,15 @@ class _Judge:
                 assignment.verdict = min(assignment.verdict, Verdict.PREEMPT)
                 return _Outcome(assignment, targets, affordable=affordable)
         assignment = assignments[0]
-        if self.search.has_rules and self.seeker is not None and self.seeker.last_no is not None:
+        if (
+            self.search.has_rules
+            and self.node_search is not None
+            and self.node_search.last_refusal is not None
+        ):
             # The last answer was given with everybody gone who might have to leave.
-            misfits[0] = msgspec.structs.replace(self.seeker.last_no, tried_preemption=True)
+            misfits[0] = msgspec.structs.replace(
+                self.node_search.last_refusal, tried_preemption=True
+            )
         assignment.verdict = Verdict.NO_FIT
         assignment.blockers = misfits
         assignment.shortages = None

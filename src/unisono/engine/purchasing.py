@@ -48,7 +48,7 @@ class Purchases:
         """
         if nominee.targets and self._preference == "reclaim-then-provision":
             return
-        if nominee.is_patient or nominee.seeker is None or nominee.purchase is not None:
+        if nominee.is_patient or nominee.node_search is None or nominee.purchase is not None:
             return
         mark = self._ledger.mark()
         for tenant in leaving:
@@ -68,10 +68,12 @@ class Purchases:
     def _buy(
         self, nominee: Nominee, assignment: Assignment
     ) -> tuple[Assignment, Bought] | CannotBuy:
-        assert nominee.seeker is not None, "without nodes there is nothing to buy for"
+        assert nominee.node_search is not None, "without nodes there is nothing to buy for"
         if nominee.replaced is not None:
             return _buy_more(self.provisioner, nominee, assignment)
-        answer = self.provisioner.buy(nominee.waiting.workload, nominee.seeker.gang(assignment))
+        answer = self.provisioner.buy(
+            nominee.waiting.workload, nominee.node_search.gang(assignment)
+        )
         return answer if isinstance(answer, CannotBuy) else (assignment, answer)
 
 
@@ -117,14 +119,14 @@ def _buy_more(
 
 
 def _try(provisioner: Provisioner, nominee: Nominee, assignment: Assignment) -> Bought | CannotBuy:
-    assert nominee.seeker is not None, "without nodes there is nothing to buy for"
-    gang = nominee.seeker.more(assignment)
+    assert nominee.node_search is not None, "without nodes there is nothing to buy for"
+    gang = nominee.node_search.more(assignment)
     labels = _shared(provisioner, nominee)
     whole = tuple(_whole(demand, labels) for demand in gang.demands)
     answer = provisioner.buy(nominee.waiting.workload, Gang(key=gang.key, demands=whole))
     if isinstance(answer, CannotBuy):
         return answer
-    return Bought(answer.purchase, nominee.seeker.beside(assignment, answer.spots))
+    return Bought(answer.purchase, nominee.node_search.beside(assignment, answer.spots))
 
 
 def _whole(demand: Demand, labels: Labels) -> Demand:

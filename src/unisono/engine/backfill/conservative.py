@@ -27,8 +27,8 @@ from unisono.engine.model.policy import Backfill
 from unisono.engine.model.resources import Amounts
 from unisono.engine.nominate import Nominee, admission_of, affordable
 from unisono.engine.placement.admission import build_admission
+from unisono.engine.placement.node_search import NodeSearch
 from unisono.engine.placement.placement import placement_of
-from unisono.engine.placement.seek import Seeker
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.state.nodes import tenants_of
 from unisono.engine.state.pending_queue import Waiting
@@ -153,12 +153,12 @@ class ConservativeTable(ReservationTable):
         high = self._pieces.cut(end)
         if not self._has_quota(nominee, high):
             return False
-        if nominee.seeker is None:
+        if nominee.node_search is None:
             return True
         if isinstance(self._room, SlotRoom):
             tenants = tenants_of(nominee.waiting.workload, admission_of(nominee))
             return self._room.leaves(self._with_rows(tenants), high)
-        return self._move(nominee, nominee.seeker, high)
+        return self._move(nominee, nominee.node_search, high)
 
     def allows_counted(self, known: Counted, end: Instant) -> bool | None:
         """Reservations are on nodes: those it gets decide."""
@@ -181,11 +181,11 @@ class ConservativeTable(ReservationTable):
         self._ledger.rollback(mark)
         return fits
 
-    def _move(self, nominee: Nominee, seeker: Seeker, high: int) -> bool:
+    def _move(self, nominee: Nominee, node_search: NodeSearch, high: int) -> bool:
         """Find nodes that stay free for as long as it runs."""
         assert isinstance(self._room, NodeRoom), "where pods are counted other nodes do not help"
         free = self._room.least_free(0, high)
-        answer = outlook_of(self._state).place(seeker.gang(nominee.assignment), free)
+        answer = outlook_of(self._state).place(node_search.gang(nominee.assignment), free)
         if isinstance(answer, GangDoesNotFit):
             return False
         if sum(spot.pods for spot in answer) != sum(nominee.assignment.counts):
@@ -314,7 +314,7 @@ class ConservativeTable(ReservationTable):
             return Starting(charges, ())
         free = self._room.least_free(low, high)
         excluded = self._state.reserved.excluded_nodes(waiting.workload, start)
-        gang = Seeker(placement_of(self._state), waiting, excluded=excluded).gang(assignment)
+        gang = NodeSearch(placement_of(self._state), waiting, excluded=excluded).gang(assignment)
         answer = outlook_of(self._state).place(gang, free)
         if isinstance(answer, GangDoesNotFit):
             return None

@@ -274,8 +274,8 @@ class EasyTable(ReservationTable):
         state = self._state
         gang = None
         free: Integers = state.nodes.table.free
-        if nominee.seeker is not None:
-            gang = nominee.seeker.gang(nominee.assignment)
+        if nominee.node_search is not None:
+            gang = nominee.node_search.gang(nominee.assignment)
             free = free.copy()
         return EasyShadow(
             whom=nominee.key,

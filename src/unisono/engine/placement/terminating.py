@@ -14,7 +14,7 @@ from unisono.engine.model.explanation import WaitingForPods
 from unisono.engine.model.names import Instant
 from unisono.engine.model.node import NodePod
 from unisono.engine.placement.gang import Spot
-from unisono.engine.placement.seek import Seeker, placed_without
+from unisono.engine.placement.node_search import NodeSearch, placed_without
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.nodes import OVERDUE_MS, Leaving, NodeState
 from unisono.engine.state.transaction import Ledger
@@ -27,10 +27,10 @@ class TerminatingPods:
     ledger: Ledger
     pods: list[Leaving]
 
-    def place(self, seeker: Seeker, assignment: Assignment) -> tuple[Spot, ...] | None:
+    def place(self, node_search: NodeSearch, assignment: Assignment) -> tuple[Spot, ...] | None:
         """Find nodes as if the pods were gone; None if that does not help."""
         tenants = [tenant for _, tenant in self.pods]
-        return placed_without(tenants, self.ledger, seeker, assignment)
+        return placed_without(tenants, self.ledger, node_search, assignment)
 
 
 def terminating_pods(nodes: NodeState, ledger: Ledger, now: Instant) -> TerminatingPods:

@@ -15,7 +15,7 @@ from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.workload import Admission, Workload
 from unisono.engine.placement.gang import Spot
-from unisono.engine.placement.seek import Seeker, placed_without
+from unisono.engine.placement.node_search import NodeSearch, placed_without
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import Running
@@ -35,13 +35,13 @@ class OpportunisticUse:
     others: list[Running]
     limit_ms: int
 
-    def place(self, seeker: Seeker, assignment: Assignment) -> tuple[Spot, ...] | None:
+    def place(self, node_search: NodeSearch, assignment: Assignment) -> tuple[Spot, ...] | None:
         """Find nodes as if the lenders held none; None if that does not help."""
-        return self._without(self.lenders, seeker, assignment)
+        return self._without(self.lenders, node_search, assignment)
 
-    def too_long(self, seeker: Seeker, assignment: Assignment) -> WouldDelay | None:
+    def too_long(self, node_search: NodeSearch, assignment: Assignment) -> WouldDelay | None:
         """Name a gang that holds nodes which the job could use, if it were over in time."""
-        spots = self._without([*self.lenders, *self.others], seeker, assignment)
+        spots = self._without([*self.lenders, *self.others], node_search, assignment)
         if spots is None:
             return None
         nodes = {name for spot in spots for name, _ in spot.nodes}
@@ -54,10 +54,10 @@ class OpportunisticUse:
         )
 
     def _without(
-        self, lenders: list[Running], seeker: Seeker, assignment: Assignment
+        self, lenders: list[Running], node_search: NodeSearch, assignment: Assignment
     ) -> tuple[Spot, ...] | None:
         tenants = [tenant for lender in lenders for tenant in lender.tenants]
-        return placed_without(tenants, self.ledger, seeker, assignment)
+        return placed_without(tenants, self.ledger, node_search, assignment)
 
 
 def opportunistic_use(

@@ -19,8 +19,8 @@ from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.workload import Workload
 from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.gang import Gang, Spot
+from unisono.engine.placement.node_search import NodeSearch
 from unisono.engine.placement.placement import placement_of
-from unisono.engine.placement.seek import Seeker
 from unisono.engine.provisioning.catalogue import Catalogue
 from unisono.engine.provisioning.order import Filled, FreeNode, Order, Refused
 from unisono.engine.provisioning.orphans import orphaned_nodes, orphaning
@@ -157,7 +157,7 @@ class Provisioner:
 
 
 def could_buy(
-    state: ClusterState, workload: Workload, seeker: Seeker | None, now: Instant
+    state: ClusterState, workload: Workload, node_search: NodeSearch | None, now: Instant
 ) -> CouldBuy | None:
     """Return what says whether machines could be bought for a workload that lacks quota, too.
 
@@ -166,12 +166,12 @@ def could_buy(
     well. None: nothing is for sale. Spec provisioning §5.16.
     """
     market = state.config.market
-    if market is None or seeker is None or seeker.kept is not None:
+    if market is None or node_search is None or node_search.kept is not None:
         return None
 
     def answer(assignment: Assignment, victims: Collection[WorkloadKey]) -> bool:
         provisioner = Provisioner(state, Catalogue(orphaning(market, victims)), now)
-        return not isinstance(provisioner.buy(workload, seeker.gang(assignment)), CannotBuy)
+        return not isinstance(provisioner.buy(workload, node_search.gang(assignment)), CannotBuy)
 
     return answer
 

@@ -1,4 +1,8 @@
-"""Seeking nodes for one workload, as things are on the ledger right now."""
+"""The search for nodes on behalf of one workload, as things are on the ledger right now.
+
+With `kept` the workload is an elastic slice that takes over from a running one: the pods that run
+stay where they are, and only the new ones are placed, on the same nodes first.
+"""
 
 from __future__ import annotations
 
@@ -25,20 +29,20 @@ _Places = dict[str, tuple[tuple[NodeName, int], ...]]
 
 
 @dataclass(slots=True)
-class Seeker:
-    """A workload that looks for nodes."""
+class NodeSearch:
+    """Everything a search needs; the last refusal is kept for the explanation."""
 
     placement: ClusterPlacement
     waiting: Waiting
     kept: Admission | None = None  # of the elastic slice it grows out of: those pods stay
     excluded: ExcludedNodes | None = None  # nodes that are reserved for others while it would run
-    last_no: GangDoesNotFit | None = None
+    last_refusal: GangDoesNotFit | None = None
 
     def place(self, assignment: Assignment) -> tuple[Spot, ...] | GangDoesNotFit:
         """Find nodes for what an assignment grants."""
         gang = self.gang(assignment)
         answer = self._grow(gang) if self.kept is not None else self.placement.place(gang)
-        self.last_no = answer if isinstance(answer, GangDoesNotFit) else None
+        self.last_refusal = answer if isinstance(answer, GangDoesNotFit) else None
         return answer
 
     def gang(self, assignment: Assignment) -> Gang:
@@ -75,7 +79,7 @@ class Seeker:
         """Say whether there would be a place, if only nothing were reserved for others."""
         if self.excluded is None:
             return False
-        anywhere = Seeker(self.placement, self.waiting, self.kept)
+        anywhere = NodeSearch(self.placement, self.waiting, self.kept)
         return anywhere.fits(assignment)
 
     def _grow(self, gang: Gang) -> tuple[Spot, ...] | GangDoesNotFit:
@@ -101,7 +105,7 @@ class Seeker:
         return self._joined(gang, self._there(gang), new)
 
     def _there(self, gang: Gang) -> _Places:
-        assert self.kept is not None, "only a slice grows"
+        assert self.kept is not None, "only a slice that replaces another one grows"
         most = {demand.name: demand.most for demand in gang.demands}
         return {
             assigned.name: first_pods(assigned.nodes, most.get(assigned.name, 0))
@@ -113,7 +117,7 @@ class Seeker:
         return Gang(key=gang.key, demands=tuple(demand for demand in beside if demand.most))
 
     def _joined(self, gang: Gang, there: _Places, new: tuple[Spot, ...]) -> tuple[Spot, ...]:
-        assert self.kept is not None, "only a slice grows"
+        assert self.kept is not None, "only a slice that replaces another one grows"
         most = {demand.name: demand.most for demand in gang.demands}
         devices = {
             assigned.name: assigned.devices[: most.get(assigned.name, 0)]
@@ -147,7 +151,7 @@ class Seeker:
 
 
 def placed_without(
-    tenants: Sequence[Tenant], ledger: Ledger, seeker: Seeker, assignment: Assignment
+    tenants: Sequence[Tenant], ledger: Ledger, node_search: NodeSearch, assignment: Assignment
 ) -> tuple[Spot, ...] | None:
     """Find nodes as if some pods were gone; None without such pods, or if that does not help."""
     if not tenants:
@@ -155,11 +159,11 @@ def placed_without(
     mark = ledger.mark()
     for tenant in tenants:
         ledger.unseat(tenant)
-    before = seeker.last_no
-    answer = seeker.place(assignment)
+    before = node_search.last_refusal
+    answer = node_search.place(assignment)
     ledger.rollback(mark)
     if isinstance(answer, GangDoesNotFit):
-        seeker.last_no = before  # the explanation counts all pods that are there
+        node_search.last_refusal = before  # the explanation counts all pods that are there
         return None
     return answer
 
