@@ -39,7 +39,7 @@ from bench.worlds import GPU
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.selection import Toleration
 from unisono.engine.placement.demand import Constraint
-from unisono.engine.placement.gang import Gang, Placer, Spot
+from unisono.engine.placement.gang import Gang, Placer, PodSetPlacement
 from unisono.engine.placement.scoring import fragmented_gpus
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
 
@@ -144,10 +144,10 @@ def _warm(placer: Placer, asked: Gang) -> float:
     """Place a gang, let its pods take their nodes, and give them back."""
 
     def once() -> None:
-        spots = placer.place(asked)
-        assert not isinstance(spots, GangDoesNotFit), "it fitted before"
+        placements = placer.place(asked)
+        assert not isinstance(placements, GangDoesNotFit), "it fitted before"
         table = placer.feasibility.table
-        booked = [_booking(spot, table) for spot in spots]
+        booked = [_booking(placed, table) for placed in placements]
         for demand, (rows, counts) in zip(asked.demands, booked, strict=True):
             table.take(rows, counts, demand.requests)
         for demand, (rows, counts) in zip(asked.demands, booked, strict=True):
@@ -156,9 +156,9 @@ def _warm(placer: Placer, asked: Gang) -> float:
     return seconds(once)
 
 
-def _booking(spot: Spot, table: NodeTable) -> tuple[Rows, Integers]:
-    rows = np.array([table.row_of[name] for name, _ in spot.nodes], np.intp)
-    return rows, np.array([pods for _, pods in spot.nodes], np.int64)
+def _booking(placed: PodSetPlacement, table: NodeTable) -> tuple[Rows, Integers]:
+    rows = np.array([table.row_of[name] for name, _ in placed.nodes], np.intp)
+    return rows, np.array([pods for _, pods in placed.nodes], np.int64)
 
 
 def _sign(placer: Placer, fresh: Iterator[int]) -> float:

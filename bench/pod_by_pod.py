@@ -83,9 +83,9 @@ def _singly(placer: Placer, pods: int) -> float:
 
     def once() -> None:
         for _ in range(pods):
-            spots = placer.place(asked)
-            assert not isinstance(spots, GangDoesNotFit), "there is room"
-            rows = np.array([table.row_of[name] for name, _ in spots[0].nodes], np.intp)
+            placements = placer.place(asked)
+            assert not isinstance(placements, GangDoesNotFit), "there is room"
+            rows = np.array([table.row_of[name] for name, _ in placements[0].nodes], np.intp)
             table.take(rows, one, requests)
             taken.append(rows)
 

@@ -20,7 +20,7 @@ from unisono.engine.model.workload import (
     PodSetAssignment,
     TopologyRequest,
 )
-from unisono.engine.placement.gang import Spot
+from unisono.engine.placement.gang import PodSetPlacement
 from unisono.engine.rehearsal import BrokenPlan, refuse_broken_repair
 from unisono.engine.repair import repair, with_others
 from unisono.engine.state import changes
@@ -111,7 +111,7 @@ def test_pods_that_are_done_need_no_place() -> None:
 def test_parts_of_gpus_stay_by_their_numbers() -> None:
     a, b = NodeName("a"), NodeName("b")
     before = PodSetAssignment(name="main", count=3, nodes=((a, 3),), devices=(0, 1, 2))
-    found = Spot("main", ((b, 2),), devices=(5, 6))
+    found = PodSetPlacement("main", ((b, 2),), devices=(5, 6))
     after = with_others(before, found, {a}, {("main", a): (1,)})
     assert (after.nodes, after.devices) == (((b, 2), (a, 1)), (5, 6, 1))
 

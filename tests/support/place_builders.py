@@ -18,7 +18,7 @@ from unisono.engine.model.resources import Amounts, amounts
 from unisono.engine.model.selection import LabelSelector, Requirement
 from unisono.engine.placement.demand import Demand, Mode
 from unisono.engine.placement.feasibility import Feasibility
-from unisono.engine.placement.gang import Gang, Placer, Spot
+from unisono.engine.placement.gang import Gang, Placer, PodSetPlacement
 from unisono.engine.state.node_table import NodeTable
 from unisono.engine.state.pod_index import PodIndex
 
@@ -81,7 +81,7 @@ def place(placer: Placer, *demands: Demand, **options: Any) -> dict[str, dict[st
     """Place a gang that has to fit and return how many pods of each demand are on which node."""
     answer = placer.place(gang(*demands, **options))
     assert not isinstance(answer, GangDoesNotFit), answer
-    return {spot.demand: {str(name): pods for name, pods in spot.nodes} for spot in answer}
+    return {placed.demand: {str(name): pods for name, pods in placed.nodes} for placed in answer}
 
 
 def put(placer: Placer, wanted: Demand) -> dict[str, int]:
@@ -92,13 +92,13 @@ def put(placer: Placer, wanted: Demand) -> dict[str, int]:
     return {str(name): pods for name, pods in answer[0].nodes}
 
 
-def take(placer: Placer, spot: Spot, wanted: Demand) -> None:
-    """Count the pods of a spot as running."""
+def take(placer: Placer, placed: PodSetPlacement, wanted: Demand) -> None:
+    """Count placed pods as running."""
     import numpy as np
 
     table = placer.feasibility.table
-    rows = np.array([table.row_of[name] for name, _ in spot.nodes], np.intp)
-    counts = np.array([pods for _, pods in spot.nodes], np.int64)
+    rows = np.array([table.row_of[name] for name, _ in placed.nodes], np.intp)
+    counts = np.array([pods for _, pods in placed.nodes], np.int64)
     table.take(rows, counts, wanted.requests)
 
 

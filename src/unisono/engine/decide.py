@@ -340,7 +340,7 @@ class Decisions:
         counts = placed_counts(answer, nominee.waiting.shape)
         if counts != nominee.assignment.counts:  # an elastic set settles for what is left
             nominee.assignment = resized(nominee.assignment, nominee.eligible, counts)
-        nominee.spots = answer
+        nominee.placements = answer
         return True
 
     def _find_place_already(self, nominee: Nominee) -> bool:
@@ -363,7 +363,7 @@ class Decisions:
             self.ledger.unseat(tenant)
         if not self._find_place(nominee):
             return []
-        nodes = {name for spot in nominee.spots for name, _ in spot.nodes}
+        nodes = {name for placed in nominee.placements for name, _ in placed.nodes}
         here = [each for each in going if each[0].node in nodes]
         self.ledger.rollback(mark)
         for _, tenant in here:

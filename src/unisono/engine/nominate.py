@@ -20,7 +20,7 @@ from unisono.engine.model.market import Purchase
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.workload import Admission, Workload
 from unisono.engine.placement.admission import build_admission, placed_counts
-from unisono.engine.placement.gang import Spot
+from unisono.engine.placement.gang import PodSetPlacement
 from unisono.engine.placement.node_search import NodeSearch
 from unisono.engine.placement.placement import placement_of
 from unisono.engine.placement.terminating import TerminatingPods, terminating_pods
@@ -73,7 +73,7 @@ class Nominee:
     goes_first: bool = False
     replaced: Running | None = None  # the elastic slice it grows out of, which ends with it
     node_search: NodeSearch | None = None  # finds nodes; None while there are none
-    spots: tuple[Spot, ...] = ()
+    placements: tuple[PodSetPlacement, ...] = ()
     lacks_nodes: bool = False  # there was quota, but no place
     is_patient: bool = False  # its place is free once pods of others have left that are going
     affordable: list[Assignment] = field(default_factory=list)  # with quota, and without a place
@@ -215,7 +215,7 @@ def nominate(
         goes_first=sticky and policy.anti_thrash and not policy.strict,
         replaced=replaced,
         node_search=node_search,
-        spots=best.spots,
+        placements=best.placements,
         lacks_nodes=best.lacks_nodes,
         is_patient=best.is_patient,
         affordable=best.affordable,
@@ -265,7 +265,7 @@ class _Outcome:
 
     assignment: Assignment
     targets: list[Target] = field(default_factory=list)
-    spots: tuple[Spot, ...] = ()
+    placements: tuple[PodSetPlacement, ...] = ()
     lacks_nodes: bool = False
     is_patient: bool = False
     affordable: list[Assignment] = field(default_factory=list)
@@ -379,9 +379,9 @@ class _Judge:
             return None
         for assignment in assignments:
             if assignment.verdict is Verdict.FIT:
-                spots = self.held.place(self.node_search, assignment)
-                if spots is not None:
-                    return replace(self._placed(assignment, spots), lenders=self.held.lenders)
+                placements = self.held.place(self.node_search, assignment)
+                if placements is not None:
+                    return replace(self._placed(assignment, placements), lenders=self.held.lenders)
         return None
 
     def _later(self, assignments: list[Assignment]) -> _Outcome | None:
@@ -391,18 +391,20 @@ class _Judge:
         for assignment in assignments:
             if assignment.verdict is not Verdict.FIT:
                 continue
-            spots = self.terminating.place(self.node_search, assignment)
-            if spots is not None:
-                placed = self._placed(assignment, spots)
-                return _Outcome(placed.assignment, spots=spots, lacks_nodes=True, is_patient=True)
+            placements = self.terminating.place(self.node_search, assignment)
+            if placements is not None:
+                placed = self._placed(assignment, placements)
+                return _Outcome(
+                    placed.assignment, placements=placements, lacks_nodes=True, is_patient=True
+                )
         return None
 
-    def _placed(self, assignment: Assignment, spots: tuple[Spot, ...]) -> _Outcome:
+    def _placed(self, assignment: Assignment, placements: tuple[PodSetPlacement, ...]) -> _Outcome:
         """Settle for as many pods as found a place (elastic sets may get fewer than they asked)."""
-        counts = placed_counts(spots, self.shape)
+        counts = placed_counts(placements, self.shape)
         if counts != assignment.counts:
             assignment = resized(assignment, self.eligible, counts)
-        return _Outcome(assignment, spots=spots)
+        return _Outcome(assignment, placements=placements)
 
     def _with_victims(self, assignment: Assignment) -> _Outcome:
         """Others have to leave for the quota; perhaps there is no place even then."""
@@ -463,7 +465,7 @@ class _Judge:
 
 def admission_of(nominee: Nominee) -> Admission:
     """Write the assignment down as it will stand on the workload."""
-    if nominee.spots:
+    if nominee.placements:
         return _write(nominee)
     assignment, written = nominee.assignment, nominee.eligible.written
     key = (assignment.counts, *assignment.flavors.values())
@@ -477,7 +479,7 @@ def admission_of(nominee: Nominee) -> Admission:
 
 def _write(nominee: Nominee) -> Admission:
     shape, assignment = nominee.waiting.shape, nominee.assignment
-    return build_admission(nominee.book.spec.name, shape, assignment, nominee.spots)
+    return build_admission(nominee.book.spec.name, shape, assignment, nominee.placements)
 
 
 def facts_of(nominee: Nominee) -> tuple[Blocker, ...]:

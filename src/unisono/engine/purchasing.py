@@ -78,11 +78,11 @@ class Purchases:
 
 
 def _take(nominee: Nominee, assignment: Assignment, bought: Bought) -> None:
-    counts = placed_counts(bought.spots, nominee.waiting.shape)
+    counts = placed_counts(bought.placements, nominee.waiting.shape)
     if counts != assignment.counts:  # an elastic set begins with what it needs
         assignment = resized(assignment, nominee.eligible, counts)
     nominee.assignment = assignment
-    nominee.spots = bought.spots
+    nominee.placements = bought.placements
     nominee.targets = []
     nominee.purchase = bought.purchase
 
@@ -126,7 +126,7 @@ def _try(provisioner: Provisioner, nominee: Nominee, assignment: Assignment) -> 
     answer = provisioner.buy(nominee.waiting.workload, Gang(key=gang.key, demands=whole))
     if isinstance(answer, CannotBuy):
         return answer
-    return Bought(answer.purchase, nominee.node_search.beside(assignment, answer.spots))
+    return Bought(answer.purchase, nominee.node_search.beside(assignment, answer.placements))
 
 
 def _whole(demand: Demand, labels: Labels) -> Demand:

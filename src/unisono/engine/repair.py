@@ -27,7 +27,7 @@ from unisono.engine.model.names import FlavorName, NodeName, ResourceName, Workl
 from unisono.engine.model.selection import Labels, Requirement
 from unisono.engine.model.workload import Admission, PodSetAssignment, Workload, joined_pods
 from unisono.engine.placement.demand import Demand, narrowed
-from unisono.engine.placement.gang import Gang, Spot
+from unisono.engine.placement.gang import Gang, PodSetPlacement
 from unisono.engine.placement.placement import ClusterPlacement, placement_of
 from unisono.engine.provisioning.catalogue import Catalogue
 from unisono.engine.provisioning.purchase import MODEL_LABEL, Provisioner
@@ -78,7 +78,7 @@ def replacement(
         answer = provisioner.buy(workload, Gang(key=gang.key, demands=demands))
         if isinstance(answer, CannotBuy) or not answer.purchase.lots:
             continue
-        return _repaired(admission, answer.spots, lost, stays), answer.purchase
+        return _repaired(admission, answer.placements, lost, stays), answer.purchase
     return None
 
 
@@ -99,13 +99,13 @@ def place_reserved(
     answer = placement.place(Gang(key=gang.key, demands=demands))
     if isinstance(answer, GangDoesNotFit):
         return answer
-    found = {spot.demand: spot for spot in answer}
+    found = {placed.demand: placed for placed in answer}
     return msgspec.structs.replace(
         admission,
         pod_sets=tuple(
-            msgspec.structs.replace(one, nodes=spot.nodes, devices=spot.devices)
+            msgspec.structs.replace(one, nodes=placed.nodes, devices=placed.devices)
             for one in admission.pod_sets
-            for spot in (found.get(one.name, Spot(one.name, ())),)
+            for placed in (found.get(one.name, PodSetPlacement(one.name, ())),)
         ),
     )
 
@@ -136,7 +136,7 @@ def _place(
     admission: Admission,
     lost: Collection[NodeName],
     stays: Stays,
-) -> tuple[Spot, ...] | GangDoesNotFit:
+) -> tuple[PodSetPlacement, ...] | GangDoesNotFit:
     """Try domains from the narrowest on; sets that share one move into it together."""
     left = {
         one.name: [node for node, _ in one.nodes if node not in lost or stays.get((one.name, node))]
@@ -145,7 +145,7 @@ def _place(
     gone = {one.name: [node for node, _ in one.nodes if node in lost] for one in admission.pod_sets}
     everybody = [node for nodes in left.values() for node in nodes]
     state = placement.nodes
-    answer: tuple[Spot, ...] | GangDoesNotFit = ()
+    answer: tuple[PodSetPlacement, ...] | GangDoesNotFit = ()
     for level in _levels(gang):
         demands = tuple(
             _beside(state, demand, level, left[demand.name] or everybody, gone[demand.name], lost)
@@ -225,21 +225,21 @@ def _pins(
 
 
 def _repaired(
-    admission: Admission, found: Iterable[Spot], lost: Collection[NodeName], stays: Stays
+    admission: Admission, found: Iterable[PodSetPlacement], lost: Collection[NodeName], stays: Stays
 ) -> Admission:
     """Return an admission with new nodes instead of lost ones."""
-    spot_of = {spot.demand: spot for spot in found}
+    placed_of = {placed.demand: placed for placed in found}
     return msgspec.structs.replace(
         admission,
         pod_sets=tuple(
-            with_others(one, spot_of.get(one.name, Spot(one.name, ())), lost, stays)
+            with_others(one, placed_of.get(one.name, PodSetPlacement(one.name, ())), lost, stays)
             for one in admission.pod_sets
         ),
     )
 
 
 def with_others(
-    one: PodSetAssignment, found: Spot, lost: Collection[NodeName], stays: Stays
+    one: PodSetAssignment, found: PodSetPlacement, lost: Collection[NodeName], stays: Stays
 ) -> PodSetAssignment:
     """Put new nodes where the lost ones were; a node that is named already takes more pods."""
     new = [node for node, pods in found.nodes for _ in range(pods)]

@@ -9,7 +9,7 @@ from unisono.engine.explain.messages import outlook, sentence
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.resources import amounts, share_of
 from unisono.engine.placement.demand import Demand, Mode
-from unisono.engine.placement.gang import Placer, Spot
+from unisono.engine.placement.gang import Placer, PodSetPlacement
 from unisono.engine.state.tenancy import Tenancy
 from unisono.engine.state.tenant import Tenant
 
@@ -20,7 +20,7 @@ def parts(pods: int, milli: int, mode: Mode = "preferred", **options: Any) -> De
     return demand(pods, 0, mode, more={MILLI: milli}, **options)
 
 
-def spots(placer: Placer, *demands: Demand) -> tuple[Spot, ...]:
+def placements(placer: Placer, *demands: Demand) -> tuple[PodSetPlacement, ...]:
     answer = placer.place(gang(*demands))
     assert not isinstance(answer, GangDoesNotFit), answer
     return answer
@@ -33,14 +33,14 @@ def sit(placer: Placer, milli: int, name: str, *devices: int) -> None:
 
 
 def test_a_gang_of_parts_fills_devices_one_after_the_other() -> None:
-    (spot,) = spots(placer_of(node("a", 4)), parts(5, 400))
-    assert (spot.nodes, spot.devices) == ((("a", 5),), (0, 0, 1, 1, 2))
+    (placed,) = placements(placer_of(node("a", 4)), parts(5, 400))
+    assert (placed.nodes, placed.devices) == ((("a", 5),), (0, 0, 1, 1, 2))
 
 
 def test_whole_gpus_and_parts_never_meet_on_a_device() -> None:
     placer = placer_of(node("a", 4))
     whole, part = demand(1, 3, "preferred", name="whole"), parts(2, 500, name="part")
-    found = {spot.demand: spot for spot in spots(placer, whole, part)}
+    found = {placed.demand: placed for placed in placements(placer, whole, part)}
     assert found["part"].devices == (0, 0)
     assert isinstance(placer.place(gang(whole, parts(3, 500, name="part"))), GangDoesNotFit)
 
@@ -49,7 +49,7 @@ def test_nothing_stays_booked() -> None:
     placer = placer_of(node("a", 2), node("b", 1))
     placer.feasibility.table.open_devices(MILLI)
     before = placer.feasibility.table.free.copy()
-    spots(placer, parts(2, 300, name="x"), parts(2, 700, name="y"), demand(1, 1, name="z"))
+    placements(placer, parts(2, 300, name="x"), parts(2, 700, name="y"), demand(1, 1, name="z"))
     assert (placer.feasibility.table.free == before).all()
 
 
@@ -57,8 +57,8 @@ def test_a_required_domain_counts_parts() -> None:
     racks = {"a": "r0", "b": "r0", "c": "r1"}
     placer = placer_of(*(node(name, 1, {RACK: rack}) for name, rack in racks.items()))
     wish = parts(4, 500, "required", levels=(RACK,), level=RACK)
-    (spot,) = spots(placer, wish)
-    assert (spot.nodes, spot.devices) == ((("a", 2), ("b", 2)), (0, 0, 0, 0))
+    (placed,) = placements(placer, wish)
+    assert (placed.nodes, placed.devices) == ((("a", 2), ("b", 2)), (0, 0, 0, 0))
     no = refuse(placer, parts(5, 500, "required", levels=(RACK,), level=RACK))
     assert (no.best_domain, no.pods_placeable) == ("r0", 4)
 
@@ -75,5 +75,5 @@ def test_the_best_gpu_is_named_when_no_gpu_holds_the_part() -> None:
 
 
 def test_a_gang_takes_as_many_parts_as_there_are() -> None:
-    (spot,) = spots(placer_of(node("a", 2)), parts(4, 600, least=1))
-    assert (spot.nodes, spot.devices) == ((("a", 2),), (0, 1))
+    (placed,) = placements(placer_of(node("a", 2)), parts(4, 600, least=1))
+    assert (placed.nodes, placed.devices) == ((("a", 2),), (0, 1))

@@ -188,9 +188,9 @@ class ConservativeTable(ReservationTable):
         answer = outlook_of(self._state).place(node_search.gang(nominee.assignment), free)
         if isinstance(answer, GangDoesNotFit):
             return False
-        if sum(spot.pods for spot in answer) != sum(nominee.assignment.counts):
+        if sum(placed.pods for placed in answer) != sum(nominee.assignment.counts):
             return False  # an elastic gang that would have to be smaller waits
-        nominee.spots = answer
+        nominee.placements = answer
         return True
 
     def started(self, end: Instant, booked: Booked) -> None:

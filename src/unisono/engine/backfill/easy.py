@@ -91,7 +91,7 @@ class EasyTable(ReservationTable):
         if self.ends_before_first(end):
             return True
         tenants: tuple[Tenant, ...] = ()
-        if nominee.spots:
+        if nominee.placements:
             tenants = tenants_of(nominee.waiting.workload, admission_of(nominee))
         return self.allows_booking(Starting(nominee.assignment.as_charges(), tenants), end)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.placement.feasibility import Feasibility
-from unisono.engine.placement.gang import Gang, Spot
+from unisono.engine.placement.gang import Gang, PodSetPlacement
 from unisono.engine.placement.placement import ClusterPlacement, placement_of
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.journal import Journal
@@ -30,7 +30,7 @@ class Outlook:
         self._table: NodeTable | None = None
         self._feasibility: Feasibility | None = None
 
-    def place(self, gang: Gang, free: Integers) -> tuple[Spot, ...] | GangDoesNotFit:
+    def place(self, gang: Gang, free: Integers) -> tuple[PodSetPlacement, ...] | GangDoesNotFit:
         """Find nodes for a gang, given what is free."""
         return self._placement.placer_on(self._at(free)).place(gang)
 

@@ -57,7 +57,7 @@ class Gang(msgspec.Struct, frozen=True, kw_only=True):
     anonymous: tuple[Demand, ...] = ()  # the demands without who asks, if somebody made them
 
 
-class Spot(msgspec.Struct, frozen=True):
+class PodSetPlacement(msgspec.Struct, frozen=True):
     """Where the pods of one demand go, in topology order."""
 
     demand: str
@@ -99,7 +99,7 @@ class Placer:
     _is_closing: bool = False  # nobody comes after this group who would read what it takes
     _with_rules: bool = False  # pods of this gang, or on nodes, have rules about each other
 
-    def place(self, gang: Gang) -> tuple[Spot, ...] | GangDoesNotFit:
+    def place(self, gang: Gang) -> tuple[PodSetPlacement, ...] | GangDoesNotFit:
         """Find a place for every demand, or say why there is none. Nothing stays booked."""
         table = self.feasibility.table
         if table.devices and self.seating is not None and self._is_alone(gang):
@@ -117,7 +117,7 @@ class Placer:
             usage.put_back(before)
             if not isinstance(answer, GangDoesNotFit):
                 by_name = {part.demand.name: part for part in answer}
-                return tuple(self._spot(by_name[demand.name]) for demand in gang.demands)
+                return tuple(self._placement_of(by_name[demand.name]) for demand in gang.demands)
             first_no = first_no or answer
         assert first_no is not None, "there is at least one order"
         return first_no
@@ -130,7 +130,7 @@ class Placer:
         is_free = demand.mode != "required" and not self.pod_index.has_rules and demand.is_plain
         return is_free and not self.feasibility.table.has_held_rows
 
-    def _seat(self, gang: Gang, seating: Seating) -> tuple[Spot, ...] | GangDoesNotFit:
+    def _seat(self, gang: Gang, seating: Seating) -> tuple[PodSetPlacement, ...] | GangDoesNotFit:
         """Find the best node, and device, for one pod."""
         demand = gang.demands[0]
         found = seating.seat(demand)
@@ -138,7 +138,7 @@ class Placer:
             return self._refuse(gang.key, gang.demands, level=None)
         row, devices = found
         names = self.feasibility.table.names(np.array([row]))
-        return (Spot(demand.name, ((names[0], 1),), devices),)
+        return (PodSetPlacement(demand.name, ((names[0], 1),), devices),)
 
     def _place_groups(
         self, gang: Gang, groups: list[tuple[Demand, ...]]
@@ -383,15 +383,15 @@ class Placer:
             give_back(self.feasibility.table, booking)
             self.pod_index.remove(booking)
 
-    def _spot(self, part: _Part) -> Spot:
+    def _placement_of(self, part: _Part) -> PodSetPlacement:
         """Write a part down by node, in topology order."""
         view = self.feasibility.view(part.demand.levels)
         if not part.rows:
-            return Spot(part.demand.name, ())
+            return PodSetPlacement(part.demand.name, ())
         if len(part.rows) == 1 and part.rows[0].shape[0] == 1:
             name, pods = self.feasibility.table.names(part.rows[0])[0], part.counts[0].item()
             devices = tuple(part.devices[part.rows[0].item()]) if part.devices else ()
-            return Spot(part.demand.name, ((name, pods),), devices)
+            return PodSetPlacement(part.demand.name, ((name, pods),), devices)
         if len(part.rows) == 1:
             rows, counts = part.rows[0], part.counts[0]
         else:
@@ -405,7 +405,9 @@ class Placer:
         devices = ()
         if part.devices:
             devices = tuple(one for row in rows.tolist() for one in part.devices.get(row, ()))
-        return Spot(part.demand.name, tuple(zip(names, counts.tolist(), strict=True)), devices)
+        return PodSetPlacement(
+            part.demand.name, tuple(zip(names, counts.tolist(), strict=True)), devices
+        )
 
 
 def _groups(demands: tuple[Demand, ...]) -> list[tuple[Demand, ...]]:

@@ -16,7 +16,7 @@ from unisono.engine.model.names import NodeName
 from unisono.engine.model.selection import Requirement
 from unisono.engine.model.workload import Admission, first_pods, joined_pods
 from unisono.engine.placement.demand import Demand
-from unisono.engine.placement.gang import Gang, Spot
+from unisono.engine.placement.gang import Gang, PodSetPlacement
 from unisono.engine.placement.placement import ClusterPlacement
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.excluded_nodes import ExcludedNodes
@@ -38,7 +38,7 @@ class NodeSearch:
     excluded: ExcludedNodes | None = None  # nodes that are reserved for others while it would run
     last_refusal: GangDoesNotFit | None = None
 
-    def place(self, assignment: Assignment) -> tuple[Spot, ...] | GangDoesNotFit:
+    def place(self, assignment: Assignment) -> tuple[PodSetPlacement, ...] | GangDoesNotFit:
         """Find nodes for what an assignment grants."""
         gang = self.gang(assignment)
         answer = self._grow(gang) if self.kept is not None else self.placement.place(gang)
@@ -82,11 +82,11 @@ class NodeSearch:
         anywhere = NodeSearch(self.placement, self.waiting, self.kept)
         return anywhere.fits(assignment)
 
-    def _grow(self, gang: Gang) -> tuple[Spot, ...] | GangDoesNotFit:
+    def _grow(self, gang: Gang) -> tuple[PodSetPlacement, ...] | GangDoesNotFit:
         """Place only the pods that are new; those that run already do not move."""
         there = self._there(gang)
         wanted = self._more(gang, there)
-        answer: tuple[Spot, ...] | GangDoesNotFit = ()
+        answer: tuple[PodSetPlacement, ...] | GangDoesNotFit = ()
         if wanted.demands:
             near = tuple(_on(demand, there.get(demand.name, ())) for demand in wanted.demands)
             answer = self.placement.place(Gang(key=gang.key, demands=near))
@@ -99,7 +99,9 @@ class NodeSearch:
         gang = self.gang(assignment)
         return self._more(gang, self._there(gang))
 
-    def beside(self, assignment: Assignment, new: tuple[Spot, ...]) -> tuple[Spot, ...]:
+    def beside(
+        self, assignment: Assignment, new: tuple[PodSetPlacement, ...]
+    ) -> tuple[PodSetPlacement, ...]:
         """Return where all pods of an assignment are, those that run already and the new ones."""
         gang = self.gang(assignment)
         return self._joined(gang, self._there(gang), new)
@@ -116,16 +118,18 @@ class NodeSearch:
         beside = (self._beside(demand, there.get(demand.name, ())) for demand in gang.demands)
         return Gang(key=gang.key, demands=tuple(demand for demand in beside if demand.most))
 
-    def _joined(self, gang: Gang, there: _Places, new: tuple[Spot, ...]) -> tuple[Spot, ...]:
+    def _joined(
+        self, gang: Gang, there: _Places, new: tuple[PodSetPlacement, ...]
+    ) -> tuple[PodSetPlacement, ...]:
         assert self.kept is not None, "only a slice that replaces another one grows"
         most = {demand.name: demand.most for demand in gang.demands}
         devices = {
             assigned.name: assigned.devices[: most.get(assigned.name, 0)]
             for assigned in self.kept.pod_sets
         }
-        found = {spot.demand: (spot.nodes, spot.devices) for spot in new}
+        found = {placed.demand: (placed.nodes, placed.devices) for placed in new}
         return tuple(
-            Spot(
+            PodSetPlacement(
                 name,
                 *joined_pods(
                     (there.get(name, ()), devices.get(name, ())), found.get(name, ((), ()))
@@ -152,7 +156,7 @@ class NodeSearch:
 
 def placed_without(
     tenants: Sequence[Tenant], ledger: Ledger, node_search: NodeSearch, assignment: Assignment
-) -> tuple[Spot, ...] | None:
+) -> tuple[PodSetPlacement, ...] | None:
     """Find nodes as if some pods were gone; None without such pods, or if that does not help."""
     if not tenants:
         return None

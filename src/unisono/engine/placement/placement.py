@@ -16,7 +16,7 @@ from unisono.engine.model.resources import share_in
 from unisono.engine.model.workload import Workload
 from unisono.engine.placement.demand import Constraint, Demand, anonymised
 from unisono.engine.placement.feasibility import FEW_NODES, Feasibility, Mask
-from unisono.engine.placement.gang import Gang, Placer, Spot
+from unisono.engine.placement.gang import Gang, Placer, PodSetPlacement
 from unisono.engine.placement.request import GangBuilder
 from unisono.engine.placement.shared_gpus import Seating
 from unisono.engine.state.cluster import ClusterState
@@ -29,7 +29,7 @@ from unisono.engine.state.pod_mix import TypicalPod
 # The heads of so many queues are placed before one of them is decided and pods move.
 ANSWERS_KEPT = 1024
 
-Answer = tuple[Spot, ...] | GangDoesNotFit
+Answer = tuple[PodSetPlacement, ...] | GangDoesNotFit
 # Everything that an answer depends on, besides the nodes.
 Question = tuple[int | None, tuple[Demand, ...], tuple[TypicalPod, ...]]
 

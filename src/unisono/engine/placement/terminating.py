@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from unisono.engine.model.explanation import WaitingForPods
 from unisono.engine.model.names import Instant
 from unisono.engine.model.node import NodePod
-from unisono.engine.placement.gang import Spot
+from unisono.engine.placement.gang import PodSetPlacement
 from unisono.engine.placement.node_search import NodeSearch, placed_without
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.nodes import OVERDUE_MS, Leaving, NodeState
@@ -27,7 +27,9 @@ class TerminatingPods:
     ledger: Ledger
     pods: list[Leaving]
 
-    def place(self, node_search: NodeSearch, assignment: Assignment) -> tuple[Spot, ...] | None:
+    def place(
+        self, node_search: NodeSearch, assignment: Assignment
+    ) -> tuple[PodSetPlacement, ...] | None:
         """Find nodes as if the pods were gone; None if that does not help."""
         tenants = [tenant for _, tenant in self.pods]
         return placed_without(tenants, self.ledger, node_search, assignment)

@@ -14,7 +14,7 @@ from unisono.engine.model.explanation import WouldDelay
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.workload import Admission, Workload
-from unisono.engine.placement.gang import Spot
+from unisono.engine.placement.gang import PodSetPlacement
 from unisono.engine.placement.node_search import NodeSearch, placed_without
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.cluster import ClusterState
@@ -35,16 +35,18 @@ class OpportunisticUse:
     others: list[Running]
     limit_ms: int
 
-    def place(self, node_search: NodeSearch, assignment: Assignment) -> tuple[Spot, ...] | None:
+    def place(
+        self, node_search: NodeSearch, assignment: Assignment
+    ) -> tuple[PodSetPlacement, ...] | None:
         """Find nodes as if the lenders held none; None if that does not help."""
         return self._without(self.lenders, node_search, assignment)
 
     def too_long(self, node_search: NodeSearch, assignment: Assignment) -> WouldDelay | None:
         """Name a gang that holds nodes which the job could use, if it were over in time."""
-        spots = self._without([*self.lenders, *self.others], node_search, assignment)
-        if spots is None:
+        placements = self._without([*self.lenders, *self.others], node_search, assignment)
+        if placements is None:
             return None
-        nodes = {name for spot in spots for name, _ in spot.nodes}
+        nodes = {name for placed in placements for name, _ in placed.nodes}
         whom = [one for one in self.others if nodes & _nodes_of(one)]
         if not whom:
             return None
@@ -55,7 +57,7 @@ class OpportunisticUse:
 
     def _without(
         self, lenders: list[Running], node_search: NodeSearch, assignment: Assignment
-    ) -> tuple[Spot, ...] | None:
+    ) -> tuple[PodSetPlacement, ...] | None:
         tenants = [tenant for lender in lenders for tenant in lender.tenants]
         return placed_without(tenants, self.ledger, node_search, assignment)
 

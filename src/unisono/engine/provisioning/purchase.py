@@ -18,7 +18,7 @@ from unisono.engine.model.market import ZONE, Lot, Purchase
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.workload import Workload
 from unisono.engine.placement.demand import Demand
-from unisono.engine.placement.gang import Gang, Spot
+from unisono.engine.placement.gang import Gang, PodSetPlacement
 from unisono.engine.placement.node_search import NodeSearch
 from unisono.engine.placement.placement import placement_of
 from unisono.engine.provisioning.catalogue import Catalogue
@@ -47,7 +47,7 @@ class Bought:
     """Machines for a gang, and where each of its pods goes."""
 
     purchase: Purchase
-    spots: tuple[Spot, ...]
+    placements: tuple[PodSetPlacement, ...]
 
 
 @dataclass(slots=True)
@@ -82,14 +82,14 @@ class Provisioner:
             ready_by=self._ready_by(lots),
             alternatives=alternatives_to(order, self.catalogue, answer),
         )
-        spots = tuple(
-            Spot(
+        placements = tuple(
+            PodSetPlacement(
                 demand.name,
                 tuple(_seats(named, demand)),
             )
             for demand in demands
         )
-        return Bought(purchase, spots)
+        return Bought(purchase, placements)
 
     def _ready_by(self, lots: tuple[Lot, ...]) -> Instant:
         """Return when the last machine is there, mostly; those on their way come sooner."""
