@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import tomllib
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,7 @@ def test_no_module_is_dead() -> None:
 def test_every_package_has_its_layer() -> None:
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = config["tool"]["importlinter"]["contracts"]
-    (layers,) = [contract for contract in contracts if contract["type"] == "layers"]
+    (layers,) = [one for one in contracts if one.get("containers") == ["unisono"]]
     placed = {
         name.strip() for layer in layers["layers"] for name in layer.replace("|", " ").split()
     }
@@ -79,3 +80,28 @@ def test_every_package_has_its_layer() -> None:
 
 def _is_package(path: Path) -> bool:
     return path.is_dir() and any(path.rglob("*.py"))
+
+
+# Packages whose direct children (modules and sub-packages, counted as one each) import each other
+# without a cycle.
+WITHOUT_CYCLES = ("unisono.engine",)
+
+
+@pytest.mark.parametrize("package", WITHOUT_CYCLES)
+def test_children_of_a_package_import_each_other_without_a_cycle(package: str) -> None:
+    imports: dict[str, set[str]] = {}
+    for path in MODULES:
+        name = _name_of(path)
+        if name.startswith(f"{package}."):
+            child = name.removeprefix(f"{package}.").partition(".")[0]
+            others = {
+                each.removeprefix(f"{package}.").partition(".")[0]
+                for each in _imported_by(path)
+                if each.startswith(f"{package}.")
+            }
+            imports.setdefault(child, set()).update(others - {child})
+    known = {child: others & imports.keys() for child, others in imports.items()}
+    try:
+        assert [*TopologicalSorter(known).static_order()]
+    except CycleError as problem:
+        pytest.fail(f"{package}: {' -> '.join(problem.args[1])}")
