@@ -225,6 +225,21 @@ def test_who_runs_through_an_edit_is_charged_once(compat: bool) -> None:
     assert usage(state, "user/prod/mail") == pytest.approx(before)
 
 
+@pytest.mark.parametrize("compat", [False, True])
+def test_usage_is_the_same_after_a_restart_in_the_middle_of_a_period(compat: bool) -> None:
+    """What had started within the period was charged for all of it."""
+    state = cluster(turns(compat=compat, calc_period_ms=300 * SECOND))
+    pass_time(state, 250 * SECOND)
+    submit(state, job("a", cpu=4, account="prod", user="mail"))
+    assert settle(state) == ["a"]
+    pass_time(state, 400 * SECOND)
+    again = restore(snapshot(state))
+    for now in (400, 600, 700):
+        for each in (state, again):
+            pass_time(each, now * SECOND)
+        assert usage(again, "user/prod/mail") == pytest.approx(usage(state, "user/prod/mail"))
+
+
 def test_a_user_whom_nobody_wrote_down_gets_a_share() -> None:
     state = cluster(turns(half_life_ms=0))
     submit(state, job("a", cpu=4, account="prod", user="stranger"))

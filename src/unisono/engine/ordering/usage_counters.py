@@ -18,6 +18,7 @@ Rates are integers (millionths), so what was added is taken away exactly.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -149,9 +150,11 @@ class _Counter:
     at: Instant = Instant(0)  # the last calculation, or when it was stored
     rate: int = 0  # of what ran already then
     fresh: list[tuple[Instant, int]] = field(default_factory=list)  # started since then: when, rate
+    # All that runs, and how often: a stored counter may be of before some of it started.
+    charged: Counter[tuple[Instant, int]] = field(default_factory=Counter)
 
     def copy(self) -> _Counter:
-        return _Counter(self.decays, self.amount, self.at, self.rate, list(self.fresh))
+        return _Counter(self.decays, self.amount, self.at, self.rate, [*self.fresh], self.charged)
 
 
 class PeriodicCounters:
@@ -175,6 +178,7 @@ class PeriodicCounters:
             one.rate += rate
         else:
             one.fresh.append((since, rate))
+        one.charged[since, rate] += 1
         self._counters[counter] = one
 
     def stop(self, counter: int, rate: int, since: Instant, now: Instant) -> None:
@@ -184,6 +188,9 @@ class PeriodicCounters:
             one.fresh.remove((since, rate))
         else:
             one.rate -= rate
+        one.charged[since, rate] -= 1
+        if not one.charged[since, rate]:
+            del one.charged[since, rate]
         one.amount += self._added(one, rate, now - max(since, one.at))
         self._counters[counter] = one
 
@@ -204,8 +211,8 @@ class PeriodicCounters:
         """Take over a stored counter."""
         one = self._counters[counter]
         one.amount, one.at = amount, at
-        one.rate += sum(rate for since, rate in one.fresh if since <= at)
-        one.fresh = [(since, rate) for since, rate in one.fresh if since > at]
+        one.rate = sum(rate * n for (since, rate), n in one.charged.items() if since <= at)
+        one.fresh = [charge for charge in one.charged.elements() if charge[0] > at]
 
     def below_at(self, counter: int, limit: float, now: Instant) -> Instant | None:
         """Return the first calculation after which the value is below a limit; None: none is."""
