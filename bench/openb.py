@@ -37,7 +37,7 @@ from unisono.engine.model.node import Node
 from unisono.engine.model.resources import WHOLE_GPU, share_in, share_of
 from unisono.engine.placement.demand import Demand, constraint_for
 from unisono.engine.placement.feasibility import Feasibility
-from unisono.engine.placement.shared_gpus import Seating
+from unisono.engine.placement.shared_gpus import SharedGpuRanking
 from unisono.engine.state.devices import rooms
 from unisono.engine.state.node_table import NodeTable
 from unisono.engine.state.pod_index import PodIndex
@@ -185,9 +185,9 @@ class Filler:
         self._dice = dice if scoring == "random" else None
         mix = SharedPodMix()
         mix.fix(pod_set.requests for pod_set in sets)
-        self._seating = Seating(self._feasibility, mix)
+        self._shared_ranking = SharedGpuRanking(self._feasibility, mix)
         if scoring != "random":
-            self._seating.score_by(scoring)
+            self._shared_ranking.score_by(scoring)
         self._rows = np.arange(len(self.table))
         self._shapes = typical_pods(trace)
         models = [dict(node.labels).get(MODEL, "") for node in nodes]
@@ -195,7 +195,7 @@ class Filler:
 
     def place(self, demand: Demand) -> bool:
         """Give a pod its seat; say whether there was one."""
-        seat = self._any_seat(demand) if self._dice else self._seating.seat(demand)
+        seat = self._any_seat(demand) if self._dice else self._shared_ranking.best(demand)
         if seat is None:
             return False
         name = self.table.names(np.array([seat[0]]))[0]

@@ -18,7 +18,12 @@ from unisono.engine.model.resources import Amounts, amounts, share_of
 from unisono.engine.placement import shared_gpus
 from unisono.engine.placement.demand import Demand
 from unisono.engine.placement.feasibility import Feasibility
-from unisono.engine.placement.shared_gpus import Picture, Scoring, Seating, score_thresholds
+from unisono.engine.placement.shared_gpus import (
+    DeviceView,
+    Scoring,
+    SharedGpuRanking,
+    score_thresholds,
+)
 from unisono.engine.state.pod_index import PodIndex
 from unisono.engine.state.pod_mix import PodShape, SharedPodMix, shape_of
 from unisono.engine.state.tenancy import Tenancy
@@ -207,11 +212,11 @@ def wish(requests: Amounts) -> Demand:
 @pytest.mark.parametrize("seed", range(8))
 def test_every_choice_is_that_of_plain_loops(seed: int, scoring: Scoring) -> None:
     cluster = some_cluster(seed)
-    seating = Seating(Feasibility(cluster.tenancy.table), cluster.mix, scoring)
+    ranking = SharedGpuRanking(Feasibility(cluster.tenancy.table), cluster.mix, scoring)
     for _ in range(60):
         requests = cluster.dice.choice(cluster.shapes)
         expected = choose(cluster.plain, requests, cluster.mix, scoring)
-        found = seating.seat(wish(requests))
+        found = ranking.best(wish(requests))
         assert found == expected
         if found is not None:
             cluster.take(*found, requests)
@@ -226,12 +231,12 @@ def test_states_that_are_numbered_anew_change_no_choice(
     monkeypatch.setattr(shared_gpus, "STATES_KEPT", 1)
     numbered = set()
     cluster = some_cluster(seed)
-    seating = Seating(Feasibility(cluster.tenancy.table), cluster.mix)
+    ranking = SharedGpuRanking(Feasibility(cluster.tenancy.table), cluster.mix)
     for _ in range(80):
         requests = cluster.dice.choice(cluster.shapes)
-        found = seating.seat(wish(requests))
+        found = ranking.best(wish(requests))
         assert found == choose(cluster.plain, requests, cluster.mix, "spare")
-        numbered |= {each.numbering for each in seating._pictures.values()}
+        numbered |= {each.numbering for each in ranking._views.values()}
         if found is not None:
             cluster.take(*found, requests)
         if cluster.tenants and cluster.dice.random() < 0.4:
@@ -243,16 +248,16 @@ def test_states_that_are_numbered_anew_change_no_choice(
 def test_fragmentation_is_that_of_plain_loops(seed: int) -> None:
     cluster = some_cluster(seed)
     table = cluster.tenancy.table
-    picture = Picture(table, table.devices[MILLI], cluster.mix)
-    seating = Seating(Feasibility(table), cluster.mix, "leftover")
+    view = DeviceView(table, table.devices[MILLI], cluster.mix)
+    ranking = SharedGpuRanking(Feasibility(table), cluster.mix, "leftover")
     pods = sum(count for _, count in cluster.mix.typical)
     for _ in range(20):
         requests = cluster.dice.choice(cluster.shapes)
-        found = seating.seat(wish(requests))
+        found = ranking.best(wish(requests))
         if found is not None:
             cluster.take(*found, requests)
         each = [fragmentation(h.cpu, h.devices(), cluster.mix) for h in cluster.plain]
-        assert picture.fragmented_milli() == pytest.approx(sum(each) / pods)
+        assert view.fragmented_milli() == pytest.approx(sum(each) / pods)
 
 
 # --- what the scorings promise -------------------------------------------------------------------
@@ -265,10 +270,10 @@ def seats(
     table = table_of(*nodes)
     table.open_devices(MILLI)
     tenancy = Tenancy(table, PodIndex())
-    seating = Seating(Feasibility(table), mix, scoring)
+    ranking = SharedGpuRanking(Feasibility(table), mix, scoring)
     found: list[object] = []
     for one in asked:
-        seat = seating.seat(wish(amounts(one)))
+        seat = ranking.best(wish(amounts(one)))
         if seat is None:
             found.append(None)
             continue

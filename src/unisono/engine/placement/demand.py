@@ -1,7 +1,7 @@
 """What placement is asked: pods of one template, how many, where they may go.
 
 `Constraint` is everything that decides *whether* a node may be used; it is hashable, so that all
-workloads with the same wishes share one mask.
+workloads with the same constraint share one mask.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def reaching(volume: tuple[AffinityTerm, ...]) -> Constraint:
 def constraint_for(
     pod_set: PodSet, flavors: tuple[Flavor, ...], excluded: ExcludedNodes | None = None
 ) -> Constraint:
-    """Join a pod set's own wishes with those of the flavors it was assigned."""
+    """Join a pod set's own constraint with those of its assigned flavors."""
     selector = dict(pod_set.node_selector)
     tolerations = list(pod_set.tolerations)
     for flavor in flavors:
@@ -97,7 +97,7 @@ def constraint_for(
 
 
 def anonymised(demand: Demand) -> Demand:
-    """Return a demand without whose it is, which matters only to rules between pods."""
+    """Return a demand without namespace and labels: only rules between pods read them."""
     return msgspec.structs.replace(demand, namespace="", labels=())
 
 

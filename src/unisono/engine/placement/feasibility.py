@@ -41,11 +41,11 @@ REREAD_SHARE = 4
 # Up to so many nodes a whole vector costs less than finding out what changed.
 FEW_NODES = 512
 # Nodes are tallied up to this many pods each. Kubelets take 110 by default and some hundreds where
-# they are told to; whoever holds more (of something that is counted in bytes) is not worth a tally.
+# configured to; a node that holds more (of something counted in bytes) is not worth a tally.
 MOST_TALLIED = 1023
 _NO_END = np.iinfo(np.int64).max
 
-# Every node that is usable at all, whoever it is tainted for.
+# Every node that is usable at all, whatever it is tainted for.
 _ANY_NODE = without_taints(Constraint())
 
 
@@ -101,7 +101,7 @@ class Feasibility:
         return np.zeros(len(self.table), np.int64) if bonus is None else bonus
 
     def preference(self, constraint: Constraint) -> Integers | None:
-        """Return the bonus, or None where nothing is preferred: then nobody has to look at it."""
+        """Return the bonus, or None where nothing is preferred, so that no vector is read."""
         return self._mask(constraint).bonus
 
     def free(self, resource: ResourceName, keys: tuple[str, ...]) -> Capacity:

@@ -34,7 +34,7 @@ from unisono.engine.placement.misfit import misfit
 from unisono.engine.placement.packing import Score, Taken, descend, fill
 from unisono.engine.placement.pod_rules import apply_rules, with_caps
 from unisono.engine.placement.scoring import score_for
-from unisono.engine.placement.shared_gpus import Seating
+from unisono.engine.placement.shared_gpus import SharedGpuRanking
 from unisono.engine.state.devices import fullest_first, rooms, share
 from unisono.engine.state.move import Move
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
@@ -51,10 +51,10 @@ _EVERYWHERE = (0, sys.maxsize)  # all positions
 class Gang(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that has to start together."""
 
-    key: str  # who asks: nodes held for somebody else are closed to it
+    key: str  # of the workload: nodes held for others are closed to it
     demands: tuple[Demand, ...]
     min_total: int | None = None  # over all demands; None: each demand's own minimum is enough
-    anonymous: tuple[Demand, ...] = ()  # the demands without who asks, if somebody made them
+    anonymous: tuple[Demand, ...] = ()  # the same without namespace and labels, if known
 
 
 class PodSetPlacement(msgspec.Struct, frozen=True):
@@ -94,16 +94,16 @@ class Placer:
     pod_index: PodIndex
     placement: Placement = field(default_factory=Placement)
     mix: PodMix = field(default_factory=PodMix)  # typical pods, for scoring by fragmentation
-    seating: Seating | None = None  # ranks nodes for single pods, where GPUs are shared
+    shared_ranking: SharedGpuRanking | None = None  # for single pods, where GPUs are shared
     _booked: list[Booked] = field(default_factory=list)
-    _is_closing: bool = False  # nobody comes after this group who would read what it takes
+    _is_closing: bool = False  # it is the last group: no later one reads what it takes
     _with_rules: bool = False  # pods of this gang, or on nodes, have rules about each other
 
     def place(self, gang: Gang) -> tuple[PodSetPlacement, ...] | GangDoesNotFit:
         """Find a place for every demand, or say why there is none. Nothing stays booked."""
         table = self.feasibility.table
-        if table.devices and self.seating is not None and self._is_alone(gang):
-            return self._seat(gang, self.seating)
+        if table.devices and self.shared_ranking is not None and self._is_alone(gang):
+            return self._place_one(gang, self.shared_ranking)
         groups = _groups(gang.demands)
         plain = all(demand.is_plain for demand in gang.demands)
         self._with_rules = self.pod_index.has_rules or not plain
@@ -130,10 +130,12 @@ class Placer:
         is_free = demand.mode != "required" and not self.pod_index.has_rules and demand.is_plain
         return is_free and not self.feasibility.table.has_held_rows
 
-    def _seat(self, gang: Gang, seating: Seating) -> tuple[PodSetPlacement, ...] | GangDoesNotFit:
+    def _place_one(
+        self, gang: Gang, ranking: SharedGpuRanking
+    ) -> tuple[PodSetPlacement, ...] | GangDoesNotFit:
         """Find the best node, and device, for one pod."""
         demand = gang.demands[0]
-        found = seating.seat(demand)
+        found = ranking.best(demand)
         if found is None:
             return self._refuse(gang.key, gang.demands, level=None)
         row, devices = found
@@ -334,7 +336,7 @@ class Placer:
     def _score(self, demand: Demand, capacity: Capacity) -> Score | None:
         return score_for(demand, capacity, self.feasibility, self.placement, self.mix.typical)
 
-    # --- books -----------------------------------------------------------------------------------
+    # --- booking ---------------------------------------------------------------------------------
 
     def _capacity(
         self, key: str, demand: Demand, need: int, scope: tuple[int, int] | None = None
@@ -452,7 +454,7 @@ class Booked:
     counts: Integers
     requests: Amounts
     came: Move | None = None  # how they are counted
-    seats: list[tuple[int, int]] = field(default_factory=list)  # row and device of each that shares
+    parts: list[tuple[int, int]] = field(default_factory=list)  # row and device of each that shares
 
 
 def devices_of(
@@ -475,25 +477,25 @@ def book(
     booked = Booked(rows, counts, requests)
     booked.came = table.take(rows, counts, requests, fits=True)
     if chosen:
-        booked.seats = [
+        booked.parts = [
             (row, device)
             for row, pods in zip(rows.tolist(), counts.tolist(), strict=True)
             for device in chosen[row][-pods:]
         ]
-        _sit(table, booked, 1)
+        _book_parts(table, booked, 1)
     return booked
 
 
 def give_back(table: NodeTable, booked: Booked) -> None:
     """Undo `book`."""
     table.give_back(booked.rows, booked.counts, booked.requests, came=booked.came)
-    if booked.seats:
-        _sit(table, booked, -1)
+    if booked.parts:
+        _book_parts(table, booked, -1)
 
 
-def _sit(table: NodeTable, booked: Booked, sign: int) -> None:
+def _book_parts(table: NodeTable, booked: Booked, sign: int) -> None:
     wanted = share_in(booked.requests)
-    assert wanted is not None, "only pods that share have seats"
+    assert wanted is not None, "only pods that share GPUs have parts of them"
     name, milli = wanted
-    rows, devices = zip(*booked.seats, strict=True)
+    rows, devices = zip(*booked.parts, strict=True)
     share(table.free, table.devices[name], rows, devices, sign * milli)

@@ -18,7 +18,7 @@ from unisono.engine.placement.demand import Constraint, Demand, anonymised
 from unisono.engine.placement.feasibility import FEW_NODES, Feasibility, Mask
 from unisono.engine.placement.gang import Gang, Placer, PodSetPlacement
 from unisono.engine.placement.request import GangBuilder
-from unisono.engine.placement.shared_gpus import Seating
+from unisono.engine.placement.shared_gpus import SharedGpuRanking
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.config import Config
 from unisono.engine.state.excluded_nodes import ExcludedNodes
@@ -61,7 +61,7 @@ class ClusterPlacement:
         self.listener: PlacementListener | None = None
         self._config = config
         self._feasibility = Feasibility(nodes.table, FEW_NODES)
-        self._seating = Seating(self._feasibility, nodes.shared_mix)
+        self._shared_ranking = SharedGpuRanking(self._feasibility, nodes.shared_mix)
         self._answers = Answers(self.placer_on(self._feasibility))
         self._builder = self._make_builder()
         self._read = (config.edition, config.policy.placement)
@@ -84,7 +84,7 @@ class ClusterPlacement:
         self._refresh()
         nodes, answers, listener = self.nodes, self._answers, self.listener
         if nodes.table.devices:
-            answers.placer.seating = self._seating_for(gang)
+            answers.placer.shared_ranking = self._ranking_for(gang)
         if listener is None:
             return answers.place(gang, nodes.tenancy.moves)
         listener.search_begins()
@@ -92,15 +92,15 @@ class ClusterPlacement:
         listener.search_ends(answer)
         return answer
 
-    def _seating_for(self, gang: Gang) -> Seating | None:
+    def _ranking_for(self, gang: Gang) -> SharedGpuRanking | None:
         """Return what ranks nodes for single pods, if pods share GPUs and scoring leaves it so."""
         scoring = self._config.policy.placement.scoring
         if scoring == "none":
             return None
         if not self.nodes.shares_gpus and not any(share_in(one.requests) for one in gang.demands):
             return None
-        self._seating.score_by("spare" if scoring == "auto" else scoring)
-        return self._seating
+        self._shared_ranking.score_by("spare" if scoring == "auto" else scoring)
+        return self._shared_ranking
 
     def placer_on(self, feasibility: Feasibility) -> Placer:
         """Return a placer for other nodes than those of now."""

@@ -22,7 +22,7 @@ TOGETHER = "unisono.dev/together"
 
 # Shapes with counts and flavors whose demands are kept; few are in use at a time.
 DEMANDS_KEPT = 1024
-_Demands = tuple[tuple[Demand, ...], tuple[Demand, ...]]  # as they are, and without who asks
+_Demands = tuple[tuple[Demand, ...], tuple[Demand, ...]]  # as they are, and anonymised
 
 
 class GangBuilder:
@@ -104,11 +104,11 @@ class GangBuilder:
         least: int,
         most: int,
     ) -> Demand:
-        wish = pod_set.topology
+        topology = pod_set.topology
         requests = pod_set.requests if pod_set.node_requests is None else pod_set.node_requests
         mode: Mode
-        if wish is not None:
-            mode, level, group = wish.mode, wish.level, pod_set.group
+        if topology is not None:
+            mode, level, group = topology.mode, topology.level, pod_set.group
         else:
             mode = self._placement.gpu_mode if wants_gpus(requests) else "unconstrained"
             together = TOGETHER if mode == "preferred" else ""
@@ -123,10 +123,10 @@ class GangBuilder:
             requests=requests,
             constraint=constraint_for(pod_set, flavors, excluded),
             mode=mode,
-            levels=self._levels(level, wish.slice_level if wish else "", flavors),
+            levels=self._levels(level, topology.slice_level if topology else "", flavors),
             level=level,
-            slice_size=wish.slice_size if wish else 0,
-            slice_level=wish.slice_level if wish else "",
+            slice_size=topology.slice_size if topology else 0,
+            slice_level=topology.slice_level if topology else "",
             group=group,
             namespace=namespace_of(workload.key),
             labels=pod_set.labels,

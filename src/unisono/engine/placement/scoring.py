@@ -81,7 +81,7 @@ def gpu_request(demand: Demand) -> tuple[ResourceName, int]:
 
 
 def _leftover(demand: Demand, caps: Integers, rows: Rows, table: NodeTable) -> Integers:
-    """Count GPUs that nobody of this shape could use once the node is full of it."""
+    """Count GPUs that no pod of this shape could use once the node is full of them."""
     resource, amount = gpu_request(demand)
     column = table.column(resource) if amount else None
     if column is None:

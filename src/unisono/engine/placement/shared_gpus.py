@@ -1,4 +1,4 @@
-"""A seat for one pod where GPUs are shared: which node and which of its devices, best of all.
+"""Placing one pod where GPUs are shared: which node and which of its devices, best of all.
 
 Where pods come one by one and share devices, the order of nodes by how many such pods they hold
 says little; what a pod leaves behind says more. All nodes are ranked at once for a shape of pod;
@@ -37,7 +37,7 @@ from unisono.engine.state.pod_mix import PodShape, SharedPodMix, Weighted, shape
 
 Scoring = Literal["leftover", "fgd", "spare", "binpack", "spread"]
 
-_UNKNOWN = np.iinfo(np.int64).min  # the rank of a state that nobody has looked at yet
+_UNKNOWN = np.iinfo(np.int64).min  # the rank of a state that is not ranked yet
 NEVER = (1 << 62) - 1  # the rank of a node that cannot take the pod
 _HAS_GPUS = 1 << 61  # added to ranks for pods without GPUs on nodes with some
 FULL_NODE_MILLI = 8 * WHOLE_GPU  # best fit measures GPUs in nodes of eight
@@ -51,13 +51,13 @@ class _Ranking:
     ranks: Integers
     device: Rows
     stamp: tuple[int, int, int, int]  # of everything that a ranking depends on besides usage
-    picture: Picture  # which numbers the states
+    view: DeviceView  # which numbers the states
     version: int = -1  # of usage
-    # The same by state of a node (see `Picture`), if the pod may go there at all.
+    # The same by state of a node (see `DeviceView`), if the pod may go there at all.
     of_state: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     device_of_state: Rows = field(default_factory=lambda: np.zeros(0, np.intp))
 
-    def hear_of(self, states: int) -> None:
+    def make_room(self, states: int) -> None:
         """Make room for so many states."""
         more = states - self.of_state.shape[0]
         if more > 0:
@@ -67,22 +67,22 @@ class _Ranking:
 
 
 @dataclass(slots=True)
-class Seating:
-    """Ranks the nodes of one table."""
+class SharedGpuRanking:
+    """Ranks the nodes of one table for single pods."""
 
     feasibility: Feasibility
     mix: SharedPodMix
     scoring: Scoring = "spare"
     _rankings: dict[tuple[Constraint, Amounts], _Ranking] = field(default_factory=dict)
-    _pictures: dict[DeviceColumns, Picture] = field(default_factory=dict)
+    _views: dict[DeviceColumns, DeviceView] = field(default_factory=dict)
 
-    def seat(self, demand: Demand) -> tuple[int, tuple[int, ...]] | None:
+    def best(self, demand: Demand) -> tuple[int, tuple[int, ...]] | None:
         """Find the best row for a pod, and its device if it shares one; None if it fits nowhere."""
         ranking = self._ranking(demand)
         order = self.feasibility.table.in_name_order()
         ranks = ranking.ranks[order]
         bonus = self.feasibility.preference(demand.constraint)
-        if bonus is not None:  # what somebody prefers comes before any scoring
+        if bonus is not None:  # what the pod prefers comes before any scoring
             liked = np.where(ranks < NEVER, bonus[order], np.iinfo(np.int64).min)
             ranks = np.where(liked == liked.max(initial=liked.min(initial=0)), ranks, NEVER)
         best = int(ranks.argmin()) if ranks.shape[0] else 0
@@ -101,117 +101,117 @@ class Seating:
     def _ranking(self, demand: Demand) -> _Ranking:
         """Return the ranking of a shape, up to date."""
         table = self.feasibility.table
-        picture = self._picture(demand)
+        view = self._view(demand)
         key = (demand.constraint, demand.requests)
-        stamp = (self.mix.edition, table.traits.version, len(table), picture.numbering)
+        stamp = (self.mix.edition, table.traits.version, len(table), view.numbering)
         known, version = self._rankings.get(key), table.usage.version
-        if known is None or known.stamp != stamp or known.picture is not picture:
+        if known is None or known.stamp != stamp or known.view is not view:
             if len(self._rankings) >= RANKINGS_KEPT:
                 self._rankings.clear()
             every = np.arange(len(table))
-            known = _Ranking(np.zeros(len(table), np.int64), np.zeros_like(every), stamp, picture)
+            known = _Ranking(np.zeros(len(table), np.int64), np.zeros_like(every), stamp, view)
             self._rankings[key] = known
-            self._renew(known, demand, picture, every)
+            self._renew(known, demand, view, every)
         elif known.version != version:
-            changed = picture.changed_since(known.version)
+            changed = view.changed_since(known.version)
             if changed.shape[0]:
-                self._renew(known, demand, picture, changed)
+                self._renew(known, demand, view, changed)
         known.version = version
         return known
 
-    def _renew(self, known: _Ranking, demand: Demand, picture: Picture, rows: Rows) -> None:
+    def _renew(self, known: _Ranking, demand: Demand, view: DeviceView, rows: Rows) -> None:
         """Look up the ranks of rows by their states; states that are new are ranked first."""
-        allowed, state = self.feasibility.allowed(demand.constraint)[rows], picture.state[rows]
-        known.hear_of(picture.states)
+        allowed, state = self.feasibility.allowed(demand.constraint)[rows], view.state[rows]
+        known.make_room(view.states)
         new = rows[allowed & (known.of_state[state] == _UNKNOWN)]
         if new.shape[0]:
-            states, first = np.unique(picture.state[new], return_index=True)
-            ranked = self._rank(demand, picture, new[first])
+            states, first = np.unique(view.state[new], return_index=True)
+            ranked = self._rank(demand, view, new[first])
             known.of_state[states], known.device_of_state[states] = ranked
         known.ranks[rows] = np.where(allowed, known.of_state[state], NEVER)
         known.device[rows] = known.device_of_state[state]
 
-    def _rank(self, demand: Demand, picture: Picture, rows: Rows) -> tuple[Integers, Rows]:
+    def _rank(self, demand: Demand, view: DeviceView, rows: Rows) -> tuple[Integers, Rows]:
         """Rank rows, each by its best device."""
         shape, shares = shape_of(demand.requests), share_in(demand.requests) is not None
         caps = self.feasibility.pods_on(demand.constraint, demand.requests, rows)
         fitting = np.flatnonzero(caps)
         there = rows[fitting]
         fullest = self.scoring in ("leftover", "binpack")
-        free = picture.cpu[there], picture.room[there]
-        ways = ways_to_seat(free, shape, shares=shares, fullest_only=fullest)
-        ranks = np.full((rows.shape[0], picture.room.shape[1]), NEVER, np.int64)
-        ranked = self._ranks_of(shape, caps[fitting], picture, there, ways)
-        ranks[fitting[ways.node], ways.device] = ranked
+        free = view.cpu[there], view.room[there]
+        options = device_options(free, shape, shares=shares, fullest_only=fullest)
+        ranks = np.full((rows.shape[0], view.room.shape[1]), NEVER, np.int64)
+        ranked = self._ranks_of(shape, caps[fitting], view, there, options)
+        ranks[fitting[options.node], options.device] = ranked
         device = ranks.argmin(axis=1)  # of equal devices the first
         best = ranks[np.arange(rows.shape[0]), device]
         if not shape.gpus:
-            best += np.where((best < NEVER) & picture.has_gpus[rows], _HAS_GPUS, 0)
+            best += np.where((best < NEVER) & view.has_gpus[rows], _HAS_GPUS, 0)
         return best, device if shares else np.full_like(device, -1)
 
-    def _picture(self, demand: Demand) -> Picture:
+    def _view(self, demand: Demand) -> DeviceView:
         """Return what devices look like that a demand is about; without GPUs, shared ones."""
         devices = self.feasibility.table.devices
         both = [devices.get(name) or devices.get(share_of(name)) for name, _ in demand.requests]
         columns = next(filter(None, both), None) or next(iter(devices.values()))
-        found = self._pictures.get(columns)
+        found = self._views.get(columns)
         if found is None:
-            self._pictures.clear()  # there are more devices than before, or another kind
-            found = self._pictures[columns] = Picture(self.feasibility.table, columns, self.mix)
-        found.look()
+            self._views.clear()  # there are more devices than before, or another kind
+            found = self._views[columns] = DeviceView(self.feasibility.table, columns, self.mix)
+        found.refresh()
         return found
 
     def _ranks_of(
-        self, shape: PodShape, caps: Integers, picture: Picture, rows: Rows, ways: Ways
+        self, shape: PodShape, caps: Integers, view: DeviceView, rows: Rows, options: DeviceOptions
     ) -> Integers:
         match self.scoring:
             case "leftover":
-                return self._leftover(shape, caps, ways)
+                return self._leftover(shape, caps, options)
             case "fgd" | "spare":
-                seen = picture.before_and_after(rows, ways.node, ways.cpu, ways.room)
-                first = BEST_SCORE - picture.fragments.score(*seen[:2])
+                seen = view.before_and_after(rows, options.node, options.cpu, options.room)
+                first = BEST_SCORE - view.fragments.score(*seen[:2])
                 if self.scoring == "fgd":
                     return first
                 first *= LOST_STEPS + 1
-                first += picture.large.lost(*seen[2:])
-                return first * _apart(ways) + self._leftover(shape, caps, ways)
+                first += view.large.lost(*seen[2:])
+                return first * _apart(options) + self._leftover(shape, caps, options)
             case "binpack":
-                return BEST_SCORE - _best_fit_score(ways, picture.most_cpu)
+                return BEST_SCORE - _best_fit_score(options, view.most_cpu)
             case "spread":
-                idle: Integers = ways.room.sum(axis=1)
-                apart = WHOLE_GPU * ways.room.shape[1] + 1
-                emptiest: Integers = (apart - idle) * (WHOLE_GPU + 1) - ways.rest
+                idle: Integers = options.room.sum(axis=1)
+                apart = WHOLE_GPU * options.room.shape[1] + 1
+                emptiest: Integers = (apart - idle) * (WHOLE_GPU + 1) - options.rest
                 return emptiest
 
-    def _leftover(self, shape: PodShape, caps: Integers, ways: Ways) -> Integers:
-        """Rank by GPU that nobody of this shape could use once the node is full of it."""
-        idle: Integers = ways.room.sum(axis=1)
+    def _leftover(self, shape: PodShape, caps: Integers, options: DeviceOptions) -> Integers:
+        """Rank by GPU that no pod of this shape could use once the node is full of them."""
+        idle: Integers = options.room.sum(axis=1)
         total = shape.gpus * shape.milli
         if not total:
             return idle
         # Before or after this pod is the same: it is taken from what is idle and what is usable.
-        stranded = idle + total - caps[ways.node] * total
-        apart = WHOLE_GPU * ways.room.shape[1] + 1
-        ranks: Integers = (stranded * (WHOLE_GPU + 1) + ways.rest) * apart + idle
+        stranded = idle + total - caps[options.node] * total
+        apart = WHOLE_GPU * options.room.shape[1] + 1
+        ranks: Integers = (stranded * (WHOLE_GPU + 1) + options.rest) * apart + idle
         return ranks
 
 
-def _best_fit_score(ways: Ways, most_cpu: int) -> Integers:
+def _best_fit_score(options: DeviceOptions, most_cpu: int) -> Integers:
     """Return 100 - 50 * CPU left / most CPU - 50 * GPU left / eight GPUs, rounded down."""
-    left = ways.cpu * FULL_NODE_MILLI + ways.room.sum(axis=1) * most_cpu
+    left = options.cpu * FULL_NODE_MILLI + options.room.sum(axis=1) * most_cpu
     score: Integers = BEST_SCORE - -(-left * (BEST_SCORE // 2) // (most_cpu * FULL_NODE_MILLI))
     return score
 
 
-def _apart(ways: Ways) -> int:
+def _apart(options: DeviceOptions) -> int:
     """Return more than any rank by `leftover`."""
-    idle: int = WHOLE_GPU * ways.room.shape[1] + 1
+    idle: int = WHOLE_GPU * options.room.shape[1] + 1
     return idle * idle * (WHOLE_GPU + 1)
 
 
 @dataclass(slots=True)
-class Ways:
-    """On which node (by place in what was asked about), which device, and what is free then."""
+class DeviceOptions:
+    """Ways to place one pod: on which node (by index), which device, and what is free then."""
 
     node: Rows
     device: Rows
@@ -220,10 +220,10 @@ class Ways:
     rest: Integers  # of the device that is shared; 0 if none is
 
 
-def ways_to_seat(
+def device_options(
     free: tuple[Integers, Integers], shape: PodShape, *, shares: bool, fullest_only: bool = False
-) -> Ways:
-    """Return all ways to seat a pod on nodes that hold it, given their CPU and their devices.
+) -> DeviceOptions:
+    """Return all ways to place a pod on nodes that hold it, given their CPU and their devices.
 
     Devices of a node with the same amount free are alike; the first stands for all of them.
     """
@@ -234,7 +234,7 @@ def ways_to_seat(
         whole = room == WHOLE_GPU
         after[whole & (np.cumsum(whole, axis=1) <= shape.gpus)] = 0
         nothing = np.zeros_like(cpu)
-        return Ways(every, np.zeros_like(every), cpu - shape.cpu, after, nothing)
+        return DeviceOptions(every, np.zeros_like(every), cpu - shape.cpu, after, nothing)
     enough = room >= shape.milli
     if fullest_only:
         node, device = every, np.where(enough, room, WHOLE_GPU + 1).argmin(axis=1)
@@ -243,17 +243,17 @@ def ways_to_seat(
             seen = (room[:, :column] == room[:, column, None]).any(axis=1)
             enough[:, column] &= ~seen
         node, device = np.nonzero(enough)
-    after, ways = room[node], np.arange(node.shape[0])
-    after[ways, device] -= shape.milli
-    return Ways(node, device, cpu[node] - shape.cpu, after, after[ways, device])
+    after, options = room[node], np.arange(node.shape[0])
+    after[options, device] -= shape.milli
+    return DeviceOptions(node, device, cpu[node] - shape.cpu, after, after[options, device])
 
 
 # So many states are told apart, or twice as many as there are nodes; then they are numbered anew.
 STATES_KEPT = 2048
 
 
-class Picture:
-    """The nodes of one table, as far as one kind of GPU goes."""
+class DeviceView:
+    """Free CPU and room on every device of one kind, by row; all rankings read the same."""
 
     def __init__(self, table: NodeTable, columns: DeviceColumns, mix: SharedPodMix) -> None:
         self._table = table
@@ -263,9 +263,7 @@ class Picture:
         self._version = -1  # of usage
         self._traits = -1
         self._rows = 0
-        self._seen: Integers = np.zeros(
-            0, np.int64
-        )  # the version at which a row was last looked at
+        self._seen: Integers = np.zeros(0, np.int64)  # the version at which a row was last read
         self.most_cpu = 1
         self._numbers: dict[tuple[bytes, bool], int] = {}  # of states
         self.numbering = 0  # grows when states are numbered anew
@@ -283,8 +281,8 @@ class Picture:
         self.cpu: Integers = np.zeros(count, np.int64)
         self.room: Integers = np.zeros((count, len(self._columns.devices)), np.int64)
 
-    def look(self) -> None:
-        """Take in what changed since."""
+    def refresh(self) -> None:
+        """Read the rows that changed since."""
         table = self._table
         if self._rows != len(table):
             self._begin()
@@ -301,10 +299,10 @@ class Picture:
         rows = np.arange(self._rows) if changed is None else changed
         self._version = version
         if rows.shape[0]:
-            self._take_in(rows)
+            self._read(rows)
             self._seen[rows] = version
 
-    def _take_in(self, rows: Rows) -> None:
+    def _read(self, rows: Rows) -> None:
         table, columns = self._table, self._columns
         cpu = table.column(CPU)
         if cpu is not None:
@@ -326,15 +324,15 @@ class Picture:
         return len(self._numbers)
 
     def changed_since(self, version: int) -> Rows:
-        """Return the rows that were looked at after a version."""
+        """Return the rows that were read after a version."""
         return np.flatnonzero(self._seen > version)
 
     def before_and_after(
         self, rows: Rows, node: Rows, cpu: Integers, room: Integers
     ) -> tuple[Integers, Integers, Integers, Integers]:
-        """Return F of rows as they are and as ways make them, and which large pods they take.
+        """Return F of rows as they are and as options make them, and which large pods they take.
 
-        `node` says which of the rows a way is on. One look at both costs half of two looks.
+        `node` says which of the rows an option is on. Both at once cost half.
         """
         every_cpu = np.concatenate([self.cpu[rows], cpu])
         every_room = np.concatenate([self.room[rows], room])
@@ -344,7 +342,7 @@ class Picture:
 
     def fragmented_milli(self) -> float:
         """Return the fragmentation of the whole cluster, in thousandths of GPUs."""
-        self.look()
+        self.refresh()
         return float(self.fragments.of(self.cpu, self.room).sum()) / self.fragments.pods
 
 
@@ -403,7 +401,7 @@ class Fragments:
 
 
 class LargePlaces:
-    """Which large pods a node could take, and what each way to seat another pod costs them."""
+    """Which large pods a node could take, and what each way to place another pod costs them."""
 
     def __init__(self, large: Weighted) -> None:
         self._shapes = _Shapes(large)
