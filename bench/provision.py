@@ -96,4 +96,4 @@ def _reserved(one: Offer) -> Offer:
 def _order(pods: int, gpus: int, wish: Buying) -> Order:
     asked = amounts({"nvidia.com/gpu": gpus, "cpu": 4_000, "memory": 32 * 2**30})
     wanted = Demand(name="main", least=pods, most=pods, requests=asked)
-    return Order(demands=(wanted,), now=Instant(0), policy=Provisioning(), wish=wish)
+    return Order(demands=(wanted,), now=Instant(0), policy=Provisioning(), buying=wish)

@@ -138,10 +138,10 @@ def _whole(demand: Demand, labels: Labels) -> Demand:
 def _shared(provisioner: Provisioner, nominee: Nominee) -> Labels:
     """Return what new machines have to share with the nodes that the gang is on."""
     assert nominee.replaced is not None, "only a running gang grows"
-    wish: Buying = nominee.waiting.workload.buying
+    buying: Buying = nominee.waiting.workload.buying
     policy, table = provisioner.state.policy.provisioning, provisioner.state.nodes.table
-    keys = [ZONE] if policy.same_zone and wish.scope != "any" else []
-    if policy.same_model and not wish.mixed_models:
+    keys = [ZONE] if policy.same_zone and buying.scope != "any" else []
+    if policy.same_model and not buying.mixed_models:
         keys.append(MODEL_LABEL)
     rows = [
         table.row_of[name]

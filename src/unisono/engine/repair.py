@@ -143,12 +143,12 @@ def _place(
         for one in admission.pod_sets
     }
     gone = {one.name: [node for node, _ in one.nodes if node in lost] for one in admission.pod_sets}
-    everybody = [node for nodes in left.values() for node in nodes]
+    remaining = [node for nodes in left.values() for node in nodes]
     state = placement.nodes
     answer: tuple[PodSetPlacement, ...] | GangDoesNotFit = ()
     for level in _levels(gang):
         demands = tuple(
-            _beside(state, demand, level, left[demand.name] or everybody, gone[demand.name], lost)
+            _beside(state, demand, level, left[demand.name] or remaining, gone[demand.name], lost)
             for demand in gang.demands
         )
         answer = placement.place(Gang(key=gang.key, demands=demands))

@@ -1,1 +1,1 @@
-"""Who has to leave, and for whom."""
+"""Preemption: candidates, victims by priority or by fair share, reprieve."""

@@ -102,10 +102,10 @@ def foreign_candidates(request: PreemptionRequest, book: QueueBook) -> Iterator[
 
 def _in_question(request: PreemptionRequest, book: QueueBook) -> Iterable[Running]:
     """Return the admitted workloads of a queue; without preemption, those that are leaving."""
-    everybody = book.running.values()
+    admitted = book.running.values()
     if not request.only_evicting:
-        return everybody
-    return [one for one in everybody if one.holding.evicting or one.holding.keeps is not None]
+        return admitted
+    return [one for one in admitted if one.holding.evicting or one.holding.keeps is not None]
 
 
 def _counts(request: PreemptionRequest, running: Running) -> bool:

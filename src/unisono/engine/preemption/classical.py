@@ -60,8 +60,8 @@ def victims_gap(request: PreemptionRequest, cell: Cell, book_of: BookOf) -> int:
     be, something else was in the way, and any release is worth another attempt.
     """
     gap = request.charges[cell] - available(cell)
-    everybody = chain(own_candidates(request), _lenders_of(request, book_of))
-    while gap > 1 and (running := next(everybody, None)) is not None:
+    preemptible = chain(own_candidates(request), _lenders_of(request, book_of))
+    while gap > 1 and (running := next(preemptible, None)) is not None:
         gap -= sum(amount for held, amount in running.charges if held.account == cell.account)
     return max(1, gap)
 
@@ -73,21 +73,21 @@ def classical_victims(
     candidates = [
         _Candidate(running, _OWN, "InClusterQueue") for running in own_candidates(request)
     ]
-    everybody = [candidate.running for candidate in candidates]
+    preemptible = [candidate.running for candidate in candidates]
     if request.book.spec.preemption.reclaim != "Never":
-        if _cohort_may_help(request, everybody):
+        if _cohort_may_help(request, preemptible):
             candidates.extend(_from_cohort(request, book_of))
-            everybody = [candidate.running for candidate in candidates]
+            preemptible = [candidate.running for candidate in candidates]
         elif request.has_place is not None:
             # None of them can be a victim, but the explanation counts nodes without all of them.
             others = _lenders_of(request, book_of)
-            if not everybody and request.only_room_counts and could_suffice(request, ()):
+            if not preemptible and request.only_room_counts and could_suffice(request, ()):
                 _has_place_without_some(request.has_place, ledger, others)
                 return []
-            everybody.extend(others)
-    if not everybody or not could_suffice(request, everybody):
+            preemptible.extend(others)
+    if not preemptible or not could_suffice(request, preemptible):
         return []
-    if not has_place_without(request, ledger, everybody) or not candidates:
+    if not has_place_without(request, ledger, preemptible) or not candidates:
         return []
     candidates.sort(key=lambda c: _place(c, request, usage_of))
     offers = _offers(request, candidates)

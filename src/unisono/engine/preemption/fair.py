@@ -47,10 +47,10 @@ def fair_victims(
         for node in request.book.node.root().queues():
             if node is not request.book.node and not within_quota(node, request.short):
                 pool.fill(list(foreign_candidates(request, book_of(node))))
-    everybody = [running for candidates in pool.queues.values() for running in candidates]
-    if not everybody or not could_suffice(request, everybody):
+    preemptible = [running for candidates in pool.queues.values() for running in candidates]
+    if not preemptible or not could_suffice(request, preemptible):
         return []
-    if not has_place_without(request, ledger, everybody):
+    if not has_place_without(request, ledger, preemptible):
         return []
     mark = ledger.mark()
     ledger.add(request.charges.items())

@@ -97,7 +97,7 @@ class Candidates:
         return room
 
     def zones(self) -> list[str]:
-        """Return where somebody could buy, or has free nodes."""
+        """Return the zones in which something is for sale, or nodes are free."""
         sold = {one.offering.offer.zone for demand in self.demands for one in self.of(demand)}
         return sorted(sold | {node.zone for node in self.order.free})
 
@@ -122,7 +122,7 @@ class Candidates:
     def reasons(
         self, demands: tuple[Demand, ...]
     ) -> tuple[str, str, tuple[tuple[str, Refusal], ...]]:
-        """Return who has no place, why, and what each pool said."""
+        """Return the pod set that has no place, why, and the reason of each pool."""
         for demand in demands:
             if not self.of(demand):
                 return self._reason(demand)
@@ -238,14 +238,14 @@ def spot_is_fine(order: Order, offering: Offering, demand: Demand) -> bool:
         return False
     asked = (CAPACITY_TYPE, "spot") in demand.constraint.selector
     return bool(
-        asked or order.wish.spot or policy.spot == "allow" or offering.pool.allows_gang_spot
+        asked or order.buying.spot or policy.spot == "allow" or offering.pool.allows_gang_spot
     )
 
 
 def ends_too_soon(order: Order, offering: Offering) -> bool:
     """Say whether a block of capacity would be over before the gang is."""
     ends = offering.offer.ends_at
-    if ends is None or order.wish.accepts_block_end:
+    if ends is None or order.buying.accepts_block_end:
         return False
     return order.ends_at is None or order.ends_at > ends - BLOCK_MARGIN_MS
 

@@ -1,7 +1,7 @@
 """The catalogue: which offers each pool may buy, and the labels that their nodes would have.
 
 A node that does not exist yet has labels all the same: those of its type, of its pool, of the place
-where it is sold. So what a pod asks of a node is asked of an offer in the same words.
+where it is sold. So a pod's constraint is evaluated on an offering as on a node.
 """
 
 from __future__ import annotations

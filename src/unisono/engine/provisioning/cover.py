@@ -5,7 +5,7 @@ kinds of machines join it one after the other, in bundles of 1, 2, 4, … so tha
 like any other. One table answers every packing policy:
 
     MinCost       the cheapest column
-    FewestNodes   the first row that can hold everybody
+    FewestNodes   the first row that can hold all pods
     Balanced      the first row that costs at most a quarter more than the cheapest one
 
 Above `EXACT_SLOTS` pods the bulk goes to the machine whose place is cheapest (largest, for the
@@ -145,7 +145,7 @@ def _bundles(stock: int) -> list[int]:
 def _joined(table: _Table, index: int, bundle: int, kind: Kind) -> tuple[_Table, _Step]:
     """Return the table when a bundle may be taken, too.
 
-    The last column is "everybody": places beyond the need are not counted.
+    The last column is "all pods": places beyond the need are not counted.
     """
     rows, last = table.shape[0], table.shape[1] - 1
     shifted = np.full_like(table, _NEVER)

@@ -1,7 +1,7 @@
-"""Seating a gang's pod sets one after the other: on what is there, then on what is bought.
+"""Placing a gang's pod sets one after the other: on what is there, then on what is bought.
 
 The largest first; each uses the room that is left on free nodes and on machines already chosen, and
-the rest is covered at the lowest price. Either everybody has a place in the end, or nothing counts.
+the rest is covered at the lowest price. Either all pods have a place in the end, or nothing counts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Attempt:
 
 
 def at_least(order: Order, candidates: Candidates, demand: Demand, attempt: Attempt) -> int:
-    """Return a price that no way to seat a pod set in an attempt can be below."""
+    """Return a lower bound of what a pod set costs in an attempt."""
     if order.free:
         return 0
     usable = attempt.usable(candidates, demand)
@@ -54,7 +54,7 @@ def at_least(order: Order, candidates: Candidates, demand: Demand, attempt: Atte
 def fill(
     order: Order, candidates: Candidates, demands: tuple[Demand, ...], attempt: Attempt
 ) -> Filled | None:
-    """Seat everybody in one way; None if somebody is left over."""
+    """Place all pods in one way; None if some are left over."""
     free = [Box(room=node.room, node=node) for node in order.free if _is_in(node, attempt)]
     boxes = sorted(free, key=_name)
     for demand in demands:
@@ -98,7 +98,7 @@ def _may_sit(demand: Demand, box: Box, attempt: Attempt) -> bool:
 
 
 def _on_what_is_there(demand: Demand, boxes: list[Box], attempt: Attempt) -> tuple[list[Box], int]:
-    """Use room on chosen machines, the tightest first, then on free nodes; say who is left."""
+    """Use room on chosen machines, the tightest first, then on free nodes; return the pods left."""
     left = demand.needed
     done: list[Box] = []
     open_: list[Box] = []
@@ -113,9 +113,9 @@ def _on_what_is_there(demand: Demand, boxes: list[Box], attempt: Attempt) -> tup
         return 1 if box.node.lot is None else 2, -slots, _name(box)
 
     for box in sorted(open_, key=tightest):
-        made, seated = box.seat(demand, left)
+        made, placed = box.place(demand, left)
         done += made
-        left -= seated
+        left -= placed
     return done, left
 
 
@@ -123,7 +123,7 @@ def _on_one(demand: Demand, boxes: list[Box], attempt: Attempt) -> tuple[list[Bo
     """Seat all pods on one machine that is there, or none of them."""
     for index, box in enumerate(boxes):
         if _may_sit(demand, box, attempt) and slots_in(box.room, demand) >= demand.needed:
-            made, _ = box.seat(demand, demand.needed)
+            made, _ = box.place(demand, demand.needed)
             return [*boxes[:index], *made, *boxes[index + 1 :]], 0
     return boxes, demand.needed
 
@@ -143,7 +143,7 @@ def _buy(
         usable = [one for one in usable if one.slots >= pods]
     packing, slack = order.packing(demand), order.policy.slack_milli
     bare = [one for one in usable if not one.offering.machine.model]
-    if bare and not minds:  # accelerators are not for those who do not need them
+    if bare and not minds:  # machines with accelerators are kept for pods that need them
         made = _chosen(candidates, demand, pods, boxes, bare, packing, slack)
         if made is not None:
             return made
@@ -180,10 +180,10 @@ def _chosen(
         if counts[index]:
             offering = usable[index].offering
             box = Box(room=dict(candidates.room(offering)), count=counts[index], offering=offering)
-            parts, seated = box.seat(demand, left)
+            parts, placed = box.place(demand, left)
             made += parts
-            left -= seated
-    assert left == 0, "the machines were chosen to hold everybody"
+            left -= placed
+    assert left == 0, "the machines were chosen to hold all pods"
     return made
 
 

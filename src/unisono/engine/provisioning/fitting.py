@@ -38,7 +38,7 @@ def slots_in(room: Mapping[str, int], demand: Demand) -> int:
 
 
 def take(room: Room, demand: Demand, pods: int) -> None:
-    """Let pods sit there."""
+    """Subtract what pods take from the room of a machine."""
     room[PODS] = room.get(PODS, 0) - pods
     for name, amount in demand.requests:
         if name != PODS:
@@ -94,7 +94,7 @@ def _mismatch(labels: dict[str, str], key: str, wanted: str) -> Refusal:
 
 
 def topology_in_the_way(demand: Demand) -> Refusal | None:
-    """Return the closeness that nobody can promise of machines that do not exist yet."""
+    """Return the topology that machines which do not exist yet cannot promise."""
     wide = (ZONE, HOSTNAME, "")
     apart = [rule.topology_key for rule in demand.anti_affinity]
     apart += [rule.topology_key for rule in demand.spread]

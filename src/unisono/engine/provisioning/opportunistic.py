@@ -21,8 +21,8 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import Running
 from unisono.engine.state.transaction import Ledger
 
-# Limits that somebody declared. One learned from earlier runs, or assumed for all, binds nobody, so
-# that the job could still run when the gang has to start.
+# Sources of a time limit that was declared. One learned from earlier runs, or assumed for all, is a
+# guess: the job could still run when the gang has to start.
 DECLARED = ("request", "job", "queue", "execution")
 
 
@@ -47,10 +47,10 @@ class OpportunisticUse:
         if placements is None:
             return None
         nodes = {name for placed in placements for name, _ in placed.nodes}
-        whom = [one for one in self.others if nodes & _nodes_of(one)]
-        if not whom:
+        affected = [one for one in self.others if nodes & _nodes_of(one)]
+        if not affected:
             return None
-        first = min(whom, key=lambda one: (_ready_by(one), one.holding.workload.key))
+        first = min(affected, key=lambda one: (_ready_by(one), one.holding.workload.key))
         return WouldDelay(
             whom=first.holding.workload.key, start=_ready_by(first), limit_ms=self.limit_ms
         )

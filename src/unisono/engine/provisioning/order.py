@@ -1,4 +1,4 @@
-"""What is asked of the planner, and what it answers."""
+"""The request for machines, and the answer of the planner."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ FIRM: tuple[CapacityType, ...] = ("reserved", "on-demand")
 
 @dataclass(frozen=True, slots=True)
 class FreeNode:
-    """A node that is there, and has some room for somebody of the gang."""
+    """A node that is there, and has some room for pods of the gang."""
 
     name: NodeName
     zone: str
     model: str
     room: Room
     takes: frozenset[str]  # the demands whose rules let them go there
-    lot: Lot | None = None  # it is not there yet: a machine on its way that nobody waits for
+    lot: Lot | None = None  # it is not there yet: an orphaned NodeClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Order:
     demands: tuple[Demand, ...]
     now: Instant
     policy: Provisioning
-    wish: Buying = AS_THE_POLICY_SAYS
+    buying: Buying = AS_THE_POLICY_SAYS
     free: tuple[FreeNode, ...] = ()
     ends_at: Instant | None = None  # when it would be over at the latest, if it says so
     beside: int = 0  # pods of the same gang that have their nodes already
@@ -53,13 +53,13 @@ class Order:
     def packing(self, demand: Demand) -> Packing:
         """Say how pods share machines: those of a gang with GPUs talk to each other."""
         talks = self.is_gang and has_gpus(demand)
-        return self.wish.packing or (self.policy.packing if talks else self.policy.single_packing)
+        return self.buying.packing or (self.policy.packing if talks else self.policy.single_packing)
 
     @property
     def wants_one_zone(self) -> bool:
         """Whether all of its machines have to be in one zone."""
-        if self.wish.scope:
-            return self.wish.scope != "any"
+        if self.buying.scope:
+            return self.buying.scope != "any"
         if any(demand.mode == "required" and demand.level for demand in self.demands):
             return True
         return self.is_gang and self.policy.same_zone and any(map(has_gpus, self.demands))
@@ -89,8 +89,8 @@ class Box:
     node: FreeNode | None = None
     pods: dict[str, int] = field(default_factory=dict)  # on each
 
-    def seat(self, demand: Demand, most: int) -> tuple[list[Box], int]:
-        """Let as many pods sit there as fit; return the machines after that, and how many sit."""
+    def place(self, demand: Demand, most: int) -> tuple[list[Box], int]:
+        """Place as many pods as fit; return the machines after that, and how many were placed."""
         slots = slots_in(self.room, demand)
         if slots < 1 or most < 1:
             return [self], 0
@@ -101,16 +101,16 @@ class Box:
         return made, full * slots + rest
 
     def _part(self, count: int, demand: Demand, pods: int) -> Box:
-        room, seated = dict(self.room), dict(self.pods)
+        room, placed = dict(self.room), dict(self.pods)
         if pods:
             take(room, demand, pods)
-            seated[demand.name] = seated.get(demand.name, 0) + pods
-        return Box(room, count, self.offering, self.node, seated)
+            placed[demand.name] = placed.get(demand.name, 0) + pods
+        return Box(room, count, self.offering, self.node, placed)
 
 
 @dataclass(slots=True)
 class Filled:
-    """A complete way to have everybody seated."""
+    """Machines on which all pods of a request have a place."""
 
     boxes: list[Box]
     zone: str

@@ -2,7 +2,7 @@
 
     tiers of pools by weight ─▶ zone ─▶ how it is sold ─▶ model of GPU ─▶ `fill`, set by set
 
-The first tier in which everybody gets a place wins; within it the lowest price, the risk of
+The first tier in which all pods get a place wins; within it the lowest price, the risk of
 interruptions included. Every step is deterministic. Spec provisioning §5.3 and §5.4.
 """
 
@@ -77,7 +77,7 @@ class _Search:
     def try_tier(self, weight: int, *, only_best: bool = False) -> None:
         """Try every zone, every way to buy and every model, with pools of at least this weight.
 
-        Of those who look for the best alone, what cannot become cheaper is left out.
+        If only the best is wanted, what cannot become cheaper is left out.
         """
         order, lead = self.order, self.demands[0]
         attempts = [
@@ -108,14 +108,14 @@ class _Search:
             return [("reserved", "spot", "on-demand")]
         if self.order.policy.spot == "never":
             return [FIRM]
-        if self.order.wish.spot == "mixed":
+        if self.order.buying.spot == "mixed":
             return [FIRM, ("spot",), ("reserved", "on-demand", "spot")]
-        return [FIRM, ("spot",)]  # who did not opt in has no spot candidates
+        return [FIRM, ("spot",)]  # without opt-in there are no spot candidates
 
     def _models(self, zone: str) -> list[str]:
         """Return the models that the leading pod set could have; one of them for all machines."""
         lead = self.demands[0]
-        if not has_gpus(lead) or self.order.wish.mixed_models or not self.order.policy.same_model:
+        if not has_gpus(lead) or self.order.buying.mixed_models or not self.order.policy.same_model:
             return [ANYWHERE]
         return self.candidates.models(lead, zone)
 
@@ -128,7 +128,7 @@ class _Search:
                 rate += box.count * (self.order.policy.interruptions_milli if own is None else own)
         if not rate or not self.order.is_gang:
             return filled.price
-        own_loss = self.order.wish.restart_ms
+        own_loss = self.order.buying.restart_ms
         lost = self.order.policy.restart_ms if own_loss is None else own_loss
         return filled.price + filled.price * rate * lost // (1000 * _HOUR_MS)
 
@@ -159,7 +159,7 @@ class _Search:
 
     def _spot_lacks(self) -> str:
         """Say what stands between a gang and spot machines; empty: nothing but stock or limits."""
-        if not self.order.is_gang or self.order.wish.spot or self.order.policy.spot == "allow":
+        if not self.order.is_gang or self.order.buying.spot or self.order.policy.spot == "allow":
             return ""
         if any(pool.allows_gang_spot for pool in self.catalogue.market.pools):
             return ""

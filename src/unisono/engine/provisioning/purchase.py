@@ -65,7 +65,7 @@ class Provisioner:
             demands=demands,
             now=self.now,
             policy=self.state.policy.provisioning,
-            wish=workload.buying,
+            buying=workload.buying,
             free=tuple(self._free_nodes(gang.key, demands)),
             ends_at=self._end_of(workload),
             beside=_others(workload, demands),
@@ -195,8 +195,8 @@ def _needed(gang: Gang) -> tuple[Demand, ...]:
 
 def _others(workload: Workload, demands: tuple[Demand, ...]) -> int:
     """Return how many pods a gang has besides those that machines are bought for now."""
-    everybody = sum(pod_set.count for pod_set in workload.pod_sets)
-    return max(0, everybody - sum(demand.needed for demand in demands))
+    all_pods = sum(pod_set.count for pod_set in workload.pod_sets)
+    return max(0, all_pods - sum(demand.needed for demand in demands))
 
 
 def _free(table: NodeTable, row: int) -> dict[str, int]:

@@ -1,1 +1,1 @@
-"""How much everybody may use."""
+"""Quota: eligible flavors, flavor assignment, dominant shares."""

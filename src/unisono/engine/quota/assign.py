@@ -1,7 +1,7 @@
 """Flavor assignment: which flavor each pod set takes, and whether it fits now (spec quota §7).
 
 For every choice the eligible flavors are tried in order. Each gets a verdict: it fits, it would
-fit if others left, or it does not. Fungibility rules say when to stop and which verdict is best.
+fit after preemption, or it does not. Fungibility rules say when to stop and which verdict is best.
 
     verdicts, worst first:  NO_FIT < NO_VICTIMS < PREEMPT < RECLAIM < FIT
 """
@@ -35,7 +35,7 @@ class Verdict(IntEnum):
     """How well a flavor serves, worst first."""
 
     NO_FIT = 0
-    NO_VICTIMS = 1  # would need others to leave, and nobody suitable is there
+    NO_VICTIMS = 1  # would need victims, and there are no suitable ones
     PREEMPT = 2  # fits once workloads of the own queue leave
     RECLAIM = 3  # fits once workloads of other queues leave
     FIT = 4
@@ -316,7 +316,7 @@ def _short(
         )
     )
     if cell in result.charges or gap is None:
-        # Earlier pod sets share the account and may choose otherwise, or who runs where counts.
+        # Earlier pod sets share the account and may choose otherwise, or it counts what runs where.
         result.shortages = None
     elif result.shortages is not None:
         result.shortages[account] = min(result.shortages.get(account, gap), gap)

@@ -176,7 +176,7 @@ def _option(
     flavor = flavors.get(quota.flavor)
     mismatch = _first_mismatch(pod_sets, quota.flavor, flavor)
     if mismatch is None and flavor is not None and flavor.topology and not only_topology:
-        # Nodes with a topology are for those who ask for one, unless there are no others.
+        # Nodes with a topology are kept for workloads that ask for one, unless there are no others.
         plain = next((pod_set for pod_set in pod_sets if pod_set.topology is None), None)
         if plain is not None:
             mismatch = FlavorMismatch(pod_set=plain.name, flavor=quota.flavor, why="topology")
