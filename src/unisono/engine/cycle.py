@@ -29,7 +29,7 @@ from unisono.engine.backfill.reservation_table import CycleView
 from unisono.engine.candidates import AllPending, Candidates, candidates_for
 from unisono.engine.decide import Decisions
 from unisono.engine.model.names import Instant
-from unisono.engine.model.plan import Date, Plan
+from unisono.engine.model.plan import Plan
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.timeline import Kept
 from unisono.engine.state.transaction import Ledger
@@ -40,15 +40,31 @@ Decides = Callable[[ClusterState, Instant], Plan]
 
 
 def plan(state: ClusterState, now: Instant) -> Plan:
-    """Decide one cycle; time never goes back, whatever the caller's clock says."""
+    """Decide one cycle; time never goes back, whatever the caller's clock says.
+
+    Reservations of the last plan that was applied are used again while they hold; those of this
+    plan take their place when it is applied.
+    """
     now = max(now, state.now)
     state.evaluating = None
     state.refresh()
-    stops = stops_due(state, now)
     timeline = state.timeline
     # Multifactor priorities change with time, and reservations with them.
     may_reuse = timeline.is_on and not state.priority_order.is_on
-    reused = timeline.take_kept(now) if may_reuse else None
+    made, kept = plan_cycle(state, now, timeline.reusable(now) if may_reuse else None)
+    if timeline.is_on:
+        timeline.draft(state.version, kept)
+    return made
+
+
+def plan_cycle(state: ClusterState, now: Instant, reused: Kept | None) -> tuple[Plan, Kept | None]:
+    """Decide one cycle on a state that is up to date; return the plan and its reservations.
+
+    `reused` are the last cycle's reservations, if they hold. Neither they nor the state change: a
+    plan may never be applied, and a second one from the same state must be the same.
+    """
+    stops = stops_due(state, now)
+    timeline = state.timeline
     if not stops and (fast := fast_path(state, now, reused)) is not None:
         return fast
     cycle = Decisions(state, now, Ledger(state.nodes.tenancy), timeline)
@@ -57,12 +73,10 @@ def plan(state: ClusterState, now: Instant) -> Plan:
     candidates = candidates_for(cycle)
     evaluate(candidates)
     cycle.ledger.rollback()
-    reservations: tuple[Date, ...] = ()
-    if isinstance(candidates, AllPending) and cycle.table is not None:
+    table = cycle.table
+    if isinstance(candidates, AllPending):
         cycle.waits += candidates.withdrawn()
-        reservations = tuple(cycle.table.reservations)
-        timeline.draft(state.version, cycle.table.keep())
-    return Plan(
+    made = Plan(
         based_on=state.version,
         now=now,
         admissions=tuple(cycle.admissions),
@@ -70,9 +84,10 @@ def plan(state: ClusterState, now: Instant) -> Plan:
         awaits=tuple(cycle.awaits),
         stops=tuple(stops),
         waits=tuple(cycle.waits),
-        dates=reservations,
+        dates=tuple(table.reservations) if table is not None else (),
         examined=tuple(sorted(book.spec.name for book in candidates.evaluated)),
     )
+    return made, table.keep() if table is not None else None
 
 
 def evaluate(candidates: Candidates) -> None:
@@ -99,7 +114,6 @@ def _open_table(cycle: Decisions, reused: Kept | None) -> None:
         return
     arrivals = [(each.waiting, each.group) for each in cycle.timeline.arrivals]
     if isinstance(reused, ConservativeTable) and reused.fits(arrivals):
-        reused.take_up(view)
-        cycle.table = reused
+        cycle.table = reused.resumed(view)
     else:
         cycle.table = ConservativeTable(view, rules)

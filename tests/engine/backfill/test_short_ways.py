@@ -82,7 +82,7 @@ def test_an_express_pass_makes_the_same_plan(
     trace, nodes = _jobs(seed, sizes), _nodes(seed)
     found: list[bool] = []
 
-    def watched(*asked: object) -> Plan | None:
+    def watched(*asked: object) -> tuple[Plan, object] | None:
         made = fast_path(*asked)  # type: ignore[arg-type]  # as the cycle calls it
         found.append(made is not None)
         return made

@@ -7,6 +7,7 @@ on.
 
 from __future__ import annotations
 
+import copy
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -54,6 +55,7 @@ class ConservativeTable(ReservationTable):
         self._pieces: Pieces | None = None  # made with the first reservation, and with it ...
         self._room: NodeRoom | SlotRoom | None = None
         self._is_reused = False
+        self._is_shared = False  # set: pieces, room and the rest are the last cycle's
         self._dates: dict[WorkloadKey, Date] = {}
         self._first: Date | None = None  # the earliest
         self._bounds: dict[tuple[QueueBook, int, str], Bounds] = {}
@@ -75,12 +77,27 @@ class ConservativeTable(ReservationTable):
             room.knows(requests) for one, _ in arrivals for requests in _requests(one)
         )
 
-    def take_up(self, view: CycleView) -> None:
-        """Go on in another cycle: only arrivals are candidates, after all others."""
-        self._is_reused = True
-        self._view = view
-        self._ledger = view.ledger
-        self._now = view.now
+    def resumed(self, view: CycleView) -> ConservativeTable:
+        """Return a table that goes on in another cycle, with its arrivals as the candidates."""
+        twin = copy.copy(self)
+        twin._is_reused = twin._is_shared = True
+        twin._view, twin._ledger, twin._now = view, view.ledger, view.now
+        return twin
+
+    def _own(self) -> None:
+        """Copy what the last cycle left before changing it: this plan may never be applied.
+
+        Most cycles without arrivals change nothing, and copy nothing.
+        """
+        if not self._is_shared:
+            return
+        self._is_shared = False
+        self._dates = {**self._dates}
+        self._bounds = {alike: bounds.copy() for alike, bounds in self._bounds.items()}
+        self._started = [*self._started]
+        if self._pieces is not None and self._room is not None:
+            self._pieces = self._pieces.copy()
+            self._room = self._room.copy(self._pieces)
 
     @property
     def is_easy(self) -> bool:
@@ -150,6 +167,7 @@ class ConservativeTable(ReservationTable):
         """Allow what ends before the first reservation, or fits beside all of them."""
         if self._pieces is None or self.ends_before_first(end):
             return True
+        self._own()
         high = self._pieces.cut(end)
         if not self._has_quota(nominee, high):
             return False
@@ -168,6 +186,7 @@ class ConservativeTable(ReservationTable):
         """Allow what ends before the first reservation, or stays where all leave room."""
         if self._pieces is None or self._room is None or self.ends_before_first(end):
             return True
+        self._own()
         high = self._pieces.cut(end)
         for cell, amount in booked.charges:
             if amount > available(cell) - self._pieces.most_used(cell, 0, high) + cell.usage:
@@ -195,6 +214,7 @@ class ConservativeTable(ReservationTable):
 
     def started(self, end: Instant, booked: Booked) -> None:
         """Book what starts."""
+        self._own()
         if self.seats is not None:
             self.seats.start(end, booked)
         if self._pieces is None:
@@ -215,6 +235,7 @@ class ConservativeTable(ReservationTable):
         """Reserve the first interval that is long enough."""
         if self.is_full:
             return None
+        self._own()
         if self._pieces is None:
             self._make_room()
         pieces, room = self._pieces, self._room
@@ -358,6 +379,12 @@ class Bounds:
     def __init__(self) -> None:
         self._limits: list[int] = []  # both grow
         self._starts: list[Instant] = []
+
+    def copy(self) -> Bounds:
+        """Return the same bounds, to be noted on by another cycle."""
+        twin = Bounds()
+        twin._limits, twin._starts = [*self._limits], [*self._starts]
+        return twin
 
     def earliest(self, limit_ms: int) -> Instant:
         """Return the start before which it is not worth looking."""

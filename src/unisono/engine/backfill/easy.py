@@ -34,7 +34,7 @@ class EasyTable(ReservationTable):
 
     def __init__(self, view: CycleView, reused: EasyShadow | None) -> None:
         """Begin with the reservation of the last cycle, if it holds."""
-        self.shadow = reused
+        self.shadow = None if reused is None else reused.copy()
         self._is_reused = reused is not None
         self._view = view
         self._state = view.state

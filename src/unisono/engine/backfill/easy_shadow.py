@@ -60,6 +60,21 @@ class EasyShadow:
         self.free = free  # on nodes at that instant, before it starts; None: nobody asked yet
         self._date: Date | None = None
 
+    def copy(self) -> EasyShadow:
+        """Return a reservation of its own for a cycle that goes on from this one."""
+        return EasyShadow(
+            whom=self.whom,
+            start=self.start,
+            end=self.end,
+            gone=[*self.gone],
+            charges=self.charges,
+            room={**self.room},
+            gang=self.gang,
+            counted=self.counted,
+            spare=self.spare,
+            free=self.free,
+        )
+
     @property
     def last(self) -> WorkloadKey:
         """Who has the one date is also the last who has one."""

@@ -37,7 +37,9 @@ class _Leave(Exception):
     """Something here is not a number: the general pass has to decide."""
 
 
-def fast_path(state: ClusterState, now: Instant, reused: Kept | None) -> Plan | None:
+def fast_path(
+    state: ClusterState, now: Instant, reused: Kept | None
+) -> tuple[Plan, Kept | None] | None:
     """Decide a cycle by numbers, given the reservation of the last one; None: not possible."""
     if (
         not state.timeline.is_easy
@@ -73,6 +75,7 @@ class _Pass:
         "explains",
         "free",
         "gone",
+        "is_reused",
         "late",
         "later",
         "left",
@@ -93,6 +96,7 @@ class _Pass:
         self.now = now
         self.explains = state.explains
         self.shadow = shadow
+        self.is_reused = shadow is not None
         self.stamp = stamp_of(state)
         self.room: PodRoom | None = None
         self.free = 0  # pods that still fit, on all nodes together
@@ -109,17 +113,18 @@ class _Pass:
         self.refused: dict[Group, tuple[Blocker, ...]] = {}
         self.late: dict[Group, int] = {}
 
-    def plan(self) -> Plan:
+    def plan(self) -> tuple[Plan, Kept | None]:
         """Write down what was found; only now may anybody see it."""
         state, shadow = self.state, self.shadow
-        if shadow is not None:
+        if shadow is not None and (self.admissions or not self.is_reused):
+            if self.is_reused:  # what the last cycle left stays as it is: this is only a plan
+                shadow = shadow.copy()
             shadow.spare, shadow.room = self.spare, self.later
             shadow.gone += self.gone
-        state.timeline.draft(state.version, shadow)
         names = [book.spec.name for book in self.seen]
         if len(names) > 1:
             names.sort()
-        return Plan(
+        made = Plan(
             based_on=state.version,
             now=self.now,
             admissions=tuple(self.admissions),
@@ -127,6 +132,7 @@ class _Pass:
             dates=() if shadow is None else (shadow.date,),
             examined=tuple(names),
         )
+        return made, shadow
 
     # --- whom ------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ they are put in order for good.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -93,6 +94,16 @@ class NodeRoom:
         if self._row_of is None:
             return slice(low, high)
         return self._pieces.line(self._row_of)[low:high]
+
+    def copy(self, pieces: Pieces) -> NodeRoom:
+        """Return the same room, to be booked by another cycle on pieces of its own."""
+        twin = copy.copy(self)
+        twin._pieces = pieces
+        twin._free = self._free.copy()
+        twin._kinds = {**self._kinds}
+        twin._totals = {**self._totals}
+        pieces.join(twin)
+        return twin
 
     # --- cuts ------------------------------------------------------------------------------------
 

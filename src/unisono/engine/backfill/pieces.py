@@ -7,6 +7,7 @@ many pieces as there may be, no more are made, and later instants are rounded up
 
 from __future__ import annotations
 
+import copy
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Protocol
@@ -66,6 +67,15 @@ class Pieces:
         """Return from which piece on each of those who end is gone."""
         last = len(self.cuts) - 1
         return [(min(last, max(1, self.piece_at(end))), booked) for end, _, booked in ends]
+
+    def copy(self) -> Pieces:
+        """Return the same pieces, to be cut and charged by another cycle."""
+        twin = copy.copy(self)
+        twin.cuts = [*self.cuts]
+        twin._numbers = self._numbers.copy()
+        twin._accounts = {**self._accounts}
+        twin._others = []
+        return twin
 
     # --- lines -----------------------------------------------------------------------------------
 

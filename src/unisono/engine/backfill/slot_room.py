@@ -8,6 +8,7 @@ that are free at its beginning are not those that are free at its end (spec time
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -148,6 +149,12 @@ class SlotRoom:
             self._pieces.line(self._lines[number])[piece:] += more
 
     # --- questions -------------------------------------------------------------------------------
+
+    def copy(self, pieces: Pieces) -> SlotRoom:
+        """Return the same room, to be booked by another cycle on pieces of its own."""
+        twin = copy.copy(self)
+        twin._pieces = pieces
+        return twin
 
     def knows(self, known: Counted | None) -> bool:
         """Say whether a gang's pods are of a kind that is counted here."""

@@ -390,19 +390,17 @@ class Timeline:
             if group.book is book:
                 group.stamp, group.counted = -1, None
 
-    def take_kept(self, now: Instant) -> Kept | None:
+    def reusable(self, now: Instant) -> Kept | None:
         """Return the reservations of the last cycle if nothing happened since that moves one.
 
-        The caller may change them: they come back with the draft of the next plan.
+        The caller must not change them: its plan may never be applied, and then they still hold.
         """
-        kept, self.kept = self.kept, None
+        kept = self.kept
         if kept is None or self.is_outdated or not kept.hold(now):
-            self.is_outdated = True
             return None
         last = self._entries[kept.last].place
         for entry in self.arrivals:
             if entry.place < last:
-                self.is_outdated = True
                 return None
         return kept
 
