@@ -22,15 +22,15 @@ from tests.support.wild_requests import SOMEBODY
 from unisono.apiserver.api import Api
 from unisono.apiserver.builtin.metadata import MAX_ENTRIES
 from unisono.apiserver.errors import MAX_CAUSES
-from unisono.apiserver.front import (
-    LARGE_BODY_BYTES,
-    MAX_HELD_BYTES,
-    MAX_LARGE_WAITING,
-    Front,
-)
+from unisono.apiserver.front import MAX_HELD_BYTES, MAX_LARGE_WAITING, Front
 from unisono.apiserver.http.call import MAX_BODY_BYTES
 from unisono.apiserver.request import Request, Response
-from unisono.apiserver.rest.extent import MAX_OBJECT_BYTES, MAX_READ_VALUES, MAX_VALUES
+from unisono.apiserver.rest.extent import (
+    LARGE_BODY_BYTES,
+    MAX_OBJECT_BYTES,
+    MAX_READ_VALUES,
+    MAX_VALUES,
+)
 from unisono.apiserver.rest.twins import Twins
 from unisono.apiserver.schema.prune import MAX_UNKNOWN_FIELDS
 
@@ -484,6 +484,72 @@ def test_more_large_requests_than_can_wait_are_sent_away() -> None:
         return codes
 
     assert asyncio.run(story()) == [429, 429]
+
+
+def _applied(name: str, manager: str, value: str) -> Request:
+    """Return a request that applies a map of as many values as there may be."""
+    data = {f"k{number}": value for number in range(MAX_VALUES - 100)}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+    return Request(
+        method="PATCH",
+        path=f"{MAPS}/{name}",
+        query={"fieldManager": manager, "force": "true"},
+        headers={"content-type": "application/apply-patch+yaml"},
+        body=orjson.dumps(body),
+        user=SOMEBODY,
+    )
+
+
+def test_others_have_their_turns_while_a_large_object_is_applied() -> None:
+    async def story() -> tuple[int, int]:
+        """Return the steps of a request in all, and the most in a row."""
+        async with serving() as api:
+            assert (await api.handle(_applied("m", "first", "a"))).code == 201
+            steps = last = longest = 0
+
+            def count(frame: object, event: str, argument: object) -> None:
+                nonlocal steps
+                steps += 1
+
+            sys.setprofile(count)
+            try:
+                task = asyncio.ensure_future(api.handle(_applied("m", "second", "b")))
+                while not task.done():
+                    await asyncio.sleep(0)
+                    longest, last = max(longest, steps - last), steps
+            finally:
+                sys.setprofile(None)
+            assert task.result().code == 200
+            return steps, longest
+
+    steps, longest = asyncio.run(story())
+    assert longest < steps * 2 / 3
+
+
+def test_what_is_written_while_a_large_object_is_applied_is_not_lost() -> None:
+    async def story() -> Json:
+        async with serving() as api:
+            assert (await api.handle(_applied("m", "first", "a"))).code == 201
+            task = asyncio.ensure_future(api.handle(_applied("m", "second", "b")))
+            for number in range(6):  # more often than it is begun anew
+                await asyncio.sleep(0)
+                label = {"metadata": {"labels": {f"l{number}": "x"}}}
+                patch = Request(
+                    method="PATCH",
+                    path=f"{MAPS}/m",
+                    headers={"content-type": "application/merge-patch+json"},
+                    body=orjson.dumps(label),
+                    user=SOMEBODY,
+                )
+                assert (await api.handle(patch)).code == 200
+            assert (await task).code == 200
+            found = await api.handle(Request(method="GET", path=f"{MAPS}/m", user=SOMEBODY))
+            read: Json = orjson.loads(found.body)
+            return read
+
+    found = asyncio.run(story())
+    assert found["metadata"]["labels"] == {f"l{number}": "x" for number in range(6)}
+    assert set(found["data"].values()) == {"b"}
 
 
 def test_bodies_on_their_way_fill_a_part_of_the_memory_only() -> None:

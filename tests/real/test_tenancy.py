@@ -378,3 +378,19 @@ def test_large_jobs_cost_no_more_than_a_server_allows(with_rules: ControlPlane) 
 
 
 MOST_TASKS = 500
+
+
+def test_numbers_beyond_all_measure_are_refused_at_apply(cluster: ControlPlane) -> None:
+    most = 2**31 - 1
+    many = job_set(replicated(gpus=1, pods=2, replicas=most))
+    assert "replicas times the parallelism of a job is 2147483647 at most" in tried(
+        cluster, TENANT, many
+    )
+    assert tried(cluster, TENANT, job_set(replicated(gpus=1, pods=1, replicas=most))) == ""
+    workers = _ray(_ray_spec(1, replicas=most, numOfHosts=2))
+    assert "replicas times numOfHosts" in tried(cluster, TENANT, workers)
+    limits = "template/spec/containers/0/resources"
+    head = with_(RAY, f"spec/headGroupSpec/{limits}", {"limits": {"nvidia.com/gpu": "-8"}})
+    assert "nvidia.com/gpu" in tried(cluster, TENANT, head), "by the definition, or by the policy"
+    node = with_(train_job(), "spec/trainer", {"numNodes": -1})
+    assert "numNodes" in tried(cluster, TENANT, node)

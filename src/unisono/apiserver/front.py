@@ -22,14 +22,12 @@ from unisono.apiserver.api import Api, refusal
 from unisono.apiserver.errors import ApiError, bad_request, too_large
 from unisono.apiserver.http.call import MAX_BODY_BYTES, Call
 from unisono.apiserver.request import Request, Response, User
+from unisono.apiserver.rest.extent import LARGE_BODY_BYTES
 
 # Who sent these headers; raises ApiError if nobody we know, or if it came from the wrong place.
 Admit = Callable[[str, str, Mapping[str, str]], User]
 
 
-# From this size on a request can take tens of milliseconds: three megabytes of containers take
-# seconds. Manifests of jobs have some kilobytes; few definitions of kinds are larger than this.
-LARGE_BODY_BYTES = 64 * 1024
 # A large request may take half of the time, but nobody waits longer than this for the next one.
 _LONGEST_PAUSE_SECONDS = 1.0
 # More would wait for half a minute and fill the memory meanwhile.

@@ -44,6 +44,9 @@ MAX_READ_VALUES = 8_000
 # A body may be twice as large as what is stored of it: it has spaces, unknown fields and, where an
 # object was read and is sent back, managedFields.
 SENT = 2
+# From this size on a request can take tens of milliseconds: three megabytes of containers take
+# seconds. Manifests of jobs have some kilobytes; few definitions of kinds are larger than this.
+LARGE_BODY_BYTES = 64 * 1024
 _DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
 # A TrainJob has only some of a pod's parts.
 _PARTS_OF_PODS = frozenset({"core.v1.PodSpec", "core.v1.Container", "core.v1.EnvVar"})
@@ -123,24 +126,24 @@ def _has_more(text: bytes, most: int) -> bool:
 def _own_values(obj: Mapping[str, Any]) -> int:
     """Count the values of an object, but for those that say who wrote which."""
     metadata = obj.get("metadata")
-    entries = metadata.get("managedFields") if isinstance(metadata, dict) else None
-    return values_of(obj) - values_of(entries)
+    if isinstance(metadata, dict) and metadata.get("managedFields"):
+        # As many as all others together. The field itself counts.
+        return values_of({**obj, "metadata": {**metadata, "managedFields": None}})
+    return values_of(obj)
 
 
 def values_of(value: object) -> int:
     """Return how many fields and items there are in a value."""
     count = 0
-    level: list[Any] = [value]
+    level: list[Any] = [value] if type(value) is dict or type(value) is list else []
     while level:
-        below: list[Any] = []
-        for each in level:
-            if type(each) is dict:
-                count += len(each)
-                below += each.values()
-            elif type(each) is list:
-                count += len(each)
-                below += each
-        level = below
+        count += sum(map(len, level))
+        level = [
+            item
+            for container in level
+            for item in (container.values() if type(container) is dict else container)
+            if type(item) is dict or type(item) is list
+        ]
     return count
 
 

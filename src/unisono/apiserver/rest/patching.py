@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from unisono.apiserver.errors import (
@@ -26,6 +27,7 @@ from unisono.apiserver.rest.body import (
     report_fields,
 )
 from unisono.apiserver.rest.context import Tools
+from unisono.apiserver.rest.extent import LARGE_BODY_BYTES
 from unisono.apiserver.rest.manner import Manner
 from unisono.apiserver.rest.owning import translator, unowned
 from unisono.apiserver.rest.route import Route
@@ -39,6 +41,11 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
+
+
+# How often the merging of a large object is begun anew because somebody changed it meanwhile. Then
+# it is done in one go: others have had their turns.
+_MOST_TURNS = 3
 
 
 class Patcher:
@@ -154,12 +161,33 @@ class Patcher:
         if name != route.name:
             raise bad_request("the name of the object does not match the name on the URL")
         self._writer.inspect(request, resource, config)
+        manner = Manner.of(request, is_applied=True)
+        turns = _MOST_TURNS if len(request.body) >= LARGE_BODY_BYTES else 0
+        if turns:
+            await asyncio.sleep(0)
+        while True:
+            record, merged = self._merged(request, route, config, manager)
+            if not turns:
+                break
+            turns -= 1
+            await asyncio.sleep(0)
+            if self._tools.store.newest(route.key) is record:
+                break  # else somebody changed it meanwhile
+        if record is None:
+            return await self._writer.add(request, route, merged, manner)
+        return await self._writer.change(request, route, merged, record, manner)
+
+    def _merged(
+        self, request: Request, route: Route, config: Json, manager: str
+    ) -> tuple[Record | None, Json]:
+        """Return the newest version of an object, and what an applied configuration makes of it."""
+        resource = route.resource
         record = self._tools.store.newest(route.key)
         if record is None and route.subresource:
             raise not_found(resource.served.plural, route.name, group=resource.served.group)
         self._check_uid(config, record, route)
         live = shown(record, resource) if record is not None else None
-        merged = apply(
+        return record, apply(
             live,
             config,
             manager=manager,
@@ -171,10 +199,6 @@ class Patcher:
             ignored=unowned(resource),
             translate=translator(self._tools.catalogue, resource),
         )
-        manner = Manner.of(request, is_applied=True)
-        if record is None:
-            return await self._writer.add(request, route, merged, manner)
-        return await self._writer.change(request, route, merged, record, manner)
 
     def _check_uid(self, config: Json, record: Record | None, route: Route) -> None:
         """Whoever names a uid means an object that exists."""
