@@ -39,7 +39,7 @@ from unisono.engine.provisioning.opportunistic import lent_by, set_aside
 from unisono.engine.purchasing import Purchases
 from unisono.engine.quota.assign import Verdict, resized
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.nodes import Leaving, tenants_of
+from unisono.engine.state.nodes import TerminatingPod, tenants_of
 from unisono.engine.state.pending_queue import Waiting
 from unisono.engine.state.queue_book import QueueBook, TreeBook
 from unisono.engine.state.quota_tree import Cell, Node, available
@@ -355,9 +355,11 @@ class Decisions:
         self.ledger.rollback(mark)
         return found
 
-    def _find_place_later(self, nominee: Nominee) -> list[Leaving]:
+    def _find_place_later(self, nominee: Nominee) -> list[TerminatingPod]:
         """Look for nodes without pods that are leaving; return those that have to be gone."""
-        going = [each for each in self.state.nodes.leaving(self.now) if each[1] not in self.leaving]
+        going = [
+            each for each in self.state.nodes.terminating(self.now) if each[1] not in self.leaving
+        ]
         mark = self.ledger.mark()
         for _, tenant in going:
             self.ledger.unseat(tenant)

@@ -152,7 +152,7 @@ class _Run:
         if trace.is_endless:
             # As in the published experiments: what pods are like is known beforehand.
             everybody = [self._jobs.make(row) for row in range(count)]
-            self.state.nodes.know_pods(pod for one in everybody for pod in one.pod_sets)
+            self.state.nodes.fix_mix(pod for one in everybody for pod in one.pod_sets)
         self._run_s: list[float] = trace.run.tolist()
         self._job_cpu: list[int] = trace.job_cpu.tolist()
         self._job_gpu: list[int] = trace.job_gpu_milli.tolist()

@@ -46,7 +46,7 @@ def fast_path(
         or state.priority_order.is_on
         or state.rota.claimants
         or state.config.policy.reservations
-        or state.nodes.has_leaving
+        or state.nodes.has_terminating
     ):
         return None
     if reused is not None and not (

@@ -46,7 +46,7 @@ class CycleView:
         ends: Sequence[End] = there
         if self.taken:
             ends = [entry for entry in there if entry[2].holding.workload.key not in self.taken]
-        going = self.state.nodes.going(self.now)
+        going = self.state.nodes.terminating_by(self.now)
         if not going:
             return ends
         last = [(end, 0, Starting((), (tenant,))) for end, tenant in going]

@@ -16,7 +16,7 @@ from unisono.engine.model.node import NodePod
 from unisono.engine.placement.gang import PodSetPlacement
 from unisono.engine.placement.node_search import NodeSearch, placed_without
 from unisono.engine.quota.assign import Assignment
-from unisono.engine.state.nodes import OVERDUE_MS, Leaving, NodeState
+from unisono.engine.state.nodes import OVERDUE_MS, NodeState, TerminatingPod
 from unisono.engine.state.transaction import Ledger
 
 
@@ -25,7 +25,7 @@ class TerminatingPods:
     """Pods of others that will be gone soon enough, and the ledger to try placements on."""
 
     ledger: Ledger
-    pods: list[Leaving]
+    pods: list[TerminatingPod]
 
     def place(
         self, node_search: NodeSearch, assignment: Assignment
@@ -37,7 +37,7 @@ class TerminatingPods:
 
 def terminating_pods(nodes: NodeState, ledger: Ledger, now: Instant) -> TerminatingPods:
     """Return the pods that a gang may wait for now."""
-    return TerminatingPods(ledger, nodes.leaving(now))
+    return TerminatingPods(ledger, nodes.terminating(now))
 
 
 def waiting_for(pods: list[NodePod]) -> WaitingForPods:

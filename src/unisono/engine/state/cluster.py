@@ -298,8 +298,8 @@ class ClusterState:
         self.timeline.started(known, holding.running_since)
         freed = recharge(known)
         if old.admission != holding.admission:
-            self.nodes.unseat(known)
-            self.nodes.seat(known)
+            self.nodes.remove_pods(known)
+            self.nodes.add_pods(known)
             self.rota.nodes_changed()
         for feature in self.features:
             feature.changed(known)
@@ -317,7 +317,7 @@ class ClusterState:
         door.running[key] = running
         for cell, amount in running.charges:
             charge(cell, amount)
-        self.nodes.seat(running, fits=fits)
+        self.nodes.add_pods(running, fits=fits)
         self.timeline.started(running, running.since)
         for feature in self.features:
             feature.started(running)
@@ -381,7 +381,7 @@ class ClusterState:
         self.terms.forget(key)
         for cell, amount in running.charges:
             charge(cell, -amount)
-        if self.nodes.unseat(running):
+        if self.nodes.remove_pods(running):
             self.rota.nodes_changed()
         self.rota.freed(book.tree, running.charges)
         for feature in self.features:

@@ -110,7 +110,7 @@ def _start(state: ClusterState, admit: Admit, book: QueueBook, now: Instant) -> 
     if purchase is not None and state.config.market is not None:
         state.config.market = with_purchase(state.config.market, purchase)
         state.timeline.invalidate()  # others may have counted on the same machines
-    state.nodes.learn(workload)
+    state.nodes.note_admission(workload)
     if state.local_queue_usage.decayed is not None:
         key = waiting.queue
         state.local_queue_usage.penalise(book.spec, key, state.doors[key], now)

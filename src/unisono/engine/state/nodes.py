@@ -24,12 +24,12 @@ from unisono.engine.state.tenancy import Tenancy
 from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.timers import NODES, Timers
 
-# A pod that is so much later than it was told to be gone may hang; nobody counts on it any longer.
+# A pod that is so much overdue may hang, and is not counted on any longer.
 OVERDUE_MS = 60_000
-# Admissions of plans that may never be carried out are not kept for long.
+# Admissions of plans that may never be applied are not kept for long.
 EXPECTED_KEPT: Final = 512
 
-Leaving = tuple[NodePod, Tenant]  # a pod of somebody else that was told to end
+TerminatingPod = tuple[NodePod, Tenant]  # a pod of others that was told to end
 
 
 class NodeState:
@@ -38,8 +38,10 @@ class NodeState:
     def __init__(self, config: Config, timers: Timers) -> None:
         self.table = NodeTable()
         self.tenancy = Tenancy(self.table, PodIndex())
-        self.pods: dict[str, tuple[NodePod, Tenant]] = {}  # of others, by their keys
-        self._leaving: dict[str, None] = {}  # those that were told to end
+        self.pods: dict[
+            str, tuple[NodePod, Tenant]
+        ] = {}  # that no workload here owns, by their keys
+        self._terminating: dict[str, None] = {}  # those that were told to end
         self.mix = PodMix()
         self.shared_mix = SharedPodMix()
         self._expected: dict[WorkloadKey, tuple[Admission, tuple[Tenant, ...]]] = {}
@@ -54,7 +56,7 @@ class NodeState:
         return bool(self.table.row_of) or sells or self._config.policy.placement.needs_nodes
 
     def apply(self, change: changes.NodeChange) -> None:
-        """Take in a change of nodes, or of pods that are not ours."""
+        """Take in a change of nodes, or of pods that no workload here owns."""
         match change:
             case changes.NodeSet(node):
                 self.tenancy.put_node(node)
@@ -66,7 +68,7 @@ class NodeState:
                 self.pods[pod.key] = (pod, tenant)
                 self.tenancy.occupy(tenant)
                 if pod.leaves_at is not None:
-                    self._leaving[pod.key] = None
+                    self._terminating[pod.key] = None
                     wait_ms = self._config.policy.placement.wait_for_leaving_ms
                     if wait_ms:  # then it is close enough to its end to be waited for
                         self._timers.remind(Instant(pod.leaves_at - wait_ms), NODES)
@@ -76,30 +78,30 @@ class NodeState:
     def _remove_pod(self, key: str) -> None:
         known = self.pods.pop(key, None)
         if known is not None:
-            self._leaving.pop(key, None)
+            self._terminating.pop(key, None)
             self.tenancy.vacate(known[1])
 
-    def leaving(self, now: Instant) -> list[Leaving]:
-        """Return the pods of others that one may wait for, by their names."""
+    def terminating(self, now: Instant) -> list[TerminatingPod]:
+        """Return the pods that a gang may wait for, by their names."""
         wait_ms = self._config.policy.placement.wait_for_leaving_ms
-        if not wait_ms or not self._leaving:
+        if not wait_ms or not self._terminating:
             return []
         return [
             self.pods[key]
-            for key in sorted(self._leaving)
+            for key in sorted(self._terminating)
             if -OVERDUE_MS < self._leaves_at(key) - now <= wait_ms
         ]
 
     @property
-    def has_leaving(self) -> bool:
-        """Say whether some pod of others was told to end."""
-        return bool(self._leaving)
+    def has_terminating(self) -> bool:
+        """Say whether some pod was told to end."""
+        return bool(self._terminating)
 
-    def going(self, now: Instant) -> list[tuple[Instant, Tenant]]:
-        """Return when pods of others have to be gone, unless they are overdue already."""
-        if not self._leaving:
+    def terminating_by(self, now: Instant) -> list[tuple[Instant, Tenant]]:
+        """Return when pods that were told to end have to be gone, unless they are overdue."""
+        if not self._terminating:
             return []
-        there = sorted((self._leaves_at(key), key) for key in self._leaving)
+        there = sorted((self._leaves_at(key), key) for key in self._terminating)
         return [(at, self.pods[key][1]) for at, key in there if now - at < OVERDUE_MS]
 
     def _leaves_at(self, key: str) -> Instant:
@@ -121,8 +123,8 @@ class NodeState:
         wider = levels[: levels.index(level)] if level in levels else ()
         return {key: self.label(name, key) for key in (*wider, level)}
 
-    def seat(self, running: Running, *, fits: bool = False) -> None:
-        """Let a holding's pods sit where its admission says; `fits`: there is room for them."""
+    def add_pods(self, running: Running, *, fits: bool = False) -> None:
+        """Count an admitted workload's pods on its nodes; `fits`: there is room for them."""
         admission = running.holding.admission
         known = self._expected.get(running.key)
         if known is not None:
@@ -135,36 +137,36 @@ class NodeState:
             self.tenancy.occupy(tenant, fits=fits)
 
     def expect(self, key: WorkloadKey, admission: Admission, tenants: tuple[Tenant, ...]) -> None:
-        """Remember whom an admission lets sit where: if it is carried out, they come soon."""
+        """Remember the pods of a planned admission, which will be applied soon, mostly."""
         if len(self._expected) >= EXPECTED_KEPT:
             self._expected.clear()
         self._expected[key] = admission, tenants
 
     def open_devices(self, shares: tuple[ResourceName, ...]) -> bool:
-        """Get ready for pods that share GPUs; say whether that is new."""
+        """Add columns for devices that pods share; say whether some are new."""
         new = [share for share in shares if share not in self.table.devices]
         for share in new:
             self.table.open_devices(share)
         return bool(new)
 
-    def learn(self, workload: Workload) -> None:
-        """Remember what kind of pods were admitted, if scoring asks for it."""
+    def note_admission(self, workload: Workload) -> None:
+        """Remember what pods were admitted, if scoring reads it."""
         if self._config.policy.placement.scoring == "fgd":
             for pod_set in workload.pod_sets:
                 self.mix.note(pod_set.requests)
         if self.table.devices:
-            self._learn_parts(workload)
+            self._note_parts(workload)
 
-    def _learn_parts(self, workload: Workload) -> None:
-        """Remember everything while pods share GPUs, and nothing when none does any more."""
+    def _note_parts(self, workload: Workload) -> None:
+        """Remember all pods while some share GPUs, and none when none does any more."""
         if not self.shares_gpus:
             self.shared_mix.forget()
             return
         for pod_set in workload.pod_sets:
             self.shared_mix.note(node_requests(pod_set))
 
-    def know_pods(self, pod_sets: Iterable[PodSet]) -> None:
-        """Hear what pods are typical, instead of learning it; for experiments."""
+    def fix_mix(self, pod_sets: Iterable[PodSet]) -> None:
+        """Set which pods are typical, instead of learning it; for experiments."""
         self.shared_mix.fix(map(node_requests, pod_sets))
 
     @property
@@ -172,8 +174,8 @@ class NodeState:
         """Say whether pods share GPUs, or did lately."""
         return self.tenancy.sharing > 0 or self.shared_mix.has_parts
 
-    def remember(self, recent: tuple[Amounts, ...], shared: tuple[Amounts, ...]) -> None:
-        """Take over what was written down about earlier admissions."""
+    def restore_mix(self, recent: tuple[Amounts, ...], shared: tuple[Amounts, ...]) -> None:
+        """Take over what a snapshot recorded of earlier admissions."""
         for requests in recent:
             self.mix.note(requests)
         for requests in shared:
@@ -181,8 +183,8 @@ class NodeState:
             if (part := share_in(requests)) is not None:
                 self.table.open_devices(part[0])
 
-    def unseat(self, running: Running) -> bool:
-        """Take a holding's pods off their nodes; say whether there were any."""
+    def remove_pods(self, running: Running) -> bool:
+        """Take a workload's pods off its nodes; say whether there were any."""
         tenants, running.tenants = running.tenants, ()
         for tenant in tenants:
             self.tenancy.vacate(tenant)
@@ -190,7 +192,7 @@ class NodeState:
 
 
 def tenants_of(workload: Workload, admission: Admission) -> tuple[Tenant, ...]:
-    """Return the pods of a holding that sit on nodes."""
+    """Return the pods that an admission puts on nodes."""
     namespace = namespace_of(workload.key)
     tenants = []
     for assigned in admission.pod_sets:

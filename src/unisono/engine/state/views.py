@@ -92,12 +92,12 @@ def _configuration(state: ClusterState, nodes: Iterable[Node] | None = None) -> 
         checks=tuple(config.checks[name] for name in sorted(config.checks)),
         topologies=tuple(config.topologies[name] for name in sorted(config.topologies)),
         market=config.market,
-        nodes=tuple(floor_nodes(state) if nodes is None else nodes),
+        nodes=tuple(known_nodes(state) if nodes is None else nodes),
         pods=tuple(state.nodes.pods[key][0] for key in sorted(state.nodes.pods)),
     )
 
 
-def floor_nodes(state: ClusterState) -> list[Node]:
+def known_nodes(state: ClusterState) -> list[Node]:
     """Return all nodes, by name."""
     table = state.nodes.table
     found = (table.nodes[table.row_of[name]] for name in sorted(table.row_of))
@@ -201,7 +201,7 @@ def load(state: ClusterState, recorded: Snapshot) -> None:
             state.rota.claimants[book] = None
     state.priority_order.load_accruing(recorded.accruing)
     state.refresh()
-    state.nodes.remember(recorded.admitted_lately, recorded.shared_lately)
+    state.nodes.restore_mix(recorded.admitted_lately, recorded.shared_lately)
     for verdict in recorded.verdicts:
         file_verdict(state, verdict)
     for shared in recorded.shared_verdicts:
