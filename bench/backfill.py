@@ -43,8 +43,8 @@ from unisono.engine.model.selection import LabelSelector
 from unisono.engine.model.snapshot import Namespace
 from unisono.engine.model.workload import PodSet, Workload
 from unisono.engine.state import changes
+from unisono.engine.state.apply_plan import apply_plan
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.filing import carry_out
 
 EASY, CONSERVATIVE = "EASY", "conservative"
 # Everybody gets a date, however far away.
@@ -113,7 +113,7 @@ def _cluster(mode: str, resource: ResourceName, running: int, waiting: int) -> C
         state.apply(changes.NodeSet(Node(name=NodeName(f"node-{number:05}"), allocatable=whole)))
     for number in range(running):
         state.apply(changes.WorkloadWaits(_gang(number, SMALL, resource, dice)))
-    carry_out(state, plan(state, Instant(2_000)))
+    apply_plan(state, plan(state, Instant(2_000)))
     for number in range(running, running + waiting):
         state.apply(changes.WorkloadWaits(_gang(number, ALL, resource, dice)))
     for key in [*state.running][::ENDED]:

@@ -30,10 +30,10 @@ from bench.harness import (
 )
 from bench.worlds import GPU, Layout, backlog, cycle, empty_cluster, submit
 from unisono.engine.cycle import plan
+from unisono.engine.dry_run import refuse_if_broken
 from unisono.engine.model.workload import Workload
-from unisono.engine.rehearsal import refuse_if_broken
+from unisono.engine.state.apply_plan import apply_plan
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.filing import carry_out
 
 ADMISSIONS_PER_S = 10_000
 MOST_DEARER = 1.25  # first tenth against last: "independent", with room for noise
@@ -189,4 +189,4 @@ def _audited_cycle(state: ClusterState) -> bool:
     """Decide one cycle, ask the auditor, file it."""
     made = plan(state, state.now)
     refuse_if_broken(state, made)
-    return carry_out(state, made)
+    return apply_plan(state, made)

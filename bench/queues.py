@@ -25,7 +25,7 @@ from bench.worlds import (
 from unisono.engine.cycle import plan
 from unisono.engine.model.queue import Flavor
 from unisono.engine.state import changes
-from unisono.engine.state.filing import carry_out
+from unisono.engine.state.apply_plan import apply_plan
 
 SIZES: dict[Scale, tuple[int, ...]] = {
     "full": (10, 100, 1_000, 5_000),
@@ -58,7 +58,7 @@ def _admitting(layout: Layout) -> tuple[list[float], list[float]]:
     for _ in range(CYCLES):
         plans.append(seconds(lambda: plan(state, state.now)))
         made = plan(state, state.now)
-        filings.append(seconds(partial(carry_out, state, made)))
+        filings.append(seconds(partial(apply_plan, state, made)))
     assert not state.waiting, "there is room for everybody"
     return plans, filings
 

@@ -50,8 +50,8 @@ from unisono.engine.model.workload import (
     Workload,
 )
 from unisono.engine.state import changes
+from unisono.engine.state.apply_plan import apply_plan
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.filing import carry_out
 
 Form = Literal["flat", "deep"]
 
@@ -253,7 +253,7 @@ def full_cluster(layout: Layout, pending: int, *, kinds: int = KINDS_IN_QUEUE) -
 
 def cycle(state: ClusterState) -> bool:
     """Decide one cycle and file it; say whether it changed anything."""
-    return carry_out(state, plan(state, state.now))
+    return apply_plan(state, plan(state, state.now))
 
 
 def settle(state: ClusterState) -> int:

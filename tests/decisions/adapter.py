@@ -27,6 +27,7 @@ import msgspec
 
 from unisono.engine.cluster import new_cluster, restore
 from unisono.engine.cycle import plan
+from unisono.engine.dry_run import dry_run, give_up, leave, refuse_broken_repair
 from unisono.engine.estimates import estimates
 from unisono.engine.explain.waiting import explanations
 from unisono.engine.model import (
@@ -61,14 +62,13 @@ from unisono.engine.model.plan import (
 from unisono.engine.ordering.priority_order import priority_factors
 from unisono.engine.provisioning.catalogue import Catalogue
 from unisono.engine.provisioning.outages import Refused, after_refusal, outage_of
-from unisono.engine.rehearsal import give_up, leave, refuse_broken_repair, rehearse
 from unisono.engine.repair import place_reserved, repair, replacement
 from unisono.engine.state import changes
+from unisono.engine.state.apply_plan import apply_plan
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.filing import carry_out
 from unisono.engine.state.purchases import after_arrival, after_return, without_lots
 from unisono.engine.state.run_history import History, alike, with_limit
-from unisono.engine.state.views import pending, snapshot
+from unisono.engine.state.snapshots import pending, snapshot
 
 Json = Any
 replace = msgspec.structs.replace
@@ -473,13 +473,13 @@ class World:
                 self._purchases[admit.workload] = admit.purchase
                 self._aliases.add(admit.purchase)
         decided = self._aliases.public(canonical(made))
-        carry_out(self._state, made)
+        apply_plan(self._state, made)
         self._evicted.update((stop.workload, stop) for stop in made.stops)
         return decided | self._aliases.public(self._waits())
 
     def _settle(self, now: int) -> Json:
         """Run cycles until one changes nothing; victims leave at once."""
-        made = rehearse(self._state, Instant(now), most_cycles=_MOST_CYCLES, checked=False)
+        made = dry_run(self._state, Instant(now), most_cycles=_MOST_CYCLES, checked=False)
         for one in made:
             for admit in one.admissions:
                 if admit.purchase is not None:
@@ -616,14 +616,14 @@ def overheard(begin: Begin) -> Iterator[None]:
                 aliases.add(admit.purchase)
         if id(state) in notes:
             notes[id(state)][1](["cycle", decided.now])
-        return carry_out(state, decided)
+        return apply_plan(state, decided)
 
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(ClusterState, "__init__", made))
         for module in [*sys.modules.values()]:
             name = getattr(module, "__name__", "")
-            if name != __name__ and getattr(module, "carry_out", None) is carry_out:
-                stack.enter_context(mock.patch.object(module, "carry_out", applied))
+            if name != __name__ and getattr(module, "apply_plan", None) is apply_plan:
+                stack.enter_context(mock.patch.object(module, "apply_plan", applied))
         yield
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.support.quota_builders import job, pods, queue
 from tests.support.quota_builders import snapshot as world
 from unisono.engine.cluster import restore
+from unisono.engine.dry_run import leave, refuse_if_broken
 from unisono.engine.explain.waiting import explanations
 from unisono.engine.flight import Tape, Unreadable, encoded, first_difference, replay
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
@@ -19,7 +20,7 @@ from unisono.engine.model.plan import evictions
 from unisono.engine.model.policy import Backfill, FairSharing, Policy
 from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import amounts
-from unisono.engine.rehearsal import leave, refuse_if_broken
+from unisono.engine.state.apply_plan import apply_plan
 from unisono.engine.state.changes import (
     NodeGone,
     NodeSet,
@@ -30,7 +31,6 @@ from unisono.engine.state.changes import (
     WorkloadWaits,
 )
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.filing import carry_out
 
 WITHIN = PreemptionRules(within_queue="LowerPriority", reclaim="Any")
 POLICIES = {
@@ -102,7 +102,7 @@ class Life:
         for _ in range(50):
             made = self.tape.plan(state, self.now)
             refuse_if_broken(state, made)
-            changed = carry_out(state, made)
+            changed = apply_plan(state, made)
             for eviction in evictions(made):
                 leave(state, eviction.workload, self.now)
             if not changed:
@@ -159,7 +159,7 @@ def test_a_plan_that_was_not_carried_out_is_not_carried_out_again() -> None:
     refused = life.tape.plan(life.state, life.now)  # as if the auditor had refused it
     assert refused.admissions
     life.state.apply(WorkloadWaits(job("second", "b", 4)))
-    carry_out(life.state, life.tape.plan(life.state, life.now))
+    apply_plan(life.state, life.tape.plan(life.state, life.now))
     for _ in range(10):
         life.step()
     assert all(again.is_identical for again, _ in replay(life.reel.recordings[0]))

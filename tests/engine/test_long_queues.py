@@ -11,6 +11,7 @@ import pytest
 from tests.support.quota_builders import group, job, pods, queue, running, snapshot
 from unisono.engine import candidates
 from unisono.engine.cluster import restore
+from unisono.engine.dry_run import dry_run
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
@@ -19,7 +20,6 @@ from unisono.engine.model.plan import Plan
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.nominate import nominate
-from unisono.engine.rehearsal import rehearse
 from unisono.engine.state.changes import TimePassed, WorkloadGone
 from unisono.engine.state.cluster import ClusterState
 
@@ -50,7 +50,7 @@ def admitted(plans: list[Plan]) -> list[WorkloadKey]:
 
 def at_rest(world: Snapshot) -> tuple[ClusterState, list[Plan]]:
     state = restore(world)
-    return state, rehearse(state, Instant(1))
+    return state, dry_run(state, Instant(1))
 
 
 def test_only_whom_it_concerns_is_looked_at_when_somebody_ends(
@@ -70,9 +70,9 @@ def test_only_whom_it_concerns_is_looked_at_when_somebody_ends(
     assert (admitted(plans), looks.taken()) == ([], 1)  # all are of one shape: one verdict for all
     state.apply(WorkloadGone(other.key))
     state.apply(TimePassed(Instant(2)))
-    assert (rehearse(state, Instant(2)), looks.taken()) == ([], 0)
+    assert (dry_run(state, Instant(2)), looks.taken()) == ([], 0)
     state.apply(WorkloadGone(holder.key))
-    assert admitted(rehearse(state, Instant(3))) == [waiting[0].key]
+    assert admitted(dry_run(state, Instant(3))) == [waiting[0].key]
     assert looks.taken() == 2  # who starts, and the first of the others
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests.support.place_builders import BLOCK, GPU, RACK, cluster_t
 from tests.support.quota_builders import assignment, job, pods, queue
 from unisono.engine.cluster import new_cluster
+from unisono.engine.dry_run import BrokenPlan, refuse_broken_repair
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.names import FlavorName, NodeName, QueueName
 from unisono.engine.model.node import Topology
@@ -21,7 +22,6 @@ from unisono.engine.model.workload import (
     TopologyRequest,
 )
 from unisono.engine.placement.gang import PodSetPlacement
-from unisono.engine.rehearsal import BrokenPlan, refuse_broken_repair
 from unisono.engine.repair import repair, with_others
 from unisono.engine.state import changes
 

@@ -49,15 +49,15 @@ from tests.support.strategies import (
 from unisono.engine.audit.tree import Node, queue_node
 from unisono.engine.audit.world import World
 from unisono.engine.cluster import new_cluster, restore
+from unisono.engine.dry_run import give_up, leave
 from unisono.engine.model.names import CohortName, Instant, LocalQueueKey, QueueName, WorkloadKey
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.queue import LocalQueue, StopPolicy
 from unisono.engine.model.snapshot import AdmissionCheck, Namespace
 from unisono.engine.model.workload import CheckState
-from unisono.engine.rehearsal import give_up, leave
 from unisono.engine.state import changes
 from unisono.engine.state.queue_book import Running
-from unisono.engine.state.views import snapshot
+from unisono.engine.state.snapshots import snapshot
 
 pytestmark = pytest.mark.slow
 

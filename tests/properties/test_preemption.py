@@ -32,6 +32,7 @@ from tests.support.strategies import (
 from unisono.engine.audit.world import World
 from unisono.engine.cluster import new_cluster, restore
 from unisono.engine.cycle import plan
+from unisono.engine.dry_run import dry_run, leave
 from unisono.engine.model.names import FlavorName, Instant, QueueName, ResourceName
 from unisono.engine.model.plan import evictions
 from unisono.engine.model.policy import FairSharing, Policy
@@ -40,12 +41,11 @@ from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Admission, Holding, PodSetAssignment, Workload
 from unisono.engine.preemption import classical
 from unisono.engine.preemption.candidates import BookOf, PreemptionRequest, own_candidates
-from unisono.engine.rehearsal import leave, rehearse
 from unisono.engine.state.changes import WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.queue_book import Running
 from unisono.engine.state.quota_tree import Cell, available
-from unisono.engine.state.views import as_changes, snapshot
+from unisono.engine.state.snapshots import as_changes, snapshot
 
 pytestmark = pytest.mark.slow
 
@@ -142,11 +142,11 @@ def test_who_cannot_help_is_not_looked_at_and_that_changes_nothing(world: Snapsh
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classical, "_cohort_may_help", noted)
         quick = restore(world)
-        plans = rehearse(quick, NOW, most_cycles=20)
+        plans = dry_run(quick, NOW, most_cycles=20)
         patch.setattr(classical, "_cohort_may_help", lambda wish, own: True)
         patch.setattr("unisono.engine.preemption.victims.victims_gap", _plain_gap)
         thorough = restore(world)
-        assert rehearse(thorough, NOW, most_cycles=20) == plans
+        assert dry_run(thorough, NOW, most_cycles=20) == plans
     assert snapshot(thorough) == snapshot(quick)
     event(f"looked away: {any(skipped)}, search: {bool(skipped)}")
 
@@ -229,11 +229,11 @@ def test_a_preemptor_starts_as_soon_as_its_victims_have_left(world: Snapshot) ->
 def test_everything_comes_to_rest(world: Snapshot) -> None:
     """One instant sees at most one eviction of each workload (spec quota §18.2), then nothing."""
     state = restore(world)
-    made = rehearse(state, NOW, most_cycles=MOST_CYCLES)
+    made = dry_run(state, NOW, most_cycles=MOST_CYCLES)
     assert len(made) < MOST_CYCLES
     told = [eviction.workload for each in made for eviction in evictions(each)]
     assert len(told) == len(set(told)), "somebody was made to leave twice at one instant"
-    assert not rehearse(state, NOW)
+    assert not dry_run(state, NOW)
     for late in laws.settle(laws.awake(snapshot(state)), NOW):
         assert not late.admissions
 
@@ -335,7 +335,7 @@ def _comes_to_rest(world: Snapshot, arrivals: list[Workload]) -> bool:
     state = restore(world)
     for workload in arrivals:
         state.apply(WorkloadWaits(workload))
-        if len(rehearse(state, workload.created_at, most_cycles=_LOOPING)) == _LOOPING:
+        if len(dry_run(state, workload.created_at, most_cycles=_LOOPING)) == _LOOPING:
             return False
     return True
 

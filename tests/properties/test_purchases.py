@@ -22,8 +22,8 @@ from unisono.engine.model.plan import Plan
 from unisono.engine.model.policy import Backfill, Policy, Provisioning
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.snapshot import Snapshot
-from unisono.engine.state.filing import carry_out
-from unisono.engine.state.views import snapshot as picture
+from unisono.engine.state.apply_plan import apply_plan
+from unisono.engine.state.snapshots import snapshot as picture
 
 SOLD = (("small", 1, 10), ("middle", 4, 36), ("large", 8, 80))
 
@@ -97,7 +97,7 @@ def test_every_plan_that_buys_is_sound(world: Snapshot) -> None:
             assert seated == wanted, "a gang is not whole"
             for pool in {lot.pool for lot in admit.purchase.lots} if admit.purchase else ():
                 bought[pool] = bought.get(pool, 0) + 1
-        if not carry_out(state, made):
+        if not apply_plan(state, made):
             break
     assert all(count <= world.policy.provisioning.most_at_once for count in bought.values())
     for holding in picture(state).holdings:

@@ -13,15 +13,15 @@ from tests.support.quota_builders import group, pods, queue
 from tests.support.quota_builders import snapshot as world
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
+from unisono.engine.dry_run import one_cycle
 from unisono.engine.model.names import Instant, LocalQueueKey, NodeName, WorkloadKey
 from unisono.engine.model.node import Node, NodePod
 from unisono.engine.model.policy import Backfill, Placement, Policy
 from unisono.engine.model.resources import amounts, share_of
 from unisono.engine.model.workload import Workload
-from unisono.engine.rehearsal import one_cycle
 from unisono.engine.state.changes import PodOnNode, TimePassed, WorkloadGone, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import snapshot
+from unisono.engine.state.snapshots import snapshot
 
 GPU = "nvidia.com/gpu"
 MILLI = str(share_of(GPU))

@@ -32,15 +32,15 @@ from tests.scenarios.turn_checks import check_shares, check_turns, check_usage
 from tests.scenarios.words import key_of
 from unisono.engine.audit import audit
 from unisono.engine.cycle import plan
+from unisono.engine.dry_run import dry_run, give_up, leave
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan, Stop, evictions
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.workload import CheckState, Holding, Workload
-from unisono.engine.rehearsal import give_up, leave, rehearse
 from unisono.engine.state import changes
-from unisono.engine.state.filing import carry_out
-from unisono.engine.state.views import pending, snapshot
+from unisono.engine.state.apply_plan import apply_plan
+from unisono.engine.state.snapshots import pending, snapshot
 
 # No story of the specification needs more; one that does not come to rest is a failure.
 _MOST_CYCLES = 100
@@ -229,7 +229,7 @@ class Story:
         violations = audit(snapshot(self.state), made)
         if violations:
             raise mismatch(part, "the auditor objects: " + "; ".join(map(str, violations)))
-        carry_out(self.state, made)
+        apply_plan(self.state, made)
         self._stops.update((stop.workload, stop) for stop in made.stops)
         for eviction in evictions(made):
             self._evicted_at[eviction.workload].append(self.clock)
@@ -252,7 +252,7 @@ class Story:
 
     def _settle(self, part: Part) -> list[WorkloadKey]:
         """Run cycles until one changes nothing; victims leave at once. Return who was evicted."""
-        plans = rehearse(self.state, self.clock, most_cycles=_MOST_CYCLES)
+        plans = dry_run(self.state, self.clock, most_cycles=_MOST_CYCLES)
         if len(plans) >= _MOST_CYCLES:
             raise mismatch(part, f"does not come to rest within {_MOST_CYCLES} cycles")
         self.plans.extend(map(msgspec.json.encode, plans))

@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.quota_builders import job, pods, queue, running, snapshot
 from unisono.engine.cluster import restore
+from unisono.engine.dry_run import dry_run
 from unisono.engine.estimates import turns_up_to
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.node import Node
@@ -15,7 +16,6 @@ from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Workload
-from unisono.engine.rehearsal import rehearse
 from unisono.sim import what_if as module
 from unisono.sim.by_amounts import Pool
 from unisono.sim.dice import dice
@@ -42,7 +42,7 @@ def in_turn(*jobs: tuple[str, str, int, int | None]) -> tuple[Workload, ...]:
 def start_of(world: Snapshot, seed: int | None = None) -> int | None:
     """Return when the job that is asked about starts by amounts, in seconds."""
     state = restore(world)
-    rehearse(state, world.now)
+    dry_run(state, world.now)
     state.refresh()
     turns = turns_up_to(state, ASKED, 1000)
     pool = Pool(state, turns, world.nodes, shortest=SHORTEST, default_ms=None)

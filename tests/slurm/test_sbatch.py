@@ -191,10 +191,10 @@ def test_of_several_partitions_the_one_where_it_starts_first_is_taken() -> None:
     stored = {"metadata": {"resourceVersion": "1"}, "data": {"slurm.conf": conf}}
     api = FakeApi(objects={MAP: stored, "/api/v1/nodes": {"items": [_node("gpu1")]}})
 
-    def rehearse(api: Quick, made: Json, now: float) -> Start:
+    def dry_run(api: Quick, made: Json, now: float) -> Start:
         return starts[made["spec"]["options"]["partition"]]
 
-    here = around(api, {"job.sh": "#!/bin/sh\n"}, rehearse=rehearse)
+    here = around(api, {"job.sh": "#!/bin/sh\n"}, dry_run=dry_run)
     run(["-p", "main,off,next,last", "job.sh"], here)
     made = next(one for method, _, one in api.written if method == "POST")
     assert made["spec"]["options"]["partition"] == "next"
@@ -279,7 +279,7 @@ def test_a_job_is_tried_without_being_stored(
     objects["/api/v1/nodes"] = {"items": machines}
     objects["/api/v1/namespaces"] = {"items": [{"metadata": {"name": "default"}}]}
     api = FakeApi(objects=objects)
-    here = around(api, {"job.sh": "#!/bin/sh\n"}, rehearse=planned_start)
+    here = around(api, {"job.sh": "#!/bin/sh\n"}, dry_run=planned_start)
     try:
         told = run(["--test-only", "-N", nodes, "-t", "5", "job.sh"], here).trouble
     except Refused as trouble:

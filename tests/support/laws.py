@@ -20,11 +20,11 @@ from unisono.engine.model.resources import Account
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Workload
 from unisono.engine.quota.share import PER_MILLE, dominant_share
+from unisono.engine.state.apply_plan import apply_plan
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.filing import carry_out
 from unisono.engine.state.quota_tree import Node as EngineNode
 from unisono.engine.state.quota_tree import available, potential
-from unisono.engine.state.views import snapshot
+from unisono.engine.state.snapshots import snapshot
 
 # With victims that never leave, a tiny cluster is decided in a few dozen cycles. Parking a kind
 # takes one each, an admission one each.
@@ -113,7 +113,7 @@ def decided(state: ClusterState, now: Instant) -> Plan:
 def carried_out(state: ClusterState, made: Plan) -> bool:
     """File a plan and demand that no queue or cohort is newly over what it may use."""
     before = _rooms(state)
-    changed = carry_out(state, made)
+    changed = apply_plan(state, made)
     for place, room in _rooms(state).items():
         assert room >= min(0, before.get(place, 0)), f"{place} is {-room} over its limit"
     return changed

@@ -29,6 +29,7 @@ from tests.support.place_worlds import (
 from unisono.engine.audit.tree import queue_node
 from unisono.engine.audit.world import World
 from unisono.engine.cluster import restore
+from unisono.engine.dry_run import give_up, leave
 from unisono.engine.model.names import (
     CohortName,
     FlavorName,
@@ -52,10 +53,9 @@ from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import LabelSelector
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import PodSet, TopologyRequest, Workload
-from unisono.engine.rehearsal import give_up, leave
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import snapshot
+from unisono.engine.state.snapshots import snapshot
 
 replace = msgspec.structs.replace
 SECOND = 1000

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 from tests.support.laws import awake, settle
 from unisono.engine.cluster import restore
+from unisono.engine.dry_run import dry_run
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Plan, evictions
 from unisono.engine.model.snapshot import Snapshot
-from unisono.engine.rehearsal import rehearse
 from unisono.engine.state.changes import Change
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import snapshot
+from unisono.engine.state.snapshots import snapshot
 
 START = Instant(0)
 
@@ -38,7 +38,7 @@ def deeds(made: list[Plan]) -> Deeds:
 def at_rest(world: Snapshot) -> ClusterState:
     """Return a cluster in which everything that could happen has happened."""
     state = restore(world)
-    rehearse(state, world.now)
+    dry_run(state, world.now)
     return state
 
 
@@ -46,7 +46,7 @@ def hears(state: ClusterState, *changes: Change, now: Instant = START) -> Deeds:
     """Tell a cluster something, let it decide until it rests, and demand that nobody slept on."""
     for change in changes:
         state.apply(change)
-    done = deeds(rehearse(state, now))
+    done = deeds(dry_run(state, now))
     late = deeds(settle(awake(snapshot(state)), now))
     assert late == NOTHING, f"asleep it does {done}; awake it would still do {late}"
     return done

@@ -22,9 +22,9 @@ from unisono.cli.recording import recorder
 from unisono.cli.scripts import with_scripts
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import Decides, plan
+from unisono.engine.dry_run import MOST_CYCLES, dry_run, one_cycle
 from unisono.engine.model.errors import InvalidManifest
 from unisono.engine.model.names import Instant
-from unisono.engine.rehearsal import MOST_CYCLES, one_cycle, rehearse
 from unisono.kinds.notes import Finding
 from unisono.kinds.world import World, read_world
 from unisono.provision.market import with_market
@@ -88,7 +88,7 @@ def decide(world: World, now: Instant, *, until_stable: bool, decides: Decides =
     state = restore(with_market(world.snapshot, world.pools, world.overlays))
     calm_collector()
     if until_stable:
-        plans = rehearse(state, now, decides=decides)
+        plans = dry_run(state, now, decides=decides)
     else:
         plans = [one_cycle(state, now, decides=decides)[0]]
     warnings = list(world.warnings)

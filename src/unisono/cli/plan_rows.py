@@ -9,6 +9,7 @@ from unisono.cli.decision import MOST_ESTIMATES
 from unisono.cli.standing import condition, in_line, job_of, pods_of
 from unisono.cli.start_times import facts_of, limit_of, start_of
 from unisono.cli.why_around import is_aside
+from unisono.engine.dry_run import dry_run
 from unisono.engine.estimates import estimates
 from unisono.engine.explain.messages import message_of, reason_of, stage_of
 from unisono.engine.explain.waiting import explanations
@@ -16,7 +17,6 @@ from unisono.engine.model.explanation import Expected, Explanation, Planned
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.workload import Workload
-from unisono.engine.rehearsal import rehearse
 from unisono.engine.state.cluster import ClusterState
 
 Json = dict[str, Any]
@@ -68,7 +68,7 @@ def rehearsed_rows(state: ClusterState, now: Instant) -> tuple[list[Json], list[
     """Let start who can; return those who wait then, and what was decided."""
     from unisono.engine.explain.messages import at
 
-    plans = rehearse(state, now)
+    plans = dry_run(state, now)
     expected = estimates(state, now, most=MOST_ESTIMATES)
     rows = []
     for why in explanations(state):

@@ -19,8 +19,8 @@ _LATE = (
     "cryptography.hazmat.primitives.asymmetric.ed25519",
     # What the engine imports late, to break circles.
     "unisono.engine.explain.messages",
-    "unisono.engine.rehearsal",
-    "unisono.engine.state.views",
+    "unisono.engine.dry_run",
+    "unisono.engine.state.snapshots",
     # What else is imported late.
     "unisono.cli.report",
     "unisono.slurm.conf",

@@ -110,7 +110,7 @@ def around() -> Around:
         now=time.time_ns() / 1e9,
         connect=connect,
         read=_read,
-        rehearse=_rehearse,
+        dry_run=_rehearse,
         pause=_pause,
         save=_save,
         say=_say,

@@ -11,7 +11,7 @@ from unisono.engine.model.policy import Policy
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.ordering.priority_order import MultifactorOrder
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import load
+from unisono.engine.state.snapshots import load
 
 
 def new_cluster(policy: Policy | None = None, *, now: Instant = Instant(0)) -> ClusterState:

@@ -2,7 +2,7 @@
 
 `plan(state, now)` is one loop for every policy:
 
-    1. evictions   what must stop although no other workload needs its place (`stops.py`)
+    1. evictions   what must stop although no other workload needs its place (`evictions_due.py`)
     2. fast path   EASY backfill where everything is a number (`backfill/fast_path.py`)
     3. candidates  heads of queues, heads in priority order, or all pending (`candidates.py`)
     4. nominate    what a candidate could get: flavors, nodes, victims (`nominate.py`)
@@ -12,7 +12,7 @@
                    delay one (`backfill/reservation_table.py`)
 
 The policy chooses two parameters: the source of candidates, and the reservation table (none, one,
-or one for each). Nothing is changed: the transaction is rolled back, and `state.filing.carry_out`
+or one for each). Nothing is changed: the transaction is rolled back, and `state.apply_plan`
 (or the cluster's own events) makes the plan true. Spec quota §6 and time §3. The same state gives
 the same plan, byte for byte.
 """
@@ -28,12 +28,12 @@ from unisono.engine.backfill.fast_path import fast_path
 from unisono.engine.backfill.reservation_table import CycleView
 from unisono.engine.candidates import AllPending, Candidates, candidates_for
 from unisono.engine.decide import Decisions
+from unisono.engine.evictions_due import evictions_due
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Plan
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.timeline import Kept
 from unisono.engine.state.transaction import Ledger
-from unisono.engine.stops import stops_due
 
 # How a cycle is decided: by `plan`, or by a caller that also records or times it.
 Decides = Callable[[ClusterState, Instant], Plan]
@@ -63,7 +63,7 @@ def plan_cycle(state: ClusterState, now: Instant, reused: Kept | None) -> tuple[
     `reused` are the last cycle's reservations, if they hold. Neither they nor the state change: a
     plan may never be applied, and a second one from the same state must be the same.
     """
-    stops = stops_due(state, now)
+    stops = evictions_due(state, now)
     timeline = state.timeline
     if not stops and (fast := fast_path(state, now, reused)) is not None:
         return fast

@@ -25,10 +25,10 @@ from unisono.engine.model.errors import UnisonoError
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.snapshot import Snapshot
+from unisono.engine.state.apply_plan import apply_plan
 from unisono.engine.state.changes import Change
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.filing import carry_out
-from unisono.engine.state.views import snapshot
+from unisono.engine.state.snapshots import snapshot
 
 FORMAT = 1
 _Line = TypeVar("_Line")
@@ -179,10 +179,10 @@ def replay(lines: Iterable[bytes]) -> Iterator[tuple[Again, ClusterState]]:
             raise Unreadable(f"decision {number} is missing; decision {entry.number} follows")
         recorded = _read(bytes(entry.plan), Plan, f"the plan of decision {number}")
         if pending is not None and _was_carried_out(pending, recorded, entry):
-            carry_out(state, pending)
+            apply_plan(state, pending)
         for step in entry.steps:
             if isinstance(step, Looked):
-                carry_out(state, plan(state, step.now))
+                apply_plan(state, plan(state, step.now))
             else:
                 state.apply(step)
         again = Again(

@@ -11,7 +11,7 @@ place, so that ranks keep their order. New nodes are as near as possible to thos
     a domain is required      the same domain, or nothing
     preferred                 the narrowest domain that all the others share, then wider ones
 
-Nothing is changed, and the caller asks the auditor (`rehearsal.refuse_broken_repair`).
+Nothing is changed, and the caller asks the auditor (`dry_run.refuse_broken_repair`).
 """
 
 from __future__ import annotations

@@ -64,9 +64,9 @@ def why_never(documents: Sequence[Mapping[str, Any]], *, now: Instant) -> str:
     """
     # Only here: an API that has just started answers before the engine is loaded.
     from unisono.engine.cluster import restore
+    from unisono.engine.dry_run import one_cycle
     from unisono.engine.explain.messages import message_of, reason_of
     from unisono.engine.explain.waiting import explanations
-    from unisono.engine.rehearsal import one_cycle
 
     listed = {"apiVersion": "v1", "kind": "List", "items": list(documents)}
     world = read_world([("cluster", json.dumps(listed).encode())], now=now)

@@ -18,13 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from unisono.engine.cycle import Decides, plan
+from unisono.engine.dry_run import leave, refuse_if_broken
 from unisono.engine.explain.messages import message_of
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Admit, Plan, evictions
-from unisono.engine.rehearsal import leave, refuse_if_broken
-from unisono.engine.state.filing import carry_out
+from unisono.engine.state.apply_plan import apply_plan
 from unisono.sim.bill import Bill, bill_of, standing
 from unisono.sim.clusters import capacity_of, node_sizes
 from unisono.sim.collecting import few_collections
@@ -233,7 +233,7 @@ class _Run:
             self.passes += 1
             if self._checked:
                 refuse_if_broken(state, made)
-            changed = carry_out(state, made)
+            changed = apply_plan(state, made)
             for admit in made.admissions:
                 self._start(admit, now)
             if not changed:

@@ -28,6 +28,7 @@ from typing import Literal
 import msgspec
 
 from unisono.engine.cluster import restore
+from unisono.engine.dry_run import MOST_CYCLES, dry_run
 from unisono.engine.estimates import estimates, turns_up_to
 from unisono.engine.explain.messages import message_of, reason_of, stage_of
 from unisono.engine.explain.waiting import explanation
@@ -36,7 +37,6 @@ from unisono.engine.model.plan import Plan, evictions
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Workload
-from unisono.engine.rehearsal import MOST_CYCLES, rehearse
 from unisono.engine.state.changes import TimePassed, WorkloadGone
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.timeline import Lasts
@@ -100,7 +100,7 @@ def what_if(
     `elapsed` tells how many seconds it has taken so far; without it nothing is cut short.
     """
     state, now = restore(world), world.now
-    plans = rehearse(state, now, checked=False)
+    plans = dry_run(state, now, checked=False)
     started = _started(plans, key)
     if started is not None:
         return Answer(
@@ -267,7 +267,7 @@ def _alone(world: Snapshot, key: WorkloadKey) -> Constraint | None:
         accruing=(),
     )
     state = restore(empty)
-    if _started(rehearse(state, world.now, checked=False), key) is not None:
+    if _started(dry_run(state, world.now, checked=False), key) is not None:
         return None
     found = explanation(state, key)
     assert found is not None, "who does not start waits"
@@ -339,7 +339,7 @@ class _Future:
         return None
 
     def _decide(self, now: Instant, key: WorkloadKey) -> bool:
-        plans = rehearse(self._state, now, most_cycles=self._most_cycles, checked=False)
+        plans = dry_run(self._state, now, most_cycles=self._most_cycles, checked=False)
         for made in plans:
             for one in evictions(made):
                 self._attempt[one.workload] = self._attempt.get(one.workload, 0) + 1

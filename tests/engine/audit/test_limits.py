@@ -10,12 +10,12 @@ import pytest
 from tests.support.turns_builders import TREE, cluster, job, turns
 from unisono.engine.audit import audit
 from unisono.engine.cycle import plan
+from unisono.engine.dry_run import dry_run
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.turns import Association, Limits, Qos, Turns
-from unisono.engine.rehearsal import rehearse
 from unisono.engine.state import changes
-from unisono.engine.state.views import snapshot
+from unisono.engine.state.snapshots import snapshot
 
 GPU = "gres/gpu"
 
@@ -33,7 +33,7 @@ def world_with(limits: dict[str, Any], *, held: bool = False) -> tuple[Snapshot,
     free, limited = rules_of(**limits)
     state = cluster(free)
     state.apply(changes.WorkloadWaits(job("a", gpu=4, cpu=4, account="prod", user="mail")))
-    rehearse(state, state.now)
+    dry_run(state, state.now)
     state.apply(changes.WorkloadWaits(job("b", gpu=4, cpu=4, account="prod", user="mail")))
     made = plan(state, state.now)
     seen = msgspec.structs.replace(snapshot(state), policy=Policy(turns=limited))

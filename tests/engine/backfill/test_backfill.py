@@ -10,6 +10,7 @@ from tests.support.quota_builders import pods, queue
 from tests.support.quota_builders import snapshot as world
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
+from unisono.engine.dry_run import one_cycle
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.explanation import Planned, QuotaExhausted, WouldDelay
 from unisono.engine.model.names import Instant, LocalQueueKey, NodeName, WorkloadKey
@@ -17,7 +18,6 @@ from unisono.engine.model.node import Node, NodePod
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.workload import Workload
-from unisono.engine.rehearsal import one_cycle
 from unisono.engine.state.changes import (
     PodGone,
     PodOnNode,
@@ -26,7 +26,7 @@ from unisono.engine.state.changes import (
     WorkloadWaits,
 )
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import snapshot
+from unisono.engine.state.snapshots import snapshot
 
 EASY = Backfill(dates=1)
 CONSERVATIVE = Backfill()

@@ -7,13 +7,13 @@ import pytest
 from tests.support.quota_builders import job, pods, queue
 from tests.support.quota_builders import snapshot as world
 from unisono.engine.cluster import restore
+from unisono.engine.dry_run import dry_run
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.workload import Workload
-from unisono.engine.rehearsal import rehearse
 from unisono.engine.state.changes import QueueSet, WorkloadWaits
 
 RECLAIMS = PreemptionRules(within_queue="LowerPriority", reclaim="Any")
@@ -46,11 +46,11 @@ def test_what_was_lent_is_taken_back_once_although_the_victim_came_first(rules: 
             waiting=(asking("b1", "b", 4, 0), asking("b2", "b", 4, 1)),
         )
     )
-    rehearse(state, Instant(10))
+    dry_run(state, Instant(10))
     assert sorted(state.running) == ["ns/b1", "ns/b2"]
     for number in range(3):
         state.apply(WorkloadWaits(asking(f"a{number}", "a", 4, 20 + number)))
-    plans = rehearse(state, Instant(30), most_cycles=20)
+    plans = dry_run(state, Instant(30), most_cycles=20)
     assert len(plans) < 20, "they displace each other for ever"
     assert WorkloadKey("ns/a0") in state.running
     assert len(state.running) == 2
@@ -66,10 +66,10 @@ def test_two_who_may_displace_the_same_do_not_count_on_it_twice(rules: Backfill)
             waiting=(asking("low", "a", 4, 0),),
         )
     )
-    rehearse(state, Instant(10))
+    dry_run(state, Instant(10))
     for number in range(3):
         state.apply(WorkloadWaits(asking(f"high{number}", "a", 3, 20 + number, priority=5)))
-    plans = rehearse(state, Instant(30), most_cycles=20)
+    plans = dry_run(state, Instant(30), most_cycles=20)
     assert len(plans) < 20
     assert sorted(state.running) == ["ns/high0"]
 
@@ -83,7 +83,7 @@ def test_a_job_without_pods_is_no_trouble() -> None:
             waiting=(asking("full", "a", 4, 0), asking("none", "a", 0, 1)),
         )
     )
-    rehearse(state, Instant(10))
+    dry_run(state, Instant(10))
     assert sorted(state.running) == ["ns/full", "ns/none"]
 
 
@@ -98,10 +98,10 @@ def test_rules_that_are_changed_while_somebody_waits_count(rules: Backfill) -> N
             waiting=(asking("low", "a", 4, 0),),
         )
     )
-    rehearse(state, Instant(10))
+    dry_run(state, Instant(10))
     state.apply(WorkloadWaits(asking("high", "a", 4, 20, priority=1)))
-    rehearse(state, Instant(30))
+    dry_run(state, Instant(30))
     assert [*state.running] == ["ns/low"]
     state.apply(QueueSet(queue("a", "4", preemption=RECLAIMS)))
-    rehearse(state, Instant(40), most_cycles=20)
+    dry_run(state, Instant(40), most_cycles=20)
     assert [*state.running] == ["ns/high"]

@@ -11,6 +11,7 @@ from tests.support.quota_builders import job, pods, queue, running
 from tests.support.quota_builders import snapshot as world
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
+from unisono.engine.dry_run import dry_run
 from unisono.engine.estimates import estimates
 from unisono.engine.model.dependency import Dependency
 from unisono.engine.model.explanation import Expected
@@ -19,10 +20,9 @@ from unisono.engine.model.node import Node
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.workload import Holding, Workload
-from unisono.engine.rehearsal import rehearse
 from unisono.engine.state.changes import WorkloadGone
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import snapshot
+from unisono.engine.state.snapshots import snapshot
 
 SECOND = 1000
 NOW = Instant(10 * SECOND)
@@ -70,7 +70,7 @@ def state_of(
             waiting=waiting,
         )
     )
-    rehearse(state, NOW)
+    dry_run(state, NOW)
     return state
 
 
@@ -174,5 +174,5 @@ def _beside(*waiting: Workload, runs: int | None = 100) -> ClusterState:
             waiting=waiting,
         )
     )
-    rehearse(state, NOW)
+    dry_run(state, NOW)
     return state

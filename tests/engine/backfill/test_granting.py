@@ -15,10 +15,10 @@ from unisono.engine.model.plan import Admit, Plan
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.workload import Workload
+from unisono.engine.state.apply_plan import apply_plan
 from unisono.engine.state.changes import WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.filing import carry_out
-from unisono.engine.state.views import snapshot
+from unisono.engine.state.snapshots import snapshot
 
 MINUTE = 60_000
 KINDS = [None, Backfill(dates=1), Backfill()]
@@ -44,7 +44,7 @@ def _job(name: str, n: int, limit: int, least: int | None = None, priority: int 
 def _decided(state: ClusterState, now: int = 0) -> Plan:
     made = plan(state, Instant(now * MINUTE))
     assert audit(snapshot(state), made) == ()
-    carry_out(state, made)
+    apply_plan(state, made)
     return made
 
 

@@ -8,6 +8,7 @@ import pytest
 from tests.support.quota_builders import pods, queue
 from tests.support.quota_builders import snapshot as world
 from unisono.engine.cluster import restore
+from unisono.engine.dry_run import dry_run
 from unisono.engine.explain.messages import message_of
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.explanation import GangDoesNotFit, Planned, Reserved
@@ -18,10 +19,9 @@ from unisono.engine.model.reservation import Reservation
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.turns import Turn
 from unisono.engine.model.workload import Workload
-from unisono.engine.rehearsal import rehearse
 from unisono.engine.state.changes import PolicySet, TimePassed, WorkloadGone, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import snapshot
+from unisono.engine.state.snapshots import snapshot
 
 HOUR = 3_600_000
 WAYS = [None, Backfill(dates=1), Backfill()]
@@ -65,7 +65,7 @@ def running(state: ClusterState, hours: float = 0) -> dict[str, str]:
     """Decide all there is to decide at an hour; return who is on which node."""
     now = Instant(int(hours * HOUR))
     state.apply(TimePassed(now))
-    rehearse(state, now)
+    dry_run(state, now)
     return {
         key.removeprefix("ns/"): held.holding.admission.pod_sets[0].nodes[0][0]
         for key, held in state.running.items()

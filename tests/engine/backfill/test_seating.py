@@ -8,13 +8,13 @@ from tests.engine.backfill.test_estimate import NOW, SECOND, limited
 from tests.support.quota_builders import job, pods, queue, running
 from tests.support.quota_builders import snapshot as world
 from unisono.engine.cluster import restore
+from unisono.engine.dry_run import dry_run
 from unisono.engine.estimates import MOST_NAMED, estimates
 from unisono.engine.model.names import Instant, NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.workload import Holding
-from unisono.engine.rehearsal import rehearse
 
 
 def held(node: str, seconds: int) -> Holding:
@@ -52,7 +52,7 @@ def seats(
             waiting=waiting,
         )
     )
-    rehearse(state, NOW)
+    dry_run(state, NOW)
     return {
         key.removeprefix("ns/"): (fact.start // SECOND, fact.nodes)
         for key, fact in estimates(state, NOW).items()

@@ -16,7 +16,7 @@ from unisono.engine.model.workload import Workload
 from unisono.engine.ordering.priority_order import priority_factors
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import snapshot
+from unisono.engine.state.snapshots import snapshot
 
 USED = {
     "user/prod/mail": 321.762,

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.support.turns_builders import TREE, WEIGHTS, cluster, job, turns
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
+from unisono.engine.dry_run import dry_run
 from unisono.engine.explain.messages import message_of, reason_of
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.explanation import LimitReached
@@ -28,10 +29,9 @@ from unisono.engine.model.turns import (
 )
 from unisono.engine.model.workload import Workload
 from unisono.engine.ordering.priority_order import account_and_qos, multifactor_of, priority_factors
-from unisono.engine.rehearsal import rehearse
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import pending, snapshot
+from unisono.engine.state.snapshots import pending, snapshot
 
 SECOND = 1000
 HOUR = 3600 * SECOND
@@ -44,7 +44,7 @@ def submit(state: ClusterState, *workloads: Workload) -> None:
 
 def settle(state: ClusterState) -> list[str]:
     """Decide until nothing changes; return who started, in order."""
-    plans = rehearse(state, state.now)
+    plans = dry_run(state, state.now)
     return [admit.workload.removeprefix("ns/") for made in plans for admit in made.admissions]
 
 

@@ -8,12 +8,12 @@ import pytest
 from tests.support.quota_builders import job, pods, queue
 from tests.support.quota_builders import snapshot as world
 from unisono.engine.cluster import restore
+from unisono.engine.dry_run import dry_run
 from unisono.engine.estimates import estimates
 from unisono.engine.model.names import Instant
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.engine.model.turns import Turn
 from unisono.engine.model.workload import Workload
-from unisono.engine.rehearsal import rehearse
 
 NOW = Instant(1000)
 
@@ -38,7 +38,7 @@ def test_numbers_go_before_uids(backfill: Backfill | None) -> None:
         submitted("a", "d", 2),
     )
     state = restore(world(queue("q", "4"), policy=Policy(backfill=backfill), waiting=jobs))
-    started = [one.workload for made in rehearse(state, NOW) for one in made.admissions]
+    started = [one.workload for made in dry_run(state, NOW) for one in made.admissions]
     assert started == ["ns/a"]
     later = estimates(state, NOW)
     assert sorted(later, key=lambda key: later[key].start) == ["ns/b", "ns/c", "ns/d"]

@@ -16,7 +16,7 @@ from unisono.engine.model.plan import Plan
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Workload
-from unisono.engine.state.filing import carry_out
+from unisono.engine.state.apply_plan import apply_plan
 
 NOW = Instant(10_000)
 
@@ -91,7 +91,7 @@ def test_only_one_takes_a_machine() -> None:
         for admit in made.admissions:
             assert admit.purchase is not None
             taken += [lot.node for lot in admit.purchase.lots if lot.taken_over]
-        if not carry_out(state, made):
+        if not apply_plan(state, made):
             break
     assert sorted(taken) == ["m1", "m2"]
     assert state.config.market is not None

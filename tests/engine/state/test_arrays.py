@@ -7,15 +7,15 @@ import pytest
 
 from tests.support.quota_builders import job, queue, snapshot
 from unisono.engine.cluster import restore
+from unisono.engine.dry_run import dry_run
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.explanation import ArrayLimit, Deactivated
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.engine.model.workload import Workload
-from unisono.engine.rehearsal import rehearse
 from unisono.engine.state.changes import WorkloadGone, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import snapshot as seen
+from unisono.engine.state.snapshots import snapshot as seen
 
 WAYS = [None, Backfill(dates=1), Backfill()]
 
@@ -30,7 +30,7 @@ def cluster(way: Backfill | None) -> ClusterState:
 
 
 def running(state: ClusterState) -> list[str]:
-    rehearse(state, state.now)
+    dry_run(state, state.now)
     return sorted(key.partition("/")[2] for key in state.running)
 
 

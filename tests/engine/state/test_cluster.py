@@ -52,7 +52,7 @@ from unisono.engine.state.changes import (
 )
 from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.quota_tree import available
-from unisono.engine.state.views import pending, snapshot
+from unisono.engine.state.snapshots import pending, snapshot
 
 replace = msgspec.structs.replace
 Q = QueueName("q")

@@ -7,17 +7,17 @@ import pytest
 
 from tests.support.quota_builders import job, queue, snapshot
 from unisono.engine.cluster import restore
+from unisono.engine.dry_run import dry_run
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.dependency import Dependency, DependencyKind, Result
 from unisono.engine.model.explanation import DependencyNeverSatisfied, DependencyPending
 from unisono.engine.model.names import Instant
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.engine.model.workload import Workload
-from unisono.engine.rehearsal import rehearse
 from unisono.engine.state import dependencies
 from unisono.engine.state.changes import ResultSet, TimePassed, WorkloadGone, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import snapshot as seen
+from unisono.engine.state.snapshots import snapshot as seen
 
 MINUTE = 60_000
 
@@ -40,7 +40,7 @@ def cluster(*workloads: Workload, way: Backfill | None = None) -> ClusterState:
 
 def running(state: ClusterState, minutes: int = 0) -> list[str]:
     state.apply(TimePassed(Instant(minutes * MINUTE)))
-    rehearse(state, state.now)
+    dry_run(state, state.now)
     return sorted(key.partition("/")[2] for key in state.running)
 
 

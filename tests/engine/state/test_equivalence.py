@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.support.quota_builders import job, pods, queue, snapshot
 from unisono.engine.cluster import restore
+from unisono.engine.dry_run import dry_run
 from unisono.engine.model.names import LocalQueueKey, NodeName, WorkloadKey
 from unisono.engine.model.node import HOSTNAME, Node, NodePod, PodRule, PodSelector
 from unisono.engine.model.queue import LocalQueue
@@ -13,7 +14,6 @@ from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import LabelSelector, Requirement
 from unisono.engine.model.snapshot import Namespace
 from unisono.engine.model.workload import Workload
-from unisono.engine.rehearsal import rehearse
 from unisono.engine.state.changes import (
     LocalQueueSet,
     NamespaceSet,
@@ -51,7 +51,7 @@ def _keeps_away(state: ClusterState, key: str, value: str, node: str = "n0") -> 
 
 
 def _starts(state: ClusterState) -> set[str]:
-    rehearse(state, state.now)
+    dry_run(state, state.now)
     return {key.partition("/")[2] for key in state.running}
 
 

@@ -7,13 +7,13 @@ import msgspec
 from tests.support.quota_builders import pods, queue
 from tests.support.quota_builders import snapshot as world
 from unisono.engine.cluster import restore
+from unisono.engine.dry_run import one_cycle
 from unisono.engine.explain.messages import message_of
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.explanation import Held
 from unisono.engine.model.names import LocalQueueKey, WorkloadKey
 from unisono.engine.model.turns import Turn
 from unisono.engine.model.workload import Workload
-from unisono.engine.rehearsal import one_cycle
 from unisono.engine.state.changes import WorkloadWaits
 
 KEY = WorkloadKey("ns/a")

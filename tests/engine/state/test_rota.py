@@ -23,6 +23,7 @@ from unisono.engine.model.queue import (
 )
 from unisono.engine.model.snapshot import Namespace
 from unisono.engine.model.workload import Holding
+from unisono.engine.state.apply_plan import apply_plan
 from unisono.engine.state.changes import (
     LocalQueueSet,
     NamespaceSet,
@@ -32,7 +33,6 @@ from unisono.engine.state.changes import (
     WorkloadHolds,
     WorkloadWaits,
 )
-from unisono.engine.state.filing import carry_out
 
 replace = msgspec.structs.replace
 WITHIN = PreemptionRules(within_queue="LowerPriority")
@@ -156,7 +156,7 @@ def test_a_preemptor_that_no_longer_fits_lets_go() -> None:
     state = at_rest(world(queue("q", "4", preemption=WITHIN)))
     for change in (WorkloadHolds(low), WorkloadWaits(high)):
         state.apply(change)
-    carry_out(state, plan(state, Instant(0)))
+    apply_plan(state, plan(state, Instant(0)))
     assert state.books[QueueName("q")].pending.preemptor == high.key
     assert hears(state, QueueSet(queue("q", "2"))) == NOTHING
     assert state.books[QueueName("q")].pending.preemptor is None

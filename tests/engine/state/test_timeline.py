@@ -13,9 +13,9 @@ from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.policy import Backfill, Policy
+from unisono.engine.state.apply_plan import apply_plan
 from unisono.engine.state.changes import WorkloadGone, WorkloadHolds, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.filing import carry_out
 from unisono.engine.state.timeline import RESTING_KEPT, Group, Timeline
 
 POLICY = Policy(backfill=Backfill(dates=1))
@@ -73,7 +73,7 @@ def test_a_kind_that_comes_back_has_heard_nothing_yet() -> None:
     state = restore(world(queue("q", "1"), policy=POLICY))
     state.apply(WorkloadHolds(running(job("runs", "q"))))
     state.apply(WorkloadWaits(job("waits", "q")))
-    carry_out(state, plan(state, Instant(1)))
+    apply_plan(state, plan(state, Instant(1)))
     (group,) = state.timeline.groups
     assert group.blockers
     state.apply(WorkloadGone(WorkloadKey("ns/waits")))
@@ -89,7 +89,7 @@ def test_kinds_that_never_come_back_are_forgotten() -> None:
     for number in range(RESTING_KEPT + 10):
         state.apply(WorkloadWaits(job("job", "q", priority=number)))
         state.apply(WorkloadGone(WorkloadKey("ns/job")))
-    carry_out(state, plan(state, Instant(1)))  # who came and went is no news any more
+    apply_plan(state, plan(state, Instant(1)))  # who came and went is no news any more
     assert _groups() - before <= RESTING_KEPT
 
 

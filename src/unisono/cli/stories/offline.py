@@ -15,12 +15,12 @@ from unisono.cli.decision_text import render
 from unisono.cli.tables import paragraph
 from unisono.cli.usage_text import usage_table
 from unisono.engine.cluster import new_cluster
+from unisono.engine.dry_run import dry_run
 from unisono.engine.model.errors import UnisonoError
 from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.rehearsal import rehearse
 from unisono.engine.state.changes import Change, WorkloadGone, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.views import as_changes
+from unisono.engine.state.snapshots import as_changes
 from unisono.kinds.world import read_world
 
 
@@ -119,7 +119,7 @@ def _tell(story: Story, examples: Path) -> None:
         for key in step.gone:
             state.apply(WorkloadGone(WorkloadKey(key)))
         fresh = {name for name, _ in applied}
-        plans = rehearse(state, now)
+        plans = dry_run(state, now)
         warnings = [warning for warning in world.warnings if warning.file in fresh]
         sys.stdout.write(f"\n{number}. {paragraph(step.text, indent='   ').lstrip()}\n\n")
         sys.stdout.write(render(decision(state, plans, warnings, now=now)))

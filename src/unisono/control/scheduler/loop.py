@@ -72,6 +72,7 @@ from unisono.engine.model.policy import Policy
 from unisono.engine.model.workload import Workload
 from unisono.engine.repair import repair
 from unisono.engine.salvage import blamed, single_decisions, without
+from unisono.engine.state.apply_plan import apply_plan
 from unisono.engine.state.changes import (
     Change,
     MarketSet,
@@ -81,8 +82,7 @@ from unisono.engine.state.changes import (
     WorkloadGone,
 )
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.filing import carry_out
-from unisono.engine.state.views import snapshot_for
+from unisono.engine.state.snapshots import snapshot_for
 from unisono.kinds.settings import Settings
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind
@@ -349,7 +349,7 @@ class Scheduler:
         waiting = self.state.waiting
         asked = {admit.workload: waiting[admit.workload].workload for admit in made.admissions}
         self.state.evaluating = None  # deciding is over
-        return Decided(made, asked, changed=carry_out(self.state, made))
+        return Decided(made, asked, changed=apply_plan(self.state, made))
 
     def _salvaged(self, made: Plan, violations: Sequence[Violation], view: View) -> list[Decided]:
         """Let count what is sound of a refused plan; what is to blame goes into quarantine."""

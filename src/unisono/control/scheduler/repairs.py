@@ -13,11 +13,11 @@ from unisono.control.scheduler.untried import Untried
 from unisono.control.slots import is_living, set_of
 from unisono.control.usable import is_host_usable, node_name
 from unisono.control.view import View
+from unisono.engine.dry_run import refuse_broken_repair
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.market import Purchase
 from unisono.engine.model.names import NodeName, WorkloadKey
 from unisono.engine.model.workload import Admission
-from unisono.engine.rehearsal import refuse_broken_repair
 from unisono.engine.repair import repair, replacement
 from unisono.engine.state.cluster import ClusterState
 from unisono.kinds.core.gpu_parts import device_of

@@ -16,9 +16,9 @@ from unisono.control.purchases import is_holding
 from unisono.control.scheduler import record
 from unisono.control.scheduler.untried import Untried
 from unisono.control.view import View
+from unisono.engine.dry_run import refuse_broken_repair
 from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.model.selection import Labels
-from unisono.engine.rehearsal import refuse_broken_repair
 from unisono.engine.repair import place_reserved
 from unisono.engine.state.cluster import ClusterState
 from unisono.kinds.core.selection import labels_of

@@ -15,8 +15,8 @@ from unisono.engine.model.explanation import GangDoesNotFit
 from unisono.engine.placement.feasibility import Feasibility
 from unisono.engine.placement.gang import Gang, PodSetPlacement
 from unisono.engine.placement.placement import ClusterPlacement, placement_of
+from unisono.engine.state.change_journal import Journal
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.journal import Journal
 from unisono.engine.state.node_table import Integers, NodeTable
 from unisono.engine.state.tenancy import parts_of, take
 from unisono.engine.state.tenant import Tenant

@@ -1,8 +1,9 @@
 """ClusterState: the engine's picture of the cluster, kept by events, never rebuilt.
 
 `apply` takes one change and costs what it changes. What makes a cycle cheap is kept here too:
-every blocked workload is filed under what would unblock it (`wakes.py`), and queues in whose tree
-nothing changed sleep (`rota.py`). Filing a plan is in `filing.py`, reading the state in `views.py`.
+every blocked workload is filed under what would unblock it (`wake_index.py`), and queues in whose
+tree nothing changed sleep (`rota.py`). A plan is applied by `apply_plan.py`; `snapshots.py` writes
+the state down.
 
 Pending workloads:
     waiting   every workload without quota

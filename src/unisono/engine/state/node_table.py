@@ -20,8 +20,8 @@ from unisono.engine.model.node import HOSTNAME, Node
 from unisono.engine.model.resources import Amounts, is_gpu, is_share, share_in, shared_gpu
 from unisono.engine.model.selection import Taint
 from unisono.engine.state import move
+from unisono.engine.state.change_journal import Journal
 from unisono.engine.state.devices import DeviceColumns
-from unisono.engine.state.journal import Journal
 from unisono.engine.state.move import Columns, Move
 
 Integers = move.Integers

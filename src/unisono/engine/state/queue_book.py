@@ -12,7 +12,7 @@ from unisono.engine.state.pending_queue import HeapQueue, PendingQueue
 from unisono.engine.state.quota_tree import Node
 from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.transaction import Charges
-from unisono.engine.state.wakes import Wakes
+from unisono.engine.state.wake_index import Wakes
 
 
 class Running:

@@ -14,7 +14,7 @@ from unisono.engine.model.resources import Account
 from unisono.engine.state.pending_queue import Kind, Waiting
 from unisono.engine.state.queue_book import QueueBook, TreeBook
 from unisono.engine.state.quota_tree import Cell, available
-from unisono.engine.state.wakes import Sleeper
+from unisono.engine.state.wake_index import Sleeper
 
 HeadOf = Callable[[QueueBook], Waiting | None]
 

@@ -51,7 +51,7 @@ class Around(NamedTuple):
     now: float
     connect: Callable[[Mapping[str, str]], Quick]  # takes the options that choose a cluster
     read: Callable[[str], str]  # a file; "-" is stdin
-    rehearse: Callable[[Quick, dict[str, Any], float], Start] = _nobody
+    dry_run: Callable[[Quick, dict[str, Any], float], Start] = _nobody
     pause: Callable[[float], float] = lambda seconds: 0.0  # returns the time afterwards
     save: Callable[[str, str], None] = lambda path, text: None
     say: Callable[[str], None] = lambda text: None  # at once, where there is more to come

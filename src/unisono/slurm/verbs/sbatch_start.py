@@ -50,7 +50,7 @@ def first_to_start(
         except BadRequest as refused:
             trouble = trouble or refused
             continue
-        start = around.rehearse(api, _as_one_job(made, job.array), around.now)
+        start = around.dry_run(api, _as_one_job(made, job.array), around.now)
         found.append((start.at or float("inf"), one, start))
     if not found:
         assert trouble is not None, "there is at least one partition to try"

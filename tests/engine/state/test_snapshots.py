@@ -10,12 +10,13 @@ from tests.support.quota_builders import snapshot as world
 from tests.support.stories import Deeds, at_rest, hears
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
+from unisono.engine.dry_run import leave
 from unisono.engine.explain.waiting import explanations
 from unisono.engine.model.names import Instant, QueueName, WorkloadKey
 from unisono.engine.model.policy import AdmissionFairSharing, PodsReady, Policy
 from unisono.engine.model.queue import LocalQueue, PreemptionRules
 from unisono.engine.model.snapshot import Namespace, Snapshot
-from unisono.engine.rehearsal import leave
+from unisono.engine.state.apply_plan import apply_plan
 from unisono.engine.state.changes import (
     Change,
     LocalQueueSet,
@@ -26,8 +27,7 @@ from unisono.engine.state.changes import (
     WorkloadHolds,
     WorkloadWaits,
 )
-from unisono.engine.state.filing import carry_out
-from unisono.engine.state.views import snapshot
+from unisono.engine.state.snapshots import snapshot
 
 NOW = Instant(0)
 WITHIN = PreemptionRules(within_queue="LowerPriority")
@@ -56,7 +56,7 @@ def test_room_stays_promised_across_a_restart() -> None:
             waiting=(job("mid", "q", 4, priority=5),),
         )
     )
-    carry_out(state, plan(state, NOW))
+    apply_plan(state, plan(state, NOW))
     state.apply(WorkloadWaits(job("hi", "q", 4, priority=9)))
     assert snapshot(state).preemptors == (WorkloadKey("ns/mid"),)
     state = restore(snapshot(state))

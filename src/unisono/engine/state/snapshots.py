@@ -13,8 +13,8 @@ from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Outcome, Plan, Wait
 from unisono.engine.model.snapshot import Namespace, Snapshot
 from unisono.engine.state import changes
+from unisono.engine.state.apply_plan import file_verdict
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.filing import file_verdict
 from unisono.engine.state.pending_queue import kind_of
 
 

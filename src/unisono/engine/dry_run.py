@@ -1,7 +1,7 @@
-"""Rehearsal: carry plans out on the engine's own picture, as if the cluster obeyed at once.
+"""Dry run: apply plans to the engine's own state, as if the cluster obeyed at once.
 
-`unisono decide`, scenarios and simulations ask "and then?": victims leave immediately, give their
-quota back and queue again. Every plan passes the auditor before it counts.
+`unisono decide`, scenarios and simulations ask "and then?": victims are gone immediately, give
+their quota back and are pending again. Every plan passes the auditor before it counts.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from unisono.engine.model.market import Purchase
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan, Stop, evictions, shrinks
 from unisono.engine.model.workload import Admission
+from unisono.engine.state.apply_plan import apply_plan
 from unisono.engine.state.changes import TimePassed, WorkloadHolds, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.filing import carry_out
 from unisono.engine.state.lifecycle import after_preemption, after_stop
-from unisono.engine.state.views import snapshot_for
+from unisono.engine.state.snapshots import snapshot_for
 
 # With the two anti-thrash rules every event ends in a fixed point. Kueue's own rules may loop for
-# ever (spec quota §18.2), so a rehearsal stops after this many that changed something.
+# ever (spec quota §18.2), so a dry run stops after this many that changed something.
 MOST_CYCLES = 100_000
 
 
@@ -39,10 +39,10 @@ def one_cycle(
     made = decides(state, now)
     if checked:
         refuse_if_broken(state, made)
-    return made, carry_out(state, made)
+    return made, apply_plan(state, made)
 
 
-def rehearse(
+def dry_run(
     state: ClusterState,
     now: Instant,
     *,

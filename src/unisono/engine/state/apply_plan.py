@@ -1,8 +1,8 @@
-"""Filing a plan: the engine's own picture, as if the cluster had obeyed.
+"""Applying a plan: the engine's own state, as if the cluster had obeyed.
 
-Admissions hold quota, victims are on their way out (and keep their quota until they are really
-gone), everybody who waits is filed under what would unblock them. Queues of a tree in which the
-plan changed nothing fall asleep: the same picture would give the same plan.
+Admissions hold quota, victims are being evicted (and keep their quota until their pods are gone),
+pending workloads are filed under what would unblock them. Queues of a cohort tree in which the plan
+changed nothing fall asleep: the same state would give the same plan.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from unisono.engine.state.cluster import ClusterState
 from unisono.engine.state.pending_queue import kind_of
 from unisono.engine.state.purchases import with_purchase
 from unisono.engine.state.queue_book import QueueBook, TreeBook
-from unisono.engine.state.wakes import Sleeper
+from unisono.engine.state.wake_index import Sleeper
 
 
-def carry_out(state: ClusterState, plan: Plan) -> bool:
-    """File a plan made from this very state; say whether it changed anything."""
+def apply_plan(state: ClusterState, plan: Plan) -> bool:
+    """Apply a plan made from this very state; say whether it changed anything."""
     based_on = plan.based_on
     assert based_on == state.version, (
         f"the plan was made from version {based_on}, the state is at {state.version}"

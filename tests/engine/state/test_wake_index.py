@@ -9,7 +9,7 @@ from tests.support.effort import effort
 from tests.support.quota_builders import ACCOUNT, GPU
 from unisono.engine.model.names import QueueName
 from unisono.engine.model.resources import Account
-from unisono.engine.state.wakes import Sleeper, Wakes
+from unisono.engine.state.wake_index import Sleeper, Wakes
 
 Q = QueueName("q")
 OTHER = Account("g", GPU)

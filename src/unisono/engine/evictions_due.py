@@ -18,7 +18,7 @@ from unisono.engine.state.lifecycle import stop_for
 from unisono.engine.state.queue_book import QueueBook
 
 
-def stops_due(state: ClusterState, now: Instant) -> list[Stop]:
+def evictions_due(state: ClusterState, now: Instant) -> list[Stop]:
     """List every holding that has to be given up, each once, in order of name."""
     if not state.terms.suspects and not state.stopped:
         return []
