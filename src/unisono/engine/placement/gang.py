@@ -107,6 +107,8 @@ class Placer:
         groups = _groups(gang.demands)
         plain = all(demand.is_plain for demand in gang.demands)
         self._with_rules = self.pod_index.has_rules or not plain
+        # A group that is placed first may take the one domain that another needs. Trying all orders
+        # would be exponential; the two ends find nearly everything (spec placement §8.6).
         orders = [groups, groups[::-1]] if len(groups) > 1 else [groups]
         first_no: GangDoesNotFit | None = None
         usage = table.usage
@@ -114,11 +116,11 @@ class Placer:
         for order in orders:
             answer = self._place_groups(gang, order)
             self._rollback(0)
-            usage.put_back(before)
+            usage.put_back(before)  # nothing changed, so that capacities need not be read again
             if not isinstance(answer, GangDoesNotFit):
                 by_name = {part.demand.name: part for part in answer}
                 return tuple(self._placement_of(by_name[demand.name]) for demand in gang.demands)
-            first_no = first_no or answer
+            first_no = first_no or answer  # the hardest group first: its refusal explains most
         assert first_no is not None, "there is at least one order"
         return first_no
 

@@ -88,6 +88,7 @@ class NodeSearch:
         wanted = self._more(gang, there)
         answer: tuple[PodSetPlacement, ...] | GangDoesNotFit = ()
         if wanted.demands:
+            # New pods join those that run, where there is room: fewer nodes for the whole gang.
             near = tuple(_on(demand, there.get(demand.name, ())) for demand in wanted.demands)
             answer = self.placement.place(Gang(key=gang.key, demands=near))
             if isinstance(answer, GangDoesNotFit):

@@ -255,6 +255,9 @@ def _beyond_local(node: Node, wanted: dict[Account, int]) -> dict[Account, int]:
 
 def _attempts(request: PreemptionRequest, candidates: list[_Candidate]) -> tuple[bool, ...]:
     """Return which attempts to make: True lets the preemptor's queue borrow."""
+    # Kueue's order: a queue that may borrow tries that first, which needs fewer victims. A queue
+    # that must not preempt while borrowing, and has only priority candidates, tries without first:
+    # the attempt with borrowing could use none of them.
     from_cohort = [c for c in candidates if c.rank != _OWN]
     forbidden = request.book.spec.preemption.borrow.policy == "Never"
     cells = [request.book.node.cell(account) for account in request.short]
@@ -275,6 +278,8 @@ def _attempt(
         if candidate.ancestor is not None:
             if allow_borrowing and candidate.only_without_borrowing:
                 continue
+            # Checked for each victim anew: those before it may have brought its side of the tree
+            # back within its own quota, of which nothing may be reclaimed.
             if _now_protected(candidate, request.short):
                 continue
         if (less := targets.pop(candidate.running, None)) is not None:

@@ -64,7 +64,7 @@ def fair_victims(
     if fitting and targets:
         ledger.remove(request.charges.items())
         targets = reprieve(request, ledger, targets, allow_borrowing=True)
-        if verify:
+        if verify:  # reprieve changed the shares, so that a victim may no longer be fair game
             ledger.add(request.charges.items())
             fitting = all(_is_justified(request, ledger, t, strategies) for t in targets)
     ledger.rollback(mark)
