@@ -11,6 +11,7 @@ import pytest
 from tests.control.stories import conditions, delete, gpu_node, pods, queue_of, told
 from tests.support.control_objects import priority
 from tests.support.control_world import World
+from unisono.control.conditions import timestamp
 from unisono.control.names import POD, VOLCANO_QUEUE, WORKLOAD
 from unisono.control.operators.volcano import words
 
@@ -221,6 +222,30 @@ def test_policies(name: str) -> None:
             assert {phase: there.count(phase) for phase in there} == story.pods
 
     told(run)
+
+
+def test_a_policy_acts_at_once_although_the_node_s_clock_is_ahead() -> None:
+    """It waited for the date of the failure; by then the job had ended without it."""
+
+    async def story(world: World) -> None:
+        restarts = [on("PodFailed", "RestartJob")]
+        await world.create(gpu_node("n1", 8), vcjob(WORKERS, policies=restarts))
+        await world.settle()
+        before = {pod["metadata"]["uid"] for pod in world.every(POD)}
+        at = timestamp(world.clock.now() + 3600)
+        ended = {"exitCode": 1, "reason": "Error", "startedAt": at, "finishedAt": at}
+        status = {"name": "c", "ready": False, "restartCount": 0, "image": "x", "imageID": ""}
+        failed = {
+            "phase": "Failed",
+            "containerStatuses": [{**status, "state": {"terminated": ended}}],
+        }
+        await world.set_status(POD, "j-w-0", failed)
+        await world.settle()
+        after = [pod for pod in world.every(POD) if pod["status"]["phase"] == "Running"]
+        assert len(after) == 2
+        assert before.isdisjoint(pod["metadata"]["uid"] for pod in after)
+
+    told(story)
 
 
 def test_a_preempted_job_waits_and_comes_back_without_a_retry() -> None:

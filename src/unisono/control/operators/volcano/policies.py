@@ -66,7 +66,10 @@ def reactions(job: Json, tally: Tally, nodes: Nodes, now: float) -> list[Reactio
             if policy is not None:
                 delay = _timeout(policy)
                 if not (event.is_replaced and delay == 0):
-                    found.append(Reaction(policy.get("action", ""), event, event.since + delay))
+                    # The clock of a node, or of the API, may be ahead of ours. What is the case
+                    # is the case: without a timeout nobody waits for its date.
+                    at = event.since + delay if delay else min(event.since, now)
+                    found.append(Reaction(policy.get("action", ""), event, at))
                 break
     return sorted(found, key=lambda one: one.at)
 
