@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from unisono.engine.audit import Standing, audit
+from unisono.engine.audit import AuditCache, audit
 from unisono.engine.audit.repair import audit_repair
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.model.market import Purchase
@@ -65,9 +65,9 @@ def dry_run(
     return made
 
 
-def refuse_if_broken(state: ClusterState, made: Plan, standing: Standing | None = None) -> None:
-    """Ask the auditor for a second opinion; with a standing, it counts only what has changed."""
-    violations = audit(snapshot_for(state, made), made, standing)
+def refuse_if_broken(state: ClusterState, made: Plan, cache: AuditCache | None = None) -> None:
+    """Ask the auditor for a second opinion; with a cache it counts only what has changed."""
+    violations = audit(snapshot_for(state, made), made, cache)
     if violations:
         raise BrokenPlan("; ".join(str(violation) for violation in violations))
 

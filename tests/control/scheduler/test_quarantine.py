@@ -19,7 +19,7 @@ from unisono.control.conditions import find
 from unisono.control.scheduler import loop, record, translate
 from unisono.control.scheduler.quarantine import FIRST_PAUSE_S, LONGEST_PAUSE_S, Quarantine
 from unisono.control.scheduler.translate import Translator
-from unisono.engine.audit import Standing
+from unisono.engine.audit import AuditCache
 from unisono.engine.audit import audit as real_audit
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
@@ -403,10 +403,10 @@ def test_a_workload_is_tried_again_when_it_changes_and_when_time_is_up() -> None
 
 
 def test_a_plan_on_which_the_auditor_fails_is_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    def audit(snapshot: Snapshot, made: Plan, standing: Standing | None = None) -> Any:
+    def audit(snapshot: Snapshot, made: Plan, cache: AuditCache | None = None) -> Any:
         if any("/job-bad" in one.workload for one in made.admissions):
             raise KeyError("bad")
-        return real_audit(snapshot, made, standing)
+        return real_audit(snapshot, made, cache)
 
     monkeypatch.setattr(loop, "audit", audit)
 

@@ -54,7 +54,7 @@ from unisono.control.scheduler.usage_ledger import recorded_usage
 from unisono.control.shrinking import telling
 from unisono.control.usable import host_names, node_name
 from unisono.control.view import View
-from unisono.engine.audit import Standing, Violation, audit
+from unisono.engine.audit import AuditCache, Violation, audit
 from unisono.engine.cluster import new_cluster
 from unisono.engine.cycle import Decides, plan
 from unisono.engine.explain.messages import sentence
@@ -212,7 +212,7 @@ class Scheduler:
         self.state = new_cluster(policy)
         self.state.apply(PolicySet(policy))
         self.estimates.use(self.state)
-        self._standing = Standing()
+        self._audit_cache = AuditCache()
         self._unexamined = Unexamined(self.state)
         self._menders = (Repairs(self.state, self._epoch), Seating(self.state, self._epoch))
 
@@ -338,10 +338,10 @@ class Scheduler:
     def _violations(self, made: Plan) -> tuple[Violation, ...]:
         """Ask the auditor for a second opinion; it counts only what has changed since the last."""
         try:
-            return audit(snapshot_for(self.state, made), made, self._standing)
+            return audit(snapshot_for(self.state, made), made, self._audit_cache)
         except Exception as error:  # noqa: BLE001 (a plan that cannot be judged is refused)
             self._report("auditor", error)
-            self._standing = Standing()
+            self._audit_cache = AuditCache()
             return (Violation(rule="auditor", message=_problem(error)),)
 
     def _applied(self, made: Plan) -> Decided:

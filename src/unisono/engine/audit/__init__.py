@@ -2,7 +2,7 @@
 
 It shares nothing with the planner but the model's values, and is written for being obviously
 right: dictionaries, loops, formulas as the spec prints them, no cleverness, no speed beyond
-remembering a number that was already computed. An empty answer means that nothing was found.
+caching a number that was already computed. An empty answer means that nothing was found.
 
 | module        | asks                                                                      |
 | ------------- | ------------------------------------------------------------------------- |
@@ -25,7 +25,7 @@ remembering a number that was already computed. An empty answer means that nothi
 | `explanations`| do the numbers of a "no" say no?                                           |
 | `stops`       | was there a reason to take quota away?                                     |
 
-`world` looks the snapshot up by name, `standing` remembers what was counted for the plan before,
+`world` looks the snapshot up by name, `cache` keeps the sums of the plan before,
 `seats` and `parties` say who is on which node, `case` is one preemption with all that its rules
 look at. `tree` holds the formulas of spec quota §4 and §9; property tests compare the engine with
 it.
@@ -37,6 +37,7 @@ from unisono.engine.audit.admission import check_candidates
 from unisono.engine.audit.arrays import check_arrays
 from unisono.engine.audit.assignment import check_assignments
 from unisono.engine.audit.awaits import check_awaits
+from unisono.engine.audit.cache import AuditCache
 from unisono.engine.audit.dates import check_dates
 from unisono.engine.audit.dependencies import check_dependencies
 from unisono.engine.audit.explanations import check_explanations
@@ -47,25 +48,22 @@ from unisono.engine.audit.preemption import check_preemptions
 from unisono.engine.audit.purchases import check_purchases, with_bought
 from unisono.engine.audit.quota import check_quota
 from unisono.engine.audit.reservations import check_reservations
-from unisono.engine.audit.standing import Standing
 from unisono.engine.audit.stops import check_stops
 from unisono.engine.audit.violation import Rule, Violation
 from unisono.engine.audit.world import World
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.snapshot import Snapshot
 
-__all__ = ["Rule", "Standing", "Violation", "audit"]
+__all__ = ["AuditCache", "Rule", "Violation", "audit"]
 
 
-def audit(
-    snapshot: Snapshot, plan: Plan, standing: Standing | None = None
-) -> tuple[Violation, ...]:
+def audit(snapshot: Snapshot, plan: Plan, cache: AuditCache | None = None) -> tuple[Violation, ...]:
     """List every promise that the plan would break, in the order in which it was looked for.
 
-    Whoever audits one plan after the other keeps a `standing`: what has not changed since the last
-    one is then not counted again.
+    A caller that audits one plan after the other keeps a `cache`: what has not changed since the
+    last plan is then not added up again.
     """
-    world = World(snapshot, standing)
+    world = World(snapshot, cache)
     return (
         *check_identity(world, plan),
         *check_candidates(world, plan),

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from unisono.engine.audit.cache import AuditCache
 from unisono.engine.audit.portions import leaving
-from unisono.engine.audit.standing import Standing
 from unisono.engine.audit.tree import Charge, queue_node
 from unisono.engine.model.names import PODS, FlavorName, Instant, ResourceName, WorkloadKey
 from unisono.engine.model.plan import Admit, Await, Plan, Preempt
@@ -24,8 +24,8 @@ NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 class World:
     """Everything in the snapshot by its name, and the books that its holdings make."""
 
-    def __init__(self, snapshot: Snapshot, standing: Standing | None = None) -> None:
-        """Index the snapshot once; `standing` is what was counted for the one before."""
+    def __init__(self, snapshot: Snapshot, cache: AuditCache | None = None) -> None:
+        """Index the snapshot once; `cache` holds the sums of the snapshot before."""
         self.policy = snapshot.policy
         self.version = snapshot.version
         self.now = snapshot.now
@@ -39,13 +39,13 @@ class World:
         self._sells = snapshot.market is not None and bool(snapshot.market.pools)
         self.results = {result.job: result for result in snapshot.results}
         self.waiting = {workload.key: workload for workload in snapshot.waiting}
-        standing = standing if standing is not None else Standing()
-        standing.count(snapshot, self.held)
-        self.nodes = standing.nodes
-        self.holdings = standing.holdings
-        self.seats = standing.seats
-        self.tree = standing.tree
-        self.books = standing.books
+        cache = cache if cache is not None else AuditCache()
+        cache.update(snapshot, self.held)
+        self.nodes = cache.nodes
+        self.holdings = cache.holdings
+        self.seats = cache.seats
+        self.tree = cache.tree
+        self.books = cache.books
 
     @property
     def has_nodes(self) -> bool:

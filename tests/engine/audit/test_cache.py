@@ -1,4 +1,4 @@
-"""What the auditor remembers from plan to plan is what it would count anew."""
+"""What the auditor keeps from plan to plan equals what it would compute anew."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.node_plans import BIG, machine, of, started, there
 from tests.support.quota_builders import pods, queue, snapshot
-from unisono.engine.audit import Standing, audit
-from unisono.engine.audit import standing as remembering
+from unisono.engine.audit import AuditCache, audit
+from unisono.engine.audit import cache as audit_cache
 from unisono.engine.audit.tree import queue_node
 from unisono.engine.audit.world import World
 from unisono.engine.model.names import NodeName
@@ -30,14 +30,14 @@ def holding(name: str, chance: random.Random) -> Holding:
     return there(gang, {f"n{one}": 1, f"n{two}": 1})
 
 
-def stranger(name: str, chance: random.Random) -> NodePod:
+def foreign_pod(name: str, chance: random.Random) -> NodePod:
     node = NodeName(f"n{chance.randint(0, 3)}")
     return NodePod(key=f"default/{name}", node=node, requests=amounts({"gpu": 1}))
 
 
-def check(cluster: Snapshot, standing: Standing) -> None:
-    """Compare what is remembered with what is counted anew."""
-    kept, anew = World(cluster, standing), World(cluster)
+def check(cluster: Snapshot, cache: AuditCache) -> None:
+    """Compare cached sums with sums computed anew."""
+    kept, anew = World(cluster, cache), World(cluster)
     assert kept.holdings == anew.holdings
     account = Account("f", "gpu")  # type: ignore[arg-type]
     for one in cluster.queues:
@@ -55,12 +55,12 @@ def check(cluster: Snapshot, standing: Standing) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("recount_after", [7, 10_000])
-def test_whoever_comes_and_goes_is_counted_as_if_anew(
+def test_cached_sums_equal_recomputed_sums(
     seed: int, recount_after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remembering, "RECOUNT_AFTER", recount_after)
+    monkeypatch.setattr(audit_cache, "RECOUNT_AFTER", recount_after)
     chance = random.Random(seed)
-    standing = Standing()
+    cache = AuditCache()
     holdings: dict[str, Holding] = {}
     others: dict[str, NodePod] = {}
     queues = (BIG,)
@@ -72,7 +72,7 @@ def test_whoever_comes_and_goes_is_counted_as_if_anew(
             case "go":
                 holdings.pop(name, None)
             case "pod":
-                others[name] = stranger(name, chance)
+                others[name] = foreign_pod(name, chance)
             case "no pod":
                 others.pop(name, None)
             case _:
@@ -83,17 +83,15 @@ def test_whoever_comes_and_goes_is_counted_as_if_anew(
             holdings=tuple(holdings.values()),
             pods=tuple(others.values()),
         )
-        check(cluster, standing)
+        check(cluster, cache)
 
 
-def test_a_remembered_holding_still_fills_its_node() -> None:
-    standing = Standing()
+def test_a_cached_holding_still_fills_its_node() -> None:
+    cache = AuditCache()
     old, new = of(pods(1, {"gpu": 6}), name="old"), of(pods(1, {"gpu": 6}), name="new")
     cluster = snapshot(BIG, nodes=(machine("n0"),), holdings=(there(old, {"n0": 1}),))
-    audit(cluster, msgspec.structs.replace(started(old, {"n0": 1}), admissions=()), standing)
+    audit(cluster, msgspec.structs.replace(started(old, {"n0": 1}), admissions=()), cache)
     later = msgspec.structs.replace(cluster, waiting=(new,))
-    assert [one.rule for one in audit(later, started(new, {"n0": 1}), standing)] == [
-        "node-overfull"
-    ]
+    assert [one.rule for one in audit(later, started(new, {"n0": 1}), cache)] == ["node-overfull"]
     left = msgspec.structs.replace(later, holdings=())
-    assert not audit(left, started(new, {"n0": 1}), standing)
+    assert not audit(left, started(new, {"n0": 1}), cache)

@@ -1,8 +1,8 @@
-"""What the auditor remembers from one plan to the next: whom it counted, and the sums.
+"""What the auditor keeps from one plan to the next: holdings and pods, and the sums of both.
 
 Most of an audit is adding up holdings, and from one plan to the next nearly all of them are the
-very same values. Only the others are counted again. Nothing comes from the planner: the numbers are
-those that `world` makes of snapshots, and now and then they are all made anew.
+very same values. Only the others are added up again. Nothing comes from the planner: the numbers
+are those that `world` reads off snapshots, and now and then they are all computed anew.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from unisono.engine.model.queue import ClusterQueue, Cohort
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Holding
 
-# After so many plans everything is counted anew, should a sum ever have gone wrong.
+# After this many plans everything is recomputed, so that a wrong sum would not stay wrong.
 RECOUNT_AFTER = 1000
 
 _Configuration = tuple[tuple[ClusterQueue, ...], tuple[Cohort, ...]]
 
 
-class Standing:
+class AuditCache:
     """The holdings and other pods of the last snapshot, added up."""
 
     def __init__(self) -> None:
-        """Begin with nobody counted."""
-        self._forget(((), ()))
+        """Begin empty."""
+        self._reset(((), ()))
 
-    def _forget(self, configured: _Configuration) -> None:
+    def _reset(self, configured: _Configuration) -> None:
         self._configured = configured
         self._age = 0
         self.tree = Tree(*configured)
@@ -42,19 +42,19 @@ class Standing:
         self._listed: tuple[Node, ...] = ()
         self.nodes: dict[NodeName, Node] = {}
 
-    def count(self, snapshot: Snapshot, charge: Callable[[Holding], Charge]) -> None:
-        """Bring the sums up to date; `charge` says what a holding uses as things are configured."""
+    def update(self, snapshot: Snapshot, charge: Callable[[Holding], Charge]) -> None:
+        """Bring the sums up to date; `charge` says what a holding uses."""
         configured = (snapshot.queues, snapshot.cohorts)
         self._age += 1
         if configured != self._configured or self._age > RECOUNT_AFTER:
-            self._forget(configured)
-        self._count_holdings(snapshot, charge)
-        self._count_pods(snapshot)
+            self._reset(configured)
+        self._update_holdings(snapshot, charge)
+        self._update_pods(snapshot)
         if snapshot.nodes != self._listed:
             self._listed = snapshot.nodes
             self.nodes = {node.name: node for node in snapshot.nodes}
 
-    def _count_holdings(self, snapshot: Snapshot, charge: Callable[[Holding], Charge]) -> None:
+    def _update_holdings(self, snapshot: Snapshot, charge: Callable[[Holding], Charge]) -> None:
         now = {holding.workload.key: holding for holding in snapshot.holdings}
         before = self.holdings
         gone = [key for key, holding in before.items() if now.get(key) is not holding]
@@ -72,7 +72,7 @@ class Standing:
         if charged or released:
             self.books = self.books.moved(charged=charged, released=released)
 
-    def _count_pods(self, snapshot: Snapshot) -> None:
+    def _update_pods(self, snapshot: Snapshot) -> None:
         now = {pod.key: pod for pod in snapshot.pods}
         for key, pod in self._pods.items():
             if now.get(key) is not pod:
