@@ -46,8 +46,8 @@ from tests.support.strategies import (
     workloads,
     worlds,
 )
+from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.audit.tree import Node, queue_node
-from unisono.engine.audit.world import World
 from unisono.engine.cluster import new_cluster, restore
 from unisono.engine.dry_run import give_up, leave
 from unisono.engine.model.names import CohortName, Instant, LocalQueueKey, QueueName, WorkloadKey
@@ -318,7 +318,7 @@ class EngineMachine(RuleBasedStateMachine):
         assert msgspec.json.encode(found) == msgspec.json.encode(expected)
 
     def _note(self, made: Plan) -> None:
-        tree = World(snapshot(self.state)).tree
+        tree = SnapshotIndex(snapshot(self.state)).tree
         for admit in made.admissions:
             self.grown.add(tree.root(queue_node(admit.admission.queue)))
             if admit.replaces is not None:

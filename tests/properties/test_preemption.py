@@ -29,7 +29,7 @@ from tests.support.strategies import (
     workloads,
     worlds,
 )
-from unisono.engine.audit.world import World
+from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.cluster import new_cluster, restore
 from unisono.engine.cycle import plan
 from unisono.engine.dry_run import dry_run, leave
@@ -73,7 +73,7 @@ def in_use(
         world, now=NOW, queues=tuple(replace(queue, checks=()) for queue in world.queues)
     )
     doors = tuple(each.key for each in world.local_queues)
-    books, holdings = World(world).books, []
+    books, holdings = SnapshotIndex(world).books, []
     for number in range(draw(st.integers(3, 6))):
         workload = draw(workloads(f"r{number}", local_queues=doors, simple=True))
         small = replace(workload.pod_sets[0], count=draw(st.sampled_from((1, 1, 2))))
@@ -81,7 +81,7 @@ def in_use(
         workload = replace(workload, pod_sets=(small,), priority=draw(st.integers(0, 1)))
         reserved_at = Instant(draw(st.integers(0, 20)) * SECOND)
         holding = _placed(workload, "f" if simple else draw(st.sampled_from("ffg")), reserved_at)
-        charge = World(world).held(holding)
+        charge = SnapshotIndex(world).held(holding)
         if charge.amounts and books.fits(charge):
             books = books.moved(charged=[charge])
             holdings.append(holding)

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
+from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.audit.tree import Books, queue_node
-from unisono.engine.audit.world import World
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Admission
@@ -39,28 +39,28 @@ class Question:
 
 def is_sufficient(question: Question, victims: Iterable[WorkloadKey]) -> bool:
     """Say whether the preemptor fits once exactly these have left."""
-    world = World(question.snapshot)
-    return _fits(question, world, frozenset(victims))
+    index = SnapshotIndex(question.snapshot)
+    return _fits(question, index, frozenset(victims))
 
 
 def needless(question: Question, victims: Iterable[WorkloadKey]) -> Keys:
     """Return the victims that could stay: a smaller part of the set, without them, is enough."""
-    world = World(question.snapshot)
+    index = SnapshotIndex(question.snapshot)
     everybody = frozenset(victims)
     return frozenset(
         spared
         for part in _subsets(everybody)
-        if part != everybody and _fits(question, world, part)
+        if part != everybody and _fits(question, index, part)
         for spared in everybody - part
     )
 
 
 def smallest_sets(question: Question) -> list[Keys]:
     """Return every set of holders that is enough and of which nobody could stay."""
-    world = World(question.snapshot)
+    index = SnapshotIndex(question.snapshot)
     enough: list[Keys] = []
-    for part in _subsets(frozenset(world.holdings)):  # small sets come first
-        if not any(found <= part for found in enough) and _fits(question, world, part):
+    for part in _subsets(frozenset(index.holdings)):  # small sets come first
+        if not any(found <= part for found in enough) and _fits(question, index, part):
             enough.append(part)
     return enough
 
@@ -72,12 +72,12 @@ def _subsets(keys: Keys) -> Iterator[Keys]:
             yield frozenset(part)
 
 
-def _fits(question: Question, world: World, gone: Keys) -> bool:
-    workload = world.waiting[question.preemptor]
-    charge = world.charge(workload, question.admission)
-    leaving = gone | ({workload.replaces} & world.holdings.keys())
-    staying = [held for key, held in world.holdings.items() if key not in leaving]
-    books = Books(world.tree, [world.held(each) for each in staying])
+def _fits(question: Question, index: SnapshotIndex, gone: Keys) -> bool:
+    workload = index.waiting[question.preemptor]
+    charge = index.charge(workload, question.admission)
+    leaving = gone | ({workload.replaces} & index.holdings.keys())
+    staying = [held for key, held in index.holdings.items() if key not in leaving]
+    books = Books(index.tree, [index.held(each) for each in staying])
     node = queue_node(charge.queue)
     return books.fits(charge) and (
         question.may_borrow

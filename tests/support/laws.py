@@ -9,8 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from unisono.engine.audit import audit
+from unisono.engine.audit.snapshot_index import SnapshotIndex, started_by
 from unisono.engine.audit.tree import Books, Node, cohort_node, queue_node
-from unisono.engine.audit.world import World, started_by
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.explain.waiting import explanation
@@ -56,8 +56,8 @@ def cells_of(state: ClusterState) -> dict[tuple[Node, Account], Numbers]:
 def check_tree(state: ClusterState) -> None:
     """Demand that the incremental numbers equal those worked out from their definitions."""
     state.refresh()
-    world = World(snapshot(state))
-    tree, books = world.tree, world.books
+    index = SnapshotIndex(snapshot(state))
+    tree, books = index.tree, index.books
     for name, node in nodes_of(state).items():
         if tree.is_in_cycle(name):  # nothing is admitted there; either reading will do
             continue
@@ -151,17 +151,17 @@ def check_nothing_was_missed(state: ClusterState, now: Instant, *, grown: set[No
     of several choices to another flavor, which leaves room for the second. In trees that have
     `grown` since everybody was last awake, those two are no surprise.
     """
-    world = World(snapshot(state))
+    index = SnapshotIndex(snapshot(state))
     for made in settle(awake(snapshot(state)), now):
         for decision in started_by(made):
-            root = world.tree.root(queue_node(decision.admission.queue))
+            root = index.tree.root(queue_node(decision.admission.queue))
             if isinstance(decision, Await):
                 excused = decision.workload in snapshot(state).preemptors  # it waits already
             elif isinstance(decision, Preempt):
                 excused = all(victim.already_evicting for victim in decision.victims)
                 excused |= root in grown
             else:
-                excused = root in grown and _has_choices(world.waiting[decision.workload])
+                excused = root in grown and _has_choices(index.waiting[decision.workload])
             assert excused, f"everything sleeps, but awake there would be {decision}"
 
 

@@ -26,8 +26,8 @@ from tests.support.place_worlds import (
     some_placement,
     some_pod,
 )
+from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.audit.tree import queue_node
-from unisono.engine.audit.world import World
 from unisono.engine.cluster import restore
 from unisono.engine.dry_run import give_up, leave
 from unisono.engine.model.names import (
@@ -284,6 +284,6 @@ class Story:
             self.number += 1
             assert self.number < laws.MOST_CYCLES, "the cycles do not end"
         self.check()
-        tree = World(snapshot(self.state)).tree
+        tree = SnapshotIndex(snapshot(self.state)).tree
         roots = {tree.root(queue_node(name)) for name in self.state.books}
         laws.check_nothing_was_missed(self.state, self.now, grown=roots)

@@ -21,7 +21,7 @@ from tests.support.quota_builders import (
     snapshot,
 )
 from unisono.engine.audit import audit
-from unisono.engine.audit.world import World
+from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.model.names import PODS, FlavorName, QueueName, ResourceName
 from unisono.engine.model.node import Topology
 from unisono.engine.model.plan import Plan
@@ -201,7 +201,7 @@ def test_scenario_23_a_resource_without_quota() -> None:
 def charged(
     workload: Workload, where: ClusterQueue, *given: PodSetAssignment
 ) -> dict[Account, int]:
-    world = World(snapshot(where, waiting=(workload,)))
+    world = SnapshotIndex(snapshot(where, waiting=(workload,)))
     made = Admission(queue=where.name, pod_sets=given)
     return dict(world.charge(workload, made).amounts)
 

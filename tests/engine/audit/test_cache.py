@@ -11,8 +11,8 @@ from tests.support.node_plans import BIG, machine, of, started, there
 from tests.support.quota_builders import pods, queue, snapshot
 from unisono.engine.audit import AuditCache, audit
 from unisono.engine.audit import cache as audit_cache
+from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.audit.tree import queue_node
-from unisono.engine.audit.world import World
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import HostPort, NodePod
 from unisono.engine.model.resources import Account, amounts
@@ -37,7 +37,7 @@ def foreign_pod(name: str, chance: random.Random) -> NodePod:
 
 def check(cluster: Snapshot, cache: AuditCache) -> None:
     """Compare cached sums with sums computed anew."""
-    kept, anew = World(cluster, cache), World(cluster)
+    kept, anew = SnapshotIndex(cluster, cache), SnapshotIndex(cluster)
     assert kept.holdings == anew.holdings
     account = Account("f", "gpu")  # type: ignore[arg-type]
     for one in cluster.queues:

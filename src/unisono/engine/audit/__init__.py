@@ -25,7 +25,7 @@ caching a number that was already computed. An empty answer means that nothing w
 | `explanations`| do the numbers of a "no" say no?                                           |
 | `stops`       | was there a reason to take quota away?                                     |
 
-`world` looks the snapshot up by name, `cache` keeps the sums of the plan before,
+`snapshot_index` looks the snapshot up by name, `cache` keeps the sums of the plan before,
 `seats` and `parties` say who is on which node, `case` is one preemption with all that its rules
 look at. `tree` holds the formulas of spec quota §4 and §9; property tests compare the engine with
 it.
@@ -48,9 +48,9 @@ from unisono.engine.audit.preemption import check_preemptions
 from unisono.engine.audit.purchases import check_purchases, with_bought
 from unisono.engine.audit.quota import check_quota
 from unisono.engine.audit.reservations import check_reservations
+from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.audit.stops import check_stops
 from unisono.engine.audit.violation import Rule, Violation
-from unisono.engine.audit.world import World
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.snapshot import Snapshot
 
@@ -63,21 +63,21 @@ def audit(snapshot: Snapshot, plan: Plan, cache: AuditCache | None = None) -> tu
     A caller that audits one plan after the other keeps a `cache`: what has not changed since the
     last plan is then not added up again.
     """
-    world = World(snapshot, cache)
+    index = SnapshotIndex(snapshot, cache)
     return (
-        *check_identity(world, plan),
-        *check_candidates(world, plan),
-        *check_arrays(world, plan),
-        *check_dependencies(world, plan),
-        *check_assignments(world, plan),
-        *check_quota(world, plan),
-        *check_limits(world, plan),
-        *check_nodes(with_bought(world, snapshot.market, plan), plan),
-        *check_purchases(world, snapshot.market, plan),
-        *check_reservations(world, plan),
-        *check_preemptions(world, plan),
-        *check_dates(world, plan),
-        *check_awaits(world, plan),
-        *check_explanations(world, plan),
-        *check_stops(world, plan),
+        *check_identity(index, plan),
+        *check_candidates(index, plan),
+        *check_arrays(index, plan),
+        *check_dependencies(index, plan),
+        *check_assignments(index, plan),
+        *check_quota(index, plan),
+        *check_limits(index, plan),
+        *check_nodes(with_bought(index, snapshot.market, plan), plan),
+        *check_purchases(index, snapshot.market, plan),
+        *check_reservations(index, plan),
+        *check_preemptions(index, plan),
+        *check_dates(index, plan),
+        *check_awaits(index, plan),
+        *check_explanations(index, plan),
+        *check_stops(index, plan),
     )

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from unisono.engine.audit.snapshot_index import SnapshotIndex, started_by
 from unisono.engine.audit.violation import Rule, Violation
-from unisono.engine.audit.world import World, started_by
 from unisono.engine.model.names import Instant, namespace_of
 from unisono.engine.model.plan import Admit, Plan
 from unisono.engine.model.queue import ClusterQueue
@@ -17,18 +17,18 @@ from unisono.engine.model.selection import selects
 from unisono.engine.model.workload import Admission, Workload
 
 
-def check_candidates(world: World, plan: Plan) -> Iterator[Violation]:
+def check_candidates(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
     """Check everyone that the plan starts, now or after its victims have left."""
     for decided in started_by(plan):
-        workload = world.waiting.get(decided.workload)
+        workload = index.waiting.get(decided.workload)
         if workload is None:
             continue
         yield from _check_workload(workload, plan.now)
-        yield from _check_way_in(world, workload, decided.admission)
+        yield from _check_way_in(index, workload, decided.admission)
         if isinstance(decided, Admit):
-            yield from _check_checks(world, workload, decided)
-            yield from _check_slice(world, workload, decided)
-    yield from _check_pods_ready(world, plan)
+            yield from _check_checks(index, workload, decided)
+            yield from _check_slice(index, workload, decided)
+    yield from _check_pods_ready(index, plan)
 
 
 def _broken(rule: Rule, workload: Workload, message: str) -> Violation:
@@ -59,8 +59,10 @@ def _check_workload(workload: Workload, now: Instant) -> Iterator[Violation]:
             yield _broken("not-queueable", workload, f"check {check.name} says {check.state}")
 
 
-def _check_way_in(world: World, workload: Workload, admission: Admission) -> Iterator[Violation]:
-    local_queue = world.local_queues.get(workload.queue)
+def _check_way_in(
+    index: SnapshotIndex, workload: Workload, admission: Admission
+) -> Iterator[Violation]:
+    local_queue = index.local_queues.get(workload.queue)
     if local_queue is None:
         yield _broken("queue-closed", workload, f"no local queue {workload.queue}")
     else:
@@ -70,26 +72,28 @@ def _check_way_in(world: World, workload: Workload, admission: Admission) -> Ite
         if local_queue.queue != admission.queue:
             message = f"{workload.queue} leads to {local_queue.queue}, not to {admission.queue}"
             yield _broken("wrong-queue", workload, message)
-    queue = world.queues.get(admission.queue)
+    queue = index.queues.get(admission.queue)
     if queue is None:
         yield _broken("queue-closed", workload, f"no queue {admission.queue}")
         return
-    if why := world.why_closed(queue):
+    if why := index.why_closed(queue):
         yield _broken("queue-closed", workload, f"queue {queue.name}: {why}")
-    yield from _check_namespace(world, workload, queue)
+    yield from _check_namespace(index, workload, queue)
 
 
-def _check_namespace(world: World, workload: Workload, queue: ClusterQueue) -> Iterator[Violation]:
+def _check_namespace(
+    index: SnapshotIndex, workload: Workload, queue: ClusterQueue
+) -> Iterator[Violation]:
     namespace = namespace_of(workload.key)
     selector = queue.namespace_selector
-    if selector is None or not selects(selector, world.namespace_labels(namespace)):
+    if selector is None or not selects(selector, index.namespace_labels(namespace)):
         message = f"queue {queue.name} does not select namespace {namespace}"
         yield _broken("namespace", workload, message)
 
 
-def _check_checks(world: World, workload: Workload, admit: Admit) -> Iterator[Violation]:
+def _check_checks(index: SnapshotIndex, workload: Workload, admit: Admit) -> Iterator[Violation]:
     """Compare `checks_pass` with the checks that apply to the flavors assigned."""
-    queue = world.queues.get(admit.admission.queue)
+    queue = index.queues.get(admit.admission.queue)
     if queue is None:
         return
     flavors = {flavor for each in admit.admission.pod_sets for _, flavor in each.flavors}
@@ -106,13 +110,13 @@ def _check_checks(world: World, workload: Workload, admit: Admit) -> Iterator[Vi
         yield _broken("checks", workload, f"waits for checks, but {queue.name} has none for it")
 
 
-def _check_slice(world: World, workload: Workload, admit: Admit) -> Iterator[Violation]:
+def _check_slice(index: SnapshotIndex, workload: Workload, admit: Admit) -> Iterator[Violation]:
     """An elastic slice ends the one it grew out of, keeps its flavors and its nodes (§15)."""
     if admit.replaces is not None and admit.replaces != workload.replaces:
         message = f"ends {admit.replaces}, but grew out of {workload.replaces}"
         yield _broken("slice", workload, message)
         return
-    old = world.holdings.get(workload.replaces) if workload.replaces is not None else None
+    old = index.holdings.get(workload.replaces) if workload.replaces is not None else None
     if old is None:
         return
     if admit.replaces is None and not old.evicting:
@@ -121,7 +125,7 @@ def _check_slice(world: World, workload: Workload, admit: Admit) -> Iterator[Vio
     old_nodes = {each.name: dict(each.nodes) for each in old.admission.pod_sets}
     for assignment in admit.admission.pod_sets:
         there = old_nodes.get(assignment.name, {})
-        running = sum(pods for node, pods in there.items() if node in world.nodes)
+        running = sum(pods for node, pods in there.items() if node in index.nodes)
         staying = sum(min(pods, there.get(node, 0)) for node, pods in assignment.nodes)
         if staying < min(running, sum(pods for _, pods in assignment.nodes)):
             message = f"{assignment.name}: {running} pods run, and {staying} of them stay in place"
@@ -133,13 +137,13 @@ def _check_slice(world: World, workload: Workload, admit: Admit) -> Iterator[Vio
                 yield _broken("slice", workload, message)
 
 
-def _check_pods_ready(world: World, plan: Plan) -> Iterator[Violation]:
+def _check_pods_ready(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
     """With blockAdmission, nobody is admitted while an admitted workload is not ready."""
-    if world.policy.pods_ready is None or not world.policy.pods_ready.block_admission:
+    if index.policy.pods_ready is None or not index.policy.pods_ready.block_admission:
         return
     unready = [
         holding.workload.key
-        for holding in world.holdings.values()
+        for holding in index.holdings.values()
         if holding.admitted and not holding.ready and not holding.evicting
     ]
     for admit in plan.admissions:

@@ -8,8 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from unisono.engine.audit.snapshot_index import (
+    SnapshotIndex,
+    charged_pods,
+    group_of,
+    requests_per_pod,
+    started_by,
+)
 from unisono.engine.audit.violation import Rule, Violation
-from unisono.engine.audit.world import World, charged_pods, group_of, requests_per_pod, started_by
 from unisono.engine.model.names import PODS, FlavorName, ResourceName
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.queue import ClusterQueue, Flavor
@@ -17,11 +23,11 @@ from unisono.engine.model.selection import meets, tolerates
 from unisono.engine.model.workload import Admission, PodSet, PodSetAssignment, Workload
 
 
-def check_assignments(world: World, plan: Plan) -> Iterator[Violation]:
+def check_assignments(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
     """Check the assignment of everyone that the plan starts, now or later."""
     for decided in started_by(plan):
-        workload = world.waiting.get(decided.workload)
-        queue = world.queues.get(decided.admission.queue)
+        workload = index.waiting.get(decided.workload)
+        queue = index.queues.get(decided.admission.queue)
         if workload is None or queue is None:
             continue
         names = [assignment.name for assignment in decided.admission.pod_sets]
@@ -30,10 +36,10 @@ def check_assignments(world: World, plan: Plan) -> Iterator[Violation]:
             message = f"pod sets {', '.join(wanted)}; assigned {', '.join(names)}"
             yield _broken("pod-sets", workload, message)
             continue
-        yield from _check_counts(world, workload, decided.admission)
+        yield from _check_counts(index, workload, decided.admission)
         assignments = {each.name: each for each in decided.admission.pod_sets}
         for pod_set in workload.pod_sets:
-            yield from _check_pod_set(world, queue, workload, pod_set, assignments[pod_set.name])
+            yield from _check_pod_set(index, queue, workload, pod_set, assignments[pod_set.name])
         yield from _check_groups(workload, queue, assignments)
 
 
@@ -41,7 +47,9 @@ def _broken(rule: Rule, workload: Workload, message: str) -> Violation:
     return Violation(rule=rule, workload=workload.key, message=message)
 
 
-def _check_counts(world: World, workload: Workload, admission: Admission) -> Iterator[Violation]:
+def _check_counts(
+    index: SnapshotIndex, workload: Workload, admission: Admission
+) -> Iterator[Violation]:
     """All counts come from one step of partial admission; an elastic slice is partial if it may."""
     given = {assignment.name: assignment.count for assignment in admission.pod_sets}
     wanted_total = min(workload.min_total or 0, sum(each.count for each in workload.pod_sets))
@@ -50,22 +58,22 @@ def _check_counts(world: World, workload: Workload, admission: Admission) -> Ite
         yield _broken("count", workload, message)
     if given == {pod_set.name: pod_set.count for pod_set in workload.pod_sets}:
         return
-    if workload.replaces in world.holdings and not any(
+    if workload.replaces in index.holdings and not any(
         each.min_count is not None for each in workload.pod_sets
     ):
         yield _broken("count", workload, f"an elastic slice got {given}")
-    elif not _may_be_given(world, workload, given):
+    elif not _may_be_given(index, workload, given):
         wanted = {each.name: (each.min_count, each.count) for each in workload.pod_sets}
         yield _broken("count", workload, f"(minimum, count) is {wanted}, assigned is {given}")
 
 
-def _may_be_given(world: World, workload: Workload, given: dict[str, int]) -> bool:
+def _may_be_given(index: SnapshotIndex, workload: Workload, given: dict[str, int]) -> bool:
     """Say whether quota, or nodes where there are any, can end up with these counts.
 
     Quota takes pods off all sets in step. Nodes give every set what finds a place, down to its
     minimum (spec placement §8.7).
     """
-    if not world.has_nodes:
+    if not index.has_nodes:
         return is_partial_count(workload.pod_sets, given)
     return all(
         (each.count if each.min_count is None else each.min_count) <= given[each.name] <= each.count
@@ -100,7 +108,7 @@ def is_partial_count(pod_sets: tuple[PodSet, ...], given: dict[str, int]) -> boo
 
 
 def _check_pod_set(
-    world: World,
+    index: SnapshotIndex,
     queue: ClusterQueue,
     workload: Workload,
     pod_set: PodSet,
@@ -111,7 +119,7 @@ def _check_pod_set(
     for resource, per_pod in requests_per_pod(pod_set).items():
         covered = group_of(queue.groups, resource) is not None
         wanted = pods * per_pod
-        needs_quota = world.policy.undeclared == "Block" and not queue.unlimited
+        needs_quota = index.policy.undeclared == "Block" and not queue.unlimited
         if not covered and resource != PODS and wanted and needs_quota:
             message = f"{pod_set.name} wants {wanted} {resource}; {queue.name} has no quota for it"
             yield _broken("uncovered", workload, message)
@@ -121,10 +129,10 @@ def _check_pod_set(
     for resource, name in flavors.items():
         yield from _check_resource(queue, workload, pod_set, resource, name)
     for name in sorted(set(flavors.values())):
-        flavor = world.flavors.get(name)
+        flavor = index.flavors.get(name)
         if flavor is None:
             yield _broken("flavor", workload, f"{pod_set.name}: no flavor {name}")
-        elif why := _why_mismatch(world, queue, pod_set, flavor):
+        elif why := _why_mismatch(index, queue, pod_set, flavor):
             yield _broken("flavor-mismatch", workload, f"{pod_set.name} on {name}: {why}")
 
 
@@ -166,7 +174,9 @@ def _check_groups(
                 yield _broken("flavor", workload, message)
 
 
-def _why_mismatch(world: World, queue: ClusterQueue, pod_set: PodSet, flavor: Flavor) -> str:
+def _why_mismatch(
+    index: SnapshotIndex, queue: ClusterQueue, pod_set: PodSet, flavor: Flavor
+) -> str:
     """Say why pods of the set cannot use the flavor's nodes, or nothing."""
     for taint in flavor.node_taints:
         if taint.effect != "PreferNoSchedule" and not any(
@@ -188,6 +198,6 @@ def _why_mismatch(world: World, queue: ClusterQueue, pod_set: PodSet, flavor: Fl
     if flavor.topology and pod_set.topology is None:
         # Nodes with a topology are for those who ask for one, unless there are no others (§14).
         names = [each.flavor for group in queue.groups for each in group.flavors]
-        if not all(name in world.flavors and world.flavors[name].topology for name in names):
+        if not all(name in index.flavors and index.flavors[name].topology for name in names):
             return "the flavor is only for pods with a topology request"
     return ""

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from unisono.engine.audit.nodes import has_room, is_plain
 from unisono.engine.audit.parties import alone
+from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.audit.violation import Violation
-from unisono.engine.audit.world import World
 from unisono.engine.model.names import Instant
 from unisono.engine.model.node import NodePod
 from unisono.engine.model.plan import Await, Plan
@@ -16,27 +16,29 @@ from unisono.engine.model.plan import Await, Plan
 LATE_MS = 60_000
 
 
-def check_awaits(world: World, plan: Plan) -> Iterator[Violation]:
+def check_awaits(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
     """Check everyone that waits for pods to leave by themselves."""
-    pods = {pod.key: pod for pod in world.pods}
+    pods = {pod.key: pod for pod in index.pods}
     for patient in plan.awaits:
-        for problem in _problems(world, plan, patient, pods):
+        for problem in _problems(index, plan, patient, pods):
             yield Violation(rule="await", workload=patient.workload, message=problem)
 
 
-def _problems(world: World, plan: Plan, patient: Await, pods: dict[str, NodePod]) -> Iterator[str]:
+def _problems(
+    index: SnapshotIndex, plan: Plan, patient: Await, pods: dict[str, NodePod]
+) -> Iterator[str]:
     if not patient.pods:
         yield "it waits for nobody"
     for key in patient.pods:
         pod = pods.get(key)
         if pod is None:
             yield f"there is no pod {key}"
-        elif why := _why_not_soon(pod, plan.now, world.policy.placement.wait_for_leaving_ms):
+        elif why := _why_not_soon(pod, plan.now, index.policy.placement.wait_for_leaving_ms):
             yield f"{key}: {why}"
-    workload = world.waiting.get(patient.workload)
+    workload = index.waiting.get(patient.workload)
     if workload is None or len(workload.pod_sets) > 1 or not is_plain(workload.pod_sets[0]):
         return  # where placing is a search, the proof may have been out of reach
-    floor = alone(world, patient, {})
+    floor = alone(index, patient, {})
     if not floor.repelling and all(
         has_room(floor, workload, party) for party in floor.newcomers.get(workload.key, ())
     ):

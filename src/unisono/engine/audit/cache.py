@@ -2,7 +2,7 @@
 
 Most of an audit is adding up holdings, and from one plan to the next nearly all of them are the
 very same values. Only the others are added up again. Nothing comes from the planner: the numbers
-are those that `world` reads off snapshots, and now and then they are all computed anew.
+are those that `index` reads off snapshots, and now and then they are all computed anew.
 """
 
 from __future__ import annotations

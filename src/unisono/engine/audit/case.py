@@ -23,8 +23,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.audit.tree import Books, Charge, Node, queue_node
-from unisono.engine.audit.world import World
 from unisono.engine.model.explanation import QuotaExhausted
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Plan, Preempt
@@ -37,7 +37,7 @@ from unisono.engine.model.workload import Holding, Workload
 class Case:
     """A preemptor, its victims, and the books that it may have been judged with."""
 
-    world: World
+    index: SnapshotIndex
     preemption: Preempt
     workload: Workload
     queue: ClusterQueue
@@ -58,7 +58,7 @@ class Case:
     def without(self, books: Books, *, leaving: Iterable[Holding] | None = None) -> Books:
         """Return books that these have left; all of the case's victims, if nobody is named."""
         gone = self.victims.values() if leaving is None else leaving
-        return books.moved(released=[self.world.held(each) for each in gone])
+        return books.moved(released=[self.index.held(each) for each in gone])
 
     def needed(self) -> set[Account]:
         """Collect the accounts that the preemptor may have lacked: at least those it did lack.
@@ -69,7 +69,7 @@ class Case:
             account
             for account, amount in self.charge.amounts.items()
             if self.is_hidden
-            or self.world.has_nodes
+            or self.index.has_nodes
             or any(amount > books.available(self.node, account) for books in self.moments)
         }
 
@@ -89,29 +89,29 @@ class Case:
         )
 
 
-def cases_of(world: World, plan: Plan) -> Iterator[Case]:
+def cases_of(index: SnapshotIndex, plan: Plan) -> Iterator[Case]:
     """Put together what the rules need, for every preemption whose workload and queue are known."""
-    tree = world.tree
-    victims = world.victims(plan.preemptions)
-    vacated = _without(world, world.books, victims)
-    holding_back = _roots_of_unclaimed(world, victims)
-    in_time = world.policy.backfill is not None and world.has_nodes
+    tree = index.tree
+    victims = index.victims(plan.preemptions)
+    vacated = _without(index, index.books, victims)
+    holding_back = _roots_of_unclaimed(index, victims)
+    in_time = index.policy.backfill is not None and index.has_nodes
     is_crowded = in_time and bool(plan.admissions or len(plan.preemptions) > 1)
-    earlier = world.books
-    alone = in_turn = world.books.moved(charged=world.charges(plan.admissions))
+    earlier = index.books
+    alone = in_turn = index.books.moved(charged=index.charges(plan.admissions))
     seen: set[Node] = set()
     for preemption in plan.preemptions:
-        workload = world.waiting.get(preemption.workload)
-        queue = world.queues.get(preemption.admission.queue)
+        workload = index.waiting.get(preemption.workload)
+        queue = index.queues.get(preemption.admission.queue)
         if workload is None or queue is None:
             continue
         root = tree.root(queue_node(queue.name))
-        charge = world.charge(workload, preemption.admission)
+        charge = index.charge(workload, preemption.admission)
         # A slice that grows counts on what it replaces, in all of the books.
-        old = [] if workload.replaces in victims else world.replaced(workload)
-        own = world.victims((preemption,))
+        old = [] if workload.replaces in victims else index.replaced(workload)
+        own = index.victims((preemption,))
         yield Case(
-            world=world,
+            index=index,
             preemption=preemption,
             workload=workload,
             queue=queue,
@@ -124,30 +124,30 @@ def cases_of(world: World, plan: Plan) -> Iterator[Case]:
             is_first=root not in seen,
             is_hidden=is_crowded
             or root in holding_back
-            or (root in seen and _may_book(world, plan, root)),
+            or (root in seen and _may_book(index, plan, root)),
         )
-        earlier = _without(world, earlier, own)
-        in_turn = _without(world, in_turn, own).moved(charged=[charge], released=old)
+        earlier = _without(index, earlier, own)
+        in_turn = _without(index, in_turn, own).moved(charged=[charge], released=old)
         seen.add(root)
 
 
-def _without(world: World, books: Books, leaving: Mapping[WorkloadKey, Holding]) -> Books:
-    return books.moved(released=[world.held(holding) for holding in leaving.values()])
+def _without(index: SnapshotIndex, books: Books, leaving: Mapping[WorkloadKey, Holding]) -> Books:
+    return books.moved(released=[index.held(holding) for holding in leaving.values()])
 
 
-def _roots_of_unclaimed(world: World, victims: Mapping[WorkloadKey, Holding]) -> set[Node]:
+def _roots_of_unclaimed(index: SnapshotIndex, victims: Mapping[WorkloadKey, Holding]) -> set[Node]:
     """Return the trees in which somebody leaves whom no preemption of this plan counts on.
 
     It may leave for a preemptor that the plan does not mention.
     """
     return {
-        world.tree.root(queue_node(holding.admission.queue))
-        for key, holding in world.holdings.items()
+        index.tree.root(queue_node(holding.admission.queue))
+        for key, holding in index.holdings.items()
         if (holding.evicting or holding.keeps is not None) and key not in victims
     }
 
 
-def _may_book(world: World, plan: Plan, root: Node) -> bool:
+def _may_book(index: SnapshotIndex, plan: Plan, root: Node) -> bool:
     """Say whether somebody who waits in the tree had quota held back for it.
 
     Whoever found no victims, or counts on another's, books what it waits for. That concerns only
@@ -162,6 +162,6 @@ def _may_book(world: World, plan: Plan, root: Node) -> bool:
             isinstance(blocker, QuotaExhausted) and blocker.tried_preemption
             for blocker in wait.explanation.blockers
         )
-        if (tried or wait.outcome == "sticky") and world.tree.root(queue_node(queue)) == root:
+        if (tried or wait.outcome == "sticky") and index.tree.root(queue_node(queue)) == root:
             return True
     return False

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unisono.engine.audit.parties import Floor
+from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.audit.violation import Violation
-from unisono.engine.audit.world import World
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import DEFAULT_LEVELS, HOSTNAME
 from unisono.engine.model.workload import Admission, PodSet, PodSetAssignment, Workload
@@ -20,7 +20,7 @@ Domain = tuple[str, ...]
 
 
 def check_closeness(
-    world: World, floor: Floor, workload: Workload, admission: Admission
+    index: SnapshotIndex, floor: Floor, workload: Workload, admission: Admission
 ) -> Iterator[Violation]:
     """Check every set that has to stay in one domain, or whose slices have to."""
     given = {each.name: each for each in admission.pod_sets}
@@ -33,9 +33,9 @@ def check_closeness(
             # A set without a group stands for itself; "/" keeps it apart from group names.
             together.setdefault(pod_set.group or f"/{pod_set.name}", []).append(pod_set)
         if wish is not None and wish.slice_size > 1:
-            yield from _check_slices(world, floor, workload, pod_set, given[pod_set.name])
+            yield from _check_slices(index, floor, workload, pod_set, given[pod_set.name])
     for pod_sets in together.values():
-        yield from _check_domain(world, floor, workload, pod_sets, given)
+        yield from _check_domain(index, floor, workload, pod_sets, given)
 
 
 def _broken(workload: Workload, message: str) -> Violation:
@@ -43,7 +43,7 @@ def _broken(workload: Workload, message: str) -> Violation:
 
 
 def _check_domain(
-    world: World,
+    index: SnapshotIndex,
     floor: Floor,
     workload: Workload,
     pod_sets: list[PodSet],
@@ -52,7 +52,7 @@ def _check_domain(
     domains: dict[Domain | None, NodeName] = {}
     for pod_set in pod_sets:
         assert pod_set.topology is not None, "only sets with a wish were collected"
-        path = _path(world, given[pod_set.name], pod_set.topology.level)
+        path = _path(index, given[pod_set.name], pod_set.topology.level)
         for name, _ in given[pod_set.name].nodes:
             if name in floor.nodes:
                 domains.setdefault(_domain(floor, name, path), name)
@@ -65,12 +65,12 @@ def _check_domain(
 
 
 def _check_slices(
-    world: World, floor: Floor, workload: Workload, pod_set: PodSet, given: PodSetAssignment
+    index: SnapshotIndex, floor: Floor, workload: Workload, pod_set: PodSet, given: PodSetAssignment
 ) -> Iterator[Violation]:
     """Every domain of the slice level holds whole slices."""
     assert pod_set.topology is not None, "the caller looked"
     size = pod_set.topology.slice_size
-    path = _path(world, given, pod_set.topology.slice_level)
+    path = _path(index, given, pod_set.topology.slice_level)
     pods: dict[Domain | None, int] = {}
     for name, count in given.nodes:
         if name in floor.nodes:
@@ -93,14 +93,14 @@ def _domain(floor: Floor, name: NodeName, path: tuple[str, ...]) -> Domain | Non
     return tuple(labels.get(key, "") for key in path)
 
 
-def _path(world: World, assigned: PodSetAssignment, level: str) -> tuple[str, ...]:
+def _path(index: SnapshotIndex, assigned: PodSetAssignment, level: str) -> tuple[str, ...]:
     """Return the levels from the widest down to the one that is meant."""
     if level in ("", HOSTNAME):
         return (HOSTNAME,)
-    flavors = [world.flavors.get(flavor) for _, flavor in assigned.flavors]
-    own = [world.topologies.get(flavor.topology, ()) for flavor in flavors if flavor is not None]
-    others = [world.topologies[name] for name in sorted(world.topologies)]
-    for levels in (*own, *others, world.policy.placement.levels or DEFAULT_LEVELS):
+    flavors = [index.flavors.get(flavor) for _, flavor in assigned.flavors]
+    own = [index.topologies.get(flavor.topology, ()) for flavor in flavors if flavor is not None]
+    others = [index.topologies[name] for name in sorted(index.topologies)]
+    for levels in (*own, *others, index.policy.placement.levels or DEFAULT_LEVELS):
         if level in levels:
             return levels[: levels.index(level) + 1]
     return (level,)

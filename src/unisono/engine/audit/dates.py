@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unisono.engine.audit.parties import PODS_PER_NODE
+from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.audit.violation import Violation
-from unisono.engine.audit.world import World
 from unisono.engine.model.names import PODS, Instant, ResourceName
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.workload import Admission, Workload
@@ -20,35 +20,35 @@ from unisono.engine.model.workload import Admission, Workload
 _Amounts = dict[ResourceName, int]
 
 
-def check_dates(world: World, plan: Plan) -> Iterator[Violation]:
+def check_dates(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
     """Check every date against those who run, start now, or have other dates."""
-    rules = world.policy.backfill
-    if rules is None or not world.nodes:
+    rules = index.policy.backfill
+    if rules is None or not index.nodes:
         return
     there: _Amounts = {}
-    for node in world.nodes.values():
+    for node in index.nodes.values():
         if node.ready:
             for resource, amount in {PODS: PODS_PER_NODE, **dict(node.allocatable)}.items():
                 there[resource] = there.get(resource, 0) + amount
     there = _in_parts(there)
     spans: list[tuple[Instant, Instant, _Amounts]] = []
     leaving = {victim.workload: victim.keeps for one in plan.preemptions for victim in one.victims}
-    for key, holding in world.holdings.items():
+    for key, holding in index.holdings.items():
         stays = leaving.get(key) if key in leaving else holding.admission
         if stays is None:
             continue  # it makes room for somebody long before
-        end = holding.running_since + _limit(world, holding.workload)
+        end = holding.running_since + _limit(index, holding.workload)
         late = Instant(max(end, plan.now + 1))
-        spans.append((plan.now, late, _of_admission(world, holding.workload, stays)))
+        spans.append((plan.now, late, _of_admission(index, holding.workload, stays)))
     for admit in plan.admissions:
-        workload = world.waiting[admit.workload]
+        workload = index.waiting[admit.workload]
         if (fault := _granted_fault(workload, admit.limit_ms)) is not None:
             yield Violation(rule="date", workload=workload.key, message=fault)
-        limit = _limit(world, workload) if admit.limit_ms is None else admit.limit_ms
+        limit = _limit(index, workload) if admit.limit_ms is None else admit.limit_ms
         end = Instant(plan.now + limit)
-        spans.append((plan.now, end, _of_admission(world, workload, admit.admission)))
-    dated = [date for date in plan.dates if date.workload in world.waiting]
-    needs = {date.workload: _in_parts(least_of(world.waiting[date.workload])) for date in dated}
+        spans.append((plan.now, end, _of_admission(index, workload, admit.admission)))
+    dated = [date for date in plan.dates if date.workload in index.waiting]
+    needs = {date.workload: _in_parts(least_of(index.waiting[date.workload])) for date in dated}
     spans += [(date.start, date.end, needs[date.workload]) for date in dated]
     for date in dated:
         if date.start <= plan.now:
@@ -74,19 +74,19 @@ def _granted_fault(workload: Workload, limit: int | None) -> str | None:
     return None
 
 
-def _limit(world: World, workload: Workload) -> int:
-    assert world.policy.backfill is not None, "only with backfill are there dates"
+def _limit(index: SnapshotIndex, workload: Workload) -> int:
+    assert index.policy.backfill is not None, "only with backfill are there dates"
     said = []
     if workload.time_limit_ms is not None:
         said.append(workload.time_limit_ms)
     if workload.max_execution_ms is not None:
         said.append(max(0, workload.max_execution_ms - workload.past_execution_ms))
-    return min(said, default=world.policy.backfill.default_limit_ms)
+    return min(said, default=index.policy.backfill.default_limit_ms)
 
 
-def _of_admission(world: World, workload: Workload, admission: Admission) -> _Amounts:
+def _of_admission(index: SnapshotIndex, workload: Workload, admission: Admission) -> _Amounts:
     """Return what the pods of an admission take of nodes that are there."""
-    ready = {name for name, node in world.nodes.items() if node.ready}
+    ready = {name for name, node in index.nodes.items() if node.ready}
     pod_sets = {pod_set.name: pod_set for pod_set in workload.pod_sets}
     total: _Amounts = {}
     for assigned in admission.pod_sets:

@@ -7,32 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.audit.violation import Violation
-from unisono.engine.audit.world import World
 from unisono.engine.model.dependency import Dependency
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.workload import Workload
 
 
-def check_dependencies(world: World, plan: Plan) -> Iterator[Violation]:
+def check_dependencies(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
     """Check everybody who starts and depends on others."""
     for admit in plan.admissions:
-        workload = world.waiting.get(admit.workload)
+        workload = index.waiting.get(admit.workload)
         if workload is None or not workload.depends:
             continue
-        met = [_is_met(world, each, plan.now) for each in workload.depends]
+        met = [_is_met(index, each, plan.now) for each in workload.depends]
         if not (any(met) if workload.depends_on_any else all(met)):
             each = workload.depends[met.index(False)]
             message = f"{each.kind}:{each.on} is not satisfied"
             yield Violation(rule="dependency", workload=workload.key, message=message)
 
 
-def _is_met(world: World, each: Dependency, now: Instant) -> bool:
+def _is_met(index: SnapshotIndex, each: Dependency, now: Instant) -> bool:
     if each.kind == "singleton":
         return True  # names that are alike are the planner's business
-    running = [one for one in world.holdings.values() if _job(one.workload) == each.on]
-    result = world.results.get(each.on)
+    running = [one for one in index.holdings.values() if _job(one.workload) == each.on]
+    result = index.results.get(each.on)
     if each.kind == "after":
         starts = [one.running_since for one in running]
         if not starts and result is not None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from unisono.engine.audit.snapshot_index import SnapshotIndex, account_of
 from unisono.engine.audit.tree import queue_node
 from unisono.engine.audit.violation import Violation
-from unisono.engine.audit.world import World, account_of
 from unisono.engine.model.explanation import (
     Blocker,
     ExceedsMaximum,
@@ -17,11 +17,11 @@ from unisono.engine.model.plan import Plan
 from unisono.engine.model.resources import Account
 
 
-def check_explanations(world: World, plan: Plan) -> Iterator[Violation]:
+def check_explanations(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
     """Check that everyone who waits knows why, and that facts about quota and nodes hold."""
     for wait in plan.waits:
         explanation = wait.explanation
-        problems = [_problem(world, blocker) for blocker in explanation.blockers]
+        problems = [_problem(index, blocker) for blocker in explanation.blockers]
         if not explanation.blockers:
             problems = ["it waits without a reason"]
         for problem in problems:
@@ -34,12 +34,12 @@ def check_explanations(world: World, plan: Plan) -> Iterator[Violation]:
                 )
 
 
-def _problem(world: World, blocker: Blocker) -> str:
+def _problem(index: SnapshotIndex, blocker: Blocker) -> str:
     if isinstance(blocker, GangDoesNotFit):
-        return _problem_with_nodes(world, blocker)
+        return _problem_with_nodes(index, blocker)
     if not isinstance(blocker, QuotaExhausted | ExceedsMaximum):
         return ""
-    queue = world.queues.get(blocker.queue)
+    queue = index.queues.get(blocker.queue)
     if queue is None:
         return f"no queue {blocker.queue}"
     account = account_of(queue.groups, blocker.resource, blocker.flavor)
@@ -47,7 +47,7 @@ def _problem(world: World, blocker: Blocker) -> str:
         account = Account(blocker.flavor, blocker.resource)
     if account is None:
         return f"{blocker.resource} of {blocker.flavor} has no limit in {queue.name}"
-    maximum = world.tree.potential(queue_node(queue.name), account)
+    maximum = index.tree.potential(queue_node(queue.name), account)
     what = f"{blocker.resource} of {blocker.flavor} in {queue.name}"
     if isinstance(blocker, ExceedsMaximum):
         if blocker.maximum != maximum:
@@ -62,12 +62,12 @@ def _problem(world: World, blocker: Blocker) -> str:
     return ""
 
 
-def _problem_with_nodes(world: World, blocker: GangDoesNotFit) -> str:
-    if not world.has_nodes:
+def _problem_with_nodes(index: SnapshotIndex, blocker: GangDoesNotFit) -> str:
+    if not index.has_nodes:
         return "there are no nodes that it could lack"
     if blocker.pods_placeable >= blocker.pods:
         return f"{blocker.pods_placeable} of {blocker.pods} pods fit: that is all of them"
     refused = sum(nodes for _, nodes in blocker.refusals)
-    if blocker.nodes != len(world.nodes) or refused > blocker.nodes:
-        return f"{refused} of {blocker.nodes} nodes refused it, and there are {len(world.nodes)}"
+    if blocker.nodes != len(index.nodes) or refused > blocker.nodes:
+        return f"{refused} of {blocker.nodes} nodes refused it, and there are {len(index.nodes)}"
     return ""

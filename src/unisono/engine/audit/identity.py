@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from unisono.engine.audit.snapshot_index import SnapshotIndex, started_by
 from unisono.engine.audit.violation import Violation
-from unisono.engine.audit.world import World, started_by
 from unisono.engine.model.names import QueueName, WorkloadKey
 from unisono.engine.model.plan import Plan
 
@@ -15,17 +15,17 @@ _Fate = str
 _TOGETHER = {("preempting", "waiting"), ("awaiting", "waiting")}
 
 
-def check_identity(world: World, plan: Plan) -> Iterator[Violation]:
+def check_identity(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
     """Check version and clock, then who is named, where, and how often."""
-    if plan.based_on != world.version:
+    if plan.based_on != index.version:
         yield Violation(
-            rule="version", message=f"made from {plan.based_on}, audited with {world.version}"
+            rule="version", message=f"made from {plan.based_on}, audited with {index.version}"
         )
-    if plan.now < world.now:
-        yield Violation(rule="clock", message=f"made at {plan.now}, before {world.now}")
-    yield from _check_existence(world, plan)
+    if plan.now < index.now:
+        yield Violation(rule="clock", message=f"made at {plan.now}, before {index.now}")
+    yield from _check_existence(index, plan)
     yield from _check_fates(plan)
-    if world.policy.backfill is None:  # with it, everybody who waits has a turn
+    if index.policy.backfill is None:  # with it, everybody who waits has a turn
         yield from _check_heads(plan)
 
 
@@ -46,13 +46,13 @@ def _fates(plan: Plan) -> Iterator[tuple[WorkloadKey, _Fate]]:
         yield wait.explanation.workload, "waiting"
 
 
-def _check_existence(world: World, plan: Plan) -> Iterator[Violation]:
+def _check_existence(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
     for workload, fate in _fates(plan):
         if fate in ("admitted", "preempting", "awaiting", "waiting"):
-            place: Mapping[WorkloadKey, object] = world.waiting
+            place: Mapping[WorkloadKey, object] = index.waiting
             expected = "waiting"
         else:
-            place = world.holdings
+            place = index.holdings
             expected = "holding quota"
         if workload not in place:
             yield Violation(

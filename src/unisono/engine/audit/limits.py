@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.audit.violation import Violation
-from unisono.engine.audit.world import World
 from unisono.engine.model.names import namespace_of
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.turns import ROOT, Limits, TresAmounts, Turns
@@ -19,18 +19,18 @@ from unisono.engine.model.workload import Admission, Workload
 _Counts = dict[tuple[str, str], int]  # whose, and of what
 
 
-def check_limits(world: World, plan: Plan) -> Iterator[Violation]:
+def check_limits(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
     """Check every admission against the limits above it, in the order of the plan."""
-    rules = world.policy.turns
+    rules = index.policy.turns
     if rules is None or not plan.admissions:
         return
     counts: _Counts = {}
     replaced = {admit.replaces for admit in plan.admissions}
-    for holding in world.holdings.values():
+    for holding in index.holdings.values():
         if holding.workload.key not in replaced:
             _count(counts, rules, holding.workload, holding.admission)
     for admit in plan.admissions:
-        workload = world.waiting.get(admit.workload)
+        workload = index.waiting.get(admit.workload)
         if workload is None:
             continue
         if workload.turn.priority == 0:

@@ -14,8 +14,8 @@ from unisono.engine.audit.devices import device_faults, naming_fault, parts_take
 from unisono.engine.audit.neighbours import check_neighbours
 from unisono.engine.audit.parties import Floor, kept, started
 from unisono.engine.audit.seats import Party
+from unisono.engine.audit.snapshot_index import Decided, SnapshotIndex, charged_pods, started_by
 from unisono.engine.audit.violation import Rule, Violation
-from unisono.engine.audit.world import Decided, World, charged_pods, started_by
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import Node
 from unisono.engine.model.plan import Admit, Await, Plan, Preempt
@@ -26,73 +26,75 @@ from unisono.engine.model.workload import PodSet, PodSetAssignment, Workload
 UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 
 
-def check_nodes(world: World, plan: Plan) -> Iterator[Violation]:
+def check_nodes(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
     """Check the places of everyone that the plan starts, now or later."""
-    decided = [each for each in started_by(plan) if each.workload in world.waiting]
-    if not world.has_nodes:
-        yield from _check_none_named(world, decided)
+    decided = [each for each in started_by(plan) if each.workload in index.waiting]
+    if not index.has_nodes:
+        yield from _check_none_named(index, decided)
         return
     if not decided:
         return
-    now, later = started(world, plan), kept(world, plan) if _later(plan) else None
+    now, later = started(index, plan), kept(index, plan) if _later(plan) else None
     for each in decided:
-        workload = world.waiting[each.workload]
-        if _nodes_come_later(world, each) or (isinstance(each, Preempt) and each.buys):
-            yield from _check_none_named(world, [each])
+        workload = index.waiting[each.workload]
+        if _nodes_come_later(index, each) or (isinstance(each, Preempt) and each.buys):
+            yield from _check_none_named(index, [each])
             continue
         floor = now if isinstance(each, Admit) or later is None else later
         after = later
         if isinstance(each, Admit) and each.lent_by:
-            yield from _check_loan(world, plan, workload, each)
-            floor = started(world, plan, lent_by=each.lent_by)
-            after = kept(world, plan, lent_by=each.lent_by) if later is not None else None
-        yield from _check_places(world, floor, workload, each)
-        if workload.replaces not in world.holdings:
-            yield from check_closeness(world, floor, workload, each.admission)
+            yield from _check_loan(index, plan, workload, each)
+            floor = started(index, plan, lent_by=each.lent_by)
+            after = kept(index, plan, lent_by=each.lent_by) if later is not None else None
+        yield from _check_places(index, floor, workload, each)
+        if workload.replaces not in index.holdings:
+            yield from check_closeness(index, floor, workload, each.admission)
         parties = {party.pod_set: party for party in floor.newcomers.get(workload.key, ())}
-        is_certain = _is_certain(world, plan, each)
+        is_certain = _is_certain(index, plan, each)
         for assigned in each.admission.pod_sets:
             party = parties.get(assigned.name)
             if party is None:
                 continue
-            wanted = _wanted(world, workload, assigned)
+            wanted = _wanted(index, workload, assigned)
             yield from check_neighbours(floor, workload, party, wanted, is_certain=is_certain)
-            running = _running(world, workload, assigned.name)
+            running = _running(index, workload, assigned.name)
             yield from _check_room("node-overfull", floor, workload, party, running)
             if isinstance(each, Admit) and after is not None:
                 yield from _check_room("preemption-short", after, workload, party, running)
 
 
-def _check_loan(world: World, plan: Plan, workload: Workload, admit: Admit) -> Iterator[Violation]:
+def _check_loan(
+    index: SnapshotIndex, plan: Plan, workload: Workload, admit: Admit
+) -> Iterator[Violation]:
     """Whoever uses nodes that a gang keeps says how long, and is over before it can start."""
     limit = workload.longest_ms
     if limit is None or workload.longest_from in ("history", "policy"):
         yield _broken("node-overfull", workload, "uses nodes of others and does not say how long")
         return
     for key in admit.lent_by:
-        lender = world.holdings.get(key)
+        lender = index.holdings.get(key)
         if lender is None or lender.ready_by is None or lender.evicting:
             yield _broken("node-overfull", workload, f"{key} has no nodes to lend")
         elif plan.now + limit > lender.ready_by:
             yield _broken("node-overfull", workload, f"is not over when {key} is to start")
 
 
-def _nodes_come_later(world: World, decided: Decided) -> bool:
+def _nodes_come_later(index: SnapshotIndex, decided: Decided) -> bool:
     """Say whether a check of its queue brings its nodes, and has not agreed yet (quota §12)."""
-    queue = world.queues.get(decided.admission.queue)
+    queue = index.queues.get(decided.admission.queue)
     flavors = {flavor for each in decided.admission.pod_sets for _, flavor in each.flavors}
-    agreed = {each.name for each in world.waiting[decided.workload].checks if each.state == "Ready"}
+    agreed = {each.name for each in index.waiting[decided.workload].checks if each.state == "Ready"}
     for rule in queue.checks if queue is not None else ():
-        check = world.checks.get(rule.name)
+        check = index.checks.get(rule.name)
         if check is not None and check.brings_nodes and rule.name not in agreed:
             if not rule.on_flavors or flavors.intersection(rule.on_flavors):
                 return True
     return False
 
 
-def _is_certain(world: World, plan: Plan, decided: Decided) -> bool:
+def _is_certain(index: SnapshotIndex, plan: Plan, decided: Decided) -> bool:
     """Say whether nobody but its own victims left the picture that it was placed in."""
-    if decided.workload in world.waiting and world.waiting[decided.workload].replaces is not None:
+    if decided.workload in index.waiting and index.waiting[decided.workload].replaces is not None:
         return False  # some of its pods are there already, and nobody knows since when
     others_leave = any(
         admit.replaces is not None and admit is not decided for admit in plan.admissions
@@ -109,14 +111,14 @@ def _broken(rule: Rule, workload: Workload, message: str) -> Violation:
     return Violation(rule=rule, workload=workload.key, message=message)
 
 
-def _check_none_named(world: World, decided: list[Decided]) -> Iterator[Violation]:
+def _check_none_named(index: SnapshotIndex, decided: list[Decided]) -> Iterator[Violation]:
     for each in decided:
         if any(assigned.nodes for assigned in each.admission.pod_sets):
-            yield _broken("unplaced", world.waiting[each.workload], "there are no nodes to name")
+            yield _broken("unplaced", index.waiting[each.workload], "there are no nodes to name")
 
 
 def _check_places(
-    world: World, floor: Floor, workload: Workload, decided: Decided
+    index: SnapshotIndex, floor: Floor, workload: Workload, decided: Decided
 ) -> Iterator[Violation]:
     pod_sets = {pod_set.name: pod_set for pod_set in workload.pod_sets}
     for assigned in decided.admission.pod_sets:
@@ -134,53 +136,53 @@ def _check_places(
             yield _broken("unplaced", workload, message)
         if fault := naming_fault(pod_set, assigned):
             yield _broken("unplaced", workload, fault)
-        running = _running(world, workload, assigned.name)
+        running = _running(index, workload, assigned.name)
         for name, count in assigned.nodes:
             if count > running.get(name, 0):
-                yield from _check_node(world, floor, workload, pod_set, assigned, name)
+                yield from _check_node(index, floor, workload, pod_set, assigned, name)
 
 
-def _running(world: World, workload: Workload, pod_set: str) -> dict[NodeName, int]:
+def _running(index: SnapshotIndex, workload: Workload, pod_set: str) -> dict[NodeName, int]:
     """Return where pods run already, of the slice that the workload grows out of.
 
     They stay there, whatever has become of their nodes since.
     """
-    old = world.holdings.get(workload.replaces) if workload.replaces is not None else None
+    old = index.holdings.get(workload.replaces) if workload.replaces is not None else None
     assigned = () if old is None else old.admission.pod_sets
     return next((dict(each.nodes) for each in assigned if each.name == pod_set), {})
 
 
 def _check_node(
-    world: World,
+    index: SnapshotIndex,
     floor: Floor,
     workload: Workload,
     pod_set: PodSet,
     assigned: PodSetAssignment,
     name: NodeName,
 ) -> Iterator[Violation]:
-    node = world.nodes.get(name)
+    node = index.nodes.get(name)
     if node is None:
         yield _broken("node-closed", workload, f"{pod_set.name}: there is no node {name}")
         return
-    flavors = _flavors(world, assigned)
+    flavors = _flavors(index, assigned)
     tolerations = (*pod_set.tolerations, *(t for each in flavors for t in each.tolerations))
     if why := _why_closed(node, workload, tolerations):
         yield _broken("node-closed", workload, f"{pod_set.name} on {name}: {why}")
-    wanted = _wanted(world, workload, assigned)
+    wanted = _wanted(index, workload, assigned)
     if why := _why_mismatch(floor.labels(name), node, pod_set, wanted, tolerations):
         yield _broken("node-mismatch", workload, f"{pod_set.name} on {name}: {why}")
 
 
-def _flavors(world: World, assigned: PodSetAssignment) -> list[Flavor]:
+def _flavors(index: SnapshotIndex, assigned: PodSetAssignment) -> list[Flavor]:
     names = dict.fromkeys(flavor for _, flavor in assigned.flavors)
-    return [world.flavors[each] for each in names if each in world.flavors]
+    return [index.flavors[each] for each in names if each in index.flavors]
 
 
-def _wanted(world: World, workload: Workload, assigned: PodSetAssignment) -> Labels:
+def _wanted(index: SnapshotIndex, workload: Workload, assigned: PodSetAssignment) -> Labels:
     """Return the labels that nodes must have: what pods select, and what their flavors are."""
     pod_set = next((each for each in workload.pod_sets if each.name == assigned.name), None)
     selected = () if pod_set is None else pod_set.node_selector
-    return (*selected, *(item for each in _flavors(world, assigned) for item in each.node_labels))
+    return (*selected, *(item for each in _flavors(index, assigned) for item in each.node_labels))
 
 
 def _why_closed(node: Node, workload: Workload, tolerations: tuple[Toleration, ...]) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from unisono.engine.audit.seats import Party, Seats, add_up, parties_of, seat_of_pod
-from unisono.engine.audit.world import Decided, World, started_by
+from unisono.engine.audit.snapshot_index import Decided, SnapshotIndex, started_by
 from unisono.engine.model.names import PODS, NodeName, WorkloadKey
 from unisono.engine.model.node import (
     HOSTNAME,
@@ -128,31 +128,31 @@ def speaks_of(selector: PodSelector, namespace: str, party: Party) -> bool:
     return selects(selector.labels, dict(party.labels))
 
 
-def started(world: World, plan: Plan, *, lent_by: Collection[WorkloadKey] = ()) -> Floor:
+def started(index: SnapshotIndex, plan: Plan, *, lent_by: Collection[WorkloadKey] = ()) -> Floor:
     """Seat those who are admitted among everybody who is there now, but for those who lend."""
     replaced = {admit.replaces for admit in plan.admissions if admit.replaces is not None}
-    return _floor(world, without={*replaced, *lent_by}, coming=plan.admissions)
+    return _floor(index, without={*replaced, *lent_by}, coming=plan.admissions)
 
 
-def kept(world: World, plan: Plan, *, lent_by: Collection[WorkloadKey] = ()) -> Floor:
+def kept(index: SnapshotIndex, plan: Plan, *, lent_by: Collection[WorkloadKey] = ()) -> Floor:
     """Seat everybody whom the plan starts, as if its victims, and pods it waits for, had left."""
     decided = started_by(plan)
-    coming = [world.waiting[each.workload] for each in decided if each.workload in world.waiting]
+    coming = [index.waiting[each.workload] for each in decided if each.workload in index.waiting]
     replaced = {workload.replaces for workload in coming if workload.replaces is not None}
-    leaving = world.victims(plan.preemptions)
+    leaving = index.victims(plan.preemptions)
     gone = {seat_of_pod(pod) for each in plan.awaits for pod in each.pods}
-    return _floor(world, without={*replaced, *gone, *lent_by}, leaving=leaving, coming=decided)
+    return _floor(index, without={*replaced, *gone, *lent_by}, leaving=leaving, coming=decided)
 
 
-def alone(world: World, decided: Decided, leaving: Mapping[WorkloadKey, Holding]) -> Floor:
+def alone(index: SnapshotIndex, decided: Decided, leaving: Mapping[WorkloadKey, Holding]) -> Floor:
     """Seat one workload in the snapshot as if these had left, and nobody else had come."""
-    workload = world.waiting[decided.workload]
+    workload = index.waiting[decided.workload]
     without = [workload.replaces] if workload.replaces is not None else []
-    return _floor(world, without=without, leaving=leaving, coming=(decided,))
+    return _floor(index, without=without, leaving=leaving, coming=(decided,))
 
 
 def _floor(
-    world: World,
+    index: SnapshotIndex,
     *,
     without: Collection[str],
     coming: Iterable[Decided],
@@ -164,14 +164,14 @@ def _floor(
         _less(party, up[key].admission)
         for key in up
         if key not in without
-        for party in world.seats.parties.get(key, ())
+        for party in index.seats.parties.get(key, ())
     ]
     staying = [party for party in rest if party.on]
     return Floor(
-        world.nodes,
-        world.seats,
+        index.nodes,
+        index.seats,
         without={*without, *up},
-        coming=(*staying, *_coming(world, coming)),
+        coming=(*staying, *_coming(index, coming)),
     )
 
 
@@ -195,7 +195,7 @@ def _less(party: Party, gone: Admission) -> Party:
     return replace(party, on=left, devices=devices)
 
 
-def _coming(world: World, decided: Iterable[Decided]) -> Iterator[Party]:
+def _coming(index: SnapshotIndex, decided: Iterable[Decided]) -> Iterator[Party]:
     for each in decided:
-        if each.workload in world.waiting:
-            yield from parties_of(world.waiting[each.workload], each.admission, comes=True)
+        if each.workload in index.waiting:
+            yield from parties_of(index.waiting[each.workload], each.admission, comes=True)

@@ -12,17 +12,17 @@ from unisono.engine.audit.case import Case, cases_of
 from unisono.engine.audit.nodes import has_room, is_plain
 from unisono.engine.audit.parties import alone
 from unisono.engine.audit.portions import is_told, less_would_be
+from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.audit.victims import check_victims
 from unisono.engine.audit.violation import Rule, Violation
-from unisono.engine.audit.world import World
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.model.plan import Plan
 from unisono.engine.model.workload import Holding
 
 
-def check_preemptions(world: World, plan: Plan) -> Iterator[Violation]:
+def check_preemptions(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
     """Check every preemption of a known workload."""
-    for case in cases_of(world, plan):
+    for case in cases_of(index, plan):
         yield from _check_right(case)
         yield from check_victims(case)
         yield from _check_needless(case)
@@ -34,7 +34,7 @@ def _broken(rule: Rule, case: Case, message: str) -> Violation:
 
 def _check_right(case: Case) -> Iterator[Violation]:
     """May this workload, with this shortage, preempt?"""
-    policy = case.world.policy
+    policy = case.index.policy
     if not case.preemption.victims:
         yield _broken("no-victims", case, "it preempts and names nobody")
     backoff = case.workload.may_preempt_at
@@ -52,7 +52,7 @@ def _check_right(case: Case) -> Iterator[Violation]:
         return
     for account in sorted(case.lacked()):
         amount = case.charge.amounts[account]
-        nominal = case.world.tree.limits(case.node, account).nominal
+        nominal = case.index.tree.limits(case.node, account).nominal
         _, may_reclaim = case.earlier.level(case.node, account, amount)
         if nominal < amount and not may_reclaim:
             message = (
@@ -80,7 +80,7 @@ def _check_needless(case: Case) -> Iterator[Violation]:
     """
     if case.is_hidden:
         return
-    may_borrow = case.world.policy.fair_sharing is not None or case.borrows(case.vacated)
+    may_borrow = case.index.policy.fair_sharing is not None or case.borrows(case.vacated)
     for victim in case.preemption.victims:
         if victim.workload not in case.victims or is_told(victim, case.victims[victim.workload]):
             continue
@@ -89,8 +89,8 @@ def _check_needless(case: Case) -> Iterator[Violation]:
             message = f"{victim.workload} could stay: {len(others)} other victims are enough"
             yield _broken("victim-needless", case, message)
             continue
-        less = less_would_be(victim, case.world.holdings[victim.workload])
-        if case.world.policy.strict or less is None:
+        less = less_would_be(victim, case.index.holdings[victim.workload])
+        if case.index.policy.strict or less is None:
             continue
         if _would_do(case, {**others, victim.workload: less}, may_borrow=may_borrow):
             message = f"{victim.workload} could keep more of its pods"
@@ -116,14 +116,14 @@ def _finds_place(case: Case, leaving: Mapping[WorkloadKey, Holding]) -> bool:
     seated = [
         assigned.nodes
         for key in case.victims
-        for assigned in case.world.holdings[key].admission.pod_sets
+        for assigned in case.index.holdings[key].admission.pod_sets
         if key not in leaving or leaving[key] != case.victims[key]
     ]
     if not any(seated):
         return True
     if len(case.workload.pod_sets) > 1 or not is_plain(case.workload.pod_sets[0]):
         return False
-    floor = alone(case.world, case.preemption, leaving)
+    floor = alone(case.index, case.preemption, leaving)
     return not floor.repelling and all(
         has_room(floor, case.workload, party)
         for party in floor.newcomers.get(case.workload.key, ())

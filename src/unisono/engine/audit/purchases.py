@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import copy
 
+from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.audit.violation import Violation
-from unisono.engine.audit.world import World
 from unisono.engine.model.market import (
     CAPACITY_TYPE,
     NODE_POOL,
@@ -30,16 +30,16 @@ from unisono.engine.model.resources import amounts
 Offered = tuple[str, str, str]
 
 
-def with_bought(world: World, market: Market | None, plan: Plan) -> World:
-    """Return a world in which the machines of a plan are nodes, as they will be.
+def with_bought(index: SnapshotIndex, market: Market | None, plan: Plan) -> SnapshotIndex:
+    """Return an index in which the machines that a plan buys are nodes already.
 
-    Who waits did so before they were there, so nothing else is judged by it.
+    Only placement is checked with it: whatever waits was evaluated without these nodes.
     """
     bought = [admit.purchase for admit in plan.admissions if admit.purchase is not None]
     if not bought or market is None:
-        return world
-    later = copy(world)
-    later.nodes = {**world.nodes, **dict(_nodes(market, bought))}
+        return index
+    later = copy(index)
+    later.nodes = {**index.nodes, **dict(_nodes(market, bought))}
     return later
 
 
@@ -74,7 +74,7 @@ def _nodes(market: Market, bought: list[Purchase]) -> Iterator[tuple[NodeName, N
             )
 
 
-def check_purchases(world: World, market: Market | None, plan: Plan) -> Iterator[Violation]:
+def check_purchases(index: SnapshotIndex, market: Market | None, plan: Plan) -> Iterator[Violation]:
     """Check everything that a plan buys."""
     bought = [admit for admit in plan.admissions if admit.purchase is not None]
     if not bought:
@@ -86,7 +86,7 @@ def check_purchases(world: World, market: Market | None, plan: Plan) -> Iterator
         (one.machine, one.zone, one.capacity_type): one for one in market.offers
     }
     adrift = {lot.node: lot for one in market.adrift for lot in one.lots}
-    names: set[NodeName] = set(world.nodes)
+    names: set[NodeName] = set(index.nodes)
     taken: dict[Offered, int] = {}
     added: dict[str, dict[str, int]] = {}
     for admit in bought:

@@ -13,48 +13,50 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from unisono.engine.audit.snapshot_index import Decided, SnapshotIndex, started_by
 from unisono.engine.audit.tree import Books, queue_node
 from unisono.engine.audit.violation import Rule, Violation
-from unisono.engine.audit.world import Decided, World, started_by
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.model.plan import Admit, Plan
 from unisono.engine.model.resources import Account
 
 
-def check_quota(world: World, plan: Plan) -> Iterator[Violation]:
+def check_quota(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
     """Check the books with the admissions, then with the victims gone and all promises kept."""
     replaced = {admit.replaces for admit in plan.admissions if admit.replaces is not None}
-    started = _books_after(world, plan.admissions, replaced)
-    victims = world.victims(plan.preemptions)
-    vacated = world.books.moved(released=[world.held(each) for each in victims.values()])
-    promised = _books_after(world, started_by(plan), ())
+    started = _books_after(index, plan.admissions, replaced)
+    victims = index.victims(plan.preemptions)
+    vacated = index.books.moved(released=[index.held(each) for each in victims.values()])
+    promised = _books_after(index, started_by(plan), ())
     for admit in plan.admissions:
-        yield from _check_available("over-quota", world, started, admit)
-        yield from _check_borrow_level(world, vacated, promised, admit)
+        yield from _check_available("over-quota", index, started, admit)
+        yield from _check_borrow_level(index, vacated, promised, admit)
     if not plan.preemptions and not plan.awaits:
         return
     everybody = started_by(plan)
     for decided in everybody:
-        workload = None if isinstance(decided, Admit) else world.waiting.get(decided.workload)
+        workload = None if isinstance(decided, Admit) else index.waiting.get(decided.workload)
         if workload is not None and workload.replaces is not None:
             replaced.add(workload.replaces)
-    kept = _books_after(world, everybody, replaced - victims.keys()).moved(
-        released=[world.held(each) for each in victims.values()]
+    kept = _books_after(index, everybody, replaced - victims.keys()).moved(
+        released=[index.held(each) for each in victims.values()]
     )
     for decided in everybody:
-        yield from _check_available("preemption-short", world, kept, decided)
+        yield from _check_available("preemption-short", index, kept, decided)
 
 
-def _books_after(world: World, coming: Iterable[Decided], leaving: Iterable[WorkloadKey]) -> Books:
-    released = [world.held(world.holdings[key]) for key in leaving if key in world.holdings]
-    return world.books.moved(charged=world.charges(coming), released=released)
+def _books_after(
+    index: SnapshotIndex, coming: Iterable[Decided], leaving: Iterable[WorkloadKey]
+) -> Books:
+    released = [index.held(index.holdings[key]) for key in leaving if key in index.holdings]
+    return index.books.moved(charged=index.charges(coming), released=released)
 
 
-def _growth(world: World, decided: Decided) -> dict[Account, int]:
+def _growth(index: SnapshotIndex, decided: Decided) -> dict[Account, int]:
     """Return by how much the queue's use grows: a slice gives back what it replaces."""
-    workload = world.waiting[decided.workload]
-    growth = dict(world.charge(workload, decided.admission).amounts)
-    for old in world.replaced(workload):
+    workload = index.waiting[decided.workload]
+    growth = dict(index.charge(workload, decided.admission).amounts)
+    for old in index.replaced(workload):
         if old.queue == decided.admission.queue:
             for account in growth:
                 growth[account] -= old.amounts.get(account, 0)
@@ -62,12 +64,12 @@ def _growth(world: World, decided: Decided) -> dict[Account, int]:
 
 
 def _check_available(
-    rule: Rule, world: World, books: Books, decided: Decided
+    rule: Rule, index: SnapshotIndex, books: Books, decided: Decided
 ) -> Iterator[Violation]:
     queue = decided.admission.queue
-    if decided.workload not in world.waiting or queue not in world.queues:
+    if decided.workload not in index.waiting or queue not in index.queues:
         return
-    for account, amount in sorted(_growth(world, decided).items()):
+    for account, amount in sorted(_growth(index, decided).items()):
         available = books.available(queue_node(queue), account)
         # A slice that does not grow makes no over-use, though it may inherit some.
         if amount > 0 and available < 0:
@@ -81,7 +83,7 @@ def _check_available(
 
 
 def _check_borrow_level(
-    world: World, vacated: Books, promised: Books, admit: Admit
+    index: SnapshotIndex, vacated: Books, promised: Books, admit: Admit
 ) -> Iterator[Violation]:
     """Level 0 means within the queue's own quota.
 
@@ -90,15 +92,15 @@ def _check_borrow_level(
     it is enough that the queue borrows when all of them have, and those who wait for victims.
     """
     queue = admit.admission.queue
-    if admit.workload not in world.waiting or queue not in world.queues:
+    if admit.workload not in index.waiting or queue not in index.queues:
         return
     node = queue_node(queue)
-    growth = _growth(world, admit)
-    has_cohort = world.tree.parent(node) is not None
+    growth = _growth(index, admit)
+    has_cohort = index.tree.parent(node) is not None
     if admit.borrow_level > 0:
-        if any(world.books.is_borrowing_with(node, *each) for each in growth.items()):
+        if any(index.books.is_borrowing_with(node, *each) for each in growth.items()):
             return
-        if world.policy.backfill is not None and any(
+        if index.policy.backfill is not None and any(
             promised.is_borrowing_with(node, account, 0) for account in growth
         ):
             return

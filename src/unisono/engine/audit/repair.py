@@ -10,8 +10,8 @@ import msgspec
 
 from unisono.engine.audit.nodes import check_nodes
 from unisono.engine.audit.purchases import with_bought
+from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.audit.violation import Violation
-from unisono.engine.audit.world import World
 from unisono.engine.model.market import Purchase
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.model.plan import Admit, Plan
@@ -46,4 +46,4 @@ def audit_repair(
         for node in snapshot.nodes
     )
     before = msgspec.structs.replace(snapshot, waiting=(heir,), nodes=nodes)
-    return tuple(check_nodes(with_bought(World(before), before.market, plan), plan))
+    return tuple(check_nodes(with_bought(SnapshotIndex(before), before.market, plan), plan))

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unisono.engine.audit.dates import least_of
+from unisono.engine.audit.snapshot_index import SnapshotIndex, started_by
 from unisono.engine.audit.violation import Violation
-from unisono.engine.audit.world import World, started_by
 from unisono.engine.model.explanation import Reserved
 from unisono.engine.model.names import PODS, Instant, NodeName, ResourceName
 from unisono.engine.model.node import Node
@@ -25,38 +25,38 @@ _UNKNOWN_MS = 365 * _DAY_MS  # how long somebody runs who does not say so, witho
 _DEFAULT_PODS = 110
 
 
-def check_reservations(world: World, plan: Plan) -> Iterator[Violation]:
+def check_reservations(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
     """Check who starts, who has a date, and who is told of a reservation."""
-    if not world.policy.reservations or not world.has_nodes:
+    if not index.policy.reservations or not index.has_nodes:
         return
     for decided in started_by(plan):
-        workload = world.waiting.get(decided.workload)
+        workload = index.waiting.get(decided.workload)
         if workload is None:
             continue
-        old = world.holdings.get(workload.replaces) if workload.replaces else None
+        old = index.holdings.get(workload.replaces) if workload.replaces else None
         there = {
             node for one in (old.admission.pod_sets if old else ()) for node, _ in one.nodes
         }  # an elastic slice stays where it runs
-        for each in _against(world, workload, plan.now):
+        for each in _against(index, workload, plan.now):
             for one in decided.admission.pod_sets:
                 for node, _ in one.nodes:
                     if node not in there and _has(each, node):
                         message = f"{node} is reserved as {each.name}"
                         yield Violation(rule="reserved", workload=workload.key, message=message)
-    yield from _check_dates(world, plan)
-    yield from _check_facts(world, plan)
+    yield from _check_dates(index, plan)
+    yield from _check_facts(index, plan)
 
 
-def _check_dates(world: World, plan: Plan) -> Iterator[Violation]:
+def _check_dates(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
     for date in plan.dates:
-        workload = world.waiting.get(date.workload)
+        workload = index.waiting.get(date.workload)
         if workload is None:
             continue
-        shut = _against(world, workload, date.start)
+        shut = _against(index, workload, date.start)
         for resource, wanted in least_of(workload).items():
             has = sum(
                 _has_of(node, resource)
-                for node in world.nodes.values()
+                for node in index.nodes.values()
                 if node.ready and not any(_has(each, node.name) for each in shut)
             )
             if wanted > has:
@@ -71,23 +71,23 @@ def _has_of(node: Node, resource: ResourceName) -> int:
     return has.get(resource, 0)
 
 
-def _check_facts(world: World, plan: Plan) -> Iterator[Violation]:
+def _check_facts(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
     for wait in plan.waits:
-        workload = world.waiting.get(wait.explanation.workload)
+        workload = index.waiting.get(wait.explanation.workload)
         for fact in wait.explanation.blockers:
             if workload is None or not isinstance(fact, Reserved):
                 continue
-            if fact.name not in [each.name for each in _against(world, workload, plan.now)]:
+            if fact.name not in [each.name for each in _against(index, workload, plan.now)]:
                 message = f"{fact.name} is not reserved against it"
                 yield Violation(rule="explanation", workload=workload.key, message=message)
 
 
-def _against(world: World, workload: Workload, start: Instant) -> list[Reservation]:
+def _against(index: SnapshotIndex, workload: Workload, start: Instant) -> list[Reservation]:
     """List the reservations that a workload would run into."""
-    end = start + _limit_ms(world, workload)
+    end = start + _limit_ms(index, workload)
     return [
         each
-        for each in world.policy.reservations
+        for each in index.policy.reservations
         if not _may_use(each, workload) and _overlaps(each, start, end)
     ]
 
@@ -116,10 +116,10 @@ def _has(each: Reservation, node: NodeName) -> bool:
     return not each.nodes or node in each.nodes
 
 
-def _limit_ms(world: World, workload: Workload) -> int:
+def _limit_ms(index: SnapshotIndex, workload: Workload) -> int:
     said = [one for one in (workload.time_limit_ms, workload.least_limit_ms) if one is not None]
     if workload.max_execution_ms is not None:
         said.append(max(0, workload.max_execution_ms - workload.past_execution_ms))
-    rules = world.policy.backfill
+    rules = index.policy.backfill
     unknown = _UNKNOWN_MS if rules is None else rules.default_limit_ms
     return min(said, default=unknown)

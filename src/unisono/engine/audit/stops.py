@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from unisono.engine.audit.snapshot_index import SnapshotIndex, admitted_at
 from unisono.engine.audit.violation import Violation
-from unisono.engine.audit.world import World, admitted_at
 from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Plan, Stop
 from unisono.engine.model.queue import StopPolicy
 from unisono.engine.model.workload import Holding
 
 
-def check_stops(world: World, plan: Plan) -> Iterator[Violation]:
+def check_stops(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
     """Check every workload that loses its quota for nobody's need."""
     for stop in plan.stops:
-        holding = world.holdings.get(stop.workload)
+        holding = index.holdings.get(stop.workload)
         if holding is None:
             continue
-        if why := _why_groundless(world, plan.now, stop, holding):
+        if why := _why_groundless(index, plan.now, stop, holding):
             yield Violation(
                 rule="stop",
                 workload=stop.workload,
@@ -27,16 +27,16 @@ def check_stops(world: World, plan: Plan) -> Iterator[Violation]:
             )
 
 
-def _why_groundless(world: World, now: Instant, stop: Stop, holding: Holding) -> str:
+def _why_groundless(index: SnapshotIndex, now: Instant, stop: Stop, holding: Holding) -> str:
     match stop.reason:
         case "ClusterQueueStopped":
-            queue = world.queues.get(holding.admission.queue)
+            queue = index.queues.get(holding.admission.queue)
             return _why_not_stopped("None" if queue is None else queue.stop, holding)
         case "LocalQueueStopped":
-            local_queue = world.local_queues.get(holding.workload.queue)
+            local_queue = index.local_queues.get(holding.workload.queue)
             return _why_not_stopped("None" if local_queue is None else local_queue.stop, holding)
         case "PodsReadyTimeout":
-            return _why_not_late(world, now, holding)
+            return _why_not_late(index, now, holding)
         case "AdmissionCheck":
             states = {check.state for check in holding.workload.checks}
             return "" if states & {"Retry", "Rejected"} else "no check says Retry or Rejected"
@@ -54,8 +54,8 @@ def _why_not_stopped(policy: StopPolicy, holding: Holding) -> str:
     return ""
 
 
-def _why_not_late(world: World, now: Instant, holding: Holding) -> str:
-    policy = world.policy.pods_ready
+def _why_not_late(index: SnapshotIndex, now: Instant, holding: Holding) -> str:
+    policy = index.policy.pods_ready
     if policy is None:
         return "nobody waits for pods to be ready"
     if holding.ready or not holding.admitted:

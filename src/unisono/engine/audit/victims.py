@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from unisono.engine.audit.case import Case
 from unisono.engine.audit.portions import is_told, why_not_that_part
+from unisono.engine.audit.snapshot_index import admitted_at
 from unisono.engine.audit.tree import Books, Node, Share, queue_node
 from unisono.engine.audit.violation import Rule, Violation
-from unisono.engine.audit.world import admitted_at
 from unisono.engine.model.names import QueueName
 from unisono.engine.model.plan import Victim
 from unisono.engine.model.resources import Account
@@ -31,19 +31,19 @@ def check_victims(case: Case) -> Iterator[Violation]:
 
 
 def _judge(case: Case, victim: Victim, holding: Holding) -> Iterator[tuple[Rule, str]]:
-    before = case.world.holdings[victim.workload]
+    before = case.index.holdings[victim.workload]
     told = is_told(victim, before)
     if victim.already_evicting != told:
         yield "victim-flag", f"already_evicting is {victim.already_evicting}"
-    if case.world.policy.strict and victim.keeps is not None and not told:
+    if case.index.policy.strict and victim.keeps is not None and not told:
         yield "victim-part", "in strict mode nobody gives up single pods"
     if why := why_not_that_part(victim, before):
         yield "victim-part", why
     if why := _why_protected(case, holding, told=told):
         yield "victim-protected", why
     sits_on_nodes = any(each.nodes for each in holding.admission.pod_sets)
-    uses_needed = case.needed().intersection(case.world.held(holding).amounts)
-    if not uses_needed and not (case.world.has_nodes and sits_on_nodes):
+    uses_needed = case.needed().intersection(case.index.held(holding).amounts)
+    if not uses_needed and not (case.index.has_nodes and sits_on_nodes):
         yield "victim-unrelated", "it uses nothing that the preemptor lacks"
     if why := _why_not_allowed(case, victim, holding):
         yield "victim-rule", why
@@ -60,14 +60,14 @@ def _judge(case: Case, victim: Victim, holding: Holding) -> Iterator[tuple[Rule,
 
 def _why_protected(case: Case, holding: Holding, *, told: bool) -> str:
     """Nobody is taken out of an inactive queue, before its time, or by its own successor."""
-    queue = case.world.queues.get(holding.admission.queue)
+    queue = case.index.queues.get(holding.admission.queue)
     if queue is None:
         return f"its queue {holding.admission.queue} does not exist"
-    if why := case.world.why_closed(queue):
+    if why := case.index.why_closed(queue):
         return f"queue {queue.name} is inactive: {why}"
     if case.workload.replaces == holding.workload.key:
         return "it is the slice that the preemptor grows out of"
-    if holding.admitted and not told and not case.world.policy.strict:
+    if holding.admitted and not told and not case.index.policy.strict:
         ran_ms = case.now - admitted_at(holding)
         if ran_ms < queue.preemption.min_runtime_ms:
             return f"admitted {ran_ms} ms ago, protected for {queue.preemption.min_runtime_ms} ms"
@@ -91,7 +91,7 @@ def _why_not_allowed(case: Case, victim: Victim, holding: Holding) -> str:
         return _compared(f"withinClusterQueue {rules.within_queue}", preemptor, other)
     if same_queue:
         return "it is in the preemptor's own queue"
-    if case.world.tree.sides(case.node, queue_node(holding.admission.queue)) is None:
+    if case.index.tree.sides(case.node, queue_node(holding.admission.queue)) is None:
         return f"{holding.admission.queue} is in another cohort tree than {case.queue.name}"
     if rules.reclaim == "Never" or (
         rules.reclaim == "LowerPriority" and not _is_lower(other, preemptor)
@@ -125,7 +125,7 @@ def _why_within_quota(case: Case, holding: Holding) -> str:
         return ""
     accounts = case.needed()
     node = queue_node(holding.admission.queue)
-    fair = case.world.policy.fair_sharing is not None
+    fair = case.index.policy.fair_sharing is not None
     below_common = [node] if fair else _below_common(case, node)
     for each in below_common:
         if not any(_is_over(books, each, accounts) for books in case.moments):
@@ -137,8 +137,8 @@ def _why_within_quota(case: Case, holding: Holding) -> str:
 
 def _below_common(case: Case, node: Node) -> list[Node]:
     """List the nodes from a victim's queue up to just below the first cohort shared with it."""
-    ours = case.world.tree.path(case.node)
-    return [each for each in case.world.tree.path(node) if each not in ours]
+    ours = case.index.tree.path(case.node)
+    return [each for each in case.index.tree.path(node) if each not in ours]
 
 
 def _is_over(books: Books, node: Node, accounts: set[Account]) -> bool:
@@ -148,7 +148,7 @@ def _is_over(books: Books, node: Node, accounts: set[Account]) -> bool:
 def _is_over_to_the_last(case: Case, queue: QueueName, accounts: set[Account]) -> bool:
     node = queue_node(queue)
     charges = [
-        case.world.held(each) for each in case.victims.values() if each.admission.queue == queue
+        case.index.held(each) for each in case.victims.values() if each.admission.queue == queue
     ]
     left = [books.moved(released=charges) for books in case.moments]
     return any(
@@ -161,7 +161,7 @@ def _is_over_to_the_last(case: Case, queue: QueueName, accounts: set[Account]) -
 
 def _why_not_that_reason(case: Case, victim: Victim, holding: Holding) -> str:
     """Say what the reason claims that is not so."""
-    fair = case.world.policy.fair_sharing is not None
+    fair = case.index.policy.fair_sharing is not None
     match victim.reason:
         case "InCohortFairSharing":
             if not fair:
@@ -216,9 +216,9 @@ def _has_right_to_reclaim(case: Case, holding: Holding) -> bool:
     """
     if not case.borrows(case.vacated):
         return True
-    shared = case.world.tree.path(queue_node(holding.admission.queue))
+    shared = case.index.tree.path(queue_node(holding.admission.queue))
     rest = dict(case.charge.amounts)
-    for each in case.world.tree.path(case.node):
+    for each in case.index.tree.path(case.node):
         if each in shared:
             return False
         if not any(case.earlier.is_borrowing_with(each, *item) for item in rest.items()):
@@ -235,22 +235,22 @@ def _why_unfair(case: Case, holding: Holding) -> str:
     been chosen later. Only for the first preemption of a tree, whose books are known, and not in
     strict mode: Kueue does not look again after reprieve (§18.3).
     """
-    fair = case.world.policy.fair_sharing
-    if fair is None or case.world.policy.strict or not case.is_first or case.is_hidden:
+    fair = case.index.policy.fair_sharing
+    if fair is None or case.index.policy.strict or not case.is_first or case.is_hidden:
         return ""
-    tree = case.world.tree
+    tree = case.index.tree
     sides = tree.sides(case.node, queue_node(holding.admission.queue))
     assert sides is not None, "the victim's tree was checked before"
     ours, theirs = sides
     beyond = [
-        case.world.held(each)
+        case.index.held(each)
         for each in case.victims.values()
         if theirs not in tree.path(queue_node(each.admission.queue))
     ]
     share = case.without(case.earlier).moved(charged=[case.charge]).share(ours)
     with_victim = case.earlier.moved(released=beyond)
     initial = with_victim.share(theirs)
-    final = with_victim.moved(released=[case.world.held(holding)]).share(theirs)
+    final = with_victim.moved(released=[case.index.held(holding)]).share(theirs)
     if "LessThanInitialShare" in fair.strategies and share < initial:
         return ""
     if "LessThanOrEqualToFinalShare" in fair.strategies and share <= final:

@@ -1,7 +1,7 @@
-"""The snapshot, looked up by name, and the three questions that most rules ask of it.
+"""The snapshot, indexed by name, with what most rules ask of it.
 
-Which account does a flavor's resource belong to (spec quota §2)? What does a workload use (§3)?
-Is a queue open?
+Which quota account a flavor's resource is charged to (spec quota §2), what a workload uses (§3),
+and whether a queue is active.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from unisono.engine.model.workload import Admission, Holding, PodSet, Workload
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 
 
-class World:
-    """Everything in the snapshot by its name, and the books that its holdings make."""
+class SnapshotIndex:
+    """Everything in the snapshot by its name, and what its holdings use."""
 
     def __init__(self, snapshot: Snapshot, cache: AuditCache | None = None) -> None:
         """Index the snapshot once; `cache` holds the sums of the snapshot before."""
@@ -75,7 +75,7 @@ class World:
         return Charge(admission.queue, amounts)
 
     def charges(self, decided: Iterable[Admit | Preempt | Await]) -> list[Charge]:
-        """Return what those whom a plan starts are charged for; unknown ones nothing."""
+        """Return the charges of the workloads that a plan starts; none for unknown workloads."""
         return [
             self.charge(self.waiting[each.workload], each.admission)
             for each in decided
@@ -83,12 +83,12 @@ class World:
         ]
 
     def replaced(self, workload: Workload) -> list[Charge]:
-        """Return what the slice holds that the workload grows out of, if there still is one."""
+        """Return the charge of the slice that the workload replaces, if it still holds quota."""
         old = self.holdings.get(workload.replaces) if workload.replaces is not None else None
         return [] if old is None else [self.held(old)]
 
     def victims(self, preemptions: Iterable[Preempt]) -> dict[WorkloadKey, Holding]:
-        """Return what leaves of the known victims, each once, in the order they are named in."""
+        """Return what the known victims release, each once, in the order of the plan."""
         return {
             victim.workload: leaving(self.holdings[victim.workload], victim.keeps)
             for preemption in preemptions
@@ -107,7 +107,7 @@ class World:
         return self.why_broken(queue)
 
     def why_broken(self, queue: ClusterQueue) -> str:
-        """Say what has to be mended before the queue can work, or nothing."""
+        """Say what is wrong with the configuration of a queue, or nothing."""
         if queue.terminating:
             return "it is being deleted"
         if self.tree.is_in_cycle(queue_node(queue.name)):
@@ -129,7 +129,7 @@ Decided = Admit | Preempt | Await
 
 
 def started_by(plan: Plan) -> tuple[Decided, ...]:
-    """List whom the plan starts, now or once others have left."""
+    """List the workloads that the plan starts, now or after evictions."""
     return (*plan.admissions, *plan.preemptions, *plan.awaits)
 
 
@@ -139,12 +139,12 @@ def admitted_at(holding: Holding) -> Instant:
 
 
 def requests_per_pod(pod_set: PodSet) -> dict[ResourceName, int]:
-    """Return what one pod asks for; one pod is also one of the resource `pods`."""
+    """Return the requests of one pod, which is also one of the resource `pods`."""
     return {**dict(pod_set.requests), PODS: 1}
 
 
 def charged_pods(workload: Workload, pod_set: str, count: int) -> int:
-    """Return how many pods of a set count: those that are done for good do not."""
+    """Return how many pods of a set are charged: reclaimable ones are not."""
     return max(0, count - dict(workload.reclaimable).get(pod_set, 0))
 
 
