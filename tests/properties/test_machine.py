@@ -46,8 +46,8 @@ from tests.support.strategies import (
     workloads,
     worlds,
 )
+from unisono.engine.audit.quota_tree import Node, queue_node
 from unisono.engine.audit.snapshot_index import SnapshotIndex
-from unisono.engine.audit.tree import Node, queue_node
 from unisono.engine.cluster import new_cluster, restore
 from unisono.engine.dry_run import give_up, leave
 from unisono.engine.model.names import CohortName, Instant, LocalQueueKey, QueueName, WorkloadKey

@@ -73,7 +73,7 @@ def in_use(
         world, now=NOW, queues=tuple(replace(queue, checks=()) for queue in world.queues)
     )
     doors = tuple(each.key for each in world.local_queues)
-    books, holdings = SnapshotIndex(world).books, []
+    usage, holdings = SnapshotIndex(world).usage, []
     for number in range(draw(st.integers(3, 6))):
         workload = draw(workloads(f"r{number}", local_queues=doors, simple=True))
         small = replace(workload.pod_sets[0], count=draw(st.sampled_from((1, 1, 2))))
@@ -82,8 +82,8 @@ def in_use(
         reserved_at = Instant(draw(st.integers(0, 20)) * SECOND)
         holding = _placed(workload, "f" if simple else draw(st.sampled_from("ffg")), reserved_at)
         charge = SnapshotIndex(world).held(holding)
-        if charge.amounts and books.fits(charge):
-            books = books.moved(charged=[charge])
+        if charge.amounts and usage.fits(charge):
+            usage = usage.after(charged=[charge])
             holdings.append(holding)
     return replace(
         world,

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
+from unisono.engine.audit.quota_tree import QuotaUsage, queue_node
 from unisono.engine.audit.snapshot_index import SnapshotIndex
-from unisono.engine.audit.tree import Books, queue_node
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.model.snapshot import Snapshot
 from unisono.engine.model.workload import Admission
@@ -77,9 +77,9 @@ def _fits(question: Question, index: SnapshotIndex, gone: Keys) -> bool:
     charge = index.charge(workload, question.admission)
     leaving = gone | ({workload.replaces} & index.holdings.keys())
     staying = [held for key, held in index.holdings.items() if key not in leaving]
-    books = Books(index.tree, [index.held(each) for each in staying])
+    usage = QuotaUsage(index.tree, [index.held(each) for each in staying])
     node = queue_node(charge.queue)
-    return books.fits(charge) and (
+    return usage.fits(charge) and (
         question.may_borrow
-        or not any(books.is_borrowing_with(node, *each) for each in charge.amounts.items())
+        or not any(usage.is_borrowing_with(node, *each) for each in charge.amounts.items())
     )

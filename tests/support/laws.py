@@ -9,8 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from unisono.engine.audit import audit
+from unisono.engine.audit.quota_tree import Node, QuotaUsage, cohort_node, queue_node
 from unisono.engine.audit.snapshot_index import SnapshotIndex, started_by
-from unisono.engine.audit.tree import Books, Node, cohort_node, queue_node
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
 from unisono.engine.explain.waiting import explanation
@@ -57,7 +57,7 @@ def check_tree(state: ClusterState) -> None:
     """Demand that the incremental numbers equal those worked out from their definitions."""
     state.refresh()
     index = SnapshotIndex(snapshot(state))
-    tree, books = index.tree, index.books
+    tree, usage = index.tree, index.usage
     for name, node in nodes_of(state).items():
         if tree.is_in_cycle(name):  # nothing is admitted there; either reading will do
             continue
@@ -72,19 +72,19 @@ def check_tree(state: ClusterState) -> None:
                 "local": cell.local if node.parent is not None else 0,
             }
             expected = {
-                "usage": books.usage(name, account),
+                "usage": usage.used(name, account),
                 "subtree": tree.subtree(name, account),
-                "available": books.available(name, account),
+                "available": usage.available(name, account),
                 "potential": tree.potential(name, account),
                 "local": tree.local(name, account),
             }
             assert found == expected, f"{account} at {name}"
-        check_share(node, name, books)
+        check_share(node, name, usage)
 
 
-def check_share(node: EngineNode, name: Node, books: Books) -> None:
+def check_share(node: EngineNode, name: Node, usage: QuotaUsage) -> None:
     """Demand that the share is the exact fraction, cut off after the last digit kept."""
-    share = books.share(name)
+    share = usage.share(name)
     expected = int(share.is_infinite), int(share.value * PER_MILLE)
     assert dominant_share(node) == expected, f"share of {name}"
 

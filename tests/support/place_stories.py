@@ -26,8 +26,8 @@ from tests.support.place_worlds import (
     some_placement,
     some_pod,
 )
+from unisono.engine.audit.quota_tree import queue_node
 from unisono.engine.audit.snapshot_index import SnapshotIndex
-from unisono.engine.audit.tree import queue_node
 from unisono.engine.cluster import restore
 from unisono.engine.dry_run import give_up, leave
 from unisono.engine.model.names import (

@@ -11,8 +11,8 @@ from tests.support.node_plans import BIG, machine, of, started, there
 from tests.support.quota_builders import pods, queue, snapshot
 from unisono.engine.audit import AuditCache, audit
 from unisono.engine.audit import cache as audit_cache
+from unisono.engine.audit.quota_tree import queue_node
 from unisono.engine.audit.snapshot_index import SnapshotIndex
-from unisono.engine.audit.tree import queue_node
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import HostPort, NodePod
 from unisono.engine.model.resources import Account, amounts
@@ -42,7 +42,7 @@ def check(cluster: Snapshot, cache: AuditCache) -> None:
     account = Account("f", "gpu")  # type: ignore[arg-type]
     for one in cluster.queues:
         node = queue_node(one.name)
-        assert kept.books.usage(node, account) == anew.books.usage(node, account)
+        assert kept.usage.used(node, account) == anew.usage.used(node, account)
     used = {name: sums for name, sums in kept.seats.used.items() if any(sums.values())}
     assert used == anew.seats.used
     for name in anew.nodes:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.quota_builders import ACCOUNT, GPU, cohort, group, pool, queue, quota
-from unisono.engine.audit.tree import NO_SHARE, Books, Charge, Node, Tree
+from unisono.engine.audit.quota_tree import NO_SHARE, Charge, Node, QuotaUsage, Tree
 from unisono.engine.model.names import QueueName, ResourceName
 from unisono.engine.model.queue import ResourceGroup
 from unisono.engine.model.resources import Account
@@ -23,8 +23,8 @@ def c(name: str) -> Node:
     return Node("cohort", name)
 
 
-def use(tree: Tree, **amounts: int) -> Books:
-    return Books(tree, [Charge(QueueName(name), {ACCOUNT: n}) for name, n in amounts.items()])
+def use(tree: Tree, **amounts: int) -> QuotaUsage:
+    return QuotaUsage(tree, [Charge(QueueName(name), {ACCOUNT: n}) for name, n in amounts.items()])
 
 
 def test_scenario_7_a_borrowing_limit_bounds_a_queue() -> None:
@@ -42,10 +42,10 @@ def test_scenario_8_a_lending_limit_keeps_some_back() -> None:
     assert tree.subtree(c("c"), ACCOUNT) == 6
     assert tree.potential(q("a"), ACCOUNT) == 6
     assert tree.potential(q("b"), ACCOUNT) == 10
-    books = use(tree, b=5)
-    assert books.usage(c("c"), ACCOUNT) == 1
-    assert books.available(q("a"), ACCOUNT) == 5
-    assert books.available(q("b"), ACCOUNT) == 5
+    usage = use(tree, b=5)
+    assert usage.used(c("c"), ACCOUNT) == 1
+    assert usage.available(q("a"), ACCOUNT) == 5
+    assert usage.available(q("b"), ACCOUNT) == 5
 
 
 def test_scenario_9_cohorts_in_cohorts() -> None:
@@ -63,18 +63,18 @@ def test_scenario_9_cohorts_in_cohorts() -> None:
     assert tree.subtree(c("prod"), ACCOUNT) == 8
     assert tree.local(c("prod"), ACCOUNT) == 3
     assert [tree.potential(q(name), ACCOUNT) for name in ("ta", "tb", "tp")] == [9, 11, 18]
-    books = use(tree, ta=7)
-    assert books.usage(c("research"), ACCOUNT) == 7
-    assert books.usage(c("org"), ACCOUNT) == 5
-    assert [books.available(q(name), ACCOUNT) for name in ("ta", "tb", "tp")] == [2, 4, 13]
+    usage = use(tree, ta=7)
+    assert usage.used(c("research"), ACCOUNT) == 7
+    assert usage.used(c("org"), ACCOUNT) == 5
+    assert [usage.available(q(name), ACCOUNT) for name in ("ta", "tb", "tp")] == [2, 4, 13]
 
 
 def test_scenario_10_over_use_is_negative() -> None:
     tree = Tree([queue("a", "2", "c"), queue("b", "2", "c")], [])
-    books = use(tree, a=6)
-    assert books.available(q("a"), ACCOUNT) == -2
-    assert books.available(q("b"), ACCOUNT) == -2
-    assert not books.fits(Charge(QueueName("b"), {ACCOUNT: 1}))
+    usage = use(tree, a=6)
+    assert usage.available(q("a"), ACCOUNT) == -2
+    assert usage.available(q("b"), ACCOUNT) == -2
+    assert not usage.fits(Charge(QueueName("b"), {ACCOUNT: 1}))
 
 
 def test_scenario_14_levels() -> None:
@@ -82,11 +82,11 @@ def test_scenario_14_levels() -> None:
         [queue("x", "0", "left"), queue("y", "0", "right")],
         [cohort("root", "4"), cohort("left", "3", "root"), cohort("right", "0", "root")],
     )
-    books = use(tree)
-    assert books.level(q("x"), ACCOUNT, 3) == (1, True)
-    assert books.level(q("y"), ACCOUNT, 3) == (2, False)
-    assert books.level(q("y"), ACCOUNT, 99) == (2, False)
-    assert books.level(q("y"), ACCOUNT, 0) == (0, True)
+    usage = use(tree)
+    assert usage.level(q("x"), ACCOUNT, 3) == (1, True)
+    assert usage.level(q("y"), ACCOUNT, 3) == (2, False)
+    assert usage.level(q("y"), ACCOUNT, 99) == (2, False)
+    assert usage.level(q("y"), ACCOUNT, 0) == (0, True)
 
 
 def test_a_queue_without_a_cohort_never_borrows_from_afar() -> None:
@@ -105,15 +105,15 @@ def test_scenario_42_shares() -> None:
         ],
         [],
     )
-    books = use(tree, a=7, b=5)
-    assert books.share(q("a")).value == 250
-    assert books.share(q("b")).value == Fraction(1000, 24)
-    assert books.share(q("c")) == NO_SHARE
+    usage = use(tree, a=7, b=5)
+    assert usage.share(q("a")).value == 250
+    assert usage.share(q("b")).value == Fraction(1000, 24)
+    assert usage.share(q("c")) == NO_SHARE
     infinite = use(tree, a=12, c=5).share(q("c"))
     assert infinite.is_infinite
-    assert books.share(q("a")) < infinite
+    assert usage.share(q("a")) < infinite
     assert infinite < use(tree, c=6).share(q("c"))
-    assert books.share(c("k")).value == 0  # a root
+    assert usage.share(c("k")).value == 0  # a root
 
 
 def test_scenario_42_the_dominant_resource_counts_per_flavor() -> None:
@@ -127,7 +127,7 @@ def test_scenario_42_the_dominant_resource_counts_per_flavor() -> None:
         Account("t", GPU): 5,
         Account("t", cpu): 90,
     }
-    assert Books(tree, [Charge(QueueName("a"), used)]).share(q("a")).value == 250
+    assert QuotaUsage(tree, [Charge(QueueName("a"), used)]).share(q("a")).value == 250
 
 
 def test_scenario_76_a_pool_is_one_account_whatever_its_order() -> None:
@@ -150,7 +150,7 @@ def test_a_cycle_of_cohorts_ends_at_each_of_them() -> None:
     assert tree.is_in_cycle(q("a"))
     assert tree.is_in_cycle(q("b"))
     assert not tree.is_in_cycle(q("z"))
-    assert Books(tree).available(q("b"), ACCOUNT) == 2  # below lends b's, one owns a's
+    assert QuotaUsage(tree).available(q("b"), ACCOUNT) == 2  # below lends b's, one owns a's
 
 
 def test_a_chain_of_cohorts_may_be_deeper_than_the_stack() -> None:
@@ -198,24 +198,24 @@ def test_charging_lowers_what_is_available_by_exactly_that(
     tree: Tree, uses: dict[str, int], name: str, amount: int
 ) -> None:
     before = use(tree, **uses)
-    after = before.moved(charged=[Charge(QueueName(name), {ACCOUNT: amount})])
+    after = before.after(charged=[Charge(QueueName(name), {ACCOUNT: amount})])
     assert after.available(q(name), ACCOUNT) == before.available(q(name), ACCOUNT) - amount
     for other in "abc":
         assert after.available(q(other), ACCOUNT) <= before.available(q(other), ACCOUNT)
-    back = after.moved(released=[Charge(QueueName(name), {ACCOUNT: amount})])
+    back = after.after(released=[Charge(QueueName(name), {ACCOUNT: amount})])
     for node in (*map(q, "abc"), *map(c, ("root", "left", "right"))):
-        assert back.usage(node, ACCOUNT) == before.usage(node, ACCOUNT)
+        assert back.used(node, ACCOUNT) == before.used(node, ACCOUNT)
 
 
 @given(trees(), USES, st.sampled_from("abc"), st.sampled_from("abc"), st.integers(1, 9))
 def test_who_fits_leaves_nobody_that_had_room_over_its_limit(
     tree: Tree, uses: dict[str, int], name: str, other: str, amount: int
 ) -> None:
-    """The reason why `quota` may look at the books once, at the end."""
+    """The reason why `quota` may look at the usage once, at the end."""
     before = use(tree, **uses)
     charge = Charge(QueueName(name), {ACCOUNT: amount})
     if before.fits(charge) and before.available(q(other), ACCOUNT) >= 0:
-        assert before.moved(charged=[charge]).available(q(other), ACCOUNT) >= 0
+        assert before.after(charged=[charge]).available(q(other), ACCOUNT) >= 0
 
 
 @given(trees(), USES, st.sampled_from("abc"), st.integers(0, 9))
@@ -224,7 +224,7 @@ def test_adding_along_the_path_is_the_same_as_adding_up(
 ) -> None:
     """Spec quota §4 also says how usage changes step by step; both readings must agree."""
     before = use(tree, **uses)
-    expected = {node: before.usage(node, ACCOUNT) for node in tree.path(q(name))}
+    expected = {node: before.used(node, ACCOUNT) for node in tree.path(q(name))}
     rest = amount
     for node in tree.path(q(name)):
         room = before.local_available(node, ACCOUNT)
@@ -232,8 +232,8 @@ def test_adding_along_the_path_is_the_same_as_adding_up(
         if rest <= room:
             break
         rest -= room
-    after = before.moved(charged=[Charge(QueueName(name), {ACCOUNT: amount})])
-    assert {node: after.usage(node, ACCOUNT) for node in expected} == expected
+    after = before.after(charged=[Charge(QueueName(name), {ACCOUNT: amount})])
+    assert {node: after.used(node, ACCOUNT) for node in expected} == expected
 
 
 @pytest.mark.parametrize(("text", "limits"), [("4", (4, None, None)), ("4/bl2/ll1", (4, 2, 1))])

@@ -26,9 +26,9 @@ caching a number that was already computed. An empty answer means that nothing w
 | `stops`       | was there a reason to take quota away?                                     |
 
 `snapshot_index` looks the snapshot up by name, `cache` keeps the sums of the plan before,
-`seats` and `parties` say who is on which node, `case` is one preemption with all that its rules
-look at. `tree` holds the formulas of spec quota §4 and §9; property tests compare the engine with
-it.
+`seats` and `parties` list the pods on nodes, `preemption_case` is one preemption with all that its
+rules need. `quota_tree` holds the formulas of spec quota §4 and §9; property tests compare the
+engine with it.
 """
 
 from __future__ import annotations

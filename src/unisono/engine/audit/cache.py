@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from unisono.engine.audit.quota_tree import Charge, QuotaUsage, Tree
 from unisono.engine.audit.seats import Seats, parties_of, party_of_pod, seat_of_pod
-from unisono.engine.audit.tree import Books, Charge, Tree
 from unisono.engine.model.names import NodeName, WorkloadKey
 from unisono.engine.model.node import Node, NodePod
 from unisono.engine.model.queue import ClusterQueue, Cohort
@@ -34,7 +34,7 @@ class AuditCache:
         self._configured = configured
         self._age = 0
         self.tree = Tree(*configured)
-        self.books = Books(self.tree)
+        self.usage = QuotaUsage(self.tree)
         self.seats = Seats()
         self.holdings: dict[WorkloadKey, Holding] = {}
         self._charges: dict[WorkloadKey, Charge] = {}
@@ -70,7 +70,7 @@ class AuditCache:
                 self.seats.come(key, parties)
         self.holdings = now
         if charged or released:
-            self.books = self.books.moved(charged=charged, released=released)
+            self.usage = self.usage.after(charged=charged, released=released)
 
     def _update_pods(self, snapshot: Snapshot) -> None:
         now = {pod.key: pod for pod in snapshot.pods}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from unisono.engine.audit.quota_tree import queue_node
 from unisono.engine.audit.snapshot_index import SnapshotIndex, account_of
-from unisono.engine.audit.tree import queue_node
 from unisono.engine.audit.violation import Violation
 from unisono.engine.model.explanation import (
     Blocker,

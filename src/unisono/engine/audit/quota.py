@@ -1,20 +1,21 @@
-"""Does everything fit: at once for those admitted, and later for those who make others leave?
+"""Does everything fit: admissions at once, and preemptors after their victims have left?
 
 The first is checked with every holding still there, evicted ones included, so that no queue,
 cohort or pool is over its limit even for a moment. The second is checked with the plan's victims
 gone, and only those: a preemption happens only if the preemptor can then really start.
 
-Looking once at the end is enough, in whatever order the plan was made. A charge that fits lowers
-what its queue may still use by exactly its amount, and what an ancestor may still use not below
-zero; victims that leave only add. So if each step fitted, nothing that was charged is negative.
+One check of the final usage is enough, in whatever order the plan was made. A charge that fits
+lowers what its queue may still use by exactly its amount, and what an ancestor may still use not
+below zero; victims that leave only add. So if each step fitted, nothing that was charged is
+negative.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from unisono.engine.audit.quota_tree import QuotaUsage, queue_node
 from unisono.engine.audit.snapshot_index import Decided, SnapshotIndex, started_by
-from unisono.engine.audit.tree import Books, queue_node
 from unisono.engine.audit.violation import Rule, Violation
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.model.plan import Admit, Plan
@@ -22,34 +23,34 @@ from unisono.engine.model.resources import Account
 
 
 def check_quota(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
-    """Check the books with the admissions, then with the victims gone and all promises kept."""
+    """Check usage after the admissions, then after the preemptions with their victims gone."""
     replaced = {admit.replaces for admit in plan.admissions if admit.replaces is not None}
-    started = _books_after(index, plan.admissions, replaced)
+    after_admissions = _usage_after(index, plan.admissions, replaced)
     victims = index.victims(plan.preemptions)
-    vacated = index.books.moved(released=[index.held(each) for each in victims.values()])
-    promised = _books_after(index, started_by(plan), ())
+    vacated = index.usage.after(released=[index.held(each) for each in victims.values()])
+    promised = _usage_after(index, started_by(plan), ())
     for admit in plan.admissions:
-        yield from _check_available("over-quota", index, started, admit)
+        yield from _check_available("over-quota", index, after_admissions, admit)
         yield from _check_borrow_level(index, vacated, promised, admit)
     if not plan.preemptions and not plan.awaits:
         return
-    everybody = started_by(plan)
-    for decided in everybody:
+    starting = started_by(plan)
+    for decided in starting:
         workload = None if isinstance(decided, Admit) else index.waiting.get(decided.workload)
         if workload is not None and workload.replaces is not None:
             replaced.add(workload.replaces)
-    kept = _books_after(index, everybody, replaced - victims.keys()).moved(
+    after_preemptions = _usage_after(index, starting, replaced - victims.keys()).after(
         released=[index.held(each) for each in victims.values()]
     )
-    for decided in everybody:
-        yield from _check_available("preemption-short", index, kept, decided)
+    for decided in starting:
+        yield from _check_available("preemption-short", index, after_preemptions, decided)
 
 
-def _books_after(
+def _usage_after(
     index: SnapshotIndex, coming: Iterable[Decided], leaving: Iterable[WorkloadKey]
-) -> Books:
+) -> QuotaUsage:
     released = [index.held(index.holdings[key]) for key in leaving if key in index.holdings]
-    return index.books.moved(charged=index.charges(coming), released=released)
+    return index.usage.after(charged=index.charges(coming), released=released)
 
 
 def _growth(index: SnapshotIndex, decided: Decided) -> dict[Account, int]:
@@ -64,14 +65,14 @@ def _growth(index: SnapshotIndex, decided: Decided) -> dict[Account, int]:
 
 
 def _check_available(
-    rule: Rule, index: SnapshotIndex, books: Books, decided: Decided
+    rule: Rule, index: SnapshotIndex, usage: QuotaUsage, decided: Decided
 ) -> Iterator[Violation]:
     queue = decided.admission.queue
     if decided.workload not in index.waiting or queue not in index.queues:
         return
     for account, amount in sorted(_growth(index, decided).items()):
-        available = books.available(queue_node(queue), account)
-        # A slice that does not grow makes no over-use, though it may inherit some.
+        available = usage.available(queue_node(queue), account)
+        # A slice that does not grow causes no over-use, though it may inherit some.
         if amount > 0 and available < 0:
             yield Violation(
                 rule=rule,
@@ -83,13 +84,13 @@ def _check_available(
 
 
 def _check_borrow_level(
-    index: SnapshotIndex, vacated: Books, promised: Books, admit: Admit
+    index: SnapshotIndex, vacated: QuotaUsage, promised: QuotaUsage, admit: Admit
 ) -> Iterator[Violation]:
     """Level 0 means within the queue's own quota.
 
-    Only the border between 0 and more is checked, and only where victims that the plan takes from
-    this very queue cannot have moved it. With backfill several of a queue may start at once; then
-    it is enough that the queue borrows when all of them have, and those who wait for victims.
+    Only the border between 0 and more is checked, and only where victims from this very queue
+    cannot have moved it. With backfill several workloads of a queue may start at once; then it is
+    enough that the queue borrows with all of them charged, preemptors included.
     """
     queue = admit.admission.queue
     if admit.workload not in index.waiting or queue not in index.queues:
@@ -98,7 +99,7 @@ def _check_borrow_level(
     growth = _growth(index, admit)
     has_cohort = index.tree.parent(node) is not None
     if admit.borrow_level > 0:
-        if any(index.books.is_borrowing_with(node, *each) for each in growth.items()):
+        if any(index.usage.is_borrowing_with(node, *each) for each in growth.items()):
             return
         if index.policy.backfill is not None and any(
             promised.is_borrowing_with(node, account, 0) for account in growth

@@ -1,10 +1,10 @@
 """The quota tree by its definitions: spec quota §4 and the shares of §9, and nothing else.
 
-`Tree` knows what was configured: parents, quotas, and what follows from them alone. `Books` adds
-what every queue uses. Both are values: `Books.moved` gives new books and leaves the old ones. A
-number is computed from its definition when it is first asked for, and remembered. The recursive
-definitions are unrolled (from the leaves up, or from the root down), because a chain of cohorts
-may be deeper than Python's stack.
+`Tree` holds the configuration: parents, quotas, and what follows from them alone. `QuotaUsage` adds
+what every queue uses. Both are values: `QuotaUsage.after` returns another usage and leaves this one
+as it is. A number is computed from its definition when it is first needed, and cached. The
+recursive definitions are unrolled (from the leaves up, or from the root down), because a chain of
+cohorts may be deeper than Python's stack.
 
 A queue without a cohort, and a cohort without a parent, is a root; limits mean nothing there.
 Cohorts whose parents form a cycle are each taken as a root, so that every way up ends; nothing
@@ -38,7 +38,7 @@ class Limits(NamedTuple):
 
 
 class Charge(NamedTuple):
-    """What one workload uses, and of whom."""
+    """What one workload uses, and the queue that is charged."""
 
     queue: QueueName
     amounts: Mapping[Account, int]
@@ -80,7 +80,7 @@ def quotas_of(groups: Iterable[ResourceGroup]) -> dict[Account, Limits]:
 
 
 class Tree:
-    """What was configured: who is below whom, and how much each owns, lends and may borrow."""
+    """The configured tree: parents, and how much each node owns, lends and may borrow."""
 
     def __init__(self, queues: Iterable[ClusterQueue], cohorts: Iterable[Cohort]) -> None:
         """Read the configuration; a cohort that is only named exists and owns nothing."""
@@ -171,7 +171,7 @@ class Tree:
         return Limits(limits.nominal) if self.parent(node) is None else limits
 
     def accounts(self, node: Node) -> set[Account]:
-        """Collect the accounts that anybody at or under the node has quota for."""
+        """Collect the accounts with a quota at the node or anywhere below it."""
         return {account for each in self.below(node) for account in self._limits.get(each, {})}
 
     def subtree(self, node: Node, account: Account) -> int:
@@ -207,7 +207,7 @@ class Tree:
         return max(len(self.path(each)) for each in self.below(node)) - depth
 
 
-class Books:
+class QuotaUsage:
     """What every queue uses, and what follows from that."""
 
     def __init__(self, tree: Tree, charges: Iterable[Charge] = ()) -> None:
@@ -215,25 +215,27 @@ class Books:
         self.tree = tree
         self._used: dict[Node, dict[Account, int]] = {}
         self._usages: dict[tuple[Node, Account], int] = {}
-        self._book(charges, 1)
+        self._add(charges, 1)
 
-    def _book(self, charges: Iterable[Charge], sign: int) -> None:
+    def _add(self, charges: Iterable[Charge], sign: int) -> None:
         for charge in charges:
             node = queue_node(charge.queue)
-            used = dict(self._used.get(node, {}))  # never change what other books share
+            used = dict(self._used.get(node, {}))  # other usages share the dictionary
             for account, amount in charge.amounts.items():
                 used[account] = used.get(account, 0) + sign * amount
             self._used[node] = used
 
-    def moved(self, *, charged: Iterable[Charge] = (), released: Iterable[Charge] = ()) -> Books:
-        """Return books in which some have come and others have left."""
-        books = Books(self.tree)
-        books._used = dict(self._used)
-        books._book(charged, 1)
-        books._book(released, -1)
-        return books
+    def after(
+        self, *, charged: Iterable[Charge] = (), released: Iterable[Charge] = ()
+    ) -> QuotaUsage:
+        """Return the usage with some charges added and others released."""
+        usage = QuotaUsage(self.tree)
+        usage._used = dict(self._used)
+        usage._add(charged, 1)
+        usage._add(released, -1)
+        return usage
 
-    def usage(self, node: Node, account: Account) -> int:
+    def used(self, node: Node, account: Account) -> int:
         """Return what a queue uses, or what a cohort's children use beyond their local quota."""
         if node.kind == "queue":
             return self._used.get(node, {}).get(account, 0)
@@ -241,36 +243,36 @@ class Books:
             cohorts = [each for each in self.tree.below(node) if each.kind == "cohort"]
             for each in reversed(cohorts):
                 self._usages[each, account] = sum(
-                    max(0, self.usage(child, account) - self.tree.local(child, account))
+                    max(0, self.used(child, account) - self.tree.local(child, account))
                     for child in self.tree.children(each)
                 )
         return self._usages[node, account]
 
     def local_available(self, node: Node, account: Account) -> int:
         """Return what is left of the quota that the node does not lend."""
-        return max(0, self.tree.local(node, account) - self.usage(node, account))
+        return max(0, self.tree.local(node, account) - self.used(node, account))
 
     def available(self, node: Node, account: Account) -> int:
         """Return what the node may still use; negative when more is used than there is."""
         tree = self.tree
         root, *down = reversed(tree.path(node))
-        most = tree.subtree(root, account) - self.usage(root, account)
+        most = tree.subtree(root, account) - self.used(root, account)
         for each in down:
             borrowing = tree.limits(each, account).borrowing
             if borrowing is not None:
                 local = tree.local(each, account)
                 shared = tree.subtree(each, account) - local
-                shared_used = max(0, self.usage(each, account) - local)
+                shared_used = max(0, self.used(each, account) - local)
                 most = min(most, shared - shared_used + borrowing)
             most += self.local_available(each, account)
         return most
 
     def is_borrowing_with(self, node: Node, account: Account, amount: int) -> bool:
         """Say whether the node, with that much more, uses more than its subtree owns."""
-        return self.tree.subtree(node, account) < self.usage(node, account) + amount
+        return self.tree.subtree(node, account) < self.used(node, account) + amount
 
     def level(self, queue: Node, account: Account, amount: int) -> tuple[int, bool]:
-        """Return from how far up the amount is borrowed, and whether reclaiming could help."""
+        """Return from which height the amount is borrowed, and whether reclaiming could help."""
         above = self.tree.path(queue)[1:]
         if not above or not self.is_borrowing_with(queue, account, amount):
             return 0, bool(above)
@@ -282,7 +284,7 @@ class Books:
         return self.tree.height(above[-1]), False
 
     def fits(self, charge: Charge) -> bool:
-        """Say whether a workload could start with these books."""
+        """Say whether a workload could start beside this usage."""
         node = queue_node(charge.queue)
         return all(
             amount <= max(0, self.available(node, account))
@@ -306,7 +308,7 @@ class Books:
         }
         over: dict[ResourceName, int] = {}
         for account in self.tree.accounts(node) | used_below:
-            excess = self.usage(node, account) - self.tree.subtree(node, account)
+            excess = self.used(node, account) - self.tree.subtree(node, account)
             over[account.resource] = over.get(account.resource, 0) + max(0, excess)
         lendable: dict[ResourceName, int] = {}
         for account in self.tree.accounts(self.tree.root(node)):

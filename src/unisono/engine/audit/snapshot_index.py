@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from unisono.engine.audit.cache import AuditCache
 from unisono.engine.audit.portions import leaving
-from unisono.engine.audit.tree import Charge, queue_node
+from unisono.engine.audit.quota_tree import Charge, queue_node
 from unisono.engine.model.names import PODS, FlavorName, Instant, ResourceName, WorkloadKey
 from unisono.engine.model.plan import Admit, Await, Plan, Preempt
 from unisono.engine.model.queue import ClusterQueue, ResourceGroup
@@ -45,7 +45,7 @@ class SnapshotIndex:
         self.holdings = cache.holdings
         self.seats = cache.seats
         self.tree = cache.tree
-        self.books = cache.books
+        self.usage = cache.usage
 
     @property
     def has_nodes(self) -> bool:

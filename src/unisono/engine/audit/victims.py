@@ -1,13 +1,13 @@
-"""May this victim be made to leave, for the reason given? (spec quota §8, §9, §18)"""
+"""May this workload be preempted, for the reason given? (spec quota §8, §9, §18)"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unisono.engine.audit.case import Case
 from unisono.engine.audit.portions import is_told, why_not_that_part
+from unisono.engine.audit.preemption_case import PreemptionCase
+from unisono.engine.audit.quota_tree import Node, QuotaUsage, Share, queue_node
 from unisono.engine.audit.snapshot_index import admitted_at
-from unisono.engine.audit.tree import Books, Node, Share, queue_node
 from unisono.engine.audit.violation import Rule, Violation
 from unisono.engine.model.names import QueueName
 from unisono.engine.model.plan import Victim
@@ -15,13 +15,13 @@ from unisono.engine.model.resources import Account
 from unisono.engine.model.workload import Holding, Workload
 
 
-def check_victims(case: Case) -> Iterator[Violation]:
+def check_victims(case: PreemptionCase) -> Iterator[Violation]:
     """Check every known victim of one preemption."""
     for victim in case.preemption.victims:
         holding = case.victims.get(victim.workload)
         if holding is None:
             continue
-        for rule, message in _judge(case, victim, holding):
+        for rule, message in _check_victim(case, victim, holding):
             yield Violation(
                 rule=rule,
                 workload=victim.workload,
@@ -30,20 +30,22 @@ def check_victims(case: Case) -> Iterator[Violation]:
             )
 
 
-def _judge(case: Case, victim: Victim, holding: Holding) -> Iterator[tuple[Rule, str]]:
+def _check_victim(
+    case: PreemptionCase, victim: Victim, holding: Holding
+) -> Iterator[tuple[Rule, str]]:
     before = case.index.holdings[victim.workload]
     told = is_told(victim, before)
     if victim.already_evicting != told:
         yield "victim-flag", f"already_evicting is {victim.already_evicting}"
     if case.index.policy.strict and victim.keeps is not None and not told:
-        yield "victim-part", "in strict mode nobody gives up single pods"
+        yield "victim-part", "in strict mode victims do not shrink"
     if why := why_not_that_part(victim, before):
         yield "victim-part", why
     if why := _why_protected(case, holding, told=told):
         yield "victim-protected", why
-    sits_on_nodes = any(each.nodes for each in holding.admission.pod_sets)
+    is_placed = any(each.nodes for each in holding.admission.pod_sets)
     uses_needed = case.needed().intersection(case.index.held(holding).amounts)
-    if not uses_needed and not (case.index.has_nodes and sits_on_nodes):
+    if not uses_needed and not (case.index.has_nodes and is_placed):
         yield "victim-unrelated", "it uses nothing that the preemptor lacks"
     if why := _why_not_allowed(case, victim, holding):
         yield "victim-rule", why
@@ -58,8 +60,8 @@ def _judge(case: Case, victim: Victim, holding: Holding) -> Iterator[tuple[Rule,
         yield "victim-unfair", why
 
 
-def _why_protected(case: Case, holding: Holding, *, told: bool) -> str:
-    """Nobody is taken out of an inactive queue, before its time, or by its own successor."""
+def _why_protected(case: PreemptionCase, holding: Holding, *, told: bool) -> str:
+    """A victim is not in an inactive queue, ran its minimum, and is not its own predecessor."""
     queue = case.index.queues.get(holding.admission.queue)
     if queue is None:
         return f"its queue {holding.admission.queue} does not exist"
@@ -74,8 +76,8 @@ def _why_protected(case: Case, holding: Holding, *, told: bool) -> str:
     return ""
 
 
-def _why_not_allowed(case: Case, victim: Victim, holding: Holding) -> str:
-    """Compare with what the preemptor's queue may do: §8, and §9 where shares are fair."""
+def _why_not_allowed(case: PreemptionCase, victim: Victim, holding: Holding) -> str:
+    """Check the preemption rules of the preemptor's queue: §8, and §9 with fair sharing."""
     rules = case.queue.preemption
     preemptor, other = case.workload, holding.workload
     same_queue = holding.admission.queue == case.queue.name
@@ -115,10 +117,10 @@ def _compared(rule: str, preemptor: Workload, other: Workload) -> str:
     )
 
 
-def _why_within_quota(case: Case, holding: Holding) -> str:
-    """A queue, or a cohort on its way up, that uses no more than its own gives nothing back.
+def _why_within_quota(case: PreemptionCase, holding: Holding) -> str:
+    """A queue, or a cohort above it, that uses no more than its own quota is not reclaimed from.
 
-    Checked with the most that they can have used. Classical preemption looks again before every
+    Checked with the most that they can have used. Classical preemption checks again before every
     victim (§8), so one of a queue's victims must be above its quota with all the others gone.
     """
     if case.is_hidden:
@@ -128,46 +130,46 @@ def _why_within_quota(case: Case, holding: Holding) -> str:
     fair = case.index.policy.fair_sharing is not None
     below_common = [node] if fair else _below_common(case, node)
     for each in below_common:
-        if not any(_is_over(books, each, accounts) for books in case.moments):
+        if not any(_is_over(usage, each, accounts) for usage in case.moments):
             return f"{each.kind} {each.name} uses no more than its own quota"
-    if not fair and not _is_over_to_the_last(case, holding.admission.queue, accounts):
+    if not fair and not _is_over_until_the_last(case, holding.admission.queue, accounts):
         return f"{node.name} was back within its own quota before its last victim"
     return ""
 
 
-def _below_common(case: Case, node: Node) -> list[Node]:
+def _below_common(case: PreemptionCase, node: Node) -> list[Node]:
     """List the nodes from a victim's queue up to just below the first cohort shared with it."""
     ours = case.index.tree.path(case.node)
     return [each for each in case.index.tree.path(node) if each not in ours]
 
 
-def _is_over(books: Books, node: Node, accounts: set[Account]) -> bool:
-    return any(books.is_borrowing_with(node, account, 0) for account in accounts)
+def _is_over(usage: QuotaUsage, node: Node, accounts: set[Account]) -> bool:
+    return any(usage.is_borrowing_with(node, account, 0) for account in accounts)
 
 
-def _is_over_to_the_last(case: Case, queue: QueueName, accounts: set[Account]) -> bool:
+def _is_over_until_the_last(case: PreemptionCase, queue: QueueName, accounts: set[Account]) -> bool:
     node = queue_node(queue)
     charges = [
         case.index.held(each) for each in case.victims.values() if each.admission.queue == queue
     ]
-    left = [books.moved(released=charges) for books in case.moments]
+    left = [usage.after(released=charges) for usage in case.moments]
     return any(
-        books.is_borrowing_with(node, account, charge.amounts.get(account, 0))
-        for books in left
+        usage.is_borrowing_with(node, account, charge.amounts.get(account, 0))
+        for usage in left
         for charge in charges
         for account in accounts
     )
 
 
-def _why_not_that_reason(case: Case, victim: Victim, holding: Holding) -> str:
-    """Say what the reason claims that is not so."""
+def _why_not_that_reason(case: PreemptionCase, victim: Victim, holding: Holding) -> str:
+    """Say why the reason given does not apply, or nothing."""
     fair = case.index.policy.fair_sharing is not None
     match victim.reason:
         case "InCohortFairSharing":
             if not fair:
                 return "fair sharing is off"
-            borrowed = any(case.borrows(books) for books in case.moments)
-            if not borrowed and not _settled_for_less(case):
+            borrowed = any(case.borrows(usage) for usage in case.moments)
+            if not borrowed and not _was_admitted_partially(case):
                 return f"{case.queue.name} does not borrow, so it reclaims"
         case "InCohortReclaimWhileBorrowing":
             if fair:
@@ -183,13 +185,13 @@ def _why_not_that_reason(case: Case, victim: Victim, holding: Holding) -> str:
     return ""
 
 
-def _settled_for_less(case: Case) -> bool:
-    """Say whether nodes gave the preemptor fewer pods than its victims were chosen for."""
+def _was_admitted_partially(case: PreemptionCase) -> bool:
+    """Say whether placement gave the preemptor fewer pods than its victims were chosen for."""
     asked = {pod_set.name: pod_set.count for pod_set in case.workload.pod_sets}
     return any(each.count < asked[each.name] for each in case.preemption.admission.pod_sets)
 
 
-def _why_not_while_borrowing(case: Case, other: Workload) -> str:
+def _why_not_while_borrowing(case: PreemptionCase, other: Workload) -> str:
     borrow = case.queue.preemption.borrow
     if borrow.policy == "Never":
         return "borrowWithinCohort is Never"
@@ -201,14 +203,14 @@ def _why_not_while_borrowing(case: Case, other: Workload) -> str:
     return ""
 
 
-def _may_be_nominal(case: Case) -> bool:
+def _may_be_nominal(case: PreemptionCase) -> bool:
     return any(
         not case.vacated.is_borrowing_with(case.node, account, case.charge.amounts[account])
         for account in case.needed()
     )
 
 
-def _has_right_to_reclaim(case: Case, holding: Holding) -> bool:
+def _has_right_to_reclaim(case: PreemptionCase, holding: Holding) -> bool:
     """Classical: the queue ends without borrowing, or a cohort on its side owns enough (§8).
 
     The second is the hierarchical advantage: below the first cohort that preemptor and victim
@@ -228,12 +230,12 @@ def _has_right_to_reclaim(case: Case, holding: Holding) -> bool:
     return False
 
 
-def _why_unfair(case: Case, holding: Holding) -> str:
-    """Compare shares as the strategies do, each side as it must have been at best (§9).
+def _why_unfair(case: PreemptionCase, holding: Holding) -> str:
+    """Compare shares as the strategies do, each side at its most favourable (§9).
 
     The victim's side is taken with all of its other victims still there, because they may have
-    been chosen later. Only for the first preemption of a tree, whose books are known, and not in
-    strict mode: Kueue does not look again after reprieve (§18.3).
+    been chosen later. Only for the first preemption of a tree, whose usage is known, and not in
+    strict mode: Kueue does not check again after reprieve (§18.3).
     """
     fair = case.index.policy.fair_sharing
     if fair is None or case.index.policy.strict or not case.is_first or case.is_hidden:
@@ -247,10 +249,10 @@ def _why_unfair(case: Case, holding: Holding) -> str:
         for each in case.victims.values()
         if theirs not in tree.path(queue_node(each.admission.queue))
     ]
-    share = case.without(case.earlier).moved(charged=[case.charge]).share(ours)
-    with_victim = case.earlier.moved(released=beyond)
+    share = case.without(case.earlier).after(charged=[case.charge]).share(ours)
+    with_victim = case.earlier.after(released=beyond)
     initial = with_victim.share(theirs)
-    final = with_victim.moved(released=[case.index.held(holding)]).share(theirs)
+    final = with_victim.after(released=[case.index.held(holding)]).share(theirs)
     if "LessThanInitialShare" in fair.strategies and share < initial:
         return ""
     if "LessThanOrEqualToFinalShare" in fair.strategies and share <= final:
