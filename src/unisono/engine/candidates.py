@@ -16,8 +16,7 @@ import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
-from unisono.engine.backfill.counting import counted
-from unisono.engine.backfill.need import Counted
+from unisono.engine.backfill.counted_gang import CountedGang, counted_gang
 from unisono.engine.backfill.reservation_table import ReservationTable
 from unisono.engine.decide import Decisions
 from unisono.engine.model.explanation import (
@@ -80,7 +79,7 @@ class Candidates(ABC):
         """Yield candidates; each is decided before the next one is asked for."""
 
     def decide_early(self, candidate: Candidate) -> bool:
-        """Decide a candidate whose outcome is known without a nomination; False: it is not."""
+        """Decide a candidate whose outcome is counted without a nomination; False: it is not."""
         return False
 
     @abstractmethod
@@ -335,14 +334,14 @@ class AllPending(Candidates):
         worth: list[_Head] = []
         for head in heads:
             group = head[2]
-            known = counted(self.state, group, group.members[0].waiting)
-            if known is not None:
-                if any(amount > _left(cell, left) for cell, amount in known.cells):
+            counted = counted_gang(self.state, group, group.members[0].waiting)
+            if counted is not None:
+                if any(amount > _left(cell, left) for cell, amount in counted.cells):
                     continue
                 if table.is_easy and group.is_delaying:
                     # As recorded of one of them; perhaps not even the shortest may start.
                     shortest = Instant(self.cycle.now + group.limits[0])
-                    if table.allows_counted(known, shortest) is False:
+                    if table.allows_counted(counted, shortest) is False:
                         continue
             worth.append(head)
         return worth
@@ -380,9 +379,9 @@ class AllPending(Candidates):
         if refused is not None:
             self._wait(candidate, refused)
             return True
-        known = counted(self.state, group, waiting)
-        if known is not None and not known.has_quota():
-            refused = self._refused[group] = known.shortages(group.book.spec.name)
+        counted = counted_gang(self.state, group, waiting)
+        if counted is not None and not counted.has_quota():
+            refused = self._refused[group] = counted.shortages(group.book.spec.name)
             self._wait(candidate, refused)
             return True
         cycle, table = self.cycle, self._table
@@ -392,24 +391,24 @@ class AllPending(Candidates):
         if delaying is not None and limit >= delaying and not table.ends_before_first(end):
             self._wait(candidate, table.would_delay(limit))
             return True
-        if known is None or waiting.workload.least_limit_ms is not None:
+        if counted is None or waiting.workload.least_limit_ms is not None:
             return False
-        return self._start_counted(candidate, known, end, limit)
+        return self._start_counted(candidate, counted, end, limit)
 
     def _start_counted(
-        self, candidate: Candidate, known: Counted, end: Instant, limit: int
+        self, candidate: Candidate, counted: CountedGang, end: Instant, limit: int
     ) -> bool:
         """Start a gang for which counting is enough, unless a reservation is in its way."""
         cycle, table = self.cycle, self._table
-        if not cycle.may_start_counted(known):
+        if not cycle.may_start_counted(counted):
             return False
-        allowed = table.allows_counted(known, end)
+        allowed = table.allows_counted(counted, end)
         if allowed is not False:
-            offer = cycle.offer_counted(candidate.waiting, candidate.book, known)
+            offer = cycle.offer_counted(candidate.waiting, candidate.book, counted)
             if offer is None:
                 return False
             if allowed or table.allows_booking(offer[1], end):
-                cycle.admit_counted(candidate.waiting, known, offer, later=table.is_easy)
+                cycle.admit_counted(candidate.waiting, counted, offer, later=table.is_easy)
                 table.started(end, offer[1])
                 return True
         if table.is_on_nodes:
@@ -533,9 +532,9 @@ def _wait(outcome: Outcome, candidate: Candidate, blockers: tuple[Blocker, ...])
     )
 
 
-def _left(cell: Cell, known: dict[Cell, int]) -> int:
+def _left(cell: Cell, memo: dict[Cell, int]) -> int:
     """Return how much of a quota cell is left; many candidates ask for the same one."""
-    left = known.get(cell)
+    left = memo.get(cell)
     if left is None:
-        left = known[cell] = available(cell)
+        left = memo[cell] = available(cell)
     return left

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from unisono.engine.backfill.counted_gang import CountedGang, Offer, offer_on
 from unisono.engine.backfill.granting import most_granted, raised
-from unisono.engine.backfill.need import Counted
-from unisono.engine.backfill.quick import Offer, offer_on
 from unisono.engine.backfill.reservation_table import ReservationTable
 from unisono.engine.model.explanation import (
     Blocker,
@@ -284,26 +283,30 @@ class Decisions:
             self.limits.count(workload.key, self.counted)
         return None
 
-    # --- gangs for which counting is enough (`backfill/counting.py`) ------------------------------
+    # --- counted gangs (`backfill/counted_gang.py`) ----------------------------------------------
 
-    def may_start_counted(self, known: Counted) -> bool:
+    def may_start_counted(self, counted: CountedGang) -> bool:
         """Say whether counting is all that is needed to start a gang, and whether it fits."""
-        if not known.fills_holes or self.claims or self.leaving:
+        if not counted.is_best_fit or self.claims or self.leaving:
             return False
-        return known.room.total(self.ledger) >= known.pods
+        return counted.room.total(self.ledger) >= counted.pods
 
-    def offer_counted(self, waiting: Waiting, book: QueueBook, known: Counted) -> Offer | None:
+    def offer_counted(
+        self, waiting: Waiting, book: QueueBook, counted: CountedGang
+    ) -> Offer | None:
         """Say where a counted gang would go, and what that books."""
-        chosen = known.room.choose(known.pods, self.ledger)
+        chosen = counted.room.choose(counted.pods, self.ledger)
         if chosen is None:
             return None
         nodes = self.state.nodes
-        admission, tenants = offer_on(nodes, chosen, waiting, book, known)
+        admission, tenants = offer_on(nodes, chosen, waiting, book, counted)
         # What is taken off the transaction again is soon asked for once more.
-        nodes.tenancy.remember(tenants[0].nodes, *chosen, known.pods)
-        return admission, Starting(known.cells, tenants)
+        nodes.tenancy.remember(tenants[0].nodes, *chosen, counted.pods)
+        return admission, Starting(counted.cells, tenants)
 
-    def admit_counted(self, waiting: Waiting, known: Counted, offer: Offer, *, later: bool) -> None:
+    def admit_counted(
+        self, waiting: Waiting, counted: CountedGang, offer: Offer, *, later: bool
+    ) -> None:
         """Admit a counted gang; `later`: put it on its nodes only when nodes are looked at."""
         admission, starting = offer
         self.ledger.add(starting.charges)
@@ -314,7 +317,7 @@ class Decisions:
                 self.ledger.seat(tenant)
         self.starting.append(starting)
         self.admissions.append(
-            Admit(workload=waiting.key, admission=admission, charges=known.charges)
+            Admit(workload=waiting.key, admission=admission, charges=counted.charges)
         )
         if self.limits is not None:
             self.limits.count(waiting.key, self.counted)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from unisono.engine.backfill.conservative import Bounds
-from unisono.engine.backfill.need import Counted, capacities
+from unisono.engine.backfill.counted_gang import CountedGang, pods_per_node
 from unisono.engine.backfill.node_room import NodeRoom
 from unisono.engine.backfill.pieces import End, Pieces
 from unisono.engine.backfill.pod_room import PodRoom
@@ -39,16 +39,18 @@ def _sits(table: NodeTable, requests: Amounts, pods: dict[int, int]) -> Tenant:
     return Tenant((), requests, rows=rows, counts=counts)
 
 
-def _asks(table: NodeTable, requests: Amounts, pods: int, allowed: Mask | None = None) -> Counted:
+def _asks(
+    table: NodeTable, requests: Amounts, pods: int, allowed: Mask | None = None
+) -> CountedGang:
     everywhere = np.ones(len(table), np.bool_) if allowed is None else allowed
-    return Counted(
+    return CountedGang(
         pods=pods,
-        named=pods,
+        admission_count=pods,
         flavor=FlavorName("f"),
         flavors=(),
         pod_set="main",
         levels=(),
-        fills_holes=True,
+        is_best_fit=True,
         cells=(),
         charges=(),
         columns=table.columns_of(requests),
@@ -114,7 +116,7 @@ def test_room_on_nodes_is_what_counting_finds(seed: int, with_memory: bool) -> N
         assert gpus is not None
         assert seen[gpus].tolist() == free[gpus].tolist()
         for kind in kinds:
-            there = int(capacities(free, kind.columns).sum())
+            there = int(pods_per_node(free, kind.columns).sum())
             assert (piece in room.starts(kind, 0, 0)) == (there >= kind.pods)
 
 

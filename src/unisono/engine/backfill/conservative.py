@@ -13,10 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from unisono.engine.backfill import node_room, slot_room
-from unisono.engine.backfill.counting import counted
-from unisono.engine.backfill.need import Counted
+from unisono.engine.backfill.counted_gang import CountedGang, counted_gang
+from unisono.engine.backfill.future_placement import future_placement_of
 from unisono.engine.backfill.node_room import NodeRoom
-from unisono.engine.backfill.outlook import outlook_of
 from unisono.engine.backfill.pieces import End, Pieces
 from unisono.engine.backfill.reservation_table import NOTHING, CycleView, ReservationTable
 from unisono.engine.backfill.seating import Seats
@@ -72,7 +71,7 @@ class ConservativeTable(ReservationTable):
         """Say whether arrivals since the last cycle can be counted like the others."""
         room = self._room
         if isinstance(room, SlotRoom):
-            return all(room.knows(counted(self._state, group, one)) for one, group in arrivals)
+            return all(room.knows(counted_gang(self._state, group, one)) for one, group in arrivals)
         return room is None or all(
             room.knows(requests) for one, _ in arrivals for requests in _requests(one)
         )
@@ -178,7 +177,7 @@ class ConservativeTable(ReservationTable):
             return self._room.leaves(self._with_rows(tenants), high)
         return self._move(nominee, nominee.node_search, high)
 
-    def allows_counted(self, known: Counted, end: Instant) -> bool | None:
+    def allows_counted(self, counted: CountedGang, end: Instant) -> bool | None:
         """Reservations are on nodes: those it gets decide."""
         return None
 
@@ -204,7 +203,7 @@ class ConservativeTable(ReservationTable):
         """Find nodes that stay free for as long as it runs."""
         assert isinstance(self._room, NodeRoom), "where pods are counted other nodes do not help"
         free = self._room.least_free(0, high)
-        answer = outlook_of(self._state).place(node_search.gang(nominee.assignment), free)
+        answer = future_placement_of(self._state).place(node_search.gang(nominee.assignment), free)
         if isinstance(answer, GangDoesNotFit):
             return False
         if sum(placed.pods for placed in answer) != sum(nominee.assignment.counts):
@@ -246,9 +245,9 @@ class ConservativeTable(ReservationTable):
             bounds = self._bounds[alike] = Bounds()
         # It was evaluated for now already.
         first = max(1, pieces.piece_at(bounds.earliest(limit_ms)))
-        known = counted(self._state, group, waiting)
-        if known is not None:
-            starts = room.starts(known, limit_ms, first)
+        counted = counted_gang(self._state, group, waiting)
+        if counted is not None:
+            starts = room.starts(counted, limit_ms, first)
         else:
             assert isinstance(room, NodeRoom), "where pods are counted all of them are"
             wanted = waiting.shape.least_in_total if self._state.nodes.has_nodes else ()
@@ -258,37 +257,43 @@ class ConservativeTable(ReservationTable):
             if furthest is not None and start > furthest:
                 break
             end = Instant(start + limit_ms)
-            if known is not None:
-                found = self._count(known, room, low, end, again=tried > 0)
+            if counted is not None:
+                found = self._count(counted, room, low, end, again=tried > 0)
             else:
                 found = self._try(waiting, group.book, start, end)
             if found is not None:
                 bounds.note(limit_ms, start)
                 date = self._promise(waiting, start, end, found)
                 if self.seats is not None:
-                    self._seat(self.seats, date, known, found)
+                    self._seat(self.seats, date, counted, found)
                 return date
         return None
 
     def _count(
-        self, known: Counted, room: NodeRoom | SlotRoom, low: int, end: Instant, *, again: bool
+        self,
+        counted: CountedGang,
+        room: NodeRoom | SlotRoom,
+        low: int,
+        end: Instant,
+        *,
+        again: bool,
     ) -> Starting | None:
         """Look for nodes for a gang that only has to be counted; there is quota."""
         assert self._pieces is not None, "there are pieces by now"
         if isinstance(room, SlotRoom):
-            return Starting(known.cells, (room.find(known),))
+            return Starting(counted.cells, (room.find(counted),))
         high = max(low + 1, self._pieces.piece_at(end))
-        if again and room.is_in_vain(known, low, high):
+        if again and room.is_in_vain(counted, low, high):
             return None
-        tenant = room.find(known, placement_of(self._state).in_order(known.levels), low, high)
-        return None if tenant is None else Starting(known.cells, (tenant,))
+        tenant = room.find(counted, placement_of(self._state).in_order(counted.levels), low, high)
+        return None if tenant is None else Starting(counted.cells, (tenant,))
 
-    def _seat(self, seats: Seats, date: Date, known: Counted | None, found: Starting) -> None:
+    def _seat(self, seats: Seats, date: Date, counted: CountedGang | None, found: Starting) -> None:
         """Tell the nodes of a reservation."""
         if isinstance(self._room, NodeRoom):
             seats.sit(date, found.tenants)
-        elif known is not None:
-            seats.count(date, known)
+        elif counted is not None:
+            seats.count(date, counted)
 
     def _make_room(self) -> None:
         """Look ahead: what ends when, and what comes free then."""
@@ -301,7 +306,7 @@ class ConservativeTable(ReservationTable):
         )
         resolution = self._rules.resolution_ms
         groups = [(group.members[0].waiting, group) for group in self._view.timeline.groups]
-        pools = pools_of(counted(state, group, waiting) for waiting, group in groups)
+        pools = pools_of(counted_gang(state, group, waiting) for waiting, group in groups)
         if pools is not None:
             most = slot_room.MOST_PIECES
             self._pieces = Pieces(self._now, ends, resolution_ms=resolution, most=most)
@@ -310,7 +315,7 @@ class ConservativeTable(ReservationTable):
         most = node_room.MOST_PIECES
         self._pieces = Pieces(self._now, ends, resolution_ms=resolution, most=most)
         asked = (
-            (requests, counted(state, group, waiting) is not None)
+            (requests, counted_gang(state, group, waiting) is not None)
             for waiting, group in groups
             for requests in _requests(waiting)
         )
@@ -336,7 +341,7 @@ class ConservativeTable(ReservationTable):
         free = self._room.least_free(low, high)
         excluded = self._state.reserved.excluded_nodes(waiting.workload, start)
         gang = NodeSearch(placement_of(self._state), waiting, excluded=excluded).gang(assignment)
-        answer = outlook_of(self._state).place(gang, free)
+        answer = future_placement_of(self._state).place(gang, free)
         if isinstance(answer, GangDoesNotFit):
             return None
         admission = build_admission(book.spec.name, waiting.shape, assignment, answer)

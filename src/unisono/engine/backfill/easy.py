@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unisono.engine.backfill.counting import counted, given_back
+from unisono.engine.backfill.counted_gang import CountedGang, counted_gang
 from unisono.engine.backfill.easy_shadow import EasyShadow
-from unisono.engine.backfill.need import Counted
-from unisono.engine.backfill.outlook import outlook_of, without
+from unisono.engine.backfill.future_placement import free_after, free_beside, future_placement_of
 from unisono.engine.backfill.pieces import End
 from unisono.engine.backfill.reservation_table import NOTHING, CycleView, ReservationTable
 from unisono.engine.model.explanation import Blocker, GangDoesNotFit, WouldDelay
@@ -95,18 +94,18 @@ class EasyTable(ReservationTable):
             tenants = tenants_of(nominee.waiting.workload, admission_of(nominee))
         return self.allows_booking(Starting(nominee.assignment.as_charges(), tenants), end)
 
-    def allows_counted(self, known: Counted, end: Instant) -> bool | None:
+    def allows_counted(self, counted: CountedGang, end: Instant) -> bool | None:
         """Allow what ends before the shadow time, or has few enough pods."""
         shadow = self.shadow
         if shadow is None or end <= shadow.start:
             return True
         room = shadow.room
-        for cell, amount in known.cells:
+        for cell, amount in counted.cells:
             if cell in room and room[cell] < amount:
                 return False
         if shadow.spare is None or shadow.counted is None:
             return None
-        return shadow.spare >= known.pods if shadow.counted.room is known.room else None
+        return shadow.spare >= counted.pods if shadow.counted.room is counted.room else None
 
     def allows_booking(self, booked: Booked, end: Instant) -> bool:
         """Allow what ends before the shadow time, or leaves enough for the reservation."""
@@ -123,11 +122,11 @@ class EasyTable(ReservationTable):
             return True
         for tenant in booked.tenants:
             self._state.nodes.tenancy.locate(tenant)
-        self._left = without(self._free_at(shadow), booked.tenants, self._state.nodes.table)
+        self._left = free_beside(self._free_at(shadow), booked.tenants, self._state.nodes.table)
         if shadow.counted is not None:
             return shadow.counted.fits_on(self._left)
         assert shadow.gang is not None, "one of them says whether it fits"
-        answer = outlook_of(self._state).place(shadow.gang, self._left)
+        answer = future_placement_of(self._state).place(shadow.gang, self._left)
         return not isinstance(answer, GangDoesNotFit)
 
     def _free_at(self, shadow: EasyShadow) -> Integers:
@@ -138,7 +137,7 @@ class EasyTable(ReservationTable):
             for booked in shadow.gone:
                 for tenant in booked.tenants:
                     tenancy.locate(tenant)  # what started since was taken off the transaction again
-            shadow.free = given_back(table.free, table, shadow.gone)
+            shadow.free = free_after(table.free, shadow.gone, table)
         return shadow.free
 
     def _leaves_quota(self, booked: Booked, shadow: EasyShadow) -> bool:
@@ -171,7 +170,7 @@ class EasyTable(ReservationTable):
                 shadow.spare = None
         if shadow.free is not None:
             if left is None:
-                left = without(shadow.free, booked.tenants, self._state.nodes.table)
+                left = free_beside(shadow.free, booked.tenants, self._state.nodes.table)
             shadow.free = left
 
     def reserve(
@@ -180,9 +179,9 @@ class EasyTable(ReservationTable):
         """Make the one reservation."""
         if self.shadow is not None:
             return None
-        known = counted(self._state, group, waiting)
-        if known is not None:
-            shadow = self._count_to(waiting, known, limit_ms)
+        counted = counted_gang(self._state, group, waiting)
+        if counted is not None:
+            shadow = self._count_to(waiting, counted, limit_ms)
         else:
             shadow = self._find(waiting, group.book, limit_ms)
         if shadow is None or (furthest is not None and shadow.start > furthest):
@@ -227,11 +226,11 @@ class EasyTable(ReservationTable):
         ends.sort(key=_end)
         return ends
 
-    def _count_to(self, waiting: Waiting, known: Counted, limit_ms: int) -> EasyShadow | None:
+    def _count_to(self, waiting: Waiting, counted: CountedGang, limit_ms: int) -> EasyShadow | None:
         """Let running workloads end until there is quota, then until there are nodes."""
-        short = {cell: amount - available(cell) for cell, amount in known.cells}
-        ends, room = self._ends(), known.room
-        spare = room.total(self._ledger) - known.pods
+        short = {cell: amount - available(cell) for cell, amount in counted.cells}
+        ends, room = self._ends(), counted.room
+        spare = room.total(self._ledger) - counted.pods
         counts_pods = room.is_exact  # as long as all that end gave as much as they took
         soon = Instant(self._now + 1)
         for index, (end, _, booked) in enumerate(ends):
@@ -240,7 +239,7 @@ class EasyTable(ReservationTable):
                     short[cell] -= amount
             for tenant in booked.tenants:
                 spare += tenant.pods
-                counts_pods = counts_pods and tenant.requests == known.requests
+                counts_pods = counts_pods and tenant.requests == counted.requests
             at = max(end, soon)
             if index + 1 < len(ends) and ends[index + 1][0] <= at:
                 continue  # they end together
@@ -251,14 +250,14 @@ class EasyTable(ReservationTable):
                 start=at,
                 end=Instant(at + limit_ms),
                 gone=[entry[2] for entry in ends[: index + 1]],
-                charges=known.cells,
+                charges=counted.cells,
                 room={cell: -missing for cell, missing in short.items()},
                 gang=None,
-                counted=known,
+                counted=counted,
                 spare=spare if counts_pods else None,
                 free=None,
             )
-            if counts_pods or known.fits_on(self._free_at(shadow)):
+            if counts_pods or counted.fits_on(self._free_at(shadow)):
                 return shadow
         return None
 

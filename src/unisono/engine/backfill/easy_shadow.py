@@ -7,7 +7,7 @@ place (spec time §3 and §4).
 
 from __future__ import annotations
 
-from unisono.engine.backfill.need import Counted
+from unisono.engine.backfill.counted_gang import CountedGang
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Date
 from unisono.engine.placement.gang import Gang
@@ -43,7 +43,7 @@ class EasyShadow:
         charges: Charges,
         room: dict[Cell, int],
         gang: Gang | None,
-        counted: Counted | None,
+        counted: CountedGang | None,
         spare: int | None,
         free: Integers | None,
     ) -> None:

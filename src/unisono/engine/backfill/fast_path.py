@@ -13,11 +13,9 @@ from bisect import bisect_right
 from heapq import heapify, heappop, heappush
 from typing import cast
 
-from unisono.engine.backfill.counting import counted, stamp_of
+from unisono.engine.backfill.counted_gang import CountedGang, counted_gang, offer_on, stamp_of
 from unisono.engine.backfill.easy_shadow import EasyShadow
-from unisono.engine.backfill.need import Counted
 from unisono.engine.backfill.pod_room import Caps, Chosen, PodRoom
-from unisono.engine.backfill.quick import offer_on
 from unisono.engine.model.explanation import Blocker, Explanation, Planned, WouldDelay
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Admit, Plan, Wait
@@ -146,10 +144,10 @@ class _Pass:
             entries = sorted(entries, key=place_of)
         for member in entries:
             if timeline.is_pending(member):
-                known = self._known(member.group)
-                if shadow.counted is None or shadow.counted.room is not known.room:
+                counted = self._known(member.group)
+                if shadow.counted is None or shadow.counted.room is not counted.room:
                     raise _Leave
-                self._look(member, known)
+                self._look(member, counted)
 
     def look_at_all(self) -> None:
         """Start who fits, in turn; the first that does not gets a date, and others may go first."""
@@ -182,15 +180,15 @@ class _Pass:
 
     def _is_worth_a_look(self, group: Group) -> bool:
         """Say whether a group has quota, and whether somebody might leave the date alone."""
-        known, left = self._known(group), self.left
-        for cell, amount in known.cells:
+        counted, left = self._known(group), self.left
+        for cell, amount in counted.cells:
             room = left.get(cell)
             if amount > (self._ask(cell) if room is None else room):
                 return False
         if self.explains and not group.is_delaying:
             return True  # nobody told them yet
         # Perhaps not even the shortest may start.
-        return self._is_harmless(known, Instant(self.now + group.limits[0]))
+        return self._is_harmless(counted, Instant(self.now + group.limits[0]))
 
     def _after(self, group: Group, index: int) -> int | None:
         """Return the next member of a group that may still start, if there is one."""
@@ -220,17 +218,17 @@ class _Pass:
 
     # --- one of them -----------------------------------------------------------------------------
 
-    def _known(self, group: Group) -> Counted:
+    def _known(self, group: Group) -> CountedGang:
         """Return what a group needs; all need the same sort of pods, and only their number."""
         if group.stamp == self.stamp:
-            known = cast("Counted | None", group.counted)
+            counted = cast("CountedGang | None", group.counted)
         else:
-            known = counted(self.state, group, group.members[0].waiting)
-        if known is None or not known.fills_holes:
+            counted = counted_gang(self.state, group, group.members[0].waiting)
+        if counted is None or not counted.is_best_fit:
             raise _Leave
-        if known.room is not self.room:
-            self._enter(known.room)
-        return known
+        if counted.room is not self.room:
+            self._enter(counted.room)
+        return counted
 
     def _enter(self, room: PodRoom) -> None:
         """Look at the nodes for pods of one sort; nobody may need others."""
@@ -240,7 +238,7 @@ class _Pass:
         if not room.is_exact:
             raise _Leave
 
-    def _look(self, member: Member, known: Counted) -> bool:
+    def _look(self, member: Member, counted: CountedGang) -> bool:
         """Let one start if it may; otherwise say what is in its way."""
         group, limit = member.group, member.limit
         self.state.evaluating = member.waiting.key
@@ -249,27 +247,27 @@ class _Pass:
         blockers = self.refused.get(group) if self.refused else None
         if blockers is None:
             left = self.left
-            for cell, amount in known.cells:
+            for cell, amount in counted.cells:
                 room = left.get(cell)
                 if amount > (self._ask(cell) if room is None else room):
                     blockers = ()
                     if self.explains:
-                        blockers = known.shortages_of(group.book.spec.name, left)
+                        blockers = counted.shortages_of(group.book.spec.name, left)
                     self.refused[group] = blockers
                     break
             else:
-                if known.pods > self.free:
+                if counted.pods > self.free:
                     raise _Leave  # there is quota, and no place
                 end = Instant(self.now + limit)
-                blockers = self._in_the_way(group, known, limit, end)
+                blockers = self._in_the_way(group, counted, limit, end)
                 if blockers is None:
                     if member.waiting.workload.least_limit_ms is not None:
                         raise _Leave  # how long it runs is found out when it starts
-                    self._start(member.waiting, group, known, end)
+                    self._start(member.waiting, group, counted, end)
                     return True
         waiting = member.waiting
         if self.shadow is None:
-            shadow = self.shadow = self._dated(waiting.key, known, limit)
+            shadow = self.shadow = self._dated(waiting.key, counted, limit)
             if self.explains:
                 blockers = (_planned(waiting, shadow.start, limit), *blockers)
         if self.explains and self.state.timeline.is_new(waiting, group, blockers):
@@ -283,7 +281,7 @@ class _Pass:
         return left
 
     def _in_the_way(
-        self, group: Group, known: Counted, limit: int, end: Instant
+        self, group: Group, counted: CountedGang, limit: int, end: Instant
     ) -> tuple[Blocker, ...] | None:
         """Return whose date somebody who fits would delay; None: nobody's."""
         shadow = self.shadow
@@ -291,48 +289,48 @@ class _Pass:
             return None
         found = self.late.get(group)
         if found is None or limit < found:
-            if self._is_harmless(known, end):
+            if self._is_harmless(counted, end):
                 return None
             self.late[group] = limit
         if not self.explains:
             return ()
         return (WouldDelay(whom=shadow.whom, start=shadow.start, limit_ms=limit),)
 
-    def _is_harmless(self, known: Counted, end: Instant) -> bool:
+    def _is_harmless(self, counted: CountedGang, end: Instant) -> bool:
         """Say whether somebody ends before the date, or leaves enough for it."""
         assert self.shadow is not None, "there is a date"
         if end <= self.shadow.start:
             return True
         later = self.later
-        for cell, amount in known.cells:
+        for cell, amount in counted.cells:
             if cell in later and later[cell] < amount:
                 return False
-        return self.spare >= known.pods
+        return self.spare >= counted.pods
 
-    def _start(self, waiting: Waiting, group: Group, known: Counted, end: Instant) -> None:
-        state, room = self.state, known.room
-        chosen = room.only(known.pods) if room.is_single else self._choose(room, known.pods)
-        admission, tenants = offer_on(state.nodes, chosen, waiting, group.book, known)
-        self.free -= known.pods
-        for cell, amount in known.cells:
+    def _start(self, waiting: Waiting, group: Group, counted: CountedGang, end: Instant) -> None:
+        state, room = self.state, counted.room
+        chosen = room.only(counted.pods) if room.is_single else self._choose(room, counted.pods)
+        admission, tenants = offer_on(state.nodes, chosen, waiting, group.book, counted)
+        self.free -= counted.pods
+        for cell, amount in counted.cells:
             self.left[cell] -= amount
         self.admissions.append(
             Admit(
                 workload=waiting.key,
                 admission=admission,
-                charges=known.charges,
+                charges=counted.charges,
             )
         )
-        booked = Starting(known.cells, tenants)
+        booked = Starting(counted.cells, tenants)
         if self.shadow is None:
             self.started.append((end, booked))
         elif end <= self.shadow.start:
             self.gone.append(booked)
         else:
-            for cell, amount in known.cells:
+            for cell, amount in counted.cells:
                 if cell in self.later:
                     self.later[cell] -= amount
-            self.spare -= known.pods
+            self.spare -= counted.pods
 
     def _choose(self, room: PodRoom, pods: int) -> Chosen:
         """Choose nodes for pods that fit; most passes let one start, and need no other picture."""
@@ -346,14 +344,14 @@ class _Pass:
 
     # --- the date --------------------------------------------------------------------------------
 
-    def _dated(self, whom: WorkloadKey, known: Counted, limit: int) -> EasyShadow:
+    def _dated(self, whom: WorkloadKey, counted: CountedGang, limit: int) -> EasyShadow:
         """Let one after the other end until there are quota and places for the first that waits."""
-        spare, requests = self.free - known.pods, known.requests
+        spare, requests = self.free - counted.pods, counted.requests
         left = self.left
-        cells = [cell for cell, _ in known.cells]
+        cells = [cell for cell, _ in counted.cells]
         short = [
             amount - (left[cell] if cell in left else self._ask(cell))
-            for cell, amount in known.cells
+            for cell, amount in counted.cells
         ]
         ends, ending = self._ends()
         paid = index = 0  # whose quota is counted: it is not asked for as long as places are short
@@ -388,10 +386,10 @@ class _Pass:
             start=at,
             end=Instant(at + limit),
             gone=gone,
-            charges=known.cells,
+            charges=counted.cells,
             room=self.later,
             gang=None,
-            counted=known,
+            counted=counted,
             spare=spare,
             free=None,
         )

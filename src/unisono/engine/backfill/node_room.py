@@ -16,12 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unisono.engine.backfill.need import Columns, Counted, capacities
+from unisono.engine.backfill.counted_gang import CountedGang, pods_per_node
 from unisono.engine.backfill.pieces import End, Pieces
 from unisono.engine.backfill.units import Units
 from unisono.engine.model.resources import WHOLE_GPU, Amounts, is_share
 from unisono.engine.placement.feasibility import Mask
 from unisono.engine.placement.packing import pack
+from unisono.engine.state.move import Columns
 from unisono.engine.state.node_table import Integers, NodeTable, Rows
 from unisono.engine.state.tenancy import give_back, parts_of, take
 from unisono.engine.state.tenant import Shared, Tenant
@@ -129,10 +130,10 @@ class NodeRoom:
         """Say whether pods that nobody asked for before can be counted, too."""
         return self._units.know(requests)
 
-    def starts(self, known: Counted, limit_ms: int, first: int) -> Iterator[int]:
+    def starts(self, counted: CountedGang, limit_ms: int, first: int) -> Iterator[int]:
         """Yield the pieces from `first` on at which a gang may find its place, and has quota."""
-        room = self._pieces.line(self._kind(known).line)[first:]
-        enough = self._pieces.affordable(room >= known.pods, known.cells, first)
+        room = self._pieces.line(self._kind(counted).line)[first:]
+        enough = self._pieces.affordable(room >= counted.pods, counted.cells, first)
         return iter(()) if enough is None else self._pieces.long_enough(enough, limit_ms, first)
 
     def starts_by_total(self, wanted: Amounts, limit_ms: int, first: int) -> Iterator[int]:
@@ -159,17 +160,17 @@ class NodeRoom:
             line = self._totals[column] = self._pieces.add_line(np.maximum(free, 0) @ there)
         return self._pieces.line(line)
 
-    def _kind(self, known: Counted) -> _Kind:
+    def _kind(self, counted: CountedGang) -> _Kind:
         """Return what is counted for a gang's kind of pods, from its first question on."""
-        name = (known.columns, id(known.allowed))
+        name = (counted.columns, id(counted.allowed))
         found = self._kinds.get(name)
         if found is None:
-            columns, count = self._units.scaled(known.requests), known.allowed.shape[0]
+            columns, count = self._units.scaled(counted.requests), counted.allowed.shape[0]
             free = self._free[self._rows(0, len(self._pieces.cuts))]
-            fits = capacities(free.transpose(1, 0, 2)[:, :, :count], columns)
-            line = self._pieces.add_line(fits @ known.allowed.astype(np.int64))
+            fits = pods_per_node(free.transpose(1, 0, 2)[:, :, :count], columns)
+            line = self._pieces.add_line(fits @ counted.allowed.astype(np.int64))
             found = self._kinds[name] = _Kind(
-                known.allowed, bool(known.allowed.all()), columns, line
+                counted.allowed, bool(counted.allowed.all()), columns, line
             )
             self._lines = _together([kind.line for kind in self._kinds.values()])
             self._look_up = _table_of([*self._kinds.values()], self._free)
@@ -177,34 +178,34 @@ class NodeRoom:
 
     # --- where -----------------------------------------------------------------------------------
 
-    def find(self, known: Counted, order: Rows, low: int, high: int) -> Tenant | None:
+    def find(self, counted: CountedGang, order: Rows, low: int, high: int) -> Tenant | None:
         """Find nodes for a gang that has them to itself through the pieces [low, high).
 
         As few as possible: who sits alone on nodes leaves no holes in time for others.
         """
-        caps = self._capacities(known, self._least(low, high))
-        if not _is_enough(caps, known.pods):
+        caps = self._capacities(counted, self._least(low, high))
+        if not _is_enough(caps, counted.pods):
             return None
         caps = caps[order]
-        positions, counts = pack(caps, known.pods)
-        return Tenant((), known.requests, rows=order[positions], counts=counts)
+        positions, counts = pack(caps, counted.pods)
+        return Tenant((), counted.requests, rows=order[positions], counts=counts)
 
-    def is_in_vain(self, known: Counted, low: int, high: int) -> bool:
+    def is_in_vain(self, counted: CountedGang, low: int, high: int) -> bool:
         """Say whether a look at some of the pieces is enough to know that there are no nodes."""
         if high - low < 2 * GLANCE:
             return False
         rows = self._rows(low, high)
         some = slice(low, high, GLANCE) if isinstance(rows, slice) else rows[::GLANCE]
         return not _is_enough(
-            self._capacities(known, np.minimum.reduce(self._free[some])), known.pods
+            self._capacities(counted, np.minimum.reduce(self._free[some])), counted.pods
         )
 
-    def _capacities(self, known: Counted, free: Integers) -> Integers:
+    def _capacities(self, counted: CountedGang, free: Integers) -> Integers:
         """Return how many pods of a gang's kind each node takes, given what is free."""
-        kind = self._kind(known)
-        caps = capacities(free[:, : known.allowed.shape[0]], kind.columns)
+        kind = self._kind(counted)
+        caps = pods_per_node(free[:, : counted.allowed.shape[0]], kind.columns)
         if not kind.is_for_all:
-            caps *= known.allowed
+            caps *= counted.allowed
         return caps
 
     def _least(self, low: int, high: int) -> Integers:
@@ -320,7 +321,7 @@ class NodeRoom:
             self._pieces.lower(self._lines, low, high, (all_of @ lost).T)
         else:
             for kind in self._kinds.values():
-                fewer = capacities(before, kind.columns) - capacities(after, kind.columns)
+                fewer = pods_per_node(before, kind.columns) - pods_per_node(after, kind.columns)
                 self._pieces.line(kind.line)[low:high] -= fewer @ kind.allowed[rows].astype(
                     np.int64
                 )

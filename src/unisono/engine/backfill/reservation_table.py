@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unisono.engine.backfill.need import Counted
+from unisono.engine.backfill.counted_gang import CountedGang
 from unisono.engine.backfill.pieces import End
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import Instant, WorkloadKey
@@ -107,7 +107,7 @@ class ReservationTable(ABC):
         """Say whether a nominee that fits may start; it may be moved to other nodes."""
 
     @abstractmethod
-    def allows_counted(self, known: Counted, end: Instant) -> bool | None:
+    def allows_counted(self, counted: CountedGang, end: Instant) -> bool | None:
         """Say whether a counted gang may start; None: that depends on the nodes it gets."""
 
     @abstractmethod

@@ -11,9 +11,8 @@ import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from unisono.engine.backfill.counting import given_back
-from unisono.engine.backfill.need import Counted
-from unisono.engine.backfill.outlook import without
+from unisono.engine.backfill.counted_gang import CountedGang
+from unisono.engine.backfill.future_placement import free_after, free_beside
 from unisono.engine.backfill.pieces import End
 from unisono.engine.model.names import Instant, NodeName, WorkloadKey
 from unisono.engine.model.plan import Date
@@ -39,7 +38,7 @@ class Seats:
     _ends: list[tuple[Instant, int, Booked]] = field(default_factory=list)
     _starting: list[Booked] = field(default_factory=list)
     _seated: dict[WorkloadKey, tuple[Tenant, ...]] = field(default_factory=dict)
-    _counted: list[tuple[Date, Counted]] = field(default_factory=list)
+    _counted: list[tuple[Date, CountedGang]] = field(default_factory=list)
 
     def begin(self, ends: Sequence[End]) -> None:
         """Hear who is there, and until when."""
@@ -54,9 +53,9 @@ class Seats:
         """Hear on which nodes somebody has a date."""
         self._seated[date.workload] = tenants
 
-    def count(self, date: Date, known: Counted) -> None:
+    def count(self, date: Date, counted: CountedGang) -> None:
         """Hear that somebody has a date on any nodes."""
-        self._counted.append((date, known))
+        self._counted.append((date, counted))
 
     def found(self) -> dict[WorkloadKey, tuple[NodeName, ...]]:
         """Return the nodes of everybody for whom there are any to name."""
@@ -73,22 +72,22 @@ class Seats:
         table = self.placement.nodes.table
         free = table.free
         for booked in self._starting:
-            free = without(free, booked.tenants, table)
+            free = free_beside(free, booked.tenants, table)
         ends = [(end, number, booked) for number, (end, _, booked) in enumerate(self._ends)]
         heapq.heapify(ends)
         in_turn = sorted(self._counted, key=lambda pair: _turn(pair[0]))
-        for number, (date, known) in enumerate(in_turn, start=len(ends)):  # it ends every tie
+        for number, (date, counted) in enumerate(in_turn, start=len(ends)):  # it ends every tie
             gone = []
             while ends and ends[0][0] <= date.start:
                 gone.append(heapq.heappop(ends)[2])
-            free = given_back(free, table, gone)
-            order = self.placement.in_order(known.levels)
-            room = known.capacities(free)[order]
-            if int(room.sum()) < known.pods:
+            free = free_after(free, gone, table)
+            order = self.placement.in_order(counted.levels)
+            room = counted.pods_per_node(free)[order]
+            if int(room.sum()) < counted.pods:
                 continue  # somebody before it sits otherwise than was counted
-            positions, counts = pack(room, known.pods)
-            tenant = Tenant((), known.requests, rows=order[positions], counts=counts)
-            free = without(free, (tenant,), table)
+            positions, counts = pack(room, counted.pods)
+            tenant = Tenant((), counted.requests, rows=order[positions], counts=counts)
+            free = free_beside(free, (tenant,), table)
             heapq.heappush(ends, (date.end, number, _Sitting((), (tenant,))))
             yield date.workload, tenant
 

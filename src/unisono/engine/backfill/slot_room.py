@@ -14,9 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unisono.engine.backfill.need import Columns, Counted, capacities
+from unisono.engine.backfill.counted_gang import CountedGang, pods_per_node
 from unisono.engine.backfill.pieces import End, Pieces
 from unisono.engine.placement.feasibility import Mask
+from unisono.engine.state.move import Columns
 from unisono.engine.state.node_table import Integers, NodeTable
 from unisono.engine.state.tenancy import give_back, parts_of
 from unisono.engine.state.tenant import Tenant
@@ -44,46 +45,46 @@ class Pools:
         self.all = pools
         self._by_kind = by_kind
 
-    def find(self, known: Counted | None) -> int | None:
+    def find(self, counted: CountedGang | None) -> int | None:
         """Return the part in which a gang's pods go; None if it is none of these."""
-        if known is None:
+        if counted is None:
             return None
-        found = self._by_kind.get((known.columns, id(known.allowed)))
-        if found is not None and self.all[found].allowed is known.allowed:
+        found = self._by_kind.get((counted.columns, id(counted.allowed)))
+        if found is not None and self.all[found].allowed is counted.allowed:
             return found
         for number, pool in enumerate(self.all):
-            if _is_same(pool, known):
+            if _is_same(pool, counted):
                 return number
         return None
 
 
-def pools_of(asked: Iterable[Counted | None]) -> Pools | None:
+def pools_of(asked: Iterable[CountedGang | None]) -> Pools | None:
     """Divide the cluster among those who wait, if no node takes pods of two kinds."""
     pools: list[Pool] = []
     by_kind: dict[tuple[Columns, int], int] = {}
-    for known in asked:
-        if known is None:
+    for counted in asked:
+        if counted is None:
             return None
-        kind = (known.columns, id(known.allowed))
+        kind = (counted.columns, id(counted.allowed))
         if kind in by_kind:
             continue
         for number, pool in enumerate(pools):
-            if _is_same(pool, known):
+            if _is_same(pool, counted):
                 by_kind[kind] = number
                 break
-            if (pool.allowed & known.allowed).any():
+            if (pool.allowed & counted.allowed).any():
                 return None
         else:
             if len(pools) == MOST_POOLS:
                 return None
             by_kind[kind] = len(pools)
-            row = known.allowed.nonzero()[0][:1]
-            pools.append(Pool(known.columns, known.allowed, row))
+            row = counted.allowed.nonzero()[0][:1]
+            pools.append(Pool(counted.columns, counted.allowed, row))
     return Pools(pools, by_kind) if pools else None
 
 
-def _is_same(pool: Pool, known: Counted) -> bool:
-    return pool.columns == known.columns and np.array_equal(pool.allowed, known.allowed)
+def _is_same(pool: Pool, counted: CountedGang) -> bool:
+    return pool.columns == counted.columns and np.array_equal(pool.allowed, counted.allowed)
 
 
 class SlotRoom:
@@ -102,7 +103,7 @@ class SlotRoom:
         free = self._table.free.copy()
         for pool, line in zip(self._pools.all, self._lines, strict=True):
             rows = pool.allowed.nonzero()[0]
-            self._pieces.line(line)[:] = capacities(free[:, rows], pool.columns).sum()
+            self._pieces.line(line)[:] = pods_per_node(free[:, rows], pool.columns).sum()
         gone = self._pieces.ending(ends)
         if self._is_even(free, gone):
             more = np.zeros(len(self._pieces.cuts), np.int64)
@@ -139,13 +140,13 @@ class SlotRoom:
             for number in sorted(set(pools.tolist()))
             if number >= 0
         ]
-        before = [capacities(free[:, rows], columns).sum() for _, rows, columns in here]
+        before = [pods_per_node(free[:, rows], columns).sum() for _, rows, columns in here]
         for column, amount in self._table.columns_of(tenant.requests):
             free[column, tenant.rows] += tenant.counts * amount
         if (parts := parts_of(self._table, tenant)) is not None:
             give_back(self._table, parts, free)
         for (number, rows, columns), had in zip(here, before, strict=True):
-            more = capacities(free[:, rows], columns).sum() - had
+            more = pods_per_node(free[:, rows], columns).sum() - had
             self._pieces.line(self._lines[number])[piece:] += more
 
     # --- questions -------------------------------------------------------------------------------
@@ -156,20 +157,22 @@ class SlotRoom:
         twin._pieces = pieces
         return twin
 
-    def knows(self, known: Counted | None) -> bool:
+    def knows(self, counted: CountedGang | None) -> bool:
         """Say whether a gang's pods are of a kind that is counted here."""
-        return self._pools.find(known) is not None
+        return self._pools.find(counted) is not None
 
-    def starts(self, known: Counted, limit_ms: int, first: int) -> Iterator[int]:
+    def starts(self, counted: CountedGang, limit_ms: int, first: int) -> Iterator[int]:
         """Yield the pieces from `first` on at which a gang finds its place, and quota."""
-        slots = self._slots(known)[first:]
-        enough = self._pieces.affordable(slots >= known.pods, known.cells, first)
+        slots = self._slots(counted)[first:]
+        enough = self._pieces.affordable(slots >= counted.pods, counted.cells, first)
         return iter(()) if enough is None else self._pieces.long_enough(enough, limit_ms, first)
 
-    def find(self, known: Counted) -> Tenant:
+    def find(self, counted: CountedGang) -> Tenant:
         """Return a gang that sits on nodes of its pool, whichever they will be."""
-        pool = self._pools.all[self._number(known)]
-        return Tenant((), known.requests, rows=pool.row, counts=np.array([known.pods], np.int64))
+        pool = self._pools.all[self._number(counted)]
+        return Tenant(
+            (), counted.requests, rows=pool.row, counts=np.array([counted.pods], np.int64)
+        )
 
     def leaves(self, tenants: tuple[Tenant, ...], high: int) -> bool:
         """Say whether there is room for tenants from now on through the pieces below `high`."""
@@ -189,10 +192,10 @@ class SlotRoom:
                 number = int(self._pool_of[tenant.rows[0]])
                 yield self._lines[number], int(tenant.counts.sum())
 
-    def _slots(self, known: Counted) -> Integers:
-        return self._pieces.line(self._lines[self._number(known)])
+    def _slots(self, counted: CountedGang) -> Integers:
+        return self._pieces.line(self._lines[self._number(counted)])
 
-    def _number(self, known: Counted) -> int:
-        number = self._pools.find(known)
+    def _number(self, counted: CountedGang) -> int:
+        number = self._pools.find(counted)
         assert number is not None, "only gangs of these kinds get dates here"
         return number

@@ -13,9 +13,9 @@ from math import gcd
 
 import numpy as np
 
-from unisono.engine.backfill.need import Columns
 from unisono.engine.backfill.pieces import End
 from unisono.engine.model.resources import Amounts
+from unisono.engine.state.move import Columns
 from unisono.engine.state.node_table import Integers, NodeTable
 
 # Larger numbers could overflow when two of them are multiplied.

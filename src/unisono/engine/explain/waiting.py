@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unisono.engine.backfill.counting import counted
+from unisono.engine.backfill.counted_gang import counted_gang
 from unisono.engine.model.explanation import BehindInQueue, Blocker, Explanation, WouldDelay
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.state.cluster import ClusterState
@@ -93,7 +93,7 @@ def _of_timeline(state: ClusterState, waiting: Waiting) -> tuple[Blocker, ...]:
     """
     said, group = state.timeline.why(waiting), state.timeline.group_of(waiting)
     if len(said) == 1 and isinstance(said[0], WouldDelay) and group is not None:
-        known = counted(state, group, waiting)
-        if known is not None and not known.has_quota():
-            return known.shortages(group.book.spec.name)
+        counted = counted_gang(state, group, waiting)
+        if counted is not None and not counted.has_quota():
+            return counted.shortages(group.book.spec.name)
     return said

@@ -90,8 +90,8 @@ class Group:
         self.told = 0  # and the cycle that found it
         # They fit, but would delay a reservation: all alike, whatever their time limit.
         self.is_delaying = False
-        # What one of them needs, as `backfill.counting` found out (its type is known there), and
-        # from which edition of nodes and queues.
+        # What one of them needs (a `backfill.counted_gang.CountedGang`, or None), and the edition
+        # of nodes and queues from which that was worked out.
         self.counted: object = None
         self.stamp = -1
 

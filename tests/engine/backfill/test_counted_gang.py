@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tests.support.quota_builders import job, pods, queue
 from tests.support.quota_builders import snapshot as world
-from unisono.engine.backfill.counting import counted
-from unisono.engine.backfill.need import Counted
+from unisono.engine.backfill.counted_gang import CountedGang, counted_gang
 from unisono.engine.cluster import restore
 from unisono.engine.model.names import NodeName
 from unisono.engine.model.node import Node
@@ -25,24 +24,24 @@ def _cluster() -> ClusterState:
     return state
 
 
-def _asked(state: ClusterState, size: int, gpus: int) -> Counted | None:
+def _asked(state: ClusterState, size: int, gpus: int) -> CountedGang | None:
     name = f"{size}-of-{gpus}"
     state.apply(WorkloadWaits(job(name, "q", pod_sets=(pods(size, {"gpu": gpus}),))))
     waiting = state.waiting[job(name, "q").key]
     group = state.timeline.group_of(waiting)
     assert group is not None
-    return counted(state, group, waiting)
+    return counted_gang(state, group, waiting)
 
 
-def _told(known: Counted | None) -> tuple[object, ...] | None:
-    if known is None:
+def _told(counted: CountedGang | None) -> tuple[object, ...] | None:
+    if counted is None:
         return None
-    cells = [(cell.account, amount) for cell, amount in known.cells]
-    assert cells == [*known.charges]
+    cells = [(cell.account, amount) for cell, amount in counted.cells]
+    assert cells == [*counted.charges]
     return (
-        (known.pods, known.named, known.pod_set, known.flavor, known.flavors),
-        (cells, known.columns, known.requests, known.levels, known.fills_holes),
-        (known.allowed.tolist(), known.room.free, known.room.requests),
+        (counted.pods, counted.admission_count, counted.pod_set, counted.flavor, counted.flavors),
+        (cells, counted.columns, counted.requests, counted.levels, counted.is_best_fit),
+        (counted.allowed.tolist(), counted.room.free, counted.room.requests),
     )
 
 

@@ -64,8 +64,8 @@ def test_the_short_ways_lead_to_the_same_nodes(
     monkeypatch.setattr(Decisions, "offer_counted", lambda *_: None)
     by_counting = simulate(trace, nodes, POLICIES[policy], spans=True)
     assert _told(short) == _told(by_counting)
-    monkeypatch.setattr(candidates, "counted", lambda *_: None)
-    monkeypatch.setattr(easy, "counted", lambda *_: None)
+    monkeypatch.setattr(candidates, "counted_gang", lambda *_: None)
+    monkeypatch.setattr(easy, "counted_gang", lambda *_: None)
     general = simulate(trace, nodes, POLICIES[policy], spans=True)
     assert _told(short) == _told(general)
 
