@@ -83,7 +83,7 @@ def _rows(state: ClusterState, where: str, pending: int, samples: int) -> Iterat
 
 def _after_small_releases(state: ClusterState, samples: int) -> tuple[list[float], list[float]]:
     """Free one GPU in one queue after the other; each is taken back afterwards."""
-    queues = iter(range(len(state.books)))
+    queues = iter(range(len(state.queues)))
     first: list[float] = []
 
     def once() -> float:
@@ -97,7 +97,7 @@ def _after_small_releases(state: ClusterState, samples: int) -> tuple[list[float
         return taken
 
     waiting = len(state.waiting)
-    all_of_them = repeated(once, samples=min(samples, len(state.books)), fewest=2)
+    all_of_them = repeated(once, samples=min(samples, len(state.queues)), fewest=2)
     assert len(state.waiting) == waiting, "one GPU is too little for everybody"
     return first, all_of_them
 

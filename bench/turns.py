@@ -47,7 +47,7 @@ def measure(scale: Scale) -> Iterator[Finding]:
     sizes = SIZES[scale]
     for waiting in sizes.waiting:
         state = _cluster(sizes.accounts, waiting)
-        (book,) = state.books.values()
+        (book,) = state.queues.values()
         multifactor = multifactor_of(state)
         assert multifactor is not None, "turns decide"
         assert len(book.pending.in_order()) == waiting, "all are in the pending queue"

@@ -97,16 +97,16 @@ def test_tenths_of_a_drain_share_a_cycle_by_its_admissions() -> None:
 
 def test_a_deep_cluster_is_one_tree_of_four_levels_of_cohorts() -> None:
     state = empty_cluster(Layout(600, "deep"))
-    paths = [[*book.node.path()] for book in state.books.values()]
+    paths = [[*book.node.path()] for book in state.queues.values()]
     assert {len(path) for path in paths} == {5}  # the queue itself, too
     assert len({path[-1] for path in paths}) == 1
     assert len({path[1] for path in paths}) == 12
-    assert not [book.blocker for book in state.books.values() if book.blocker]
+    assert not [book.blocker for book in state.queues.values() if book.blocker]
 
 
 def test_a_flat_cluster_has_cohorts_of_fifty() -> None:
     state = empty_cluster(Layout(120))
-    roots = [book.node.root() for book in state.books.values()]
+    roots = [book.node.root() for book in state.queues.values()]
     assert sorted(roots.count(root) for root in set(roots)) == [20, 50, 50]
 
 

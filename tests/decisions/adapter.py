@@ -537,7 +537,7 @@ class World:
         for why in explanations(self._state) if self._state.explains else ():
             told[why.workload] = [_fact(blocker) for blocker in why.blockers]
         found: dict[str, Json] = {"pending": {key: told[key] for key in sorted(told)}}
-        orders = {name: [*pending(self._state, name)] for name in sorted(self._state.books)}
+        orders = {name: [*pending(self._state, name)] for name in sorted(self._state.queues)}
         found["order"] = {name: keys for name, keys in orders.items() if len(keys) > 1}
         factors = {key: priority_factors(self._state, key) for key in sorted(self._state.waiting)}
         found["priority"] = {

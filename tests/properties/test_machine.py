@@ -56,7 +56,7 @@ from unisono.engine.model.queue import LocalQueue, StopPolicy
 from unisono.engine.model.snapshot import AdmissionCheck, Namespace
 from unisono.engine.model.workload import CheckState
 from unisono.engine.state import changes
-from unisono.engine.state.queue_book import Running
+from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.snapshots import snapshot
 
 pytestmark = pytest.mark.slow

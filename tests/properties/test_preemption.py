@@ -43,7 +43,7 @@ from unisono.engine.preemption import classical
 from unisono.engine.preemption.candidates import BookOf, PreemptionRequest, own_candidates
 from unisono.engine.state.changes import WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.queue_book import Running
+from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.quota_tree import Cell, available
 from unisono.engine.state.snapshots import as_changes, snapshot
 
@@ -115,11 +115,11 @@ def _placed(workload: Workload, flavor: str, reserved_at: Instant) -> Holding:
 # --- victims -------------------------------------------------------------------------------------
 
 
-def _plain_gap(wish: PreemptionRequest, cell: Cell, book_of: BookOf) -> int:
+def _plain_gap(wish: PreemptionRequest, cell: Cell, queue_at: BookOf) -> int:
     """Say how much has to be freed, looking at everybody."""
     candidates = [*own_candidates(wish)]
-    if wish.book.spec.preemption.reclaim != "Never":
-        candidates += [one.running for one in classical._from_cohort(wish, book_of)]
+    if wish.cq.spec.preemption.reclaim != "Never":
+        candidates += [one.running for one in classical._from_cohort(wish, queue_at)]
     freed = sum(
         amount
         for running in candidates

@@ -73,10 +73,10 @@ def _compare(part: Part, actual: float) -> None:
 
 
 def _node(part: Part, name: str, state: ClusterState) -> Node:
-    book = state.books.get(QueueName(name))
+    book = state.queues.get(QueueName(name))
     if book is not None:
         return book.node
-    node = state.forest.cohort(CohortName(name))
+    node = state.cohort_trees.cohort(CohortName(name))
     if not node.children:
         part.fail(f"there is no queue and no cohort {name}")
     return node
@@ -87,7 +87,7 @@ def _account(of: Part | None, part: Part, node: Node, state: ClusterState) -> Ac
     if of is not None:
         flavor, _, word = of.text().partition("/")
         return Account(flavor, resource(of, word))
-    below = [state.forest.book_at(queue).spec for queue in node.queues()]
+    below = [state.cohort_trees.queue_at(queue).spec for queue in node.queues()]
     accounts = {account for spec in below for account, _ in quotas(spec.groups)}
     if len(accounts) != 1:
         found = ", ".join(f"{flavor}/{name}" for flavor, name in sorted(accounts))

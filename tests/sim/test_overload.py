@@ -16,7 +16,7 @@ from unisono.engine.model.queue import PreemptionRules
 from unisono.engine.preemption import classical
 from unisono.engine.preemption.candidates import PreemptionRequest
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.queue_book import Running
+from unisono.engine.state.cluster_queue import Running
 from unisono.sim.generate.gpu import gpu
 from unisono.sim.loop import simulate
 from unisono.sim.setup import POLICIES, Rules, with_overrun

@@ -16,7 +16,7 @@ from unisono.engine.model.resources import amounts
 from unisono.sim.loop import simulate
 from unisono.sim.measures import measure
 from unisono.sim.outcome import Outcome
-from unisono.sim.renting import REUSE_S, Terms
+from unisono.sim.renting import REUSE_S, EvictionTriggers
 from unisono.sim.setup import POLICIES, Rules
 from unisono.sim.trace import Trace, make_trace
 
@@ -26,13 +26,13 @@ PRICE = 36.0  # US$ an hour: a cent a second
 HAS = amounts({"cpu": 96_000, "memory": 1 << 40, "pods": 110, GPU: 8})
 
 
-def terms(stock: int | None = None, limit: int | None = None) -> Terms:
+def terms(stock: int | None = None, limit: int | None = None) -> EvictionTriggers:
     """Return a cloud with one type of machine in one zone."""
     machine = Machine(name="big", labels=(), allocatable=HAS, capacity=HAS, model="H100")
     offer = Offer(machine="big", zone="a", price_micro=int(PRICE * 1e6), stock=stock)
     limits = () if limit is None else amounts({"nodes": limit})
     market = Market(machines=(machine,), offers=(offer,), pools=(Pool(name="gpu", limits=limits),))
-    return Terms(
+    return EvictionTriggers(
         market=market,
         launch_s=lambda name: LAUNCH,
         ready_s=lambda name: READY,
@@ -48,7 +48,7 @@ def jobs(*rows: tuple[float, int, float]) -> Trace:
     )
 
 
-def rent(trace: Trace, chosen: Terms, policy: str = "best-effort") -> Outcome:
+def rent(trace: Trace, chosen: EvictionTriggers, policy: str = "best-effort") -> Outcome:
     """Replay it, with the auditor looking at every plan."""
     return simulate(trace, (), POLICIES[policy], terms=chosen, checked=True, spans=True)
 

@@ -36,8 +36,8 @@ Numbers = tuple[int, ...]
 def nodes_of(state: ClusterState) -> dict[Node, EngineNode]:
     """Return every queue and every cohort above one, named as the auditor names them."""
     found: dict[Node, EngineNode] = {}
-    for name in sorted(state.books):
-        for node in state.books[name].node.path():
+    for name in sorted(state.queues):
+        for node in state.queues[name].node.path():
             named = QueueName(node.name), CohortName(node.name)
             found[queue_node(named[0]) if node.is_queue else cohort_node(named[1])] = node
     return found

@@ -285,5 +285,5 @@ class Story:
             assert self.number < laws.MOST_CYCLES, "the cycles do not end"
         self.check()
         tree = SnapshotIndex(snapshot(self.state)).tree
-        roots = {tree.root(queue_node(name)) for name in self.state.books}
+        roots = {tree.root(queue_node(name)) for name in self.state.queues}
         laws.check_nothing_was_missed(self.state, self.now, grown=roots)

@@ -12,8 +12,8 @@ from unisono.kinds.quantity import format_amount
 def usage_table(state: ClusterState) -> str:
     """Return one row a queue and account that has quota or usage."""
     rows = []
-    for name in sorted(state.books):
-        node = state.books[name].node
+    for name in sorted(state.queues):
+        node = state.queues[name].node
         for account, cell in sorted(node.cells.items()):
             if not cell.nominal and not cell.usage and available(cell) <= 0:
                 continue

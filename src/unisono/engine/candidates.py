@@ -34,8 +34,8 @@ from unisono.engine.ordering.heads import Tournament, classical_key
 from unisono.engine.ordering.multifactor_queue import MultifactorQueue, PriorityKey
 from unisono.engine.quota.assign import Verdict
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.cluster_queue import ClusterQueueState
 from unisono.engine.state.pending_queue import Waiting
-from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.quota_tree import Cell, available
 from unisono.engine.state.timeline import Group, Place, place_of
 
@@ -51,16 +51,16 @@ SURE = 10
 class Candidate:
     """A pending workload that a cycle decides about."""
 
-    __slots__ = ("book", "group", "nominee", "waiting")
+    __slots__ = ("cq", "group", "nominee", "waiting")
 
     def __init__(
         self,
-        book: QueueBook,
+        cq: ClusterQueueState,
         waiting: Waiting,
         group: Group | None = None,
         nominee: Nominee | None = None,
     ) -> None:
-        self.book = book
+        self.cq = cq
         self.waiting = waiting
         self.group = group  # of the timeline; None without backfill
         self.nominee = nominee  # set: nominated before the first decision
@@ -72,7 +72,7 @@ class Candidates(ABC):
     def __init__(self, cycle: Decisions) -> None:
         self.cycle = cycle
         self.state = cycle.state
-        self.evaluated: dict[QueueBook, None] = {}  # the queues of the candidates so far
+        self.evaluated: dict[ClusterQueueState, None] = {}  # the queues of the candidates so far
 
     @abstractmethod
     def __iter__(self) -> Iterator[Candidate]:
@@ -101,18 +101,18 @@ def candidates_for(cycle: Decisions) -> Candidates:
     return Heads(cycle)
 
 
-def _active_heads(state: ClusterState) -> list[tuple[QueueBook, Waiting]]:
+def _active_heads(state: ClusterState) -> list[tuple[ClusterQueueState, Waiting]]:
     """Return the heads that are worth an evaluation, with their queues.
 
     Preemptors go along in every cycle that may start something: the nodes that their victims leave
     are not for others.
     """
-    heads = {book: state.head_of(book) for book in state.rota.ready if not book.stalled}
+    heads = {cq: state.head_of(cq) for cq in state.active_queues.ready if not cq.stalled}
     if state.nodes.has_nodes and any(heads.values()):
-        for book in state.rota.claimants:
-            if book.pending.preemptor is not None and book.blocker is None:
-                heads[book] = state.head_of(book)
-    return [(book, head) for book, head in heads.items() if head is not None]
+        for cq in state.active_queues.with_preemptor:
+            if cq.pending.preemptor is not None and cq.blocker is None:
+                heads[cq] = state.head_of(cq)
+    return [(cq, head) for cq, head in heads.items() if head is not None]
 
 
 class Heads(Candidates):
@@ -122,14 +122,14 @@ class Heads(Candidates):
         super().__init__(cycle)
         state, ledger, now = cycle.state, cycle.ledger, cycle.now
         self._nominees = [
-            nominate(state, book, head, ledger, now) for book, head in _active_heads(state)
+            nominate(state, cq, head, ledger, now) for cq, head in _active_heads(state)
         ]
         cycle.is_last = len(self._nominees) == 1
-        self.evaluated.update((nominee.book, None) for nominee in self._nominees)
+        self.evaluated.update((nominee.cq, None) for nominee in self._nominees)
 
     def __iter__(self) -> Iterator[Candidate]:
         for nominee in self._in_order():
-            yield Candidate(nominee.book, nominee.waiting, None, nominee)
+            yield Candidate(nominee.cq, nominee.waiting, None, nominee)
 
     def _in_order(self) -> Iterator[Nominee]:
         """Yield nominees in the order of decision; fair sharing judges shares as they change."""
@@ -169,19 +169,19 @@ class PriorityHeads(Candidates):
         heapq.heapify(self._heads)
         self._bound: _Rank | None = None  # of the best workload that is not a head
 
-    def _ranked(self) -> list[tuple[_Rank, str, QueueBook, Waiting]]:
+    def _ranked(self) -> list[tuple[_Rank, str, ClusterQueueState, Waiting]]:
         heads = _active_heads(self.state)
         if len(heads) == 1:  # a single head needs no rank
-            return [(_FIRST, book.spec.name, book, head) for book, head in heads]
-        return [(_rank(book, head), book.spec.name, book, head) for book, head in heads]
+            return [(_FIRST, cq.spec.name, cq, head) for cq, head in heads]
+        return [(_rank(cq, head), cq.spec.name, cq, head) for cq, head in heads]
 
     def __iter__(self) -> Iterator[Candidate]:
         while self._heads:
-            rank, _, book, head = heapq.heappop(self._heads)
+            rank, _, cq, head = heapq.heappop(self._heads)
             if self._bound is not None and self._bound < rank:
                 return
-            self.evaluated[book] = None
-            yield Candidate(book, head)
+            self.evaluated[cq] = None
+            yield Candidate(cq, head)
 
     def decide_early(self, candidate: Candidate) -> bool:
         """Set a head's class aside that is over a limit."""
@@ -196,7 +196,7 @@ class PriorityHeads(Candidates):
         """Nominate a head on the picture of before the first decision, like all heads."""
         ledger = self.cycle.ledger
         lifted = ledger.lift()
-        nominee = nominate(self.state, candidate.book, candidate.waiting, ledger, self.cycle.now)
+        nominee = nominate(self.state, candidate.cq, candidate.waiting, ledger, self.cycle.now)
         ledger.put_back(lifted)
         return nominee
 
@@ -210,10 +210,10 @@ class PriorityHeads(Candidates):
         """End the cycle before the workload behind a head that no longer is one."""
         if not self._heads:  # order after the last head is irrelevant
             return
-        pending = candidate.book.pending
+        pending = candidate.cq.pending
         assert isinstance(pending, MultifactorQueue), "priority orders every queue or none"
         after = pending.after(candidate.waiting)
-        following = _rank(candidate.book, after) if after is not None else None
+        following = _rank(candidate.cq, after) if after is not None else None
         if self._bound is None or (following is not None and following < self._bound):
             self._bound = following
 
@@ -251,8 +251,8 @@ class AllPending(Candidates):
             if rules.most_per_queue and tested > rules.most_per_queue:
                 continue
             self._tested += 1
-            self.evaluated[group.book] = None
-            yield Candidate(group.book, waiting, group)
+            self.evaluated[group.cq] = None
+            yield Candidate(group.cq, waiting, group)
 
     def _pending(self) -> Iterator[tuple[Waiting, Group]]:
         first = self._preemptors()
@@ -269,12 +269,12 @@ class AllPending(Candidates):
         state, policy = self.state, self.state.policy
         if self.cycle.limits is not None or self._table.is_reused:
             return []  # first in priority order anyway; or nothing changed since the last cycle
-        if policy.strict or not policy.anti_thrash or not state.rota.claimants:
+        if policy.strict or not policy.anti_thrash or not state.active_queues.with_preemptor:
             return []
         found = []
-        for book in state.rota.claimants:
-            waiting = state.waiting.get(book.pending.preemptor) if book.pending.preemptor else None
-            if waiting is not None and waiting.slot is not None and book.blocker is None:
+        for cq in state.active_queues.with_preemptor:
+            waiting = state.waiting.get(cq.pending.preemptor) if cq.pending.preemptor else None
+            if waiting is not None and waiting.slot is not None and cq.blocker is None:
                 found.append((waiting, self._group(waiting)))
         return sorted(found, key=lambda pair: _classical_place(pair[0]))
 
@@ -381,7 +381,7 @@ class AllPending(Candidates):
             return True
         counted = counted_gang(self.state, group, waiting)
         if counted is not None and not counted.has_quota():
-            refused = self._refused[group] = counted.shortages(group.book.spec.name)
+            refused = self._refused[group] = counted.shortages(group.cq.spec.name)
             self._wait(candidate, refused)
             return True
         cycle, table = self.cycle, self._table
@@ -404,7 +404,7 @@ class AllPending(Candidates):
             return False
         allowed = table.allows_counted(counted, end)
         if allowed is not False:
-            offer = cycle.offer_counted(candidate.waiting, candidate.book, counted)
+            offer = cycle.offer_counted(candidate.waiting, candidate.cq, counted)
             if offer is None:
                 return False
             if allowed or table.allows_booking(offer[1], end):
@@ -422,7 +422,7 @@ class AllPending(Candidates):
         cycle = self.cycle
         return nominate(
             self.state,
-            candidate.book,
+            candidate.cq,
             candidate.waiting,
             cycle.ledger,
             cycle.now,
@@ -442,7 +442,7 @@ class AllPending(Candidates):
             self._refused[group] = blockers
         elif len(blockers) == 1 and isinstance(blockers[0], WouldDelay):
             self._note_delay(group, blockers[0].limit_ms)
-        self._wait(candidate, blockers or (ClaimedThisCycle(queue=candidate.book.spec.name),))
+        self._wait(candidate, blockers or (ClaimedThisCycle(queue=candidate.cq.spec.name),))
 
     def _note_delay(self, group: Group, limit: int) -> None:
         self._delaying[group] = min(limit, self._delaying.get(group, limit))
@@ -489,28 +489,26 @@ class AllPending(Candidates):
         return [Wait(outcome="line", explanation=why) for why in lost]
 
 
-def priority_order(state: ClusterState) -> Iterator[tuple[QueueBook, Waiting]]:
+def priority_order(state: ClusterState) -> Iterator[tuple[ClusterQueueState, Waiting]]:
     """Yield the pending workloads of all open queues in multifactor priority order."""
-    open_books = [
-        book for book in state.books.values() if book.blocker is None and len(book.pending)
-    ]
-    if len(open_books) == 1:  # in its own order
-        (book,) = open_books
-        for waiting in book.pending.in_order():
-            yield book, waiting
+    open_queues = [cq for cq in state.queues.values() if cq.blocker is None and len(cq.pending)]
+    if len(open_queues) == 1:  # in its own order
+        (cq,) = open_queues
+        for waiting in cq.pending.in_order():
+            yield cq, waiting
         return
 
-    def of(book: QueueBook) -> Iterator[tuple[_Rank, str, QueueBook, Waiting]]:
-        for waiting in book.pending.in_order():
-            yield _rank(book, waiting), book.spec.name, book, waiting
+    def of(cq: ClusterQueueState) -> Iterator[tuple[_Rank, str, ClusterQueueState, Waiting]]:
+        for waiting in cq.pending.in_order():
+            yield _rank(cq, waiting), cq.spec.name, cq, waiting
 
     # A plain list: a queue that changes while it is read would be read from a later picture.
-    for _, _, book, waiting in list(heapq.merge(*map(of, open_books))):
-        yield book, waiting
+    for _, _, cq, waiting in list(heapq.merge(*map(of, open_queues))):
+        yield cq, waiting
 
 
-def _rank(book: QueueBook, waiting: Waiting) -> _Rank:
-    pending = book.pending
+def _rank(cq: ClusterQueueState, waiting: Waiting) -> _Rank:
+    pending = cq.pending
     assert isinstance(pending, MultifactorQueue), "priority orders every queue or none"
     return waiting.workload.key != pending.preemptor, pending.key(waiting)
 
@@ -526,7 +524,7 @@ def _group_of(candidate: Candidate) -> Group:
 
 
 def _wait(outcome: Outcome, candidate: Candidate, blockers: tuple[Blocker, ...]) -> Wait:
-    key, queue = candidate.waiting.workload.key, candidate.book.spec.name
+    key, queue = candidate.waiting.workload.key, candidate.cq.spec.name
     return Wait(
         outcome=outcome, explanation=Explanation(workload=key, queue=queue, blockers=blockers)
     )

@@ -85,7 +85,7 @@ def plan_cycle(state: ClusterState, now: Instant, reused: Kept | None) -> tuple[
         stops=tuple(stops),
         waits=tuple(cycle.waits),
         dates=tuple(table.reservations) if table is not None else (),
-        examined=tuple(sorted(book.spec.name for book in candidates.evaluated)),
+        examined=tuple(sorted(cq.spec.name for cq in candidates.evaluated)),
     )
     return made, table.keep() if table is not None else None
 

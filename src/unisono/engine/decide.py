@@ -38,9 +38,9 @@ from unisono.engine.provisioning.opportunistic import lent_by, set_aside
 from unisono.engine.purchasing import Purchases
 from unisono.engine.quota.assign import Verdict, resized
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.cluster_queue import ClusterQueueState, CohortTree
 from unisono.engine.state.nodes import TerminatingPod, tenants_of
 from unisono.engine.state.pending_queue import Waiting
-from unisono.engine.state.queue_book import QueueBook, TreeBook
 from unisono.engine.state.quota_tree import Cell, Node, available
 from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.timeline import Timeline
@@ -72,7 +72,7 @@ class Decisions:
     victims: dict[WorkloadKey, None] = field(default_factory=dict)
     # Off the ledger already: of them those that others preempt, and slices that are replaced.
     taken: dict[WorkloadKey, None] = field(default_factory=dict)
-    claims: dict[TreeBook, _Claims] = field(default_factory=dict)
+    claims: dict[CohortTree, _Claims] = field(default_factory=dict)
     leaving: list[Tenant] = field(default_factory=list)  # pods of victims, still on their nodes
     touched: list[Node] = field(default_factory=list)  # queues that lost usage to the last decision
     starting: list[Starting] = field(default_factory=list)  # what each admission books
@@ -149,7 +149,7 @@ class Decisions:
 
     def _wait_for_quota(self, nominee: Nominee) -> Wait:
         """Nothing fits, not even with victims: step aside, or block a StrictFIFO queue."""
-        outcome: Outcome = "stall" if nominee.book.is_strict else "park"
+        outcome: Outcome = "stall" if nominee.cq.is_strict else "park"
         return _wait(nominee, outcome, facts_of(nominee), _unblocked_by(nominee))
 
     def _keep_room(self, nominee: Nominee) -> Wait:
@@ -157,9 +157,9 @@ class Decisions:
 
         Not needed when the queue may always reclaim what is its own, or when backfill reserves.
         """
-        if self.table is None and nominee.book.spec.preemption.reclaim != "Any":
+        if self.table is None and nominee.cq.spec.preemption.reclaim != "Any":
             self._book_claim(nominee, tuple(_room_to_keep(nominee)))
-        outcome: Outcome = "retry" if nominee.book.is_strict else "park"
+        outcome: Outcome = "retry" if nominee.cq.is_strict else "park"
         # Each account may have victims, and yet not all of them together: then anything counts.
         together = nominee.assignment.verdict is not Verdict.NO_VICTIMS
         unblocked_by = None if together else _unblocked_by(nominee)
@@ -174,7 +174,7 @@ class Decisions:
         )
         second = nominate(
             self.state,
-            nominee.book,
+            nominee.cq,
             nominee.waiting,
             self.ledger,
             self.now,
@@ -198,9 +198,9 @@ class Decisions:
             return _skip(nominee)
         leaving = [target.leaving() for target in nominee.targets]
         self.leaving.extend(tenant for each in leaving for tenant in each.tenants)
-        tree = self._claims_of(nominee.book)
+        tree = self._claims_of(nominee.cq)
         tree.leaving.extend(each.charges for each in leaving)
-        self.touched.extend(target.running.book.node for target in nominee.targets)
+        self.touched.extend(target.running.cq.node for target in nominee.targets)
         if nominee.replaced is not None:
             tree.leaving.append(nominee.replaced.charges)
         self._book_claim(nominee, nominee.assignment.as_charges())
@@ -236,7 +236,7 @@ class Decisions:
     def _admit(self, nominee: Nominee) -> Wait | None:
         rules = self.state.policy.pods_ready
         if rules is not None and rules.block_admission:
-            unready = min(self.state.terms.not_ready, default=None)
+            unready = min(self.state.eviction_triggers.not_ready, default=None)
             if unready is None and self.admissions:
                 unready = self.admissions[0].workload
             if unready is not None:
@@ -292,14 +292,14 @@ class Decisions:
         return counted.room.total(self.ledger) >= counted.pods
 
     def offer_counted(
-        self, waiting: Waiting, book: QueueBook, counted: CountedGang
+        self, waiting: Waiting, cq: ClusterQueueState, counted: CountedGang
     ) -> Offer | None:
         """Say where a counted gang would go, and what that books."""
         chosen = counted.room.choose(counted.pods, self.ledger)
         if chosen is None:
             return None
         nodes = self.state.nodes
-        admission, tenants = offer_on(nodes, chosen, waiting, book, counted)
+        admission, tenants = offer_on(nodes, chosen, waiting, cq, counted)
         # What is taken off the transaction again is soon asked for once more.
         nodes.tenancy.remember(tenants[0].nodes, *chosen, counted.pods)
         return admission, Starting(counted.cells, tenants)
@@ -409,7 +409,7 @@ class Decisions:
         Kueue admits on quota that victims have not given back yet; then a queue is above its
         limit until they are gone. We let the workload wait for them instead.
         """
-        claims = self.claims.get(nominee.book.tree)
+        claims = self.claims.get(nominee.cq.tree)
         if claims is None:
             return True
         mark = self.ledger.mark()
@@ -424,15 +424,15 @@ class Decisions:
     def _book_claim(self, nominee: Nominee, charges: Charges) -> None:
         """Keep room for a workload that cannot start in this cycle."""
         self.ledger.add(charges)
-        self._claims_of(nominee.book).coming.append(charges)
+        self._claims_of(nominee.cq).coming.append(charges)
 
-    def _claims_of(self, book: QueueBook) -> _Claims:
-        return self.claims.setdefault(book.tree, _Claims())
+    def _claims_of(self, cq: ClusterQueueState) -> _Claims:
+        return self.claims.setdefault(cq.tree, _Claims())
 
 
 def _skip(nominee: Nominee, *, overlapping: bool = False) -> Wait:
     """Another candidate of this cycle came first; evaluate again in the next."""
-    fact = ClaimedThisCycle(queue=nominee.book.spec.name, overlapping_victims=overlapping)
+    fact = ClaimedThisCycle(queue=nominee.cq.spec.name, overlapping_victims=overlapping)
     return _wait(nominee, "retry", (fact,))
 
 
@@ -445,10 +445,10 @@ def _wait(
     return Wait(
         outcome=outcome,
         explanation=Explanation(
-            workload=nominee.key, queue=nominee.book.spec.name, blockers=blockers
+            workload=nominee.key, queue=nominee.cq.spec.name, blockers=blockers
         ),
         unblocked_by=unblocked_by,
-        watches_holdings=nominee.book.spec.preemption != NO_RULES,
+        watches_holdings=nominee.cq.spec.preemption != NO_RULES,
         lacks_nodes=nominee.lacks_nodes,
     )
 
@@ -471,12 +471,12 @@ def _room_to_keep(nominee: Nominee) -> Iterator[tuple[Cell, int]]:
 
 def _checks_pass(nominee: Nominee) -> bool:
     """Say whether every admission check that applies to the chosen flavors is ready."""
-    if not nominee.book.spec.checks:
+    if not nominee.cq.spec.checks:
         return True
     chosen = set(nominee.assignment.flavors.values())
     ready = {c.name for c in nominee.waiting.workload.checks if c.state == "Ready"}
     return all(
         rule.name in ready
-        for rule in nominee.book.spec.checks
+        for rule in nominee.cq.spec.checks
         if not rule.on_flavors or chosen.intersection(rule.on_flavors)
     )

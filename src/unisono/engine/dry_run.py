@@ -89,7 +89,7 @@ def leave(state: ClusterState, key: WorkloadKey, now: Instant, stop: Stop | None
     if stop is not None:
         workload = after_stop(running.holding, stop, state.policy, now)
     else:
-        calm_ms = running.book.spec.preemption.min_runtime_ms
+        calm_ms = running.cq.spec.preemption.min_runtime_ms
         workload = after_preemption(running.holding, now, calm_ms=calm_ms)
     state.apply(WorkloadWaits(workload))
 

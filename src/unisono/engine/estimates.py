@@ -26,8 +26,8 @@ from unisono.engine.model.plan import Wait
 from unisono.engine.model.policy import Backfill
 from unisono.engine.placement.placement import placement_of
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.cluster_queue import ClusterQueueState
 from unisono.engine.state.pending_queue import Waiting
-from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.timeline import Lasts, Timeline
 from unisono.engine.state.transaction import Ledger
 
@@ -68,8 +68,8 @@ def estimates(
     try:
         for running in state.running.values():
             timeline.started(running, running.holding.running_since)
-        for book, waiting in first:
-            timeline.entered(waiting, book)
+        for cq, waiting in first:
+            timeline.entered(waiting, cq)
         seats = Seats(placement_of(state))
         waits = _evaluated(state, now, timeline, rules, seats)
         nodes = seats.found()
@@ -116,17 +116,17 @@ def _with_others(
 def _in_order(
     state: ClusterState,
     now: Instant,
-    first: list[tuple[QueueBook, Waiting]],
+    first: list[tuple[ClusterQueueState, Waiting]],
     dated: dict[WorkloadKey, Planned],
     nodes: dict[WorkloadKey, tuple[NodeName, ...]],
 ) -> Iterator[tuple[WorkloadKey, Expected]]:
     """Yield estimates; in a queue where nobody overtakes, nobody starts before who is ahead."""
     ahead: dict[QueueName, Instant | None] = {}
-    for position, (book, waiting) in enumerate(first, start=1):
-        name, key = book.spec.name, waiting.workload.key
+    for position, (cq, waiting) in enumerate(first, start=1):
+        name, key = cq.spec.name, waiting.workload.key
         date = dated.get(key)
         start = date.start if date is not None else None
-        if book.spec.strategy == "StrictFIFO" and state.policy.backfill is None:
+        if cq.spec.strategy == "StrictFIFO" and state.policy.backfill is None:
             before = ahead.get(name, now)
             start = None if before is None else max(before, start or now)
             if key not in dated and name not in ahead:
@@ -150,26 +150,26 @@ def _in_order(
 
 def turns_up_to(
     state: ClusterState, last: WorkloadKey | None, most: int
-) -> list[tuple[QueueBook, Waiting]]:
+) -> list[tuple[ClusterQueueState, Waiting]]:
     """Return so many who come first in turn, up to one of them: nobody behind moves its date."""
-    found: list[tuple[QueueBook, Waiting]] = []
-    for book, waiting in _first(state, most):
-        found.append((book, waiting))
+    found: list[tuple[ClusterQueueState, Waiting]] = []
+    for cq, waiting in _first(state, most):
+        found.append((cq, waiting))
         if waiting.workload.key == last:
             break
     return found
 
 
-def _first(state: ClusterState, most: int) -> Iterator[tuple[QueueBook, Waiting]]:
+def _first(state: ClusterState, most: int) -> Iterator[tuple[ClusterQueueState, Waiting]]:
     """Yield those who come first in turn."""
     if state.priority_order.is_on:
         yield from islice(priority_order(state), most)
         return
     standing = (
-        (door.book, waiting)
-        for door in state.doors.values()
-        if door.book is not None and door.book.blocker is None
-        for waiting in door.waiting.values()
+        (lq.cq, waiting)
+        for lq in state.local_queues.values()
+        if lq.cq is not None and lq.cq.blocker is None
+        for waiting in lq.waiting.values()
         if waiting.slot is not None
     )
     yield from heapq.nsmallest(most, standing, key=lambda pair: _turn(pair[1]))

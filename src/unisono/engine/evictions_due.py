@@ -13,17 +13,17 @@ from unisono.engine.model.explanation import QueueStopped
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Stop, StopReason
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.doors import Door
+from unisono.engine.state.cluster_queue import ClusterQueueState
 from unisono.engine.state.lifecycle import stop_for
-from unisono.engine.state.queue_book import QueueBook
+from unisono.engine.state.local_queue import LocalQueueState
 
 
 def evictions_due(state: ClusterState, now: Instant) -> list[Stop]:
     """List every holding that has to be given up, each once, in order of name."""
-    if not state.terms.suspects and not state.stopped:
+    if not state.eviction_triggers.suspects and not state.stopped:
         return []
     stops: dict[WorkloadKey, Stop] = {}
-    for key in state.terms.suspects:
+    for key in state.eviction_triggers.suspects:
         state.evaluating = key
         holding = state.running[key].holding
         stop = None if holding.evicting else stop_for(holding, state.policy, now)
@@ -36,11 +36,11 @@ def evictions_due(state: ClusterState, now: Instant) -> list[Stop]:
 
 def _from_stopped_queues(state: ClusterState) -> Iterator[Stop]:
     # A queue's reason goes before a local queue's, whichever was stopped first.
-    for stopped in sorted(state.stopped, key=lambda stopped: isinstance(stopped, Door)):
+    for stopped in sorted(state.stopped, key=lambda stopped: isinstance(stopped, LocalQueueState)):
         blocker = stopped.blocker
         if not isinstance(blocker, QueueStopped):
             continue
-        of_queue = isinstance(stopped, QueueBook)
+        of_queue = isinstance(stopped, ClusterQueueState)
         reason: StopReason = "ClusterQueueStopped" if of_queue else "LocalQueueStopped"
         for key, running in stopped.running.items():
             holding = running.holding

@@ -40,9 +40,9 @@ from unisono.engine.quota.assign import (
 )
 from unisono.engine.quota.flavors import EligibleFlavors, eligible_flavors_of
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.cluster_queue import ClusterQueueState, Running
 from unisono.engine.state.equivalence import Shape, shrunk
 from unisono.engine.state.pending_queue import Waiting
-from unisono.engine.state.queue_book import QueueBook, Running
 from unisono.engine.state.quota_tree import Cell, Node
 from unisono.engine.state.transaction import Ledger
 
@@ -66,7 +66,7 @@ class Nominee:
     """The head of a queue with what it could get. Satisfies `order.heads.Head`."""
 
     waiting: Waiting
-    book: QueueBook
+    cq: ClusterQueueState
     eligible: EligibleFlavors
     assignment: Assignment
     targets: list[Target] = field(default_factory=list)
@@ -85,7 +85,7 @@ class Nominee:
     @property
     def node(self) -> Node:
         """The queue's place in the tree."""
-        return self.book.node
+        return self.cq.node
 
     @property
     def charges(self) -> dict[Cell, int]:
@@ -120,7 +120,7 @@ class Nominee:
 
 def nominate(
     state: ClusterState,
-    book: QueueBook,
+    cq: ClusterQueueState,
     waiting: Waiting,
     ledger: Ledger,
     now: Instant,
@@ -145,16 +145,16 @@ def nominate(
             placement_of(state), waiting, kept, state.reserved.excluded_nodes(workload, begin)
         )
     brings_nodes: BringsNodes = _nothing
-    if node_search is not None and book.spec.checks:
-        brings_nodes = _nodes_of_checks(state, book, workload)
+    if node_search is not None and cq.spec.checks:
+        brings_nodes = _nodes_of_checks(state, cq, workload)
     search = VictimSearch(
         workload=workload,
-        book=book,
+        cq=cq,
         policy=policy,
         now=now,
         ledger=ledger,
-        book_of=state.forest.book_at,
-        usage_of=book.pending.usage_of,
+        queue_at=state.cohort_trees.queue_at,
+        usage_of=cq.pending.usage_of,
         gone=gone,
         displaces=displaces,
         find_place=_find_place(node_search, brings_nodes),
@@ -166,7 +166,7 @@ def nominate(
     if replaced is not None:
         ledger.remove(replaced.charges)  # its pods stay where they are
         allowed = flavors_kept(replaced.holding.admission, waiting.shape)
-    eligible = eligible_flavors_of(book, waiting.shape, state.config)
+    eligible = eligible_flavors_of(cq, waiting.shape, state.config)
     # With backfill it gets a date, and nobody has to be kept waiting for its sake.
     waits = node_search is not None and policy.backfill is None
     soon = terminating_pods(state.nodes, ledger, now) if waits else None
@@ -175,7 +175,7 @@ def nominate(
     held = opportunistic_use(state, workload, ledger, now) if starts_now else None
     sells = node_search is not None and state.config.market is not None
     judge = _Judge(
-        book,
+        cq,
         waiting.shape,
         eligible,
         search,
@@ -205,10 +205,10 @@ def nominate(
             assert until is not None, "only a preempted workload backs off"
             backoff = PreemptionBackoff(until=until, preemptions=workload.preemptions)
             assignment.blockers.insert(0, backoff)
-    sticky = book.pending.preemptor == workload.key
+    sticky = cq.pending.preemptor == workload.key
     return Nominee(
         waiting,
-        book,
+        cq,
         eligible,
         assignment,
         best.targets,
@@ -224,10 +224,10 @@ def nominate(
     )
 
 
-def _nodes_of_checks(state: ClusterState, book: QueueBook, workload: Workload) -> BringsNodes:
+def _nodes_of_checks(state: ClusterState, cq: ClusterQueueState, workload: Workload) -> BringsNodes:
     """Return what says whether the checks of a queue bring the nodes of an assignment."""
     config, checks = state.config, workload.checks
-    return lambda found: config.nodes_come_later(book.spec, found.flavors.values(), checks)
+    return lambda found: config.nodes_come_later(cq.spec, found.flavors.values(), checks)
 
 
 def _find_place(
@@ -240,22 +240,22 @@ def _find_place(
 
 
 def affordable(
-    state: ClusterState, book: QueueBook, waiting: Waiting, ledger: Ledger, now: Instant
+    state: ClusterState, cq: ClusterQueueState, waiting: Waiting, ledger: Ledger, now: Instant
 ) -> Assignment:
     """Say what quota alone would give a workload, as it is booked on the ledger."""
     search = VictimSearch(
         workload=waiting.workload,
-        book=book,
+        cq=cq,
         policy=state.policy,
         now=now,
         ledger=ledger,
-        book_of=state.forest.book_at,
-        usage_of=book.pending.usage_of,
+        queue_at=state.cohort_trees.queue_at,
+        usage_of=cq.pending.usage_of,
         displaces=False,
         find_place=None,
     )
-    eligible = eligible_flavors_of(book, waiting.shape, state.config)
-    judge = _Judge(book, waiting.shape, eligible, search, None, None, None)
+    eligible = eligible_flavors_of(cq, waiting.shape, state.config)
+    judge = _Judge(cq, waiting.shape, eligible, search, None, None, None)
     return judge.best().assignment
 
 
@@ -281,7 +281,7 @@ class _Outcome:
 class _Judge:
     """Tries counts and flavors until quota and nodes both say yes."""
 
-    book: QueueBook
+    cq: ClusterQueueState
     shape: Shape
     eligible: EligibleFlavors
     search: VictimSearch
@@ -455,9 +455,9 @@ class _Judge:
             self.shape,
             self.eligible,
             counts,
-            fungibility=self.book.spec.fungibility,
+            fungibility=self.cq.spec.fungibility,
             preemption=self.search,
-            queue=self.book.spec.name,
+            queue=self.cq.spec.name,
             allowed=self.allowed,
             banned=banned,
         )
@@ -479,7 +479,7 @@ def admission_of(nominee: Nominee) -> Admission:
 
 def _write(nominee: Nominee) -> Admission:
     shape, assignment = nominee.waiting.shape, nominee.assignment
-    return build_admission(nominee.book.spec.name, shape, assignment, nominee.placements)
+    return build_admission(nominee.cq.spec.name, shape, assignment, nominee.placements)
 
 
 def facts_of(nominee: Nominee) -> tuple[Blocker, ...]:

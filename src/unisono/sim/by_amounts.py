@@ -23,15 +23,15 @@ from unisono.engine.model.names import Instant, ResourceName
 from unisono.engine.model.node import Node
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.cluster_queue import ClusterQueueState, Running
 from unisono.engine.state.pending_queue import Waiting
-from unisono.engine.state.queue_book import QueueBook, Running
 from unisono.engine.state.quota_tree import NO_LIMIT, potential
 from unisono.engine.state.quota_tree import Node as Tree
 from unisono.sim.dice import Dice
 
 NOBODY = 1 << 60  # comes after everybody
 
-Turns = Sequence[tuple[QueueBook, Waiting]]
+Turns = Sequence[tuple[ClusterQueueState, Waiting]]
 
 
 @dataclass(slots=True)
@@ -63,15 +63,15 @@ class Pool:
         running = [
             one
             for one in state.running.values()
-            if _amount(one.holding.workload, self.resource) and _shares(one.book, tree)
+            if _amount(one.holding.workload, self.resource) and _shares(one.cq, tree)
         ]
         ahead = [
             (one, waiting.workload)
             for one, waiting in turns
             if waiting is asked or (_amount(waiting.workload, self.resource) and _shares(one, tree))
         ]
-        queues = {one: number for number, one in enumerate(state.books.values())}
-        self._queue_of = [queues[one.book] for one in running]
+        queues = {one: number for number, one in enumerate(state.queues.values())}
+        self._queue_of = [queues[one.cq] for one in running]
         self._wanted = [_amount(one, self.resource) for _, one in ahead]
         self._held = [_amount(one.holding.workload, self.resource) for one in running]
         self._most = [_most(one.node, self.resource) for one in queues]
@@ -152,9 +152,9 @@ def _scarcest(
 
     The tree is None where nodes are what is short: then everybody competes.
     """
-    book, asked = turns[-1]
+    cq, asked = turns[-1]
     found: tuple[float, ResourceName, int, Tree | None] | None = None
-    root = book.node.root()
+    root = cq.node.root()
     for resource in sorted({name for one in asked.workload.pod_sets for name, _ in one.requests}):
         quota = sum(cell.subtree for at, cell in root.cells.items() if at.resource == resource)
         listed = any(at.resource == resource for at in root.cells)
@@ -171,8 +171,8 @@ def _scarcest(
     return found[1:]
 
 
-def _shares(book: QueueBook, tree: Tree | None) -> bool:
-    return tree is None or book.node.root() is tree
+def _shares(cq: ClusterQueueState, tree: Tree | None) -> bool:
+    return tree is None or cq.node.root() is tree
 
 
 def _most(queue: Tree, resource: ResourceName) -> int:

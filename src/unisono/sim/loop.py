@@ -32,7 +32,7 @@ from unisono.sim.faults import Faults
 from unisono.sim.jobs import Jobs
 from unisono.sim.outcome import Capacity, Depth, Effort, Outcome, Spans, Stretches, make_outcome
 from unisono.sim.outside import MOST_INTERRUPTIONS, Outside, given_up, jobs_text
-from unisono.sim.renting import Rental, Terms
+from unisono.sim.renting import EvictionTriggers, Rental
 from unisono.sim.restarts import Restarts
 from unisono.sim.sampling import FragmentSampler
 from unisono.sim.setup import Rules, entitlements, make_state
@@ -78,7 +78,7 @@ def simulate(
     progress: Progress | None = None,
     complain: Callable[[str], None] | None = None,
     decides: Decides = plan,
-    terms: Terms | None = None,
+    terms: EvictionTriggers | None = None,
     prices: Mapping[NodeName, int] | None = None,
     faults: Faults | None = None,
 ) -> Outcome:
@@ -117,7 +117,7 @@ class _Run:
         restarts: Restarts,
         spans: bool,  # as `simulate` has them
         checked: bool,
-        terms: Terms | None,
+        terms: EvictionTriggers | None,
         prices: Mapping[NodeName, int],
     ) -> None:
         count = len(trace)

@@ -32,7 +32,7 @@ from unisono.sim.bill import Item
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class EvictionTriggers:
     """What can be bought, and how soon: seconds from a decision, by the machine's name."""
 
     market: Market
@@ -64,7 +64,7 @@ REUSE_S = 60.0
 class Rental:
     """The machines of one run."""
 
-    terms: Terms
+    terms: EvictionTriggers
     state: ClusterState
     base: int = 0  # the instant of second 0
     joined: list[Node] = field(default_factory=list)  # every node that there ever was

@@ -71,7 +71,7 @@ def why(state: ClusterState, name: str) -> object:
 
 def usage(state: ClusterState, name: str = "q", account: Account = ACCOUNT) -> int:
     state.refresh()
-    return state.books[QueueName(name)].node.cell(account).usage
+    return state.queues[QueueName(name)].node.cell(account).usage
 
 
 # --- a workload's life ---------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def test_a_queue_may_be_heard_of_after_its_holdings() -> None:
     state.apply(CohortSet(cohort("all", "2")))
     state.apply(FlavorSet(Flavor(name=FlavorName("f"))))
     laws.check_tree(state)
-    assert available(state.books[Q].node.cell(ACCOUNT)) == 3
+    assert available(state.queues[Q].node.cell(ACCOUNT)) == 3
 
 
 def test_a_flavor_that_is_no_longer_listed_drains() -> None:
@@ -212,7 +212,7 @@ def test_a_flavor_that_is_no_longer_listed_drains() -> None:
     state = restore(world(queue("q", "4"), holdings=(running(job("h", "q", 3)),)))
     state.apply(QueueSet(queue("q", groups=(group({"g": {"gpu": "4"}}),))))
     assert usage(state) == 3
-    assert available(state.books[Q].node.cell(ACCOUNT)) == -3
+    assert available(state.queues[Q].node.cell(ACCOUNT)) == -3
     state.apply(WorkloadGone(key("h")))
     assert usage(state) == 0
 
@@ -238,7 +238,7 @@ def test_a_deleted_queue_keeps_its_holdings_in_the_cohort_until_they_are_gone() 
     laws.check_tree(state)
     state.apply(WorkloadGone(key("h")))
     state.refresh()
-    assert [*state.books] == ["b"]
+    assert [*state.queues] == ["b"]
     assert isinstance(why(state, "w"), QueueMissing)
 
 
@@ -314,7 +314,7 @@ def test_moving_away_and_back_is_the_identity() -> None:
     before = laws.cells_of(state)
     state.apply(QueueSet(replace(a, cohort=CohortName("Y"))))
     laws.check_tree(state)
-    assert available(state.books[QueueName("c")].node.cell(ACCOUNT)) == 2
+    assert available(state.queues[QueueName("c")].node.cell(ACCOUNT)) == 2
     state.apply(QueueSet(a))
     state.refresh()
     assert laws.cells_of(state) == before

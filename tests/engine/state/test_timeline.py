@@ -23,7 +23,7 @@ POLICY = Policy(backfill=Backfill(dates=1))
 
 def _anew(state: ClusterState) -> Timeline:
     made = Timeline(POLICY.backfill)
-    made.rebuild(state.running.values(), state.doors.values())
+    made.rebuild(state.running.values(), state.local_queues.values())
     return made
 
 

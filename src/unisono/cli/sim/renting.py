@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from unisono.engine.model.names import NodeName
     from unisono.engine.model.node import Node
     from unisono.provision.cloud import Cloud
-    from unisono.sim.renting import Terms
+    from unisono.sim.renting import EvictionTriggers
 
 # What bought machines are called in tables, beside the policy.
 BOUGHT = "bought"
@@ -38,7 +38,7 @@ def add_renting(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def terms_of(path: Path) -> Terms:
+def terms_of(path: Path) -> EvictionTriggers:
     """Return what can be bought by a file, how soon, and for how long machines stay."""
     from unisono.cli.up import pools_of_file
     from unisono.kinds.decode import decode
@@ -49,7 +49,7 @@ def terms_of(path: Path) -> Terms:
     from unisono.provision.offers import merged
     from unisono.provision.overlays import usable_overlays, with_devices
     from unisono.provision.words import CLOUD
-    from unisono.sim.renting import Terms
+    from unisono.sim.renting import EvictionTriggers
 
     documents = pools_of_file(path)
     written = [one for one in documents if one["kind"] == "NodePool"]
@@ -67,7 +67,7 @@ def terms_of(path: Path) -> Terms:
     market = market_of(pools, regions, types=types, overlays=overlays)
     if market is None:
         raise InvalidManifest("--pools", f"{path} has no NodePool")
-    return Terms(
+    return EvictionTriggers(
         market=_for_sale(market, cloud),
         launch_s=lambda name: cloud.seconds("api", name),
         ready_s=lambda name: sum(cloud.seconds(step, name) for step in _STEPS),

@@ -17,7 +17,7 @@ from unisono.cli.sim.source import TRACES, add_reading, trace_of, traces_of
 if TYPE_CHECKING:
     from unisono.engine.model.node import Node
     from unisono.sim.outcome import Outcome
-    from unisono.sim.renting import Terms
+    from unisono.sim.renting import EvictionTriggers
     from unisono.sim.setup import Rules
     from unisono.sim.trace import Trace
 
@@ -245,7 +245,7 @@ class Ground:
 
     name: str  # to tell several of them apart
     nodes: tuple[Node, ...]
-    terms: Terms | None = None
+    terms: EvictionTriggers | None = None
 
 
 def _grounds(arguments: argparse.Namespace, trace: Trace) -> list[Ground]:

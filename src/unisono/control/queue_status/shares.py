@@ -20,8 +20,8 @@ from unisono.engine.model.policy import Policy
 from unisono.engine.model.queue import ClusterQueue
 from unisono.engine.quota.share import dominant_share, weighted_share
 from unisono.engine.state.charges import account_of
+from unisono.engine.state.cohort_trees import CohortTrees
 from unisono.engine.state.config import Config
-from unisono.engine.state.forest import Forest
 from unisono.engine.state.quota_tree import Node, charge
 from unisono.kinds.kueue.queue_rules import cohort_of, queue_of
 from unisono.kube.form import Key
@@ -64,10 +64,10 @@ class FairShares:
             yield Together(patches)
 
     def _patches(self, view: View) -> Iterator[Patch]:
-        forest = self._forest(view)
+        trees = self._forest(view)
         for kind in (names.CLUSTER_QUEUE, names.COHORT):
             for obj in view.all(kind):
-                node = self._node(forest, kind, obj)
+                node = self._node(trees, kind, obj)
                 if node is None:
                     continue
                 share = {"weightedShare": weighted_share(dominant_share(node))}
@@ -76,30 +76,30 @@ class FairShares:
                     # Right in every state of the object: nobody else writes this field.
                     yield Patch(Ref.to(obj), changes, "status", exact=False)
 
-    def _node(self, forest: Forest, kind: Kind, obj: Json) -> Node | None:
+    def _node(self, trees: CohortTrees, kind: Kind, obj: Json) -> Node | None:
         name = obj["metadata"]["name"]
         if kind == names.COHORT:
-            return forest.cohort(name)
-        book = forest.books.get(name)
-        return book.node if book is not None else None
+            return trees.cohort(name)
+        cq = trees.queues.get(name)
+        return cq.node if cq is not None else None
 
-    def _forest(self, view: View) -> Forest:
+    def _forest(self, view: View) -> CohortTrees:
         """Build the trees of all queues, with what is held in each."""
         config = Config(self._policy)
-        forest = Forest(config)
+        trees = CohortTrees(config)
         for cohort in self._manifests.every(names.COHORT):
             made = cohort_of(cohort)
             config.cohorts[made.name] = made
-            forest.set_cohort(made)
+            trees.set_cohort(made)
         for written in self._manifests.every(names.CLUSTER_QUEUE):
             queue = queue_of(written, strict=self._policy.strict)
             config.queues[queue.name] = queue
-            forest.set_queue(queue)
-        for _ in forest.relink():
+            trees.set_queue(queue)
+        for _ in trees.relink():
             pass
         for queue in config.queues.values():
-            self._charge(queue, forest.books[queue.name].node)
-        return forest
+            self._charge(queue, trees.queues[queue.name].node)
+        return trees
 
     def _charge(self, queue: ClusterQueue, node: Node) -> None:
         group_of = {resource: group for group in queue.groups for resource in group.covered}

@@ -14,7 +14,7 @@ from unisono.engine.model.names import FlavorName, QueueName
 from unisono.kinds.doors import UNLIMITED, UNLIMITED_DOOR
 from unisono.kinds.volcano.queues import ANY_NODE
 
-# A Volcano queue is a door of this name in every namespace (a Workload names its queue so).
+# A Volcano queue is a LocalQueue of this name in every namespace (a Workload names its queue so).
 VOLCANO_DOOR = "volcano."
 _VOLCANO = "volcano/"
 _ANY_NODE = "unisono.dev-any"
@@ -31,16 +31,16 @@ def written_queue(name: QueueName) -> str:
     return name.replace(_VOLCANO, VOLCANO_DOOR, 1) if name.startswith(_VOLCANO) else name
 
 
-def read_queue(written: str, door: str) -> QueueName:
+def read_queue(written: str, lq: str) -> QueueName:
     """Return the queue that a status names; `door` is the queue that the Workload asked for.
 
-    >>> read_queue("volcano.x", door="volcano.x"), read_queue("volcano.x", door="train")
+    >>> read_queue("volcano.x", lq="volcano.x"), read_queue("volcano.x", lq="train")
     ('volcano/x', 'volcano.x')
     """
     if written == UNLIMITED_DOOR:
         return UNLIMITED.name
-    if written == door and door.startswith(VOLCANO_DOOR):
-        return QueueName(_VOLCANO + door.removeprefix(VOLCANO_DOOR))
+    if written == lq and lq.startswith(VOLCANO_DOOR):
+        return QueueName(_VOLCANO + lq.removeprefix(VOLCANO_DOOR))
     return QueueName(written)
 
 

@@ -55,12 +55,12 @@ class Limits:
 
     def _default_ms(self, key: LocalQueueKey) -> int | None:
         namespace, _, name = key.partition("/")
-        door = self._view.get(names.LOCAL_QUEUE, name, namespace)
-        if door is None:
+        lq = self._view.get(names.LOCAL_QUEUE, name, namespace)
+        if lq is None:
             return None
-        found = _read(default_text(door))
+        found = _read(default_text(lq))
         if found is None:
-            queue = self._view.get(names.CLUSTER_QUEUE, door["spec"].get("clusterQueue", ""))
+            queue = self._view.get(names.CLUSTER_QUEUE, lq["spec"].get("clusterQueue", ""))
             found = _read(default_text(queue))
         return found
 

@@ -619,13 +619,13 @@ class Scheduler:
         if not self._translator.limits.changed(kind, key):
             return []
         found: list[Name] = []
-        for door in self.state.doors.values():
-            namespace, _, name = door.key.partition("/")
-            leads = self.state.config.local_queues.get(door.key)
+        for lq in self.state.local_queues.values():
+            namespace, _, name = lq.key.partition("/")
+            leads = self.state.config.local_queues.get(lq.key)
             is_it = (key.namespace, key.name) == (namespace, name)
             if kind == names.CLUSTER_QUEUE:
                 is_it = leads is not None and leads.queue == key.name
-            found += map(_name_of, door.waiting) if is_it else ()
+            found += map(_name_of, lq.waiting) if is_it else ()
         return found
 
     def can_replace(self, key: str, nodes: Sequence[str]) -> bool:

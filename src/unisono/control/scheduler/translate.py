@@ -461,15 +461,15 @@ class Translator:
         ):
             yield changes.WorkloadGone(key)
             return
-        door = holding.workload.queue.partition("/")[2]
-        yield from self._door(metadata["namespace"], door)
+        lq = holding.workload.queue.partition("/")[2]
+        yield from self._door(metadata["namespace"], lq)
         sets = tuple(
             msgspec.structs.replace(
                 one, flavors=tuple((name, read_flavor(flavor)) for name, flavor in one.flavors)
             )
             for one in holding.admission.pod_sets
         )
-        queue = read_queue(holding.admission.queue, door)
+        queue = read_queue(holding.admission.queue, lq)
         admission = msgspec.structs.replace(holding.admission, queue=queue, pod_sets=sets)
         yield changes.WorkloadHolds(msgspec.structs.replace(holding, admission=admission))
 

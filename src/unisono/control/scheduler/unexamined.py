@@ -1,8 +1,8 @@
 """Why workloads wait that no cycle examines.
 
-A plan explains whom it examined. Somebody at a shut door (no such queue, a stopped one) is not
+A plan explains whom it examined. Somebody at a shut lq (no such queue, a stopped one) is not
 examined, nor is the second of two equal workloads when the first was refused. They are explained
-when they come, and again when their door opens or shuts.
+when they come, and again when their lq opens or shuts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from unisono.engine.explain.waiting import filed
 from unisono.engine.model.explanation import BehindInQueue, Blocker, Explanation
 from unisono.engine.model.names import LocalQueueKey, WorkloadKey
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.doors import Door
+from unisono.engine.state.local_queue import LocalQueueState
 
 
 class Unexamined:
@@ -35,43 +35,43 @@ class Unexamined:
         self._may_have_moved = True
 
     def explanations(self) -> Iterator[Explanation]:
-        """Yield what is known of those who came, are held otherwise, or whose door moved."""
+        """Yield what is known of workloads that arrived, are held otherwise, or changed queues."""
         self._state.refresh()
         keys, self._came = {**self._came, **self._state.moved}, {}
         self._state.moved.clear()
         if self._may_have_moved:
             self._may_have_moved = False
-            for gone in self._doors.keys() - self._state.doors.keys():
+            for gone in self._doors.keys() - self._state.local_queues.keys():
                 del self._doors[gone]
-            for door in self._state.doors.values():
-                blocker = _blocker(door)
-                if self._doors.get(door.key) != blocker:
-                    self._doors[door.key] = blocker
-                    keys.update(dict.fromkeys(door.waiting))
-                    yield from self._in_line(door)
+            for lq in self._state.local_queues.values():
+                blocker = _blocker(lq)
+                if self._doors.get(lq.key) != blocker:
+                    self._doors[lq.key] = blocker
+                    keys.update(dict.fromkeys(lq.waiting))
+                    yield from self._in_line(lq)
         for key in keys:
             waiting = self._state.waiting.get(key)
             if waiting is None:
                 continue
-            door = self._state.door(waiting.workload.queue)
-            self._doors.setdefault(door.key, _blocker(door))
+            lq = self._state.local_queue(waiting.workload.queue)
+            self._doors.setdefault(lq.key, _blocker(lq))
             found = filed(self._state, key)
             if found is not None:
                 yield found
 
-    def _in_line(self, door: Door) -> Iterator[Explanation]:
-        """Tell those behind an open door where they stand, if nothing else is known of them."""
-        if door.book is None or door.book.blocker is not None:
+    def _in_line(self, lq: LocalQueueState) -> Iterator[Explanation]:
+        """Tell workloads of an open LocalQueue their position, if nothing else is known of them."""
+        if lq.cq is None or lq.cq.blocker is not None:
             return
-        queue, order = door.book.spec.name, door.book.pending.in_order()
+        queue, order = lq.cq.spec.name, lq.cq.pending.in_order()
         for position, waiting in enumerate(order):
             key = waiting.workload.key
-            if key in door.waiting and filed(self._state, key) is None:
+            if key in lq.waiting and filed(self._state, key) is None:
                 behind = BehindInQueue(queue=queue, head=order[0].workload.key, position=position)
                 yield Explanation(workload=key, queue=queue, blockers=(behind,))
 
 
-def _blocker(door: Door) -> Blocker | None:
-    if door.book is None:
-        return door.blocker
-    return door.book.blocker
+def _blocker(lq: LocalQueueState) -> Blocker | None:
+    if lq.cq is None:
+        return lq.blocker
+    return lq.cq.blocker

@@ -30,9 +30,9 @@ from unisono.engine.placement.admission import build_admission
 from unisono.engine.placement.node_search import NodeSearch
 from unisono.engine.placement.placement import placement_of
 from unisono.engine.quota.assign import Verdict
+from unisono.engine.state.cluster_queue import ClusterQueueState
 from unisono.engine.state.nodes import tenants_of
 from unisono.engine.state.pending_queue import Waiting
-from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.quota_tree import available
 from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.timeline import Group
@@ -57,7 +57,7 @@ class ConservativeTable(ReservationTable):
         self._is_shared = False  # set: pieces, room and the rest are the last cycle's
         self._dates: dict[WorkloadKey, Date] = {}
         self._first: Date | None = None  # the earliest
-        self._bounds: dict[tuple[QueueBook, int, str], Bounds] = {}
+        self._bounds: dict[tuple[ClusterQueueState, int, str], Bounds] = {}
         self._started: list[tuple[Instant, int, Booked]] = []  # before the first reservation
         self.seats: Seats | None = None  # set: it is told the nodes of each reservation
 
@@ -194,7 +194,7 @@ class ConservativeTable(ReservationTable):
 
     def _has_quota(self, nominee: Nominee, high: int) -> bool:
         mark = self._ledger.mark()
-        self._let_time_pass(nominee.book, 0, high)
+        self._let_time_pass(nominee.cq, 0, high)
         fits = all(amount <= available(cell) for cell, amount in nominee.charges.items() if amount)
         self._ledger.rollback(mark)
         return fits
@@ -239,7 +239,7 @@ class ConservativeTable(ReservationTable):
             self._make_room()
         pieces, room = self._pieces, self._room
         assert pieces is not None and room is not None, "there are pieces by now"
-        alike = (group.book, waiting.shape.number, waiting.term)
+        alike = (group.cq, waiting.shape.number, waiting.term)
         bounds = self._bounds.get(alike)
         if bounds is None:
             bounds = self._bounds[alike] = Bounds()
@@ -260,7 +260,7 @@ class ConservativeTable(ReservationTable):
             if counted is not None:
                 found = self._count(counted, room, low, end, again=tried > 0)
             else:
-                found = self._try(waiting, group.book, start, end)
+                found = self._try(waiting, group.cq, start, end)
             if found is not None:
                 bounds.note(limit_ms, start)
                 date = self._promise(waiting, start, end, found)
@@ -322,7 +322,7 @@ class ConservativeTable(ReservationTable):
         self._room = NodeRoom(table, self._pieces, ends, asked)
 
     def _try(
-        self, waiting: Waiting, book: QueueBook, start: Instant, end: Instant
+        self, waiting: Waiting, cq: ClusterQueueState, start: Instant, end: Instant
     ) -> Starting | None:
         """Look for quota and nodes from one instant to another."""
         assert self._pieces is not None, "there are pieces by now"
@@ -330,8 +330,8 @@ class ConservativeTable(ReservationTable):
         low = self._pieces.piece_at(start)
         high = max(low + 1, self._pieces.piece_at(end))
         mark = self._ledger.mark()
-        self._let_time_pass(book, low, high)
-        assignment = affordable(self._state, book, waiting, self._ledger, self._now)
+        self._let_time_pass(cq, low, high)
+        assignment = affordable(self._state, cq, waiting, self._ledger, self._now)
         self._ledger.rollback(mark)
         if assignment.verdict is not Verdict.FIT:
             return None
@@ -344,7 +344,7 @@ class ConservativeTable(ReservationTable):
         answer = future_placement_of(self._state).place(gang, free)
         if isinstance(answer, GangDoesNotFit):
             return None
-        admission = build_admission(book.spec.name, waiting.shape, assignment, answer)
+        admission = build_admission(cq.spec.name, waiting.shape, assignment, answer)
         return Starting(charges, self._with_rows(tenants_of(waiting.workload, admission)))
 
     def _promise(self, waiting: Waiting, start: Instant, end: Instant, found: Starting) -> Date:
@@ -357,10 +357,10 @@ class ConservativeTable(ReservationTable):
             self._first = date
         return date
 
-    def _let_time_pass(self, book: QueueBook, low: int, high: int) -> None:
+    def _let_time_pass(self, cq: ClusterQueueState, low: int, high: int) -> None:
         """Book on the ledger the most that is used of each account meanwhile."""
         assert self._pieces is not None, "there are pieces by now"
-        root = book.node.root()
+        root = cq.node.root()
         for cell in self._pieces.accounts:
             if cell.node.root() is root:
                 more = self._pieces.most_used(cell, low, high) - cell.usage

@@ -35,18 +35,18 @@ from unisono.engine.placement.feasibility import Mask
 from unisono.engine.placement.placement import placement_of
 from unisono.engine.quota.flavors import eligible_flavors_of
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.cluster_queue import ClusterQueueState
 from unisono.engine.state.equivalence import Shape
 from unisono.engine.state.move import Columns
 from unisono.engine.state.node_table import Integers
 from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.pending_queue import Waiting
-from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.quota_tree import Cell, available, potential
 from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.timeline import Group
 from unisono.engine.state.transaction import Starting
 
-# An admission that was not booked yet, and what it will book.
+# An admission that was not booked yet, and what it will cq.
 Offer = tuple[Admission, Starting]
 
 _NO_RULES = PreemptionRules()
@@ -158,10 +158,10 @@ class _PodCapacities:
         self.by_kind: dict[_CapacityKey, tuple[tuple[int, int], PodRoom]] = {}
 
 
-def _counted_gangs_of(book: QueueBook) -> _CountedGangs:
-    memo = book.derived.get(_CountedGangs)
+def _counted_gangs_of(cq: ClusterQueueState) -> _CountedGangs:
+    memo = cq.derived.get(_CountedGangs)
     if memo is None:
-        memo = book.derived[_CountedGangs] = _CountedGangs()
+        memo = cq.derived[_CountedGangs] = _CountedGangs()
     return cast("_CountedGangs", memo)
 
 
@@ -172,7 +172,7 @@ def counted_gang(state: ClusterState, group: Group, waiting: Waiting) -> Counted
     stamp = stamp_of(state)
     if group.stamp == stamp:
         return cast("CountedGang | None", group.counted)
-    by_class = _counted_gangs_of(group.book).by_class
+    by_class = _counted_gangs_of(group.cq).by_class
     memo = by_class.get(waiting.shape.number)
     if memo is None or memo.stamp != stamp or waiting.alone:
         memo = _Memo(stamp, _count(state, group, waiting, stamp))
@@ -190,7 +190,7 @@ def stamp_of(state: ClusterState) -> int:
 
 
 def _count(state: ClusterState, group: Group, waiting: Waiting, stamp: int) -> CountedGang | None:
-    book, shape, workload = group.book, waiting.shape, waiting.workload
+    cq, shape, workload = group.cq, waiting.shape, waiting.workload
     nodes, table = state.nodes, state.nodes.table
     if len(shape.pod_sets) != 1 or shape.counts != shape.minimums or not nodes.has_nodes:
         return None
@@ -203,18 +203,18 @@ def _count(state: ClusterState, group: Group, waiting: Waiting, stamp: int) -> C
         or pod_set.spread
         or workload.replaces is not None
         or workload.min_total is not None
-        or book.node.parent is not None
-        or book.spec.preemption != _NO_RULES
+        or cq.node.parent is not None
+        or cq.spec.preemption != _NO_RULES
         or table.has_held_rows
         or nodes.tenancy.pod_index.has_rules
     ):
         return None
     # Gangs of many sizes have the same pods: all but the number is found out once.
     one_pod = msgspec.structs.replace(pod_set, count=1, min_count=None)
-    by_pod_set = _counted_gangs_of(book).by_pod_set
+    by_pod_set = _counted_gangs_of(cq).by_pod_set
     memo = by_pod_set.get(one_pod)
     if memo is None or memo.stamp != stamp:
-        memo = _Memo(stamp, _count_one(state, book, shape))
+        memo = _Memo(stamp, _count_one(state, cq, shape))
         if len(by_pod_set) >= GANGS_KEPT:
             by_pod_set.clear()
         by_pod_set[one_pod] = memo
@@ -242,10 +242,10 @@ def _count(state: ClusterState, group: Group, waiting: Waiting, stamp: int) -> C
     )
 
 
-def _count_one(state: ClusterState, book: QueueBook, shape: Shape) -> CountedGang | None:
+def _count_one(state: ClusterState, cq: ClusterQueueState, shape: Shape) -> CountedGang | None:
     """Return what one pod needs of an equivalence class that has one pod set."""
     table, placement, pod_set = state.nodes.table, placement_of(state), shape.pod_sets[0]
-    eligible = eligible_flavors_of(book, shape, state.config)
+    eligible = eligible_flavors_of(cq, shape, state.config)
     if eligible.refusals or any(len(choice.options) != 1 for choice in eligible.choices):
         return None
     options = [choice.options[0] for choice in eligible.choices]
@@ -279,7 +279,7 @@ def _count_one(state: ClusterState, book: QueueBook, shape: Shape) -> CountedGan
         pod_set=pod_set.name,
         levels=levels,
         is_best_fit=(
-            not book.spec.checks
+            not cq.spec.checks
             and not table.gpu_columns()
             and scoring in ("auto", "leftover", "spare", "none")
             and not any(flavor.topology for flavor in flavors)
@@ -318,14 +318,14 @@ def _pod_capacity(
 
 
 def offer_on(
-    nodes: NodeState, chosen: Chosen, waiting: Waiting, book: QueueBook, counted: CountedGang
+    nodes: NodeState, chosen: Chosen, waiting: Waiting, cq: ClusterQueueState, counted: CountedGang
 ) -> tuple[Admission, tuple[Tenant, ...]]:
     """Return the admission of a gang to nodes that were chosen for it, and its pods there."""
     rows, counts = chosen
     admission = counted.single_node_admission
     if admission is None:
         assigned = _assignment_of(nodes, chosen, counted)
-        admission = Admission(queue=book.spec.name, pod_sets=(assigned,))
+        admission = Admission(queue=cq.spec.name, pod_sets=(assigned,))
         if counted.room.is_single:
             counted.single_node_admission = admission
     labels = waiting.workload.pod_sets[0].labels

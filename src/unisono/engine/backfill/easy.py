@@ -18,10 +18,10 @@ from unisono.engine.model.names import Instant
 from unisono.engine.model.plan import Date
 from unisono.engine.nominate import Nominee, admission_of, nominate
 from unisono.engine.quota.assign import Verdict
+from unisono.engine.state.cluster_queue import ClusterQueueState
 from unisono.engine.state.node_table import Integers
 from unisono.engine.state.nodes import tenants_of
 from unisono.engine.state.pending_queue import Waiting
-from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.quota_tree import available
 from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.timeline import Group, Kept
@@ -183,13 +183,13 @@ class EasyTable(ReservationTable):
         if counted is not None:
             shadow = self._count_to(waiting, counted, limit_ms)
         else:
-            shadow = self._find(waiting, group.book, limit_ms)
+            shadow = self._find(waiting, group.cq, limit_ms)
         if shadow is None or (furthest is not None and shadow.start > furthest):
             return None
         self.shadow = shadow
         return shadow.date
 
-    def _find(self, waiting: Waiting, book: QueueBook, limit_ms: int) -> EasyShadow | None:
+    def _find(self, waiting: Waiting, cq: ClusterQueueState, limit_ms: int) -> EasyShadow | None:
         """Let one running workload after the other end, until it fits."""
         ends = self._ends()
         ledger = self._ledger
@@ -206,7 +206,7 @@ class EasyTable(ReservationTable):
             if not self._has_enough(waiting):
                 continue
             nominee = nominate(
-                self._state, book, waiting, ledger, self._now, start=at, displaces=False
+                self._state, cq, waiting, ledger, self._now, start=at, displaces=False
             )
             if not nominee.targets and nominee.assignment.verdict is Verdict.FIT:
                 end_ms = Instant(at + limit_ms)

@@ -20,8 +20,8 @@ from unisono.engine.model.explanation import Blocker, Explanation, Planned, Woul
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.plan import Admit, Plan, Wait
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.cluster_queue import ClusterQueueState, Running
 from unisono.engine.state.pending_queue import Waiting
-from unisono.engine.state.queue_book import QueueBook, Running
 from unisono.engine.state.quota_tree import Cell, available
 from unisono.engine.state.timeline import Group, Kept, Member, Place, place_of
 from unisono.engine.state.transaction import Booked, Starting
@@ -42,7 +42,7 @@ def fast_path(
     if (
         not state.timeline.is_easy
         or state.priority_order.is_on
-        or state.rota.claimants
+        or state.active_queues.with_preemptor
         or state.config.policy.reservations
         or state.nodes.has_terminating
     ):
@@ -107,7 +107,7 @@ class _Pass:
         self.started: list[tuple[Instant, Starting]] = []
         self.admissions: list[Admit] = []
         self.waits: list[Wait] = []
-        self.seen: list[QueueBook] = []  # the queues of whom was looked at
+        self.seen: list[ClusterQueueState] = []  # the queues of whom was looked at
         self.refused: dict[Group, tuple[Blocker, ...]] = {}
         self.late: dict[Group, int] = {}
 
@@ -119,7 +119,7 @@ class _Pass:
                 shadow = shadow.copy()
             shadow.spare, shadow.room = self.spare, self.later
             shadow.gone += self.gone
-        names = [book.spec.name for book in self.seen]
+        names = [cq.spec.name for cq in self.seen]
         if len(names) > 1:
             names.sort()
         made = Plan(
@@ -242,8 +242,8 @@ class _Pass:
         """Let one start if it may; otherwise say what is in its way."""
         group, limit = member.group, member.limit
         self.state.evaluating = member.waiting.key
-        if group.book not in self.seen:
-            self.seen.append(group.book)
+        if group.cq not in self.seen:
+            self.seen.append(group.cq)
         blockers = self.refused.get(group) if self.refused else None
         if blockers is None:
             left = self.left
@@ -252,7 +252,7 @@ class _Pass:
                 if amount > (self._ask(cell) if room is None else room):
                     blockers = ()
                     if self.explains:
-                        blockers = counted.shortages_of(group.book.spec.name, left)
+                        blockers = counted.shortages_of(group.cq.spec.name, left)
                     self.refused[group] = blockers
                     break
             else:
@@ -271,7 +271,7 @@ class _Pass:
             if self.explains:
                 blockers = (_planned(waiting, shadow.start, limit), *blockers)
         if self.explains and self.state.timeline.is_new(waiting, group, blockers):
-            why = Explanation(workload=waiting.key, queue=group.book.spec.name, blockers=blockers)
+            why = Explanation(workload=waiting.key, queue=group.cq.spec.name, blockers=blockers)
             self.waits.append(Wait(outcome="line", explanation=why))
         return False
 
@@ -310,7 +310,7 @@ class _Pass:
     def _start(self, waiting: Waiting, group: Group, counted: CountedGang, end: Instant) -> None:
         state, room = self.state, counted.room
         chosen = room.only(counted.pods) if room.is_single else self._choose(room, counted.pods)
-        admission, tenants = offer_on(state.nodes, chosen, waiting, group.book, counted)
+        admission, tenants = offer_on(state.nodes, chosen, waiting, group.cq, counted)
         self.free -= counted.pods
         for cell, amount in counted.cells:
             self.left[cell] -= amount

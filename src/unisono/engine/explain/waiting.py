@@ -22,8 +22,8 @@ def explanation(state: ClusterState, key: WorkloadKey) -> Explanation | None:
     waiting = state.waiting.get(key)
     if waiting is None:
         return None
-    door = state.door(waiting.workload.queue)
-    order = door.book.pending.in_order() if door.book is not None else []
+    lq = state.local_queue(waiting.workload.queue)
+    order = lq.cq.pending.in_order() if lq.cq is not None else []
     position = next((index for index, other in enumerate(order) if other is waiting), 0)
     head = order[0] if order else waiting
     return _explain(state, waiting, head=head, position=position)
@@ -32,8 +32,8 @@ def explanation(state: ClusterState, key: WorkloadKey) -> Explanation | None:
 def explanations(state: ClusterState) -> Iterator[Explanation]:
     """Explain all pending workloads: by queue, in queue order, those held out of queues last."""
     state.refresh()
-    for name in sorted(state.books):
-        order = state.books[name].pending.in_order()
+    for name in sorted(state.queues):
+        order = state.queues[name].pending.in_order()
         for position, waiting in enumerate(order):
             yield _explain(state, waiting, head=order[0], position=position)
     for key in sorted(state.waiting):
@@ -53,29 +53,29 @@ def _explain(state: ClusterState, waiting: Waiting, *, head: Waiting, position: 
     """Name the blocker: of the workload, its LocalQueue, its ClusterQueue, or the queue's head."""
     blockers = _filed(state, waiting)
     if blockers is None:
-        book = state.door(waiting.workload.queue).book
-        assert book is not None, "without a ClusterQueue the LocalQueue is the blocker"
+        cq = state.local_queue(waiting.workload.queue).cq
+        assert cq is not None, "without a ClusterQueue the LocalQueue is the blocker"
         ahead = head.workload.key
-        blockers = (BehindInQueue(queue=book.spec.name, head=ahead, position=position),)
+        blockers = (BehindInQueue(queue=cq.spec.name, head=ahead, position=position),)
     return _told(state, waiting, blockers)
 
 
 def _filed(state: ClusterState, waiting: Waiting) -> tuple[Blocker, ...] | None:
     key = waiting.workload.key
-    door = state.door(waiting.workload.queue)
+    lq = state.local_queue(waiting.workload.queue)
     if (own := state.held.get(key)) is not None:
         return (own,)
-    if door.book is None:
-        assert door.blocker is not None, f"local queue {door.key} leads nowhere for no reason"
-        return (door.blocker,)
-    if door.book.blocker is not None:
-        return (door.book.blocker,)
+    if lq.cq is None:
+        assert lq.blocker is not None, f"local queue {lq.key} leads nowhere for no reason"
+        return (lq.blocker,)
+    if lq.cq.blocker is not None:
+        return (lq.cq.blocker,)
     if state.timeline.is_on:
         return _of_timeline(state, waiting) or None
-    if (aside := door.book.pending.blockers_of(waiting)) is not None:
+    if (aside := lq.cq.pending.blockers_of(waiting)) is not None:
         return aside
-    if door.book.head_wait is not None and door.book.head_wait[0] == key:
-        return door.book.head_wait[1]
+    if lq.cq.head_wait is not None and lq.cq.head_wait[0] == key:
+        return lq.cq.head_wait[1]
     return None
 
 
@@ -95,5 +95,5 @@ def _of_timeline(state: ClusterState, waiting: Waiting) -> tuple[Blocker, ...]:
     if len(said) == 1 and isinstance(said[0], WouldDelay) and group is not None:
         counted = counted_gang(state, group, waiting)
         if counted is not None and not counted.has_quota():
-            return counted.shortages(group.book.spec.name)
+            return counted.shortages(group.cq.spec.name)
     return said

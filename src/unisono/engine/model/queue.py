@@ -118,7 +118,7 @@ class Cohort(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LocalQueue(msgspec.Struct, frozen=True, kw_only=True):
-    """A namespace's door to a ClusterQueue."""
+    """A namespace's entry to a ClusterQueue."""
 
     key: LocalQueueKey
     queue: QueueName

@@ -20,10 +20,10 @@ from unisono.engine.ordering.multifactor_queue import LimitClass, MultifactorQue
 from unisono.engine.ordering.tres import Tres, milli, tres_name
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
+from unisono.engine.state.cluster_queue import ClusterQueueState, Running
 from unisono.engine.state.configuring import renew_pending_queue
 from unisono.engine.state.pending_queue import PendingQueue, Waiting
 from unisono.engine.state.priority_order import Accruing, PriorityOrder
-from unisono.engine.state.queue_book import QueueBook, Running
 
 EVERYWHERE = ""  # the size of the whole cluster; a partition's is under its name
 
@@ -116,13 +116,13 @@ class MultifactorOrder(PriorityOrder):
         # What follows from a change is no change of its own.
         listener, state.listener = state.listener, None
         pending = [one.workload for one in state.waiting.values()]
-        preemptors = {book: book.pending.preemptor for book in state.books.values()}
+        preemptors = {cq: cq.pending.preemptor for cq in state.queues.values()}
         for workload in pending:
             state.apply(changes.WorkloadGone(workload.key))
         self._use_policy()
-        for book, key in preemptors.items():
-            renew_pending_queue(state, book)
-            book.pending.preemptor = key
+        for cq, key in preemptors.items():
+            renew_pending_queue(state, cq)
+            cq.pending.preemptor = key
         for running in state.running.values():
             self.started(running)
         for workload in pending:
@@ -138,11 +138,11 @@ class MultifactorOrder(PriorityOrder):
         multifactor.now = max(multifactor.now, state.now)
         while self._decaying and self._decaying[0][0] <= state.now:
             self._unblock(heapq.heappop(self._decaying)[2])
-        for book in state.books.values():
-            if book.head_wait is not None:
-                head = state.head_of(book)
-                if head is not None and head.workload.key != book.head_wait[0]:
-                    state.rota.wake_queue(book)
+        for cq in state.queues.values():
+            if cq.head_wait is not None:
+                head = state.head_of(cq)
+                if head is not None and head.workload.key != cq.head_wait[0]:
+                    state.active_queues.wake_queue(cq)
 
     @override
     def node_changed(self, change: changes.NodeChange) -> None:
@@ -161,12 +161,12 @@ class MultifactorOrder(PriorityOrder):
                 pass
 
     @override
-    def queue_changed(self, book: QueueBook) -> None:
+    def queue_changed(self, cq: ClusterQueueState) -> None:
         """Evaluate limit-blocked workloads again; nominal quota sizes a cluster without nodes."""
         self._stale_sizes = True
-        if isinstance(book.pending, MultifactorQueue):
-            for group in [*book.pending.limit_blocked]:
-                self._unblock((book.spec.name, group))
+        if isinstance(cq.pending, MultifactorQueue):
+            for group in [*cq.pending.limit_blocked]:
+                self._unblock((cq.spec.name, group))
 
     # --- what the state asks ---------------------------------------------------------------------
 
@@ -199,17 +199,17 @@ class MultifactorOrder(PriorityOrder):
 
     @override
     def block_by_limit(
-        self, book: QueueBook, waiting: Waiting, blockers: tuple[Blocker, ...]
+        self, cq: ClusterQueueState, waiting: Waiting, blockers: tuple[Blocker, ...]
     ) -> None:
         """Set a class of workloads aside, filed under the limits that it has reached."""
-        pending, row = book.pending, waiting.slot
+        pending, row = cq.pending, waiting.slot
         assert isinstance(pending, MultifactorQueue), "only a priority order has limits"
         assert isinstance(row, Row), f"{waiting.key} is in no pending queue"
         pending.drop_preemptor(waiting.key)
         pending.block(row.group, blockers)
         for blocker in blockers:
             if isinstance(blocker, LimitReached):
-                self._file(blocker, (book.spec.name, row.group))
+                self._file(blocker, (cq.spec.name, row.group))
 
     def _file(self, reached: LimitReached, blocked: _LimitBlocked) -> None:
         assert reached.per in ("group", "user", "account"), "waiting helps against no other limit"
@@ -227,13 +227,13 @@ class MultifactorOrder(PriorityOrder):
 
     def _unblock(self, blocked: _LimitBlocked) -> None:
         name, group = blocked
-        book = self._state.books.get(name)
+        cq = self._state.queues.get(name)
         if (
-            book is not None
-            and isinstance(book.pending, MultifactorQueue)
-            and book.pending.unblock(group)
+            cq is not None
+            and isinstance(cq.pending, MultifactorQueue)
+            and cq.pending.unblock(group)
         ):
-            self._state.rota.wake_queue(book)
+            self._state.active_queues.wake_queue(cq)
 
     # --- snapshots -------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from unisono.engine.preemption.shrinking import (
     what_goes,
     what_stays,
 )
-from unisono.engine.state.queue_book import QueueBook, Running
+from unisono.engine.state.cluster_queue import ClusterQueueState, Running
 from unisono.engine.state.quota_tree import Cell, Node, available
 from unisono.engine.state.transaction import Booked, Ledger
 
@@ -30,7 +30,7 @@ class PreemptionRequest:
     """What a preemptor asks for, and what it is short of."""
 
     workload: Workload
-    book: QueueBook
+    cq: ClusterQueueState
     charges: dict[Cell, int]  # everything it would be charged
     short: tuple[Account, ...]  # the accounts that have not enough
     now: Instant
@@ -67,17 +67,17 @@ class Target:
         return self.running if self.stays is None else what_goes(self.running, self.stays)
 
 
-BookOf = Callable[[Node], QueueBook]
+BookOf = Callable[[Node], ClusterQueueState]
 UsageOf = Callable[[LocalQueueKey], int]
 
 
 def own_candidates(request: PreemptionRequest) -> Iterator[Running]:
     """Yield workloads of the preemptor's own queue that its rules let it preempt."""
-    rule = request.book.spec.preemption.within_queue
+    rule = request.cq.spec.preemption.within_queue
     if rule == "Never":
         return
     mine = request.workload
-    for running in _in_question(request, request.book):
+    for running in _in_question(request, request.cq):
         theirs = running.holding.workload
         lower = mine.priority > theirs.priority
         newer = (
@@ -89,20 +89,20 @@ def own_candidates(request: PreemptionRequest) -> Iterator[Running]:
             yield running
 
 
-def foreign_candidates(request: PreemptionRequest, book: QueueBook) -> Iterator[Running]:
+def foreign_candidates(request: PreemptionRequest, cq: ClusterQueueState) -> Iterator[Running]:
     """Yield workloads of another queue of the tree that may be reclaimed."""
-    rule = request.book.spec.preemption.reclaim
-    if rule == "Never" or book.blocker is not None:
+    rule = request.cq.spec.preemption.reclaim
+    if rule == "Never" or cq.blocker is not None:
         return
     mine, takes_any = request.workload.priority, rule == "Any"
-    for running in _in_question(request, book):
+    for running in _in_question(request, cq):
         if (takes_any or mine > running.holding.workload.priority) and _counts(request, running):
             yield running
 
 
-def _in_question(request: PreemptionRequest, book: QueueBook) -> Iterable[Running]:
+def _in_question(request: PreemptionRequest, cq: ClusterQueueState) -> Iterable[Running]:
     """Return the admitted workloads of a queue; without preemption, those that are leaving."""
-    admitted = book.running.values()
+    admitted = cq.running.values()
     if not request.only_evicting:
         return admitted
     return [one for one in admitted if one.holding.evicting or one.holding.keeps is not None]
@@ -124,7 +124,7 @@ def may_disturb(request: PreemptionRequest, running: Running) -> bool:
     holding = running.holding
     if request.only_evicting or holding.workload.key == request.workload.replaces:
         return False
-    protected_ms = running.book.spec.preemption.min_runtime_ms if request.spares_fresh else 0
+    protected_ms = running.cq.spec.preemption.min_runtime_ms if request.spares_fresh else 0
     return protected_ms == 0 or request.now - holding.running_since >= protected_ms
 
 
@@ -182,7 +182,7 @@ def importance(
 ) -> tuple[bool, bool, int, int, int, str]:
     """Sort key: least important first. Ends in the identity, so the order is total."""
     holding = running.holding
-    own = running.book is request.book
+    own = running.cq is request.cq
     # Within one queue, a local queue that used more lately gives way first, before priority.
     recent = usage_of(holding.workload.queue) if usage_of and own else 0
     return (

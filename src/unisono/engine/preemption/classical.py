@@ -32,7 +32,7 @@ from unisono.engine.preemption.candidates import (
 )
 from unisono.engine.preemption.reprieve import fits, reprieve
 from unisono.engine.preemption.shrinking import given_up_already, what_stays
-from unisono.engine.state.queue_book import Running
+from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.quota_tree import Cell, Node, available, borrows_with, local_room
 from unisono.engine.state.transaction import Ledger
 
@@ -53,34 +53,34 @@ class _Candidate:
 _Offer = tuple[_Candidate, Target]
 
 
-def victims_gap(request: PreemptionRequest, cell: Cell, book_of: BookOf) -> int:
+def victims_gap(request: PreemptionRequest, cell: Cell, queue_at: BookOf) -> int:
     """Return how much has to be freed of an account before a search for victims can succeed.
 
     All that candidates use may not be enough: then at least the rest must come free. If it would
     be, something else was in the way, and any release is worth another attempt.
     """
     gap = request.charges[cell] - available(cell)
-    preemptible = chain(own_candidates(request), _lenders_of(request, book_of))
+    preemptible = chain(own_candidates(request), _lenders_of(request, queue_at))
     while gap > 1 and (running := next(preemptible, None)) is not None:
         gap -= sum(amount for held, amount in running.charges if held.account == cell.account)
     return max(1, gap)
 
 
 def classical_victims(
-    request: PreemptionRequest, ledger: Ledger, book_of: BookOf, usage_of: UsageOf | None
+    request: PreemptionRequest, ledger: Ledger, queue_at: BookOf, usage_of: UsageOf | None
 ) -> list[Target]:
     """Return the victims whose eviction lets the request fit; none if there are no such."""
     candidates = [
         _Candidate(running, _OWN, "InClusterQueue") for running in own_candidates(request)
     ]
     preemptible = [candidate.running for candidate in candidates]
-    if request.book.spec.preemption.reclaim != "Never":
+    if request.cq.spec.preemption.reclaim != "Never":
         if _cohort_may_help(request, preemptible):
-            candidates.extend(_from_cohort(request, book_of))
+            candidates.extend(_from_cohort(request, queue_at))
             preemptible = [candidate.running for candidate in candidates]
         elif request.has_place is not None:
             # None of them can be a victim, but the explanation counts nodes without all of them.
-            others = _lenders_of(request, book_of)
+            others = _lenders_of(request, queue_at)
             if not preemptible and request.only_room_counts and could_suffice(request, ()):
                 _has_place_without_some(request.has_place, ledger, others)
                 return []
@@ -147,7 +147,7 @@ def _cohort_may_help(request: PreemptionRequest, own: list[Running]) -> bool:
     Where none of them may be taken while the preemptor's queue borrows, they are of use only if it
     need not: if it did not borrow with all that it wants and without its own candidates.
     """
-    if request.book.spec.preemption.borrow.policy != "Never" or _is_entitled(request):
+    if request.cq.spec.preemption.borrow.policy != "Never" or _is_entitled(request):
         return True
     left: dict[Account, int] = {}
     for running in own:
@@ -162,7 +162,7 @@ def _cohort_may_help(request: PreemptionRequest, own: list[Running]) -> bool:
 def _is_entitled(request: PreemptionRequest) -> bool:
     """Say whether the preemptor's side has room at some level for what it asks there."""
     wanted = {cell.account: amount for cell, amount in request.charges.items()}
-    node = request.book.node
+    node = request.cq.node
     while node.parent is not None:
         if _holds(node, wanted):
             return True
@@ -178,32 +178,32 @@ def _place(
     return not evicting, candidate.rank, importance(candidate.running, request, usage_of)
 
 
-def _from_cohort(request: PreemptionRequest, book_of: BookOf) -> Iterator[_Candidate]:
+def _from_cohort(request: PreemptionRequest, queue_at: BookOf) -> Iterator[_Candidate]:
     """Climb towards the root and collect from each ancestor's other branches."""
     wanted = {cell.account: amount for cell, amount in request.charges.items()}
-    entitled = _holds(request.book.node, wanted)
-    rest = _beyond_local(request.book.node, wanted)
-    below = request.book.node
+    entitled = _holds(request.cq.node, wanted)
+    rest = _beyond_local(request.cq.node, wanted)
+    below = request.cq.node
     ancestor = below.parent
     while ancestor is not None:
         rank = _HIERARCHY if entitled else _PRIORITY
         for node in _over_quota(ancestor, below, request.short):
-            for running in foreign_candidates(request, book_of(node)):
+            for running in foreign_candidates(request, queue_at(node)):
                 yield _classify(request, running, rank, ancestor)
         entitled = entitled or _holds(ancestor, rest)
         rest = _beyond_local(ancestor, rest)
         below, ancestor = ancestor, ancestor.parent
 
 
-def _lenders_of(request: PreemptionRequest, book_of: BookOf) -> Iterator[Running]:
+def _lenders_of(request: PreemptionRequest, queue_at: BookOf) -> Iterator[Running]:
     """Yield the candidates of `_from_cohort`, whatever their condition."""
-    if request.book.spec.preemption.reclaim == "Never":
+    if request.cq.spec.preemption.reclaim == "Never":
         return
-    below = request.book.node
+    below = request.cq.node
     ancestor = below.parent
     while ancestor is not None:
         for node in _over_quota(ancestor, below, request.short):
-            yield from foreign_candidates(request, book_of(node))
+            yield from foreign_candidates(request, queue_at(node))
         below, ancestor = ancestor, ancestor.parent
 
 
@@ -211,7 +211,7 @@ def _classify(
     request: PreemptionRequest, running: Running, rank: int, ancestor: Node
 ) -> _Candidate:
     """Say under which condition a cohort candidate may be taken, and what to call it."""
-    rule = request.book.spec.preemption.borrow
+    rule = request.cq.spec.preemption.borrow
     priority = running.holding.workload.priority
     threshold = rule.max_priority_threshold
     while_borrowing = (
@@ -259,8 +259,8 @@ def _attempts(request: PreemptionRequest, candidates: list[_Candidate]) -> tuple
     # that must not preempt while borrowing, and has only priority candidates, tries without first:
     # the attempt with borrowing could use none of them.
     from_cohort = [c for c in candidates if c.rank != _OWN]
-    forbidden = request.book.spec.preemption.borrow.policy == "Never"
-    cells = [request.book.node.cell(account) for account in request.short]
+    forbidden = request.cq.spec.preemption.borrow.policy == "Never"
+    cells = [request.cq.node.cell(account) for account in request.short]
     under_nominal = all(cell.usage < cell.nominal for cell in cells)
     if not from_cohort or (forbidden and not under_nominal):
         return (True,)
@@ -293,7 +293,7 @@ def _attempt(
 
 def _now_protected(candidate: _Candidate, accounts: tuple[Account, ...]) -> bool:
     """Say whether earlier removals brought the candidate's side back within its quota."""
-    for node in candidate.running.book.node.path():
+    for node in candidate.running.cq.node.path():
         if node is candidate.ancestor:
             return False
         if within_quota(node, accounts):

@@ -26,7 +26,7 @@ from unisono.engine.preemption.candidates import (
 )
 from unisono.engine.preemption.reprieve import reprieve
 from unisono.engine.quota.share import Share, dominant_share, is_borrowing
-from unisono.engine.state.queue_book import Running
+from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.quota_tree import Node, available, borrows_with
 from unisono.engine.state.transaction import Ledger
 
@@ -34,7 +34,7 @@ from unisono.engine.state.transaction import Ledger
 def fair_victims(
     request: PreemptionRequest,
     ledger: Ledger,
-    book_of: BookOf,
+    queue_at: BookOf,
     usage_of: UsageOf | None,
     strategies: tuple[FairStrategy, ...],
     *,
@@ -43,10 +43,10 @@ def fair_victims(
     """Return the victims whose eviction lets the request fit; none if that would be unfair."""
     pool = _Candidates(request, usage_of)
     pool.fill(list(own_candidates(request)))
-    if request.book.spec.preemption.reclaim != "Never":
-        for node in request.book.node.root().queues():
-            if node is not request.book.node and not within_quota(node, request.short):
-                pool.fill(list(foreign_candidates(request, book_of(node))))
+    if request.cq.spec.preemption.reclaim != "Never":
+        for node in request.cq.node.root().queues():
+            if node is not request.cq.node and not within_quota(node, request.short):
+                pool.fill(list(foreign_candidates(request, queue_at(node))))
     preemptible = [running for candidates in pool.queues.values() for running in candidates]
     if not preemptible or not could_suffice(request, preemptible):
         return []
@@ -83,14 +83,14 @@ class _Candidates:
     def fill(self, candidates: list[Running]) -> None:
         ordered = sorted(candidates, key=self._key, reverse=True)
         for running in ordered:
-            self.queues.setdefault(running.book.node, []).append(running)
+            self.queues.setdefault(running.cq.node, []).append(running)
 
     def _key(self, running: Running) -> tuple[bool, bool, int, int, int, str]:
         return importance(running, self.request, self.usage_of)
 
     def next_queue(self) -> Node | None:
         """Return the queue that should give way next; None when no candidate is left."""
-        own = self.request.book.node
+        own = self.request.cq.node
         root = own.root()
         if root is own:
             return own if self.queues.get(own) else None
@@ -141,7 +141,7 @@ def _first_pass(
     """Take victims by the first strategy; return them and those it spared."""
     targets: list[Target] = []
     spared: list[Running] = []
-    own = request.book.node
+    own = request.cq.node
     nominal = not any(borrows_with(own.cell(account), 0) for account in request.short)
     while (queue := pool.next_queue()) is not None:
         candidates = pool.queues[queue]
@@ -177,7 +177,7 @@ def _second_pass(
     request: PreemptionRequest, ledger: Ledger, pool: _Candidates, targets: list[Target]
 ) -> None:
     """Give each queue one more chance: its current share alone decides (S2-b)."""
-    own = request.book.node
+    own = request.cq.node
     while (queue := pool.next_queue()) is not None:
         mine, theirs = _sides(own, queue)
         if dominant_share(mine) < dominant_share(theirs):
@@ -199,7 +199,7 @@ def _is_justified(
     """Check a victim against the shares after reprieve (spec quota §18.3)."""
     if target.reason != "InCohortFairSharing":
         return True
-    mine, theirs = _sides(request.book.node, target.running.book.node)
+    mine, theirs = _sides(request.cq.node, target.running.cq.node)
     new = dominant_share(theirs)
     mark = ledger.mark()
     target.put_back(ledger)

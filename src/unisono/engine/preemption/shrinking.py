@@ -13,8 +13,8 @@ import msgspec
 
 from unisono.engine.model.workload import Admission, Holding, PodSet, PodSetAssignment, first_pods
 from unisono.engine.state.charges import charges_of
+from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.nodes import tenants_of
-from unisono.engine.state.queue_book import Running
 from unisono.engine.state.quota_tree import Cell
 from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.transaction import Charges
@@ -81,10 +81,10 @@ def what_goes(running: Running, stays: Portion) -> Portion:
 
 
 def _portion(running: Running, admission: Admission) -> Portion:
-    workload, book = running.holding.workload, running.book
+    workload, cq = running.holding.workload, running.cq
     return Portion(
         admission,
-        charges_of(workload, admission, book.spec, book.node),
+        charges_of(workload, admission, cq.spec, cq.node),
         tenants_of(workload, admission),
     )
 

@@ -18,7 +18,7 @@ from unisono.engine.preemption.candidates import BookOf, PreemptionRequest, Targ
 from unisono.engine.preemption.classical import classical_victims, victims_gap
 from unisono.engine.preemption.fair import fair_victims
 from unisono.engine.quota.assign import Assignment, Simulated, Verdict
-from unisono.engine.state.queue_book import QueueBook
+from unisono.engine.state.cluster_queue import ClusterQueueState
 from unisono.engine.state.quota_tree import Cell, available, borrow_level
 from unisono.engine.state.transaction import Ledger
 
@@ -28,11 +28,11 @@ class VictimSearch:
     """Everything a search needs; satisfies `quota.assign.Preemption`."""
 
     workload: Workload
-    book: QueueBook
+    cq: ClusterQueueState
     policy: Policy
     now: Instant
     ledger: Ledger
-    book_of: BookOf
+    queue_at: BookOf
     usage_of: UsageOf | None
     gone: frozenset[WorkloadKey] = frozenset()
     displaces: bool = True  # False: it asks about another time, for which nothing is preempted
@@ -51,12 +51,12 @@ class VictimSearch:
     @property
     def has_rules(self) -> bool:
         """Say whether the queue has any rule that lets it preempt."""
-        rules = self.book.spec.preemption
+        rules = self.cq.spec.preemption
         return self.displaces and (rules.within_queue != "Never" or rules.reclaim != "Never")
 
     def may_try(self, cell: Cell, wanted: int, *, may_reclaim: bool) -> bool:
         """Say whether the rules allow looking for victims for this much of an account."""
-        rules = self.book.spec.preemption
+        rules = self.cq.spec.preemption
         return self.displaces and (
             cell.nominal >= wanted
             or may_reclaim
@@ -75,9 +75,9 @@ class VictimSearch:
         if not targets:
             # Shares depend on every account, so with fair sharing anything freed may matter.
             fair = self.policy.fair_sharing is not None
-            gap = None if fair else victims_gap(request, cell, self.book_of)
+            gap = None if fair else victims_gap(request, cell, self.queue_at)
             return Simulated(Verdict.NO_VICTIMS, borrow_level(cell, wanted)[0], gap)
-        own = any(target.running.book is self.book for target in targets)
+        own = any(target.running.cq is self.cq for target in targets)
         for target in targets:
             target.take(quota)
         level, _ = borrow_level(cell, wanted)
@@ -106,7 +106,7 @@ class VictimSearch:
     ) -> PreemptionRequest:
         return PreemptionRequest(
             workload=self.workload,
-            book=self.book,
+            cq=self.cq,
             charges=charges,
             short=tuple(cell.account for cell in short),
             now=self.now,
@@ -121,11 +121,11 @@ class VictimSearch:
     def _search(self, request: PreemptionRequest, ledger: Ledger) -> list[Target]:
         fair = self.policy.fair_sharing
         if fair is None:
-            return classical_victims(request, ledger, self.book_of, self.usage_of)
+            return classical_victims(request, ledger, self.queue_at, self.usage_of)
         return fair_victims(
             request,
             ledger,
-            self.book_of,
+            self.queue_at,
             self.usage_of,
             fair.strategies,
             verify=not self.policy.strict,

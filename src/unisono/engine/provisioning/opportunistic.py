@@ -18,7 +18,7 @@ from unisono.engine.placement.gang import PodSetPlacement
 from unisono.engine.placement.node_search import NodeSearch, placed_without
 from unisono.engine.quota.assign import Assignment
 from unisono.engine.state.cluster import ClusterState
-from unisono.engine.state.queue_book import Running
+from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.transaction import Ledger
 
 # Sources of a time limit that was declared. One learned from earlier runs, or assumed for all, is a

@@ -17,9 +17,9 @@ from unisono.engine.model.queue import ClusterQueue, Flavor, FlavorQuota, Resour
 from unisono.engine.model.resources import Account, pool_name
 from unisono.engine.model.selection import AffinityTerm, label_map, meets, tolerates
 from unisono.engine.model.workload import Admission, PodSet
+from unisono.engine.state.cluster_queue import ClusterQueueState
 from unisono.engine.state.config import Config
 from unisono.engine.state.equivalence import Shape
-from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.quota_tree import Cell, Node
 
 # A queue sees few equivalence classes at a time; finding flavors again is cheap, a leak is not.
@@ -57,20 +57,20 @@ class EligibleFlavors:
     written: dict[object, Admission] = field(default_factory=dict)
 
 
-def eligible_flavors_of(book: QueueBook, shape: Shape, config: Config) -> EligibleFlavors:
+def eligible_flavors_of(cq: ClusterQueueState, shape: Shape, config: Config) -> EligibleFlavors:
     """Return the flavors that are eligible for an equivalence class, worked out on first use."""
-    known = cast("dict[int, EligibleFlavors] | None", book.derived.get(EligibleFlavors))
+    known = cast("dict[int, EligibleFlavors] | None", cq.derived.get(EligibleFlavors))
     if known is None:
         known = {}
-        book.derived[EligibleFlavors] = known
+        cq.derived[EligibleFlavors] = known
     eligible = known.get(shape.number)
     if eligible is None:
         if len(known) >= ELIGIBLE_KEPT:
             known.clear()
         eligible = known[shape.number] = eligible_flavors(
             shape.pod_sets,
-            book.spec,
-            book.node,
+            cq.spec,
+            cq.node,
             config.flavors,
             ignore_undeclared=config.policy.undeclared == "Ignore",
         )

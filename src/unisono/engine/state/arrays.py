@@ -13,8 +13,8 @@ from unisono.engine.model.explanation import ArrayLimit
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.overriding import override
 from unisono.engine.model.workload import Workload
+from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.features import Feature
-from unisono.engine.state.queue_book import Running
 
 # Place among the tasks of an array: priority, time, job id, task, uid; then key and limit.
 _Task = tuple[int, Instant, int, int, str, WorkloadKey, int]

@@ -2,14 +2,14 @@
 
 `apply` takes one change and costs what it changes. What makes a cycle cheap is kept here too:
 every blocked workload is filed under what would unblock it (`wake_index.py`), and queues in whose
-tree nothing changed sleep (`rota.py`). A plan is applied by `apply_plan.py`; `snapshots.py` writes
-the state down.
+tree nothing changed sleep (`active_queues.py`). A plan is applied by `apply_plan.py`;
+`snapshots.py` writes the state down.
 
 Pending workloads:
-    waiting   every workload without quota
-    held      of those: what something about the workload itself holds back (gated, on hold, ...)
-    doors     LocalQueues; one that leads nowhere keeps its workloads out of the pending queues
-    books     ClusterQueues with their pending queues
+    waiting       every workload without quota
+    held          of those: what the workload itself holds back (gated, on hold, ...)
+    local_queues  LocalQueues; one that leads nowhere keeps its workloads out of pending queues
+    queues        ClusterQueues with their pending queues
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from unisono.engine.model.explanation import Blocker, Held
 from unisono.engine.model.names import Instant, LocalQueueKey, QueueName, WorkloadKey
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.workload import Holding, Workload
+from unisono.engine.state.active_queues import ActiveQueues
 from unisono.engine.state.arrays import ArrayBook
 from unisono.engine.state.changes import (
     Change,
@@ -32,24 +33,23 @@ from unisono.engine.state.changes import (
 )
 from unisono.engine.state.charges import charges_of
 from unisono.engine.state.clock import look_again, pass_time
+from unisono.engine.state.cluster_queue import ClusterQueueState, Running
+from unisono.engine.state.cohort_trees import CohortTrees, recharge
 from unisono.engine.state.config import Config
 from unisono.engine.state.configuring import open_or_shut, reconfigure, take_in
 from unisono.engine.state.dependencies import DependencyBook
-from unisono.engine.state.doors import Door
 from unisono.engine.state.equivalence import Shapes
+from unisono.engine.state.eviction_triggers import EvictionTriggers, as_candidate
 from unisono.engine.state.features import Feature
-from unisono.engine.state.forest import Forest, recharge
-from unisono.engine.state.gates import is_plain, own_blocker, reminders
+from unisono.engine.state.holds import is_plain, own_blocker, reminders
 from unisono.engine.state.lenders import Lenders
+from unisono.engine.state.local_queue import LocalQueueState
 from unisono.engine.state.local_queue_usage import LocalQueueUsage
 from unisono.engine.state.nodes import NodeState
 from unisono.engine.state.pending_queue import Waiting, kind_of
 from unisono.engine.state.priority_order import PriorityOrder
-from unisono.engine.state.queue_book import QueueBook, Running
 from unisono.engine.state.quota_tree import charge
 from unisono.engine.state.reservations import ReservationBook
-from unisono.engine.state.rota import Rota
-from unisono.engine.state.terms import Terms, as_candidate
 from unisono.engine.state.timeline import Timeline
 from unisono.engine.state.timers import Timers
 from unisono.engine.state.transaction import Charges
@@ -74,27 +74,27 @@ class ClusterState:
         self.evaluating: WorkloadKey | None = None
         self.now = now
         self.config = Config(policy or Policy())
-        self.forest = Forest(self.config)
-        self.books = self.forest.books  # all ClusterQueues
+        self.cohort_trees = CohortTrees(self.config)
+        self.queues = self.cohort_trees.queues  # all ClusterQueues
         self.waiting: dict[WorkloadKey, Waiting] = {}
         self.running: dict[WorkloadKey, Running] = {}
-        self.doors: dict[LocalQueueKey, Door] = {}
+        self.local_queues: dict[LocalQueueKey, LocalQueueState] = {}
         self.held: dict[WorkloadKey, Blocker] = {}
         self.moved: dict[WorkloadKey, None] = {}  # of those: for another reason than was told
         # Stopped queues (and local queues) whose holdings may have to leave.
-        self.stopped: dict[QueueBook | Door, None] = {}
+        self.stopped: dict[ClusterQueueState | LocalQueueState, None] = {}
         self.local_queue_usage = LocalQueueUsage(self.config)
         self.timers = Timers()
         self.nodes = NodeState(self.config, self.timers)
         self.reserved = ReservationBook(self.config, self.timers)
         self.reserved.remind(now)
         self.shapes = Shapes()
-        self.doors_to: dict[QueueName, dict[LocalQueueKey, None]] = {}
-        self.stale_doors: dict[LocalQueueKey, None] = {}
+        self.local_queues_of: dict[QueueName, dict[LocalQueueKey, None]] = {}
+        self.stale_local_queues: dict[LocalQueueKey, None] = {}
         self.everything_stale = False
-        self.terms = Terms(self.config, self.timers)
+        self.eviction_triggers = EvictionTriggers(self.config, self.timers)
         self.timeline = Timeline(self.policy.backfill)
-        self.rota = Rota(self.books, self.head_of)
+        self.active_queues = ActiveQueues(self.queues, self.head_of)
         self.arrays = ArrayBook()
         self.dependencies = DependencyBook(self.waiting, self.running)
         self.lenders = Lenders()
@@ -184,20 +184,20 @@ class ClusterState:
         alone = self.nodes.table.is_held_for(key)
         term = self.reserved.class_of(workload) + self.lenders.class_of(workload)
         waiting = self.waiting[key] = Waiting(workload, shape, alone=alone, term=term)
-        door = self.door(waiting.queue)
-        door.waiting[key] = waiting
+        lq = self.local_queue(waiting.queue)
+        lq.waiting[key] = waiting
         for feature in self.features:
             feature.entered(workload, was_held=was_held)
         if is_plain(workload) and self.priority_order.blocker(key) is None:
             waiting.is_plain = workload.max_execution_ms is None
-            if door.book is not None:
-                self.enqueue(waiting, door.book)
+            if lq.cq is not None:
+                self.enqueue(waiting, lq.cq)
             return
         blocker = self.blocker_of(workload)
         if blocker is not None:
             self.held[key] = blocker
-        elif door.book is not None:
-            self.enqueue(waiting, door.book)
+        elif lq.cq is not None:
+            self.enqueue(waiting, lq.cq)
         for instant in reminders(workload):
             if instant > self.now:
                 self.timers.remind(instant, key)
@@ -214,11 +214,11 @@ class ClusterState:
             return found
         return self.arrays.join(workload) if workload.array else None
 
-    def enqueue(self, waiting: Waiting, book: QueueBook) -> None:
+    def enqueue(self, waiting: Waiting, cq: ClusterQueueState) -> None:
         """Put a pending workload into a pending queue."""
-        self.timeline.entered(waiting, book)
-        if book.pending.push(waiting):
-            self.rota.wake_queue(book)
+        self.timeline.entered(waiting, cq)
+        if cq.pending.push(waiting):
+            self.active_queues.wake_queue(cq)
 
     def stand_alone(self, key: WorkloadKey) -> None:
         """Judge a workload by itself: nodes are held for it, so it may fare unlike its equals."""
@@ -248,31 +248,28 @@ class ClusterState:
         if self.held:
             self.held.pop(key, None)
             self.moved.pop(key, None)
-        door = self.doors[waiting.queue]
-        del door.waiting[key]
-        if waiting.slot is not None and door.book is not None:
-            if door.book.pending.preemptor == key:  # the nodes it kept are free for all
-                self.rota.nodes_changed()
-            self.dequeue(waiting, door.book)
+        lq = self.local_queues[waiting.queue]
+        del lq.waiting[key]
+        if waiting.slot is not None and lq.cq is not None:
+            if lq.cq.pending.preemptor == key:  # the nodes it kept are free for all
+                self.active_queues.nodes_changed()
+            self.dequeue(waiting, lq.cq)
         for feature in self.features:
             feature.left(waiting.workload)
         self.shapes.give_back(waiting.shape)
-        if not door.waiting:
-            self._tidy(door)
+        if not lq.waiting:
+            self._tidy(lq)
 
-    def dequeue(self, waiting: Waiting, book: QueueBook) -> None:
+    def dequeue(self, waiting: Waiting, cq: ClusterQueueState) -> None:
         """Take a pending workload out of its pending queue."""
-        self.timeline.left(waiting, book)
-        book.pending.drop(waiting)
-        if (
-            book.tree.wakes.has_sleepers
-            and (kind := kind_of(waiting)) not in book.pending.inadmissible
-        ):
-            book.tree.wakes.forget((book.spec.name, kind))
-        if book.head_wait is not None and book.head_wait[0] == waiting.key:
-            book.head_wait = None
-            self.rota.unstall(book)
-            self.rota.wake_queue(book)
+        self.timeline.left(waiting, cq)
+        cq.pending.drop(waiting)
+        if cq.tree.wakes.has_sleepers and (kind := kind_of(waiting)) not in cq.pending.inadmissible:
+            cq.tree.wakes.forget((cq.spec.name, kind))
+        if cq.head_wait is not None and cq.head_wait[0] == waiting.key:
+            cq.head_wait = None
+            self.active_queues.unstall(cq)
+            self.active_queues.wake_queue(cq)
 
     def _hold(self, holding: Holding) -> None:
         """Let a workload hold quota, or update what it holds."""
@@ -285,11 +282,11 @@ class ClusterState:
             self._update(known, holding)
             return
         self._release(key)
-        book = self.forest.orphan(holding.admission.queue)
-        charges = charges_of(holding.workload, holding.admission, book.spec, book.node)
-        self._settle_in(Running(holding, book, charges))
+        cq = self.cohort_trees.orphan(holding.admission.queue)
+        charges = charges_of(holding.workload, holding.admission, cq.spec, cq.node)
+        self._settle_in(Running(holding, cq, charges))
         self.timeline.invalidate()
-        self.rota.wake_tree(book.tree)
+        self.active_queues.wake_tree(cq.tree)
 
     def _update(self, known: Running, holding: Holding) -> None:
         """Take in what changed about a holding; what it no longer uses is free."""
@@ -301,39 +298,45 @@ class ClusterState:
         if old.admission != holding.admission:
             self.nodes.remove_pods(known)
             self.nodes.add_pods(known)
-            self.rota.nodes_changed()
+            self.active_queues.nodes_changed()
         for feature in self.features:
             feature.changed(known)
-        self.note_terms(known)
+        self.note_triggers(known)
         if freed:
-            self.rota.freed(known.book.tree, freed)
+            self.active_queues.freed(known.cq.tree, freed)
         if as_candidate(old) != as_candidate(holding):
-            self.rota.holdings_changed(known.book.tree)
+            self.active_queues.holdings_changed(known.cq.tree)
 
     def _settle_in(self, running: Running, *, fits: bool = False) -> None:
         """Book a holding; `fits`: a plan found the place."""
-        key, book = running.key, running.book
-        self.running[key] = book.running[key] = running
-        door = self.door(running.queue)
-        door.running[key] = running
+        key, cq = running.key, running.cq
+        self.running[key] = cq.running[key] = running
+        lq = self.local_queue(running.queue)
+        lq.running[key] = running
         for cell, amount in running.charges:
             charge(cell, amount)
         self.nodes.add_pods(running, fits=fits)
         self.timeline.started(running, running.since)
         for feature in self.features:
             feature.started(running)
-        self.note_terms(running)
-        if book.blocker is not None:
-            self.stopped[book] = None
-        if door.blocker is not None:
-            self.stopped[door] = None
+        self.note_triggers(running)
+        if cq.blocker is not None:
+            self.stopped[cq] = None
+        if lq.blocker is not None:
+            self.stopped[lq] = None
 
     def start_holding(
-        self, waiting: Waiting, holding: Holding, book: QueueBook, charges: Charges, *, fits: bool
+        self,
+        waiting: Waiting,
+        holding: Holding,
+        cq: ClusterQueueState,
+        charges: Charges,
+        *,
+        fits: bool,
     ) -> None:
         """Turn a waiting workload into a holding one; `fits`: nobody else is booked there."""
         self._remove_pending(waiting.key)
-        running = Running(holding, book, charges)
+        running = Running(holding, cq, charges)
         running.is_plain = waiting.is_plain
         self._settle_in(running, fits=fits)
 
@@ -341,20 +344,20 @@ class ClusterState:
         """Let a workload go whose successor takes over its quota."""
         self._let_go(key)
 
-    def note_terms(self, running: Running) -> None:
+    def note_triggers(self, running: Running) -> None:
         """Keep track of what may end a holding."""
-        if self.terms.not_ready or not running.holding.ready:
+        if self.eviction_triggers.not_ready or not running.holding.ready:
             self.note_readiness(running)
-        self.terms.note(running, self.now)
+        self.eviction_triggers.note(running, self.now)
 
     def note_readiness(self, running: Running) -> None:
         """Keep track of admitted workloads whose pods are not ready yet (blockAdmission)."""
-        if self.terms.note_readiness(running):
+        if self.eviction_triggers.note_readiness(running):
             self._look_everywhere()
 
     def _look_everywhere(self) -> None:
-        for book in self.books.values():
-            self.rota.wake_queue(book)
+        for cq in self.queues.values():
+            self.active_queues.wake_queue(cq)
 
     def _let_go(self, key: WorkloadKey) -> None:
         """Forget a workload that is finished or deleted."""
@@ -375,40 +378,40 @@ class ClusterState:
         if running is None:
             return
         del self.running[key]
-        book, door = running.book, self.doors[running.queue]
-        del book.running[key]
-        del door.running[key]
+        cq, lq = running.cq, self.local_queues[running.queue]
+        del cq.running[key]
+        del lq.running[key]
         self.timeline.ended(running)
-        self.terms.forget(key)
+        self.eviction_triggers.forget(key)
         for cell, amount in running.charges:
             charge(cell, -amount)
         if self.nodes.remove_pods(running):
-            self.rota.nodes_changed()
-        self.rota.freed(book.tree, running.charges)
+            self.active_queues.nodes_changed()
+        self.active_queues.freed(cq.tree, running.charges)
         for feature in self.features:
             feature.ended(running)
-        if self.terms.not_ready and self.terms.no_longer_unready(key):
+        if self.eviction_triggers.not_ready and self.eviction_triggers.no_longer_unready(key):
             self._look_everywhere()
-        if book.spec.terminating:
-            self.drop_if_unused(book)
-        if not door.running:
-            self._tidy(door)
+        if cq.spec.terminating:
+            self.drop_if_unused(cq)
+        if not lq.running:
+            self._tidy(lq)
 
-    def _tidy(self, door: Door) -> None:
+    def _tidy(self, lq: LocalQueueState) -> None:
         """Forget a local queue that does not exist and that nobody refers to any more."""
-        if not (door.waiting or door.running) and door.key not in self.config.local_queues:
-            self.doors.pop(door.key, None)
-            self.stopped.pop(door, None)
+        if not (lq.waiting or lq.running) and lq.key not in self.config.local_queues:
+            self.local_queues.pop(lq.key, None)
+            self.stopped.pop(lq, None)
 
-    def drop_if_unused(self, book: QueueBook) -> None:
+    def drop_if_unused(self, cq: ClusterQueueState) -> None:
         """Forget a deleted queue, or one that never was, once its last holding is gone."""
-        name = book.spec.name
-        if book.spec.terminating and not book.running:
+        name = cq.spec.name
+        if cq.spec.terminating and not cq.running:
             self.config.queues.pop(name, None)
-            self.stale_doors.update(self.doors_to.get(name, {}))
-            self.forest.drop_queue(name)
-            self.rota.ready.pop(book, None)
-            self.stopped.pop(book, None)
+            self.stale_local_queues.update(self.local_queues_of.get(name, {}))
+            self.cohort_trees.drop_queue(name)
+            self.active_queues.ready.pop(cq, None)
+            self.stopped.pop(cq, None)
 
     # --- configuration ---------------------------------------------------------------------------
 
@@ -421,19 +424,19 @@ class ClusterState:
             for key in [*self.dependencies.settle(), *self.arrays.settle()]:
                 if key in self.waiting:
                     look_again(self, self.waiting[key])
-        self.rota.settle()
+        self.active_queues.settle()
 
-    def door(self, key: LocalQueueKey) -> Door:
-        """Return a local queue's door, hanging it on first use."""
-        door = self.doors.get(key)
-        if door is None:
-            door = self.doors[key] = Door(key)
-            open_or_shut(self, door)
-        return door
+    def local_queue(self, key: LocalQueueKey) -> LocalQueueState:
+        """Return what is known of a LocalQueue, which need not exist yet."""
+        lq = self.local_queues.get(key)
+        if lq is None:
+            lq = self.local_queues[key] = LocalQueueState(key)
+            open_or_shut(self, lq)
+        return lq
 
     # --- look-ups for the cycle ------------------------------------------------------------------
 
-    def head_of(self, book: QueueBook) -> Waiting | None:
+    def head_of(self, cq: ClusterQueueState) -> Waiting | None:
         """Return the workload that a queue would start next."""
-        preemptor = book.pending.preemptor
-        return book.pending.head(self.waiting.get(preemptor) if preemptor else None)
+        preemptor = cq.pending.preemptor
+        return cq.pending.head(self.waiting.get(preemptor) if preemptor else None)

@@ -14,9 +14,9 @@ from unisono.engine.model.market import Market
 from unisono.engine.model.names import QueueName, WorkloadKey
 from unisono.engine.model.queue import LocalQueue
 from unisono.engine.state import changes
-from unisono.engine.state.doors import Door
+from unisono.engine.state.cluster_queue import ClusterQueueState
+from unisono.engine.state.local_queue import LocalQueueState
 from unisono.engine.state.pending_queue import HeapQueue
-from unisono.engine.state.queue_book import QueueBook
 from unisono.engine.state.timeline import Timeline
 from unisono.engine.state.timers import NODES
 
@@ -41,7 +41,7 @@ def take_in(state: ClusterState, change: changes.Rarer) -> None:
             _set_local_queue(state, local_queue)
         case changes.LocalQueueGone(key):
             state.config.local_queues.pop(key, None)
-            state.stale_doors[key] = None
+            state.stale_local_queues[key] = None
         case _:
             _configure(state, change)
 
@@ -52,7 +52,7 @@ def _change_nodes(state: ClusterState, change: changes.NodeChange) -> None:
     if isinstance(change, changes.PodOnNode) and state.shapes.hear(change.pod.anti_affinity):
         state.queue_anew()
     state.timeline.invalidate()
-    state.rota.nodes_changed()
+    state.active_queues.nodes_changed()
     if isinstance(change, changes.NodeSet) and change.node.held_for:
         state.stand_alone(WorkloadKey(change.node.held_for))
 
@@ -64,18 +64,18 @@ def _configure(state: ClusterState, change: changes.Configured) -> None:
         case changes.QueueSet(queue):
             if config.queues.get(queue.name) != queue:
                 config.queues[queue.name] = queue
-                state.forest.set_queue(queue)
-                state.stale_doors.update(state.doors_to.get(queue.name, {}))
+                state.cohort_trees.set_queue(queue)
+                state.stale_local_queues.update(state.local_queues_of.get(queue.name, {}))
         case changes.QueueGone(name):
             if name in config.queues:
                 _close_queue(state, name)
         case changes.CohortSet(cohort):
             if config.cohorts.get(cohort.name) != cohort:
                 config.cohorts[cohort.name] = cohort
-                state.forest.set_cohort(cohort)
+                state.cohort_trees.set_cohort(cohort)
         case changes.CohortGone(name):
             if config.cohorts.pop(name, None) is not None:
-                state.forest.clear_cohort(name)
+                state.cohort_trees.clear_cohort(name)
         case changes.PolicySet(policy):
             reserved, config.policy = config.policy.reservations, policy
             state.local_queue_usage.use_policy()
@@ -98,17 +98,17 @@ def _open_market(state: ClusterState, market: Market | None) -> None:
             if due > state.now:
                 state.timers.remind(due, NODES)
     state.timeline.invalidate()
-    state.rota.nodes_changed()
+    state.active_queues.nodes_changed()
 
 
 def _close_queue(state: ClusterState, name: QueueName) -> None:
     """Delete a queue: nobody may enter, and it is gone once its last holding is."""
     closed = msgspec.structs.replace(state.config.queues[name], terminating=True)
     state.config.queues[name] = closed
-    state.forest.set_queue(closed)
-    state.stale_doors.update(state.doors_to.get(name, {}))
+    state.cohort_trees.set_queue(closed)
+    state.stale_local_queues.update(state.local_queues_of.get(name, {}))
     reconfigure(state)
-    state.drop_if_unused(state.books[name])
+    state.drop_if_unused(state.queues[name])
 
 
 def _set_local_queue(state: ClusterState, local_queue: LocalQueue) -> None:
@@ -117,11 +117,11 @@ def _set_local_queue(state: ClusterState, local_queue: LocalQueue) -> None:
     if old == local_queue:
         return
     if old is not None:
-        state.doors_to[old.queue].pop(old.key, None)
-    state.doors_to.setdefault(local_queue.queue, {})[local_queue.key] = None
+        state.local_queues_of[old.queue].pop(old.key, None)
+    state.local_queues_of.setdefault(local_queue.queue, {})[local_queue.key] = None
     state.config.local_queues[local_queue.key] = local_queue
     state.local_queue_usage.note(local_queue)
-    state.stale_doors[local_queue.key] = None
+    state.stale_local_queues[local_queue.key] = None
 
 
 def reconfigure(state: ClusterState) -> None:
@@ -129,75 +129,75 @@ def reconfigure(state: ClusterState) -> None:
     if state.lenders.is_new:
         state.lenders.is_new = False
         state.queue_anew()
-    if not (state.everything_stale or state.forest.stale or state.stale_doors):
+    if not (state.everything_stale or state.cohort_trees.stale or state.stale_local_queues):
         return
     if state.everything_stale:
         state.everything_stale = False
         state.timeline = Timeline(state.policy.backfill)
-        state.timeline.rebuild(state.running.values(), state.doors.values())
-        state.forest.mark_everything()
-        state.stale_doors.update(dict.fromkeys(state.doors))
-    if state.forest.stale:
-        for book in state.forest.relink():
-            _reopen(state, book)
-    if state.stale_doors:
-        stale, state.stale_doors = state.stale_doors, {}
+        state.timeline.rebuild(state.running.values(), state.local_queues.values())
+        state.cohort_trees.mark_everything()
+        state.stale_local_queues.update(dict.fromkeys(state.local_queues))
+    if state.cohort_trees.stale:
+        for cq in state.cohort_trees.relink():
+            _reopen(state, cq)
+    if state.stale_local_queues:
+        stale, state.stale_local_queues = state.stale_local_queues, {}
         for key in stale:
-            if key in state.doors:
-                open_or_shut(state, state.doors[key])
+            if key in state.local_queues:
+                open_or_shut(state, state.local_queues[key])
 
 
-def open_or_shut(state: ClusterState, door: Door) -> None:
+def open_or_shut(state: ClusterState, lq: LocalQueueState) -> None:
     """Find out where a local queue leads now, and move its workloads accordingly."""
-    door.blocker = state.config.local_blocker(door.key)
-    local_queue = state.config.local_queues.get(door.key)
-    is_open = local_queue is not None and door.blocker is None
-    book = state.books[local_queue.queue] if local_queue and is_open else None
-    if book is not door.book:
-        for waiting in door.waiting.values():
-            if waiting.slot is not None and door.book is not None:
-                state.dequeue(waiting, door.book)
-        door.book = book
-        for key, waiting in door.waiting.items():
-            if book is not None and key not in state.held:
-                state.enqueue(waiting, book)
-    elif book is not None and book.pending.usage_of is not None:
-        state.rota.wake_queue(book)  # its weight may put another workload first
-    state.stopped.pop(door, None)
-    if door.blocker is not None and door.running:
-        state.stopped[door] = None
+    lq.blocker = state.config.local_blocker(lq.key)
+    local_queue = state.config.local_queues.get(lq.key)
+    is_open = local_queue is not None and lq.blocker is None
+    cq = state.queues[local_queue.queue] if local_queue and is_open else None
+    if cq is not lq.cq:
+        for waiting in lq.waiting.values():
+            if waiting.slot is not None and lq.cq is not None:
+                state.dequeue(waiting, lq.cq)
+        lq.cq = cq
+        for key, waiting in lq.waiting.items():
+            if cq is not None and key not in state.held:
+                state.enqueue(waiting, cq)
+    elif cq is not None and cq.pending.usage_of is not None:
+        state.active_queues.wake_queue(cq)  # its weight may put another workload first
+    state.stopped.pop(lq, None)
+    if lq.blocker is not None and lq.running:
+        state.stopped[lq] = None
 
 
-def _reopen(state: ClusterState, book: QueueBook) -> None:
+def _reopen(state: ClusterState, cq: ClusterQueueState) -> None:
     """Look at a queue again as if for the first time."""
     state.timeline.invalidate()
-    state.timeline.forget_counts(book)
-    book.derived.clear()
-    book.stalled = False
-    book.head_wait = None
-    renew_pending_queue(state, book)
-    for kind in [*book.pending.inadmissible]:
-        state.rota.rouse(book, kind)
-    for running in book.running.values():
-        state.note_terms(running)
-    state.rota.reopen(book)
-    state.stopped.pop(book, None)
-    if book.blocker is not None and book.running:
-        state.stopped[book] = None
+    state.timeline.forget_counts(cq)
+    cq.derived.clear()
+    cq.stalled = False
+    cq.head_wait = None
+    renew_pending_queue(state, cq)
+    for kind in [*cq.pending.inadmissible]:
+        state.active_queues.rouse(cq, kind)
+    for running in cq.running.values():
+        state.note_triggers(running)
+    state.active_queues.reopen(cq)
+    state.stopped.pop(cq, None)
+    if cq.blocker is not None and cq.running:
+        state.stopped[cq] = None
 
 
-def renew_pending_queue(state: ClusterState, book: QueueBook) -> None:
+def renew_pending_queue(state: ClusterState, cq: ClusterQueueState) -> None:
     """Give a ClusterQueue the sort of pending queue that the policy and its own spec ask for."""
-    known, ranking = book.pending, None
+    known, ranking = cq.pending, None
     if state.priority_order.is_on:
-        book.pending = state.priority_order.pending_queue(known)
+        cq.pending = state.priority_order.pending_queue(known)
     else:
-        ranking = state.local_queue_usage.ranking(book.spec)
+        ranking = state.local_queue_usage.ranking(cq.spec)
         is_right = isinstance(known, HeapQueue) and (known.usage_of is None) == (ranking is None)
         if not is_right:
-            book.pending = HeapQueue(usage_of=ranking, preemptor=known.preemptor)
-    if book.pending is not known:
+            cq.pending = HeapQueue(usage_of=ranking, preemptor=known.preemptor)
+    if cq.pending is not known:
         for waiting in known.in_order():
-            book.pending.push(waiting)
-    book.pending.usage_of = ranking
-    state.priority_order.queue_changed(book)
+            cq.pending.push(waiting)
+    cq.pending.usage_of = ranking
+    state.priority_order.queue_changed(cq)

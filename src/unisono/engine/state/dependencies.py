@@ -15,9 +15,9 @@ from unisono.engine.model.explanation import Blocker, DependencyNeverSatisfied, 
 from unisono.engine.model.names import Instant, WorkloadKey, namespace_of
 from unisono.engine.model.overriding import override
 from unisono.engine.model.workload import Workload
+from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.features import Feature
 from unisono.engine.state.pending_queue import Waiting
-from unisono.engine.state.queue_book import Running
 from unisono.engine.state.run_history import pattern_of
 
 # Results that are remembered, the newest; who waits for an older one waits for a job of that name

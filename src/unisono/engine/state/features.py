@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from unisono.engine.model.names import Instant
 from unisono.engine.model.workload import Workload
-from unisono.engine.state.queue_book import Running
+from unisono.engine.state.cluster_queue import Running
 
 
 class Feature:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from unisono.engine.model.names import WorkloadKey
 from unisono.engine.model.overriding import override
 from unisono.engine.model.workload import Workload
+from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.features import Feature
-from unisono.engine.state.queue_book import Running
 
 
 class Lenders(Feature):

@@ -17,9 +17,9 @@ from unisono.engine.model.names import CPU, Instant, LocalQueueKey, ResourceName
 from unisono.engine.model.policy import AdmissionFairSharing
 from unisono.engine.model.queue import MILLI, ClusterQueue, LocalQueue
 from unisono.engine.model.resources import amounts, is_gpu
+from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.config import Config
-from unisono.engine.state.doors import Door
-from unisono.engine.state.queue_book import Running
+from unisono.engine.state.local_queue import LocalQueueState
 
 MICRO = 1_000_000
 _INFINITE = 1 << 120  # a LocalQueue of weight 0 comes after all others
@@ -146,15 +146,19 @@ class LocalQueueUsage:
         covered = (resource for group in queue.groups for resource in group.covered)
         return partial(self.decayed.of, gpus_only=any(is_gpu(resource) for resource in covered))
 
-    def penalise(self, queue: ClusterQueue, key: LocalQueueKey, door: Door, now: Instant) -> None:
+    def penalise(
+        self, queue: ClusterQueue, key: LocalQueueKey, lq: LocalQueueState, now: Instant
+    ) -> None:
         """Count the newest quota reservation of a LocalQueue at once."""
-        if self.ranking(queue) is not None and self.decayed is not None and door.running:
-            newest = next(reversed(door.running.values()))
+        if self.ranking(queue) is not None and self.decayed is not None and lq.running:
+            newest = next(reversed(lq.running.values()))
             totals: Totals = {}
             _add_charges(totals, newest)
             self.decayed.penalise(key, totals, now)
 
-    def sample(self, now: Instant, doors: Mapping[LocalQueueKey, Door]) -> Iterator[LocalQueueKey]:
+    def sample(
+        self, now: Instant, local_queues: Mapping[LocalQueueKey, LocalQueueState]
+    ) -> Iterator[LocalQueueKey]:
         """Let usage decay where the sampling interval is over; yield the LocalQueues sampled."""
         if self.decayed is None:
             return
@@ -162,12 +166,12 @@ class LocalQueueUsage:
             entry = self.decayed.consumed.get(key)
             if entry is not None and 0 <= now - entry.since < self.decayed.rules.sampling_ms:
                 continue
-            door = doors.get(key)
+            lq = local_queues.get(key)
             used: Totals = {}
-            for running in door.running.values() if door else ():
+            for running in lq.running.values() if lq else ():
                 _add_charges(used, running)
             self.decayed.sample(key, used, now)
-            if door is not None:
+            if lq is not None:
                 yield key
 
 

@@ -15,11 +15,11 @@ from unisono.engine.model.resources import Amounts, share_in
 from unisono.engine.model.selection import label_map
 from unisono.engine.model.workload import Admission, PodSet, Workload
 from unisono.engine.state import changes
+from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.config import Config
 from unisono.engine.state.node_table import NodeTable
 from unisono.engine.state.pod_index import PodIndex
 from unisono.engine.state.pod_mix import PodMix, SharedPodMix
-from unisono.engine.state.queue_book import Running
 from unisono.engine.state.tenancy import Tenancy
 from unisono.engine.state.tenant import Tenant
 from unisono.engine.state.timers import NODES, Timers

@@ -14,9 +14,9 @@ from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.turns import UsageRecord
 from unisono.engine.state.changes import NodeChange
+from unisono.engine.state.cluster_queue import ClusterQueueState
 from unisono.engine.state.features import Feature
 from unisono.engine.state.pending_queue import PendingQueue, Waiting
-from unisono.engine.state.queue_book import QueueBook
 
 if TYPE_CHECKING:
     from unisono.engine.state.cluster import ClusterState
@@ -43,7 +43,7 @@ class PriorityOrder(Feature):
     def node_changed(self, change: NodeChange) -> None:
         """A node came, changed or went."""
 
-    def queue_changed(self, book: QueueBook) -> None:
+    def queue_changed(self, cq: ClusterQueueState) -> None:
         """A ClusterQueue's configuration changed, and with it perhaps quota."""
 
     # --- what the state asks ---------------------------------------------------------------------
@@ -57,7 +57,7 @@ class PriorityOrder(Feature):
         return None
 
     def block_by_limit(
-        self, book: QueueBook, waiting: Waiting, blockers: tuple[Blocker, ...]
+        self, cq: ClusterQueueState, waiting: Waiting, blockers: tuple[Blocker, ...]
     ) -> None:
         """Set a workload and all under the same limits aside until those limits allow more."""
         raise AssertionError("only a priority order has limits")

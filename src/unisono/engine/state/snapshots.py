@@ -26,17 +26,13 @@ def snapshot(state: ClusterState) -> Snapshot:
         holdings=tuple(state.running[key].holding for key in sorted(state.running)),
         waiting=tuple(state.waiting[key].workload for key in sorted(state.waiting)),
         preemptors=tuple(
-            sorted(
-                book.pending.preemptor for book in state.books.values() if book.pending.preemptor
-            )
+            sorted(cq.pending.preemptor for cq in state.queues.values() if cq.pending.preemptor)
         ),
         admitted_lately=state.nodes.mix.recent(),
         shared_lately=state.nodes.shared_mix.recent(),
         verdicts=tuple(_verdicts(state)),
         shared_verdicts=tuple(_shared_in_time(state)),
-        asleep=tuple(
-            name for name, book in sorted(state.books.items()) if book in book.tree.asleep
-        ),
+        asleep=tuple(name for name, cq in sorted(state.queues.items()) if cq in cq.tree.asleep),
         reminders=state.timers.all(),
         usage=state.priority_order.usage(),
         accruing=state.priority_order.accruing(),
@@ -109,14 +105,14 @@ def _verdicts(state: ClusterState) -> Iterator[Wait]:
     if state.timeline.is_on:
         yield from _filed_in_time(state)
         return
-    for name in sorted(state.books):
-        book = state.books[name]
-        for waiting in book.pending.inadmissible_heads():
-            blockers = book.pending.inadmissible[kind_of(waiting)]
+    for name in sorted(state.queues):
+        cq = state.queues[name]
+        for waiting in cq.pending.inadmissible_heads():
+            blockers = cq.pending.inadmissible[kind_of(waiting)]
             why = Explanation(workload=waiting.workload.key, queue=name, blockers=blockers)
-            short = book.tree.wakes.shortages((name, kind_of(waiting)), state.rota.room)
-            nodes = state.rota.waits_for_nodes((name, kind_of(waiting)))
-            watches = book.tree.wakes.watches_holdings((name, kind_of(waiting)))
+            short = cq.tree.wakes.shortages((name, kind_of(waiting)), state.active_queues.room)
+            nodes = state.active_queues.waits_for_nodes((name, kind_of(waiting)))
+            watches = cq.tree.wakes.watches_holdings((name, kind_of(waiting)))
             yield Wait(
                 outcome="park",
                 explanation=why,
@@ -124,19 +120,21 @@ def _verdicts(state: ClusterState) -> Iterator[Wait]:
                 watches_holdings=watches,
                 lacks_nodes=nodes,
             )
-        for waiting, blockers in book.pending.limit_blocked_heads():
+        for waiting, blockers in cq.pending.limit_blocked_heads():
             why = Explanation(workload=waiting.workload.key, queue=name, blockers=blockers)
             yield Wait(outcome="bar", explanation=why)
-        if book.head_wait is not None:
-            key, blockers = book.head_wait
+        if cq.head_wait is not None:
+            key, blockers = cq.head_wait
             why = Explanation(workload=key, queue=name, blockers=blockers)
             short = (
-                book.tree.wakes.shortages((name, None), state.rota.room) if book.stalled else None
+                cq.tree.wakes.shortages((name, None), state.active_queues.room)
+                if cq.stalled
+                else None
             )
-            nodes = state.rota.waits_for_nodes((name, None))
-            nodes = nodes and (book.stalled or book.pending.preemptor == key)
-            outcome: Outcome = "stall" if book.stalled else "sticky" if nodes else "retry"
-            watches = book.stalled and book.tree.wakes.watches_holdings((name, None))
+            nodes = state.active_queues.waits_for_nodes((name, None))
+            nodes = nodes and (cq.stalled or cq.pending.preemptor == key)
+            outcome: Outcome = "stall" if cq.stalled else "sticky" if nodes else "retry"
+            watches = cq.stalled and cq.tree.wakes.watches_holdings((name, None))
             yield Wait(
                 outcome=outcome,
                 explanation=why,
@@ -163,7 +161,7 @@ def _shared_in_time(state: ClusterState) -> Iterator[Explanation]:
     found = [
         Explanation(
             workload=group.members[0].waiting.key,
-            queue=group.book.spec.name,
+            queue=group.cq.spec.name,
             blockers=state.timeline.as_reserved_now(group.blockers, group.members[0].waiting),
         )
         for group in state.timeline.groups
@@ -195,10 +193,10 @@ def load(state: ClusterState, recorded: Snapshot) -> None:
     for change in as_changes(recorded):
         state.apply(change)
     for key in recorded.preemptors:
-        book = state.door(state.waiting[key].workload.queue).book
-        if book is not None:
-            book.pending.preemptor = key
-            state.rota.claimants[book] = None
+        cq = state.local_queue(state.waiting[key].workload.queue).cq
+        if cq is not None:
+            cq.pending.preemptor = key
+            state.active_queues.with_preemptor[cq] = None
     state.priority_order.load_accruing(recorded.accruing)
     state.refresh()
     state.nodes.restore_mix(recorded.admitted_lately, recorded.shared_lately)
@@ -209,7 +207,7 @@ def load(state: ClusterState, recorded: Snapshot) -> None:
         assert group is not None, "who was told something stands in line"
         group.tell(shared.blockers, group.told)
     for name in recorded.asleep:
-        state.rota.let_sleep(state.books[name])
+        state.active_queues.let_sleep(state.queues[name])
     if recorded.reminders:
         state.timers.set_all(recorded.reminders)
     state.version = recorded.version
@@ -218,4 +216,4 @@ def load(state: ClusterState, recorded: Snapshot) -> None:
 def pending(state: ClusterState, queue: QueueName) -> list[WorkloadKey]:
     """Return who waits in a queue's lines, in queue order."""
     state.refresh()
-    return [waiting.workload.key for waiting in state.books[queue].pending.in_order()]
+    return [waiting.workload.key for waiting in state.queues[queue].pending.in_order()]

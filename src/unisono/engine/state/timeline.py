@@ -19,9 +19,9 @@ from unisono.engine.model.names import Instant, QueueName, WorkloadKey
 from unisono.engine.model.plan import Date
 from unisono.engine.model.policy import Backfill
 from unisono.engine.model.workload import Workload
-from unisono.engine.state.doors import Door
+from unisono.engine.state.cluster_queue import ClusterQueueState, Running
+from unisono.engine.state.local_queue import LocalQueueState
 from unisono.engine.state.pending_queue import Kind, Waiting
-from unisono.engine.state.queue_book import QueueBook, Running
 
 # Place in the order: (-priority, time, uid, number of entry); smaller goes first. The type has no
 # length, so that compiled code keeps the tuple that it is instead of taking it apart.
@@ -71,8 +71,8 @@ class Group:
 
     __slots__ = (
         "blockers",
-        "book",
         "counted",
+        "cq",
         "is_delaying",
         "limits",
         "members",
@@ -81,8 +81,8 @@ class Group:
         "told",
     )
 
-    def __init__(self, book: QueueBook) -> None:
-        self.book = book
+    def __init__(self, cq: ClusterQueueState) -> None:
+        self.cq = cq
         self.members: list[Member] = []
         self.places: list[Place] = []  # of all of them
         self.limits: list[int] = []  # of all of them, the shortest first
@@ -168,14 +168,14 @@ class Timeline:
         """Say whether the policy asks for backfill."""
         return self.rules is not None
 
-    def rebuild(self, running: Iterable[Running], doors: Iterable[Door]) -> None:
+    def rebuild(self, running: Iterable[Running], local_queues: Iterable[LocalQueueState]) -> None:
         """Take in all running and pending workloads at once."""
         for each in running:
             self.started(each, each.holding.running_since)
-        for door in doors:
-            for waiting in door.waiting.values():
-                if waiting.slot is not None and door.book is not None:
-                    self.entered(waiting, door.book)
+        for lq in local_queues:
+            for waiting in lq.waiting.values():
+                if waiting.slot is not None and lq.cq is not None:
+                    self.entered(waiting, lq.cq)
 
     def limit_of(self, workload: Workload) -> int:
         """Return how long a workload is expected to run."""
@@ -184,12 +184,12 @@ class Timeline:
 
     # --- pending workloads -----------------------------------------------------------------------
 
-    def entered(self, waiting: Waiting, book: QueueBook) -> None:
+    def entered(self, waiting: Waiting, cq: ClusterQueueState) -> None:
         """Take in a workload that became pending in a queue."""
         if self.rules is None:
             return
         workload = waiting.workload
-        group = self._group_for(waiting, book)
+        group = self._group_for(waiting, cq)
         self._number += 1
         place: Place = (-waiting.priority, waiting.since, waiting.tie, self._number)
         limit = limit_of(workload, self.rules) if self._lasts is None else self._lasts(workload)
@@ -213,18 +213,18 @@ class Timeline:
             group.members.insert(at, member)
         self.arrivals.append(member)
 
-    def _group_for(self, waiting: Waiting, book: QueueBook) -> Group:
+    def _group_for(self, waiting: Waiting, cq: ClusterQueueState) -> Group:
         """Return the group of workloads like this one."""
-        name = (book.spec.name, waiting.kind)
+        name = (cq.spec.name, waiting.kind)
         group = self._known.get(name)
-        if group is None or group.book is not book:
+        if group is None or group.cq is not cq:
             if len(self._known) >= RESTING_KEPT + 2 * len(self.groups):
                 there = self.groups
                 self._known = {key: each for key, each in self._known.items() if each in there}
-            group = self._known[name] = Group(book)
+            group = self._known[name] = Group(cq)
         return group
 
-    def left(self, waiting: Waiting, book: QueueBook) -> None:
+    def left(self, waiting: Waiting, cq: ClusterQueueState) -> None:
         """Forget a workload that is no longer pending."""
         if self.rules is None:
             return
@@ -289,7 +289,7 @@ class Timeline:
         return [
             Explanation(
                 workload=key,
-                queue=self._entries[key].group.book.spec.name,
+                queue=self._entries[key].group.cq.spec.name,
                 blockers=_without_date(self.verdicts[key][1]),
             )
             for key in sorted(self.promised)
@@ -384,10 +384,10 @@ class Timeline:
         """Note that something happened that may change every verdict and reservation."""
         self.is_outdated = True
 
-    def forget_counts(self, book: QueueBook) -> None:
+    def forget_counts(self, cq: ClusterQueueState) -> None:
         """Note that a queue was reconfigured: what its groups need is counted again."""
         for group in self._known.values():
-            if group.book is book:
+            if group.cq is cq:
                 group.stamp, group.counted = -1, None
 
     def reusable(self, now: Instant) -> Kept | None:

@@ -48,7 +48,7 @@ class Booked(Protocol):
 
 
 class Starting:
-    """What an admission of this cycle books."""
+    """What an admission of this cycle queues."""
 
     __slots__ = ("charges", "tenants")
 

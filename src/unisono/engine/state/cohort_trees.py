@@ -11,23 +11,23 @@ from collections.abc import Iterator
 from unisono.engine.model.names import CohortName, QueueName
 from unisono.engine.model.queue import ClusterQueue, Cohort
 from unisono.engine.state.charges import charges_of
+from unisono.engine.state.cluster_queue import ClusterQueueState, CohortTree, Running
 from unisono.engine.state.config import Config
-from unisono.engine.state.queue_book import QueueBook, Running, TreeBook
 from unisono.engine.state.quota_tree import Cell, Node, charge, link, set_groups
 
 
-class Forest:
+class CohortTrees:
     """Nodes and books of all queues and cohorts."""
 
     def __init__(self, config: Config) -> None:
-        self.books: dict[QueueName, QueueBook] = {}
+        self.queues: dict[QueueName, ClusterQueueState] = {}
         self._config = config
         self._cohorts: dict[CohortName, Node] = {}
-        self._book_of: dict[Node, QueueBook] = {}
+        self._book_of: dict[Node, ClusterQueueState] = {}
         self.stale: dict[Node, None] = {}  # what `relink` has to look at
 
-    def book_at(self, node: Node) -> QueueBook:
-        """Return the book of a queue's node."""
+    def queue_at(self, node: Node) -> ClusterQueueState:
+        """Return the ClusterQueue of a node."""
         return self._book_of[node]
 
     def cohort(self, name: CohortName) -> Node:
@@ -39,29 +39,29 @@ class Forest:
 
     def set_queue(self, queue: ClusterQueue) -> None:
         """Add a queue or change it."""
-        book = self.books.get(queue.name) or self._new_book(queue)
-        self._mark(book.node)
-        book.spec = queue
-        book.node.weight_milli = queue.weight_milli
-        set_groups(book.node, queue.groups)
-        for running in book.running.values():
+        cq = self.queues.get(queue.name) or self._new_book(queue)
+        self._mark(cq.node)
+        cq.spec = queue
+        cq.node.weight_milli = queue.weight_milli
+        set_groups(cq.node, queue.groups)
+        for running in cq.running.values():
             recharge(running)
 
-    def orphan(self, name: QueueName) -> QueueBook:
+    def orphan(self, name: QueueName) -> ClusterQueueState:
         """Keep account of holdings whose queue is not there (yet, or any more)."""
-        book = self.books.get(name)
-        if book is None:
-            book = self._new_book(ClusterQueue(name=name, terminating=True))
-            book.blocker = self._config.queue_blocker(book.spec, frozenset())
-        return book
+        cq = self.queues.get(name)
+        if cq is None:
+            cq = self._new_book(ClusterQueue(name=name, terminating=True))
+            cq.blocker = self._config.queue_blocker(cq.spec, frozenset())
+        return cq
 
     def drop_queue(self, name: QueueName) -> None:
         """Forget a queue that nobody uses."""
-        book = self.books.pop(name)
-        self._mark(book.node)
-        link(book.node, None)
-        book.tree.asleep.pop(book, None)
-        del self._book_of[book.node]
+        cq = self.queues.pop(name)
+        self._mark(cq.node)
+        link(cq.node, None)
+        cq.tree.asleep.pop(cq, None)
+        del self._book_of[cq.node]
 
     def set_cohort(self, cohort: Cohort) -> None:
         """Add a cohort or change it."""
@@ -78,7 +78,7 @@ class Forest:
         """Look at every queue again at the next `relink`."""
         self.stale.update(dict.fromkeys(self._book_of))
 
-    def relink(self) -> Iterator[QueueBook]:
+    def relink(self) -> Iterator[ClusterQueueState]:
         """Move nodes to where the configuration wants them; yield queues to look at again."""
         if not self.stale:
             return
@@ -88,20 +88,20 @@ class Forest:
         )
         self._move(
             {
-                node: self.cohort(book.spec.cohort) if book.spec.cohort else None
+                node: self.cohort(cq.spec.cohort) if cq.spec.cohort else None
                 for node in self.stale
-                if (book := self._book_of.get(node)) is not None
+                if (cq := self._book_of.get(node)) is not None
             }
         )
         stale, self.stale = self.stale, {}
         for root in dict.fromkeys(node.root() for node in stale):
-            tree = TreeBook()
+            tree = CohortTree()
             for node in root.queues():
-                book = self._book_of.get(node)
-                if book is not None:
-                    book.tree = tree
-                    book.blocker = self._config.queue_blocker(book.spec, cyclic)
-                    yield book
+                cq = self._book_of.get(node)
+                if cq is not None:
+                    cq.tree = tree
+                    cq.blocker = self._config.queue_blocker(cq.spec, cyclic)
+                    yield cq
 
     def _wanted_parent(self, name: CohortName, cyclic: frozenset[CohortName]) -> Node | None:
         cohort = self._config.cohorts.get(name)
@@ -123,11 +123,11 @@ class Forest:
         self.stale[node.root()] = None
         self.stale[node] = None
 
-    def _new_book(self, queue: ClusterQueue) -> QueueBook:
+    def _new_book(self, queue: ClusterQueue) -> ClusterQueueState:
         node = Node(queue.name, is_queue=True)
-        book = self.books[queue.name] = QueueBook(queue, node, TreeBook())
-        self._book_of[node] = book
-        return book
+        cq = self.queues[queue.name] = ClusterQueueState(queue, node, CohortTree())
+        self._book_of[node] = cq
+        return cq
 
 
 def recharge(running: Running) -> list[tuple[Cell, int]]:
@@ -135,8 +135,8 @@ def recharge(running: Running) -> list[tuple[Cell, int]]:
 
     Its queue may count differently now (a pool, say), or the workload may use less.
     """
-    holding, book = running.holding, running.book
-    charges = charges_of(holding.workload, holding.admission, book.spec, book.node)
+    holding, cq = running.holding, running.cq
+    charges = charges_of(holding.workload, holding.admission, cq.spec, cq.node)
     if charges == running.charges:
         return []
     before = dict(running.charges)

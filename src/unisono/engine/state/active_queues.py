@@ -1,4 +1,4 @@
-"""The rota: which queues the next cycle looks at, and what brings the others back.
+"""Active queues: which queues the next cycle evaluates, and what brings the others back.
 
 A queue is *ready* (its head will be evaluated), *asleep* (its head was evaluated and nothing in its
 cohort tree has changed since), or has nothing to evaluate: it is empty, all in it is inadmissible,
@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable
 
 from unisono.engine.model.names import QueueName
 from unisono.engine.model.resources import Account
+from unisono.engine.state.cluster_queue import ClusterQueueState, CohortTree
 from unisono.engine.state.pending_queue import Kind, Waiting
-from unisono.engine.state.queue_book import QueueBook, TreeBook
 from unisono.engine.state.quota_tree import Cell, available
 from unisono.engine.state.wake_index import Sleeper
 
-HeadOf = Callable[[QueueBook], Waiting | None]
+HeadOf = Callable[[ClusterQueueState], Waiting | None]
 
 
-class Rota:
+class ActiveQueues:
     """Who is worth a look."""
 
     __slots__ = (
@@ -28,45 +28,45 @@ class Rota:
         "_head_of",
         "_short_of_nodes",
         "came_late",
-        "claimants",
         "ready",
+        "with_preemptor",
     )
 
-    def __init__(self, books: dict[QueueName, QueueBook], head_of: HeadOf) -> None:
-        self.ready: dict[QueueBook, None] = {}
+    def __init__(self, queues: dict[QueueName, ClusterQueueState], head_of: HeadOf) -> None:
+        self.ready: dict[ClusterQueueState, None] = {}
         # Queues whose head waits for its victims to leave. Nodes are shared by all trees, so these
         # heads take part in every cycle and keep what is theirs.
-        self.claimants: dict[QueueBook, None] = {}
+        self.with_preemptor: dict[ClusterQueueState, None] = {}
         # Queues whose head fitted, on nodes that somebody else got or keeps.
-        self.came_late: dict[QueueBook, None] = {}
+        self.came_late: dict[ClusterQueueState, None] = {}
         self._short_of_nodes: dict[Sleeper, None] = {}
-        self._freed_trees: dict[TreeBook, None] = {}
-        self._books = books
+        self._freed_trees: dict[CohortTree, None] = {}
+        self._books = queues
         self._head_of = head_of
 
-    def wake_queue(self, book: QueueBook) -> None:
+    def wake_queue(self, cq: ClusterQueueState) -> None:
         """Look at a queue in the next cycle, and with it at all that sleeps in its tree."""
-        if book.stalled:
-            head = self._head_of(book)
-            stalled = book.head_wait[0] if book.head_wait else None
+        if cq.stalled:
+            head = self._head_of(cq)
+            stalled = cq.head_wait[0] if cq.head_wait else None
             if head is None or head.workload.key != stalled:  # it is the head that is stalled
-                self.unstall(book)
-        if book.blocker is None and not book.stalled:
-            self.ready[book] = None
-        self.wake_tree(book.tree)
+                self.unstall(cq)
+        if cq.blocker is None and not cq.stalled:
+            self.ready[cq] = None
+        self.wake_tree(cq.tree)
 
-    def unstall(self, book: QueueBook) -> None:
+    def unstall(self, cq: ClusterQueueState) -> None:
         """Let a StrictFIFO queue's head be examined again."""
-        book.stalled = False
-        book.tree.wakes.forget((book.spec.name, None))
+        cq.stalled = False
+        cq.tree.wakes.forget((cq.spec.name, None))
 
-    def wake_tree(self, tree: TreeBook) -> None:
+    def wake_tree(self, tree: CohortTree) -> None:
         """Look at every queue of a tree that has somebody to examine: something changed there."""
         if tree.asleep:
             self.ready.update(tree.asleep)
             tree.asleep.clear()
 
-    def freed(self, tree: TreeBook, charges: Iterable[tuple[Cell, int]]) -> None:
+    def freed(self, tree: CohortTree, charges: Iterable[tuple[Cell, int]]) -> None:
         """Note that quota came free; whom that may help is found out by `settle`."""
         if tree.wakes.has_sleepers:
             tree.wakes.free((cell.account, amount) for cell, amount in charges)
@@ -85,10 +85,10 @@ class Rota:
 
     def room(self, sleeper: Sleeper, account: Account) -> int:
         """Return how much a sleeper's queue may use of an account."""
-        book = self._books.get(sleeper[0])
-        return max(0, available(book.node.cell(account))) if book is not None else 0
+        cq = self._books.get(sleeper[0])
+        return max(0, available(cq.node.cell(account))) if cq is not None else 0
 
-    def holdings_changed(self, tree: TreeBook) -> None:
+    def holdings_changed(self, tree: CohortTree) -> None:
         """Wake those to whom it matters who runs in a tree, not only how much is free."""
         for sleeper in tree.wakes.holdings_changed():
             self._wake(sleeper)
@@ -102,11 +102,11 @@ class Rota:
         """Take back that somebody waits for nodes: this time something else is in its way."""
         self._short_of_nodes.pop(sleeper, None)
 
-    def rouse(self, book: QueueBook, kind: Kind) -> None:
+    def rouse(self, cq: ClusterQueueState, kind: Kind) -> None:
         """Let a kind of workload stand in line again, whatever it waited for."""
-        self._short_of_nodes.pop((book.spec.name, kind), None)
-        book.tree.wakes.forget((book.spec.name, kind))
-        book.pending.wake(kind)
+        self._short_of_nodes.pop((cq.spec.name, kind), None)
+        cq.tree.wakes.forget((cq.spec.name, kind))
+        cq.pending.wake(kind)
 
     def waits_for_nodes(self, sleeper: Sleeper) -> bool:
         """Say whether somebody is filed under nodes."""
@@ -117,62 +117,62 @@ class Rota:
         if not self.came_late and not self._short_of_nodes:
             return
         late, self.came_late = self.came_late, {}
-        for book in late:
-            if self._books.get(book.spec.name) is book:
-                self.wake_tree(book.tree)
+        for cq in late:
+            if self._books.get(cq.spec.name) is cq:
+                self.wake_tree(cq.tree)
         sleepers, self._short_of_nodes = self._short_of_nodes, {}
         for sleeper in sleepers:
             if sleeper[0] in self._books:
-                book = self._books[sleeper[0]]
-                book.tree.wakes.forget(sleeper)
+                cq = self._books[sleeper[0]]
+                cq.tree.wakes.forget(sleeper)
                 self._wake(sleeper)
-                self.wake_tree(book.tree)
+                self.wake_tree(cq.tree)
 
     def _wake(self, sleeper: Sleeper) -> None:
         name, kind = sleeper
-        book = self._books.get(name)
+        cq = self._books.get(name)
         self._short_of_nodes.pop(sleeper, None)  # it is filed anew if it falls asleep again
-        if book is None:
+        if cq is None:
             return  # its queue is gone
-        book.tree.wakes.forget(sleeper)
+        cq.tree.wakes.forget(sleeper)
         if kind is None:
-            book.stalled = False
+            cq.stalled = False
         else:
-            book.pending.wake(kind)
-        if book.blocker is None:
-            self.ready[book] = None
+            cq.pending.wake(kind)
+        if cq.blocker is None:
+            self.ready[cq] = None
 
     def drop_claims(self) -> None:
         """After a cycle: forget the queues whose head does not wait for victims any more."""
-        if not self.claimants:
+        if not self.with_preemptor:
             return
-        for book in [*self.claimants]:
-            if book.pending.preemptor is None:
-                del self.claimants[book]
+        for cq in [*self.with_preemptor]:
+            if cq.pending.preemptor is None:
+                del self.with_preemptor[cq]
 
     def put_to_sleep(
-        self, changed: dict[TreeBook, None], *, examined: frozenset[QueueName]
+        self, changed: dict[CohortTree, None], *, examined: frozenset[QueueName]
     ) -> None:
         """After a cycle: whose tree did not change would only hear the same verdict again.
 
         A cycle by turns may end before every head was looked at; those stay ready.
         """
-        for book in [*self.ready]:
-            if book.blocker is not None or book.stalled or self._head_of(book) is None:
-                del self.ready[book]
-            elif book.tree not in changed and book.spec.name in examined:
-                del self.ready[book]
-                book.tree.asleep[book] = None
+        for cq in [*self.ready]:
+            if cq.blocker is not None or cq.stalled or self._head_of(cq) is None:
+                del self.ready[cq]
+            elif cq.tree not in changed and cq.spec.name in examined:
+                del self.ready[cq]
+                cq.tree.asleep[cq] = None
 
-    def let_sleep(self, book: QueueBook) -> None:
+    def let_sleep(self, cq: ClusterQueueState) -> None:
         """Put one queue to sleep, as it was when a snapshot was taken."""
-        self.ready.pop(book, None)
-        book.tree.asleep[book] = None
+        self.ready.pop(cq, None)
+        cq.tree.asleep[cq] = None
 
-    def reopen(self, book: QueueBook) -> None:
+    def reopen(self, cq: ClusterQueueState) -> None:
         """Start anew with a queue whose configuration changed."""
-        book.tree.wakes.forget((book.spec.name, None))
-        self._short_of_nodes.pop((book.spec.name, None), None)
-        self.ready.pop(book, None)
-        if book.blocker is None:
-            self.ready[book] = None
+        cq.tree.wakes.forget((cq.spec.name, None))
+        self._short_of_nodes.pop((cq.spec.name, None), None)
+        self.ready.pop(cq, None)
+        if cq.blocker is None:
+            self.ready[cq] = None

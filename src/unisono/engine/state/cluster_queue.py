@@ -19,8 +19,8 @@ class Running:
     """A workload that holds quota, with its charges resolved to cells of the quota tree."""
 
     __slots__ = (
-        "book",
         "charges",
+        "cq",
         "end",
         "holding",
         "is_plain",
@@ -30,14 +30,14 @@ class Running:
         "tenants",
     )
 
-    def __init__(self, holding: Holding, book: QueueBook, charges: Charges) -> None:
+    def __init__(self, holding: Holding, cq: ClusterQueueState, charges: Charges) -> None:
         workload = holding.workload
         self.holding = holding
         self.key = workload.key
         self.queue = workload.queue  # its local queue
         # Nothing about the workload itself can end it, and it belongs to no array.
         self.is_plain = False
-        self.book = book
+        self.cq = cq
         self.charges = charges
         admitted = holding.admitted_at
         self.since = holding.reserved_at if admitted is None else admitted  # when it started
@@ -46,21 +46,21 @@ class Running:
 
 
 @dataclass(slots=True, eq=False)
-class TreeBook:
+class CohortTree:
     """What the queues of one cohort tree share: who sleeps until what."""
 
     wakes: Wakes = field(default_factory=Wakes)
     # Queues with somebody to examine, in which nothing can change until the tree changes.
-    asleep: dict[QueueBook, None] = field(default_factory=dict)
+    asleep: dict[ClusterQueueState, None] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
-class QueueBook:
+class ClusterQueueState:
     """One ClusterQueue."""
 
     spec: ClusterQueue
     node: Node
-    tree: TreeBook
+    tree: CohortTree
     pending: PendingQueue = field(default_factory=HeapQueue)
     running: dict[WorkloadKey, Running] = field(default_factory=dict)
     # What rules have worked out from the queue's configuration, by type (see `ClusterState`).

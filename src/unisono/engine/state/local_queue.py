@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 
 from unisono.engine.model.explanation import Blocker
 from unisono.engine.model.names import LocalQueueKey, WorkloadKey
+from unisono.engine.state.cluster_queue import ClusterQueueState, Running
 from unisono.engine.state.pending_queue import Waiting
-from unisono.engine.state.queue_book import QueueBook, Running
 
 
 @dataclass(slots=True, eq=False)
-class Door:
+class LocalQueueState:
     """One local queue; a shut one keeps its workloads out of the lines."""
 
     key: LocalQueueKey
-    book: QueueBook | None = None  # None while shut
+    cq: ClusterQueueState | None = None  # None while shut
     blocker: Blocker | None = None
     waiting: dict[WorkloadKey, Waiting] = field(default_factory=dict)
     running: dict[WorkloadKey, Running] = field(default_factory=dict)

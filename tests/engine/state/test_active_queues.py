@@ -157,9 +157,9 @@ def test_a_preemptor_that_no_longer_fits_lets_go() -> None:
     for change in (WorkloadHolds(low), WorkloadWaits(high)):
         state.apply(change)
     apply_plan(state, plan(state, Instant(0)))
-    assert state.books[QueueName("q")].pending.preemptor == high.key
+    assert state.queues[QueueName("q")].pending.preemptor == high.key
     assert hears(state, QueueSet(queue("q", "2"))) == NOTHING
-    assert state.books[QueueName("q")].pending.preemptor is None
+    assert state.queues[QueueName("q")].pending.preemptor is None
 
 
 def test_a_namespace_that_is_let_in_is_examined() -> None:

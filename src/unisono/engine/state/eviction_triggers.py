@@ -5,13 +5,13 @@ from __future__ import annotations
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.workload import Holding
+from unisono.engine.state.cluster_queue import Running
 from unisono.engine.state.config import Config
 from unisono.engine.state.lifecycle import is_suspect, next_deadline
-from unisono.engine.state.queue_book import Running
 from unisono.engine.state.timers import Timers
 
 
-class Terms:
+class EvictionTriggers:
     """Holdings that have to be looked at, now or at an instant to come."""
 
     __slots__ = ("_config", "_timers", "not_ready", "suspects")
@@ -26,9 +26,9 @@ class Terms:
     def note(self, running: Running, now: Instant) -> None:
         """Keep track of what may end a holding: its own state now, or an instant to come."""
         holding, policy, key = running.holding, self._config.policy, running.key
-        protected_ms = running.book.spec.preemption.min_runtime_ms
+        protected_ms = running.cq.spec.preemption.min_runtime_ms
         protected_until = Instant(holding.running_since + protected_ms) if protected_ms else now
-        if _is_free_of_terms(running, policy):
+        if _has_no_trigger(running, policy):
             if self.suspects:
                 self.suspects.pop(key, None)
             if protected_until > now:
@@ -68,7 +68,7 @@ class Terms:
             self.suspects.pop(key, None)
 
 
-def _is_free_of_terms(running: Running, policy: Policy) -> bool:
+def _has_no_trigger(running: Running, policy: Policy) -> bool:
     """Say whether nothing about a holding itself can ever end it; most are like that."""
     if policy.pods_ready is not None and not running.holding.ready:
         return False
