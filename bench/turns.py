@@ -17,8 +17,8 @@ from itertools import count
 
 from bench.harness import Finding, Scale, repeated, row, seconds, target
 from tests.support.turns_builders import cluster, job, turns
+from unisono.engine.model.multifactor import ROOT, Association, UsageRecord
 from unisono.engine.model.names import Instant
-from unisono.engine.model.turns import ROOT, Association, UsageRecord
 from unisono.engine.ordering.priority_order import multifactor_of
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState

@@ -33,12 +33,12 @@ from unisono.engine.explain.waiting import explanations
 from unisono.engine.model import (
     dependency,
     market,
+    multifactor,
     node,
     policy,
     queue,
     reservation,
     selection,
-    turns,
     workload,
 )
 from unisono.engine.model import (
@@ -121,27 +121,29 @@ _WORDS: Mapping[type[msgspec.Struct], str] = {
     "backfill reservations:advance_reservations provisioning undeclared:undeclared_resources "
     "anti_thrash strict:strict_kueue",
     reservation.Reservation: "name start end nodes local_queues namespaces accounts users repeat",
-    turns.Turn: "account user qos partition nice site:site_factor priority:set_priority hold "
-    "number:job_id task:array_task",
-    turns.Limits: "group_tres group_tres_minutes group_tres_run_minutes group_jobs "
+    multifactor.SubmitOptions: "account user qos partition nice site:site_factor "
+    "priority:set_priority hold number:job_id task:array_task",
+    multifactor.Limits: "group_tres group_tres_minutes group_tres_run_minutes group_jobs "
     "group_jobs_accruing group_submitted group_wall_ms tres_per_job "
     "least_tres_per_job:min_tres_per_job tres_per_node tres_minutes_per_job wall_per_job_ms "
     "tres_per_user tres_run_minutes_per_user jobs_per_user jobs_accruing_per_user "
     "submitted_per_user tres_per_account tres_run_minutes_per_account jobs_per_account "
     "jobs_accruing_per_account submitted_per_account",
-    turns.Association: "account user parent shares priority qos default_qos limits is_default",
-    turns.Qos: "name priority usage_factor deny_on_limit no_decay over_partition:over_part_qos "
-    "ignores_partition_time ignores_partition_nodes limits",
-    turns.Partition: "name is_default state tier:priority_tier job_factor:priority_job_factor qos "
-    "max_time_ms min_nodes max_nodes allow_accounts deny_accounts allow_qos deny_qos limits "
-    "billing_weights node_labels",
-    turns.Weights: "age association fair_share job_size partition qos tres priority_class",
-    turns.Turns: "order weights max_age_ms age_from_submission half_life_ms reset fair_share "
-    "dampening favor_small small_relative_to_time billing raw:unnormalised compat:slurm_steps "
+    multifactor.Association: "account user parent shares priority qos default_qos "
+    "limits is_default",
+    multifactor.Qos: "name priority usage_factor deny_on_limit no_decay "
+    "over_partition:over_part_qos ignores_partition_time ignores_partition_nodes limits",
+    multifactor.Partition: "name is_default state tier:priority_tier "
+    "job_factor:priority_job_factor qos max_time_ms min_nodes max_nodes allow_accounts "
+    "deny_accounts allow_qos deny_qos limits billing_weights node_labels",
+    multifactor.Weights: "age association fair_share job_size partition qos tres priority_class",
+    multifactor.MultifactorRules: "order weights max_age_ms age_from_submission "
+    "half_life_ms reset fair_share dampening favor_small small_relative_to_time billing "
+    "raw:unnormalised compat:slurm_steps "
     "calc_period_ms associations qos partitions accounts_of default_account default_qos "
     "known_users_only operators totals",
-    turns.UsageRecord: "owner what amount at",
-    turns.Factors: "priority tier:priority_tier is_set age association fair_share job_size "
+    multifactor.UsageRecord: "owner what amount at",
+    multifactor.Factors: "priority tier:priority_tier is_set age association fair_share job_size "
     "partition qos tres site:site_factor nice",
     # instance types and NodeClaims
     market.Machine: "name labels allocatable capacity model:gpu_model",

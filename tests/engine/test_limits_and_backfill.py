@@ -6,6 +6,7 @@ from tests.support.turns_builders import job, turns
 from unisono.engine.audit import audit
 from unisono.engine.cluster import restore
 from unisono.engine.cycle import plan
+from unisono.engine.model.multifactor import Limits, Qos
 from unisono.engine.model.names import (
     CPU,
     PODS,
@@ -28,7 +29,6 @@ from unisono.engine.model.queue import (
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import LabelSelector
 from unisono.engine.model.snapshot import Snapshot
-from unisono.engine.model.turns import Limits, Qos
 
 MEMORY = ResourceName("memory")
 PLENTY: dict[ResourceName, int] = {CPU: 1_000_000, MEMORY: 1 << 50}

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from unisono.engine.model.multifactor import (
+    Limits,
+    MultifactorRules,
+    Partition,
+    SubmitOptions,
+    UsageRecord,
+)
 from unisono.engine.model.names import Instant
-from unisono.engine.model.turns import Limits, Partition, Turn, Turns, UsageRecord
 from unisono.kinds.world import World, read_world
 
 NOW = Instant(1_767_268_800_000)
@@ -38,21 +44,21 @@ def read(text: str) -> World:
     return read_world([("f", text.encode())], now=NOW)
 
 
-def turns(body: str) -> Turns:
+def turns(body: str) -> MultifactorRules:
     world = read(HEAD + body)
     assert not world.problems, [one.line() for one in world.problems]
     assert world.snapshot.policy.turns is not None
     return world.snapshot.policy.turns
 
 
-def turn(labels: str = "{}", annotations: str = "{}") -> tuple[Turn, list[str]]:
+def turn(labels: str = "{}", annotations: str = "{}") -> tuple[SubmitOptions, list[str]]:
     world = read(JOB.replace("{LABELS}", labels).replace("{ANNOTATIONS}", annotations))
     (waiting,) = world.snapshot.waiting
     return waiting.turn, [one.path for one in world.problems]
 
 
 def test_nothing_is_the_defaults() -> None:
-    assert turns("  {}\n") == Turns()
+    assert turns("  {}\n") == MultifactorRules()
 
 
 def test_without_one_kueue_decides() -> None:
@@ -163,7 +169,7 @@ def test_whose_a_workload_is() -> None:
         '{unisono.dev/user: ann@example.com, unisono.dev/nice: "-5", unisono.dev/qos: low}'
     )
     assert turn(labels, annotations) == (
-        Turn(account="lab", qos="low", partition="p", user="ann@example.com", nice=-5),
+        SubmitOptions(account="lab", qos="low", partition="p", user="ann@example.com", nice=-5),
         [],
     )
 
@@ -171,15 +177,15 @@ def test_whose_a_workload_is() -> None:
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        ('{unisono.dev/hold: "true"}', Turn(hold="user")),
-        ("{unisono.dev/hold: admin}", Turn(hold="admin")),
-        ('{unisono.dev/priority: "0"}', Turn(priority=0)),
-        ("{slurmjob.slinky.slurm.net/account: lab}", Turn(account="lab")),
-        ('{slurmjob.slinky.slurm.net/user-id: "1000"}', Turn(user="1000")),
-        ("{app: web}", Turn()),
+        ('{unisono.dev/hold: "true"}', SubmitOptions(hold="user")),
+        ("{unisono.dev/hold: admin}", SubmitOptions(hold="admin")),
+        ('{unisono.dev/priority: "0"}', SubmitOptions(priority=0)),
+        ("{slurmjob.slinky.slurm.net/account: lab}", SubmitOptions(account="lab")),
+        ('{slurmjob.slinky.slurm.net/user-id: "1000"}', SubmitOptions(user="1000")),
+        ("{app: web}", SubmitOptions()),
     ],
 )
-def test_other_words(said: str, expected: Turn) -> None:
+def test_other_words(said: str, expected: SubmitOptions) -> None:
     assert turn(annotations=said) == (expected, [])
 
 

@@ -17,9 +17,9 @@ import yaml
 from tests.scenarios.outcomes import mismatch
 from tests.scenarios.reading import Part
 from tests.scenarios.words import key_of
+from unisono.engine.model.multifactor import UsageRecord
 from unisono.engine.model.names import Instant, WorkloadKey
 from unisono.engine.model.snapshot import Snapshot
-from unisono.engine.model.turns import UsageRecord
 from unisono.engine.model.workload import Workload
 from unisono.engine.state import changes
 from unisono.engine.state.changes import Change

@@ -22,6 +22,7 @@ from tests.scenarios.words import (
     taint,
 )
 from unisono.engine.model.market import Buying
+from unisono.engine.model.multifactor import SubmitOptions
 from unisono.engine.model.names import (
     PODS,
     CohortName,
@@ -47,7 +48,6 @@ from unisono.engine.model.queue import (
 )
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import LabelSelector, Requirement, Taint, Toleration
-from unisono.engine.model.turns import Turn
 from unisono.engine.model.workload import Admission, Holding, PodSet, PodSetAssignment, Workload
 from unisono.kinds.arrays import read_array
 
@@ -268,7 +268,7 @@ def workload(name: str, part: Part, *, created_at: Instant) -> Workload:
         max_execution_ms=given["max_execution"].milliseconds()
         if "max_execution" in given
         else None,
-        turn=turn(given["turn"]) if "turn" in given else Turn(),
+        turn=turn(given["turn"]) if "turn" in given else SubmitOptions(),
         time_limit_ms=given["limit"].milliseconds() if "limit" in given else None,
         begin_at=Instant(given["begin"].milliseconds()) if "begin" in given else None,
         deadline=Instant(given["deadline"].milliseconds()) if "deadline" in given else None,
@@ -278,14 +278,14 @@ def workload(name: str, part: Part, *, created_at: Instant) -> Workload:
     )
 
 
-def turn(part: Part) -> Turn:
+def turn(part: Part) -> SubmitOptions:
     """Read whose a workload is: `{account, user, qos, partition, nice, …}`."""
     numbers = ("nice", "site", "priority", "number", "task")
     given = part.fields("account", "user", "qos", "partition", "hold", *numbers)
     found: dict[str, Any] = {
         name: value.whole() if name in numbers else value.text() for name, value in given.items()
     }
-    return Turn(**found)
+    return SubmitOptions(**found)
 
 
 def _pod_set(name: str, part: Part, owner: str) -> PodSet:

@@ -17,6 +17,14 @@ from typing import Literal, TypeVar
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from unisono.engine.model.multifactor import (
+    Association,
+    Limits,
+    MultifactorRules,
+    Qos,
+    SubmitOptions,
+    Weights,
+)
 from unisono.engine.model.names import (
     CohortName,
     FlavorName,
@@ -48,7 +56,6 @@ from unisono.engine.model.queue import (
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import LabelSelector, Requirement, Taint, Toleration
 from unisono.engine.model.snapshot import AdmissionCheck, Namespace, Snapshot
-from unisono.engine.model.turns import Association, Limits, Qos, Turn, Turns, Weights
 from unisono.engine.model.workload import PodSet, Workload
 
 GPU, CPU = ResourceName("gpu"), ResourceName("cpu")
@@ -276,7 +283,7 @@ def workloads(
         priority=draw(st.integers(0, 2)),
         created_at=Instant(draw(st.integers(0, latest)) * SECOND),
         can_shrink=draw(st.booleans()),
-        turn=Turn(
+        turn=SubmitOptions(
             account=draw(st.sampled_from(("", "a", "b"))),
             user=draw(st.sampled_from(("", "ann"))),
             qos=draw(st.sampled_from(("", "plain", "tight"))),
@@ -312,7 +319,7 @@ def policies(draw: st.DrawFn) -> Policy:
 
 
 @st.composite
-def turns(draw: st.DrawFn) -> Turns:
+def turns(draw: st.DrawFn) -> MultifactorRules:
     """Draw an order by accounts, with limits that bite."""
     limits = Limits(
         group_jobs=draw(st.sampled_from((None, 2, 4))),
@@ -320,7 +327,7 @@ def turns(draw: st.DrawFn) -> Turns:
         submitted_per_user=draw(mostly(None, 3)),
         jobs_accruing_per_user=draw(mostly(None, 1)),
     )
-    return Turns(
+    return MultifactorRules(
         weights=Weights(age=1000, fair_share=1000, qos=100),
         max_age_ms=3600 * SECOND,
         half_life_ms=600 * SECOND,

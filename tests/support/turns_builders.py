@@ -10,6 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from unisono.engine.cluster import restore
+from unisono.engine.model.multifactor import (
+    Association,
+    MultifactorRules,
+    Partition,
+    Qos,
+    SubmitOptions,
+    Weights,
+)
 from unisono.engine.model.names import Instant, LocalQueueKey, NodeName, QueueName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.policy import Policy
@@ -17,7 +25,6 @@ from unisono.engine.model.queue import ClusterQueue, LocalQueue
 from unisono.engine.model.resources import amounts
 from unisono.engine.model.selection import LabelSelector
 from unisono.engine.model.snapshot import Snapshot
-from unisono.engine.model.turns import Association, Partition, Qos, Turn, Turns, Weights
 from unisono.engine.model.workload import PodSet, Workload
 from unisono.engine.ordering.accounts import Accounts
 from unisono.engine.state.cluster import ClusterState
@@ -69,7 +76,7 @@ WEIGHTS = Weights(
 )
 
 
-def turns(**changed: Any) -> Turns:
+def turns(**changed: Any) -> MultifactorRules:
     """Return the rules of the reference cluster."""
     settings: dict[str, Any] = {
         "weights": WEIGHTS,
@@ -79,7 +86,7 @@ def turns(**changed: Any) -> Turns:
         "partitions": PARTITIONS,
         "default_qos": "normal",
     }
-    return Turns(**(settings | changed))
+    return MultifactorRules(**(settings | changed))
 
 
 def usage_of(accounts: Accounts, used: Mapping[tuple[str, str], float]) -> list[float]:
@@ -102,15 +109,15 @@ def job(name: str, *, gpu: int = 0, cpu: int = 1, pods: int = 1, **options: Any)
         key=WorkloadKey(f"ns/{name}"),
         uid=name,
         pod_sets=(PodSet(count=pods, requests=amounts(requests)),),
-        turn=Turn(**settings),
+        turn=SubmitOptions(**settings),
         **options,
     )
 
 
-_TURN_FIELDS = frozenset(Turn.__struct_fields__)
+_TURN_FIELDS = frozenset(SubmitOptions.__struct_fields__)
 
 
-def cluster(rules: Turns, *, queues: int = 1, now: int = 0, **more: Any) -> ClusterState:
+def cluster(rules: MultifactorRules, *, queues: int = 1, now: int = 0, **more: Any) -> ClusterState:
     """Return the reference cluster, empty."""
     names = ["q", *(f"q{number}" for number in range(2, queues + 1))]
     world = Snapshot(

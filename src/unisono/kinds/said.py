@@ -9,8 +9,8 @@ import msgspec
 
 from unisono.engine.model.dependency import Dependency
 from unisono.engine.model.market import Buying
+from unisono.engine.model.multifactor import SubmitOptions
 from unisono.engine.model.names import Instant
-from unisono.engine.model.turns import Turn
 from unisono.engine.model.workload import Workload
 from unisono.kinds.arrays import array_of
 from unisono.kinds.buying import buying_of
@@ -24,7 +24,7 @@ from unisono.kinds.turns import turn_of
 class Said(msgspec.Struct, frozen=True, kw_only=True):
     """What was read."""
 
-    turn: Turn
+    turn: SubmitOptions
     times: Times
     array: str
     array_limit: int

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
-from unisono.engine.model.turns import ROOT
+from unisono.engine.model.multifactor import ROOT
 from unisono.engine.ordering.tres import tres_name
 from unisono.kinds.decode import Schema
 from unisono.kinds.meta import ObjectMeta, wrong_with_label_key

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from unisono.engine.model import turns as engine
+from unisono.engine.model import multifactor as engine
 from unisono.engine.model.names import Instant
 from unisono.engine.ordering.tres import milli, tres_name
 from unisono.kinds.core.selection import labels_of
@@ -38,10 +38,10 @@ _MOST_NUMBER = 2**32 - 1
 _MIB_A_GIB = 1024
 
 
-def turns_of(document: SchedulingPolicy) -> engine.Turns:
+def turns_of(document: SchedulingPolicy) -> engine.MultifactorRules:
     """Return the engine's form of a policy."""
-    spec, default = document.spec, engine.Turns()
-    return engine.Turns(
+    spec, default = document.spec, engine.MultifactorRules()
+    return engine.MultifactorRules(
         order=spec.order,
         weights=engine.Weights(
             age=spec.weights.age,
@@ -193,10 +193,10 @@ def _ms(written: Duration | None, default: int) -> int:
 
 # ---- workloads ---------------------------------------------------------------------------------
 
-_UNSAID = engine.Turn()
+_UNSAID = engine.SubmitOptions()
 
 
-def turn_of(metadata: ObjectMeta, notes: Notes) -> engine.Turn:
+def turn_of(metadata: ObjectMeta, notes: Notes) -> engine.SubmitOptions:
     """Read what an object says about its turn: annotations, else labels."""
     if not metadata.annotations and not metadata.labels:
         return _UNSAID
@@ -207,7 +207,7 @@ def turn_of(metadata: ObjectMeta, notes: Notes) -> engine.Turn:
     hold = said.get("hold", ("", ""))[1]
     if hold not in ("", "user", "admin", "true", "false"):
         notes.problem(said["hold"][0], f'"{hold}" must be user or admin')
-    return engine.Turn(
+    return engine.SubmitOptions(
         account=said.get("account", ("", ""))[1],
         user=said.get("user", ("", ""))[1],
         qos=said.get("qos", ("", ""))[1],

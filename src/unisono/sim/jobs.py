@@ -7,11 +7,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from unisono.engine.model.multifactor import MultifactorRules
 from unisono.engine.model.names import Instant, LocalQueueKey, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.resources import WHOLE_GPU, Amounts, amounts, share_of
 from unisono.engine.model.selection import Requirement
-from unisono.engine.model.turns import Turns
 from unisono.engine.model.workload import PodSet, Workload
 from unisono.sim.clusters import GPU, MIB, MODEL
 from unisono.sim.layout import turns_of
@@ -31,7 +31,9 @@ class Jobs:
 
     __slots__ = ("_limit", "_pod_sets", "_priority", "_queues", "_submit", "_whose", "keys")
 
-    def __init__(self, trace: Trace, nodes: tuple[Node, ...], turns: Turns | None = None) -> None:
+    def __init__(
+        self, trace: Trace, nodes: tuple[Node, ...], turns: MultifactorRules | None = None
+    ) -> None:
         listed = {str(name) for node in nodes for name, amount in node.allocatable if amount}
         columns = [trace.pods, trace.cpu, trace.memory, trace.gpus, trace.gpu_milli, trace.model]
         first, alike = _alike(columns)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import msgspec
 
+from unisono.engine.model.multifactor import Association, MultifactorRules, SubmitOptions
 from unisono.engine.model.names import LocalQueueKey, QueueName
 from unisono.engine.model.queue import ClusterQueue, LocalQueue
 from unisono.engine.model.selection import LabelSelector
 from unisono.engine.model.snapshot import Snapshot
-from unisono.engine.model.turns import Association, Turn, Turns
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 from unisono.sim.errors import BadTrace
@@ -57,7 +57,9 @@ def _door(key: LocalQueueKey, wanted: str, given: Snapshot, name: str) -> LocalQ
     raise BadTrace(name, f'has no queue for the trace\'s "{wanted}"; it has {there}')
 
 
-def with_accounts(turns: Turns, trace: Trace, doors: list[LocalQueueKey]) -> Turns:
+def with_accounts(
+    turns: MultifactorRules, trace: Trace, doors: list[LocalQueueKey]
+) -> MultifactorRules:
     """Give every queue of the trace an account with one share, unless accounts were given."""
     if turns.associations or turns.accounts_of or turns.default_account:
         return turns
@@ -70,14 +72,14 @@ def with_accounts(turns: Turns, trace: Trace, doors: list[LocalQueueKey]) -> Tur
     )
 
 
-def turns_of(trace: Trace, turns: Turns | None) -> list[Turn]:
+def turns_of(trace: Trace, turns: MultifactorRules | None) -> list[SubmitOptions]:
     """Return whose each job is: its user, and the account called like its queue or its group."""
-    nobody = Turn()
+    nobody = SubmitOptions()
     if turns is None:
         return [nobody] * len(trace)
     accounts = {one.account for one in turns.associations}
-    known: dict[tuple[int, int, int], Turn] = {}
-    found: list[Turn] = []
+    known: dict[tuple[int, int, int], SubmitOptions] = {}
+    found: list[SubmitOptions] = []
     rows = zip(trace.queue.tolist(), trace.group.tolist(), trace.user.tolist(), strict=True)
     for row in rows:
         turn = known.get(row)
@@ -85,7 +87,7 @@ def turns_of(trace: Trace, turns: Turns | None) -> list[Turn]:
             queue, group, user = row
             names = (_account(trace.queues[queue]), _account(trace.groups[group]))
             account = next((name for name in names if name in accounts), "")
-            turn = known[row] = Turn(account=account, user=trace.users[user])
+            turn = known[row] = SubmitOptions(account=account, user=trace.users[user])
         found.append(turn)
     return found
 

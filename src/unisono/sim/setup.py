@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from unisono.engine.cluster import new_cluster
+from unisono.engine.model.multifactor import MultifactorRules, Weights
 from unisono.engine.model.names import (
     CPU,
     CohortName,
@@ -37,7 +38,6 @@ from unisono.engine.model.queue import (
 from unisono.engine.model.resources import WHOLE_GPU, is_gpu, share_of
 from unisono.engine.model.selection import LabelSelector
 from unisono.engine.model.snapshot import Namespace, Snapshot
-from unisono.engine.model.turns import Turns, Weights
 from unisono.engine.state import changes
 from unisono.engine.state.cluster import ClusterState
 from unisono.sim.clusters import GPU, MIB
@@ -67,7 +67,7 @@ def _policies() -> dict[str, Rules]:
     easy, all_dates = Backfill(dates=1), Backfill()
     fair = Policy(fair_sharing=FairSharing())
     # What each user had lately counts most; whoever waits long enough gets there all the same.
-    turns = Turns(weights=Weights(fair_share=10_000, age=1_000))
+    turns = MultifactorRules(weights=Weights(fair_share=10_000, age=1_000))
     known = (
         Rules("fifo", "first come, first served; nobody overtakes", strict=True),
         Rules("best-effort", "whoever fits starts; nobody has a date"),

@@ -12,9 +12,9 @@ from tests.support.control_objects import job, node, queue
 from tests.support.control_world import World
 from unisono.control.names import CONFIG_MAP
 from unisono.control.scheduler.usage_ledger import FIELD, NAME
+from unisono.engine.model.multifactor import Association, MultifactorRules, Weights
 from unisono.engine.model.names import Instant
 from unisono.engine.model.policy import Policy
-from unisono.engine.model.turns import Association, Turns, Weights
 from unisono.engine.ordering.priority_order import multifactor_of
 from unisono.kinds.settings import DEFAULTS
 
@@ -22,7 +22,7 @@ ANN = "user/lab/ann"
 
 
 def settings(**more: bool) -> object:
-    turns = Turns(
+    turns = MultifactorRules(
         weights=Weights(fair_share=1000),
         associations=(Association(account="lab"),),
         default_account="lab",

@@ -11,16 +11,16 @@ from tests.support.turns_builders import TREE, cluster, job, turns
 from unisono.engine.audit import audit
 from unisono.engine.cycle import plan
 from unisono.engine.dry_run import dry_run
+from unisono.engine.model.multifactor import Association, Limits, MultifactorRules, Qos
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.snapshot import Snapshot
-from unisono.engine.model.turns import Association, Limits, Qos, Turns
 from unisono.engine.state import changes
 from unisono.engine.state.snapshots import snapshot
 
 GPU = "gres/gpu"
 
 
-def rules_of(**limits: Any) -> tuple[Turns, Turns]:
+def rules_of(**limits: Any) -> tuple[MultifactorRules, MultifactorRules]:
     """Return rules without limits, and the same with some on a QOS and on an account."""
     qos = Qos(name="normal", limits=Limits(**limits))
     tree = (*TREE[1:], Association(account="prod", limits=Limits(group_jobs=2)))

@@ -12,12 +12,12 @@ from unisono.engine.dry_run import dry_run
 from unisono.engine.explain.messages import message_of
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.explanation import GangDoesNotFit, Planned, Reserved
+from unisono.engine.model.multifactor import SubmitOptions
 from unisono.engine.model.names import Instant, LocalQueueKey, NodeName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.policy import Backfill, Policy
 from unisono.engine.model.reservation import Reservation
 from unisono.engine.model.resources import amounts
-from unisono.engine.model.turns import Turn
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.changes import PolicySet, TimePassed, WorkloadGone, WorkloadWaits
 from unisono.engine.state.cluster import ClusterState
@@ -45,14 +45,16 @@ def cluster(
     )
 
 
-def job(name: str, hours: float | None, *, gpus: int = 8, turn: Turn | None = None) -> Workload:
+def job(
+    name: str, hours: float | None, *, gpus: int = 8, turn: SubmitOptions | None = None
+) -> Workload:
     return Workload(
         key=WorkloadKey(f"ns/{name}"),
         uid=name,
         queue=LocalQueueKey("ns/q"),
         pod_sets=(pods(1, {"gpu": gpus}),),
         time_limit_ms=None if hours is None else int(hours * HOUR),
-        turn=turn or Turn(),
+        turn=turn or SubmitOptions(),
     )
 
 
@@ -137,7 +139,7 @@ def test_members_use_it_and_run_beyond_it(
     way: Backfill | None, members: dict[str, tuple[str, ...]]
 ) -> None:
     state = cluster(way, msgspec.structs.replace(MAINTENANCE, **members), nodes=1)
-    submit(state, job("ours", 24, turn=Turn(account="vision", user="ann")))
+    submit(state, job("ours", 24, turn=SubmitOptions(account="vision", user="ann")))
     assert running(state, 3) == {"ours": "n1"}
 
 
@@ -147,7 +149,7 @@ def test_the_same_shape_fares_differently_by_whose_and_how_long_it_is(
 ) -> None:
     state = cluster(way, msgspec.structs.replace(MAINTENANCE, users=("ann",)), nodes=1)
     submit(state, job("bob", 9, gpus=2), job("bob-short", 1, gpus=2))
-    submit(state, job("ann", 9, gpus=2, turn=Turn(user="ann")))
+    submit(state, job("ann", 9, gpus=2, turn=SubmitOptions(user="ann")))
     assert running(state) == {"bob-short": "n1", "ann": "n1"}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.turns_builders import MORE_OF_THE_TREE, TREE, usage_of
-from unisono.engine.model.turns import Association, Turns
+from unisono.engine.model.multifactor import Association, MultifactorRules
 from unisono.engine.ordering.accounts import Accounts
 from unisono.engine.ordering.classic_share import classic_shares, norms_of
 from unisono.engine.ordering.fair_tree import level_shares, ranks
@@ -21,10 +21,10 @@ USED = {
 
 
 def test_the_figures_of_a_real_cluster() -> None:
-    accounts = Accounts(Turns(associations=(*TREE, *MORE_OF_THE_TREE)))
+    accounts = Accounts(MultifactorRules(associations=(*TREE, *MORE_OF_THE_TREE)))
     usage = usage_of(accounts, USED)
     norms = norms_of(accounts, usage)
-    fair = classic_shares(accounts, usage, Turns(fair_share="classic"))
+    fair = classic_shares(accounts, usage, MultifactorRules(fair_share="classic"))
     number = {accounts.owner(one): one for one in range(len(accounts.specs))}
     research, vision = number["account/research"], number["account/vision"]
     games = number["user/vision/games"]
@@ -37,7 +37,9 @@ def test_the_figures_of_a_real_cluster() -> None:
 def test_one_half_is_exactly_the_share() -> None:
     tree = tuple(Association(account=name, shares=2) for name in ("a", "b"))
     users = tuple(Association(account=name, user=name) for name in ("a", "b"))
-    rules = Turns(associations=(*tree, *users, Association(account="root", user="root", shares=0)))
+    rules = MultifactorRules(
+        associations=(*tree, *users, Association(account="root", user="root", shares=0))
+    )
     accounts = Accounts(rules)
     usage = usage_of(accounts, {("a", "a"): 70.0, ("b", "b"): 70.0})
     fair = classic_shares(accounts, usage, rules)
@@ -45,10 +47,10 @@ def test_one_half_is_exactly_the_share() -> None:
 
 
 def test_dampening_makes_the_curve_flatter() -> None:
-    accounts = Accounts(Turns(associations=TREE))
+    accounts = Accounts(MultifactorRules(associations=TREE))
     usage = usage_of(accounts, USED)
-    steep = classic_shares(accounts, usage, Turns(fair_share="classic"))
-    flat = classic_shares(accounts, usage, Turns(fair_share="classic", dampening=5))
+    steep = classic_shares(accounts, usage, MultifactorRules(fair_share="classic"))
+    flat = classic_shares(accounts, usage, MultifactorRules(fair_share="classic", dampening=5))
     games = accounts.find("vision", "games") or 0
     assert flat[games] == pytest.approx(float(steep[games]) ** 0.2)
 
@@ -63,7 +65,7 @@ def test_depth_does_not_count_when_oblivious() -> None:
         Association(account="aaa", user="ann"),
         Association(account="b", user="bob"),
     )
-    rules = Turns(fair_share="depth-oblivious", associations=deep)
+    rules = MultifactorRules(fair_share="depth-oblivious", associations=deep)
     accounts = Accounts(rules)
     usage = usage_of(accounts, {("aaa", "ann"): 30.0, ("b", "bob"): 70.0})
     fair = classic_shares(accounts, usage, rules)
@@ -73,7 +75,7 @@ def test_depth_does_not_count_when_oblivious() -> None:
 
 @pytest.mark.parametrize("sort", ["tree", "classic", "depth-oblivious"])
 def test_who_used_less_of_the_same_share_is_never_behind(sort: str) -> None:
-    rules = Turns(fair_share=sort, associations=TREE)  # type: ignore[arg-type]  # one of three
+    rules = MultifactorRules(fair_share=sort, associations=TREE)  # type: ignore[arg-type]  # one of three
     accounts = Accounts(rules)
     for more in (1.0, 10.0, 1000.0):
         usage = usage_of(accounts, {("prod", "mail"): 5.0, ("prod", "news"): 5.0 + more})

@@ -10,8 +10,8 @@ import pytest
 from tests.support.turns_builders import QOS, TREE, WEIGHTS, cluster, job, turns
 from unisono.engine.cluster import restore
 from unisono.engine.model.explanation import Held, NotEntitled
+from unisono.engine.model.multifactor import Association, Factors, Partition, UsageRecord, Weights
 from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.model.turns import Association, Factors, Partition, UsageRecord, Weights
 from unisono.engine.model.workload import Workload
 from unisono.engine.ordering.priority_order import priority_factors
 from unisono.engine.state import changes

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.turns_builders import MORE_OF_THE_TREE, TREE, usage_of
-from unisono.engine.model.turns import Association, Turns
+from unisono.engine.model.multifactor import Association, MultifactorRules
 from unisono.engine.ordering.accounts import Accounts
 from unisono.engine.ordering.fair_tree import Floats, level_shares, ranks, slurm_ranks
 
@@ -22,7 +22,7 @@ GAMES, NEWS, MAIL = 5512 * D**26, 416 * D**73, 321.762
 def shares(
     tree: tuple[Association, ...], used: Mapping[tuple[str, str], float]
 ) -> tuple[Accounts, Floats]:
-    accounts = Accounts(Turns(associations=tree))
+    accounts = Accounts(MultifactorRules(associations=tree))
     return accounts, level_shares(accounts, usage_of(accounts, used))
 
 
@@ -115,7 +115,7 @@ def trees(draw: st.DrawFn) -> tuple[Accounts, list[float]]:
         )
         for number in range(draw(st.integers(1, 10)))
     ]
-    accounts = Accounts(Turns(associations=(*spec, *users)))
+    accounts = Accounts(MultifactorRules(associations=(*spec, *users)))
     used = {
         (one.account, str(one.user)): float(draw(st.sampled_from([0, 1, 1, 2, 5]))) for one in users
     }

@@ -1,4 +1,4 @@
-"""Turns in the running engine: who is next, what is counted, who steps aside for a limit."""
+"""Multifactor priority in the running engine: order, what is counted, limit-blocked workloads."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from unisono.engine.dry_run import dry_run
 from unisono.engine.explain.messages import message_of, reason_of
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.explanation import LimitReached
-from unisono.engine.model.names import Instant, LocalQueueKey, WorkloadKey
-from unisono.engine.model.policy import Backfill, Policy
-from unisono.engine.model.turns import (
+from unisono.engine.model.multifactor import (
     Association,
     Limits,
+    MultifactorRules,
     Partition,
     Qos,
-    Turns,
     UsageRecord,
     Weights,
 )
+from unisono.engine.model.names import Instant, LocalQueueKey, WorkloadKey
+from unisono.engine.model.policy import Backfill, Policy
 from unisono.engine.model.workload import Workload
 from unisono.engine.ordering.priority_order import account_and_qos, multifactor_of, priority_factors
 from unisono.engine.state import changes
@@ -291,7 +291,7 @@ def test_accounts_of_namespaces_and_queues() -> None:
 # --- limits ----------------------------------------------------------------------------------
 
 
-def limited(**limits: Any) -> Turns:
+def limited(**limits: Any) -> MultifactorRules:
     """Return rules under which the QOS everybody is in has these limits."""
     return turns(qos=(Qos(name="normal", priority=50, limits=Limits(**limits)),), partitions=())
 
@@ -507,7 +507,7 @@ def test_only_so_many_grow_older() -> None:
 # --- backfill --------------------------------------------------------------------------------
 
 
-def with_backfill(rules: Turns, dates: int | None) -> ClusterState:
+def with_backfill(rules: MultifactorRules, dates: int | None) -> ClusterState:
     state = cluster(rules, queues=2)
     state.apply(changes.PolicySet(Policy(turns=rules, backfill=Backfill(dates=dates))))
     return state
@@ -541,7 +541,7 @@ def test_backfill_goes_by_turns_and_keeps_limits(dates: int | None) -> None:
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[Turns, list[tuple[str, Any]]]:
+def histories(draw: st.DrawFn) -> tuple[MultifactorRules, list[tuple[str, Any]]]:
     """Draw rules with tight limits, and what happens under them."""
     limits = Limits(
         tres_per_user=((GPU, draw(st.sampled_from([6000, 12_000]))),),
@@ -577,7 +577,7 @@ def histories(draw: st.DrawFn) -> tuple[Turns, list[tuple[str, Any]]]:
 @settings(max_examples=40, deadline=None)
 @given(history=histories())
 def test_a_state_from_a_snapshot_decides_the_same(
-    history: tuple[Turns, list[tuple[str, Any]]],
+    history: tuple[MultifactorRules, list[tuple[str, Any]]],
 ) -> None:
     """Incremental is as good as from scratch: standings, tallies, usage, who is set aside."""
     rules, events = history

@@ -10,9 +10,9 @@ from tests.support.quota_builders import snapshot as world
 from unisono.engine.cluster import restore
 from unisono.engine.dry_run import dry_run
 from unisono.engine.estimates import estimates
+from unisono.engine.model.multifactor import SubmitOptions
 from unisono.engine.model.names import Instant
 from unisono.engine.model.policy import Backfill, Policy
-from unisono.engine.model.turns import Turn
 from unisono.engine.model.workload import Workload
 
 NOW = Instant(1000)
@@ -25,7 +25,7 @@ def submitted(name: str, uid: str, number: int, task: int = 0) -> Workload:
         uid=uid,
         created_at=Instant(0),
         time_limit_ms=60_000,
-        turn=Turn(number=number, task=task),
+        turn=SubmitOptions(number=number, task=task),
     )
 
 

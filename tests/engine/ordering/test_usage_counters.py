@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unisono.engine.model.multifactor import MultifactorRules
 from unisono.engine.model.names import Instant
-from unisono.engine.model.turns import Turns
 from unisono.engine.ordering.tres import MICRO
 from unisono.engine.ordering.usage_counters import (
     ExactCounters,
@@ -22,7 +22,9 @@ CYCLE = Instant(100 * MINUTE)
 
 
 def counters(*, compat: bool, period: int = MINUTE, half_life: int = HALF_HOUR) -> UsageCounters:
-    return counters_for(Turns(half_life_ms=half_life, compat=compat, calc_period_ms=period))
+    return counters_for(
+        MultifactorRules(half_life_ms=half_life, compat=compat, calc_period_ms=period)
+    )
 
 
 def ran(one: UsageCounters, rate: float, since: int, until: int | None = None) -> int:
@@ -117,7 +119,7 @@ def test_usage_may_start_anew(period: str, day: str) -> None:
     now = Instant(round(datetime(2026, 5, 14, 15, 30, tzinfo=UTC).timestamp() * 1000))
     start = Instant(round(datetime.fromisoformat(f"{day}T00:00:00+00:00").timestamp() * 1000))
     assert last_reset(period, now) == start  # type: ignore[arg-type]  # one of the words
-    one = ExactCounters(Turns(reset=period, half_life_ms=0))  # type: ignore[arg-type]
+    one = ExactCounters(MultifactorRules(reset=period, half_life_ms=0))  # type: ignore[arg-type]
     number = one.add()
     one.write(number, 1e9, Instant(start - 1000))
     one.start(number, MICRO, Instant(start - 1000), Instant(start - 1000))

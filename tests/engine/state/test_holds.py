@@ -11,8 +11,8 @@ from unisono.engine.dry_run import one_cycle
 from unisono.engine.explain.messages import message_of
 from unisono.engine.explain.waiting import explanation
 from unisono.engine.model.explanation import Held
+from unisono.engine.model.multifactor import SubmitOptions
 from unisono.engine.model.names import LocalQueueKey, WorkloadKey
-from unisono.engine.model.turns import Turn
 from unisono.engine.model.workload import Workload
 from unisono.engine.state.changes import WorkloadWaits
 
@@ -26,7 +26,7 @@ def test_a_hold_needs_no_scheduling_policy() -> None:
         uid="a",
         queue=LocalQueueKey("ns/q"),
         pod_sets=(pods(1, {"gpu": 1}),),
-        turn=Turn(hold="admin"),
+        turn=SubmitOptions(hold="admin"),
     )
     state.apply(WorkloadWaits(held))
     assert not one_cycle(state, state.now)[0].admissions
@@ -36,5 +36,5 @@ def test_a_hold_needs_no_scheduling_policy() -> None:
     assert message_of(found).endswith(
         "an administrator releases it: remove the annotation unisono.dev/hold"
     )
-    state.apply(WorkloadWaits(msgspec.structs.replace(held, turn=Turn())))
+    state.apply(WorkloadWaits(msgspec.structs.replace(held, turn=SubmitOptions())))
     assert [admit.workload for admit in one_cycle(state, state.now)[0].admissions] == [KEY]

@@ -16,8 +16,8 @@ from unisono.control import names
 from unisono.control.actions import Again, Create, Json, Note, Patch, Ref, Steps
 from unisono.control.controller import own_key
 from unisono.control.view import View
+from unisono.engine.model.multifactor import UsageRecord
 from unisono.engine.model.names import Instant
-from unisono.engine.model.turns import UsageRecord
 from unisono.engine.ordering.priority_order import multifactor_of
 from unisono.kube.form import Key
 from unisono.kube.mapping import Kind

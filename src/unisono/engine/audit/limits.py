@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 from unisono.engine.audit.snapshot_index import SnapshotIndex
 from unisono.engine.audit.violation import Violation
+from unisono.engine.model.multifactor import ROOT, Limits, MultifactorRules, TresAmounts
 from unisono.engine.model.names import namespace_of
 from unisono.engine.model.plan import Plan
-from unisono.engine.model.turns import ROOT, Limits, TresAmounts, Turns
 from unisono.engine.model.workload import Admission, Workload
 
 _Counts = dict[tuple[str, str], int]  # whose, and of what
@@ -45,13 +45,15 @@ def check_limits(index: SnapshotIndex, plan: Plan) -> Iterator[Violation]:
                 yield Violation(rule="over-limit", workload=workload.key, message=message)
 
 
-def _count(counts: _Counts, rules: Turns, workload: Workload, admission: Admission) -> None:
+def _count(
+    counts: _Counts, rules: MultifactorRules, workload: Workload, admission: Admission
+) -> None:
     for what, amount in {"jobs": 1, **_tres(workload, admission)}.items():
         for whose in dict.fromkeys(whose for whose, *_ in _owners(rules, workload)):
             counts[whose, what] = counts.get((whose, what), 0) + amount
 
 
-def _limits(rules: Turns, workload: Workload) -> Iterator[tuple[str, str, int]]:
+def _limits(rules: MultifactorRules, workload: Workload) -> Iterator[tuple[str, str, int]]:
     for whose, jobs, tres in _owners(rules, workload):
         if jobs is not None:
             yield whose, "jobs", jobs
@@ -60,7 +62,9 @@ def _limits(rules: Turns, workload: Workload) -> Iterator[tuple[str, str, int]]:
                 yield whose, name, limit
 
 
-def _owners(rules: Turns, workload: Workload) -> Iterator[tuple[str, int | None, TresAmounts]]:
+def _owners(
+    rules: MultifactorRules, workload: Workload
+) -> Iterator[tuple[str, int | None, TresAmounts]]:
     """Yield everybody that a workload counts for, and what they may have."""
     accounts = {one.account: one for one in rules.associations if one.user is None}
     account = _account(rules, workload, set(accounts) | {ROOT})
@@ -81,7 +85,7 @@ def _owners(rules: Turns, workload: Workload) -> Iterator[tuple[str, int | None,
         account = parent if account != ROOT else ""
 
 
-def _account(rules: Turns, workload: Workload, known: set[str]) -> str:
+def _account(rules: MultifactorRules, workload: Workload, known: set[str]) -> str:
     of, namespace = dict(rules.accounts_of), namespace_of(workload.queue)
     if workload.turn.account:
         return workload.turn.account if workload.turn.account in known else ""
@@ -98,7 +102,7 @@ def _account(rules: Turns, workload: Workload, known: set[str]) -> str:
     return rules.default_account if rules.default_account in known else ""
 
 
-def _qos_of(rules: Turns, workload: Workload) -> str:
+def _qos_of(rules: MultifactorRules, workload: Workload) -> str:
     """Return its QOS; one that only an account or a user defaults to is not followed here."""
     if workload.turn.qos:
         return workload.turn.qos

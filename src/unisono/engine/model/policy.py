@@ -7,9 +7,9 @@ from typing import Literal
 import msgspec
 
 from unisono.engine.model.market import Packing
+from unisono.engine.model.multifactor import MultifactorRules
 from unisono.engine.model.names import ResourceName
 from unisono.engine.model.reservation import Reservation
-from unisono.engine.model.turns import Turns
 
 FairStrategy = Literal["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 
@@ -105,7 +105,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     pods_ready: PodsReady | None = None
     placement: Placement = Placement()
     # Accounts, weights and limits instead of Kueue's order (spec turns); None: Kueue's.
-    turns: Turns | None = None
+    turns: MultifactorRules | None = None
     # None: Kueue's way; whoever fits starts, and whoever does not fit gets no date.
     backfill: Backfill | None = None
     # Nodes that are kept for some, or for nobody, for a while (spec time §8).

@@ -9,6 +9,7 @@ import msgspec
 
 from unisono.engine.model.dependency import Dependency
 from unisono.engine.model.market import Buying
+from unisono.engine.model.multifactor import SubmitOptions
 from unisono.engine.model.names import (
     FlavorName,
     Instant,
@@ -21,7 +22,6 @@ from unisono.engine.model.names import (
 from unisono.engine.model.node import HostPort, PodRule, SpreadRule
 from unisono.engine.model.resources import Amounts
 from unisono.engine.model.selection import AffinityTerm, Labels, Toleration
-from unisono.engine.model.turns import Turn
 
 # Who said how long a workload may run: it itself, its job's activeDeadlineSeconds, its queue; what
 # was learned from earlier runs is only an estimate.
@@ -114,7 +114,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     misconfigured: str = ""
     # How many pods must start together, over all sets; None: all of them (every set's minimum).
     min_total: int | None = None
-    turn: Turn = Turn()  # whose it is, for the order by accounts (spec turns)
+    turn: SubmitOptions = SubmitOptions()  # whose it is, for the order by accounts (spec turns)
     # Its pods above the minimum may be taken from it while it runs, one by one.
     can_shrink: bool = False
     # An array, and how many of its workloads may run at a time (spec time §9); empty: none.

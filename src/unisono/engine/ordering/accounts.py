@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 import msgspec
 
-from unisono.engine.model.turns import NOBODY, ROOT, Association, Turns
+from unisono.engine.model.multifactor import NOBODY, ROOT, Association, MultifactorRules
 
 
 class Accounts:
     """Associations by number; columns rather than objects, because all are ranked at once."""
 
-    def __init__(self, rules: Turns) -> None:
+    def __init__(self, rules: MultifactorRules) -> None:
         self.specs: list[Association] = []
         self.parents: list[int] = []
         # The parent for fair share: an account that takes its parent's shares is passed over.
@@ -94,14 +94,14 @@ class Accounts:
         return number
 
 
-def _spec_of_root(rules: Turns) -> Association:
+def _spec_of_root(rules: MultifactorRules) -> Association:
     for one in rules.associations:
         if one.account == ROOT and one.user is None:
             return one
     return Association(account=ROOT)
 
 
-def _parents_first(rules: Turns) -> Iterator[Association]:
+def _parents_first(rules: MultifactorRules) -> Iterator[Association]:
     """Yield accounts after their parents; one that is below itself counts as below root."""
     left = {
         one.account: one for one in rules.associations if one.user is None and one.account != ROOT

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unisono.engine.model.turns import Turns
+from unisono.engine.model.multifactor import MultifactorRules
 from unisono.engine.ordering.accounts import Accounts
 from unisono.engine.ordering.fair_tree import Floats
 
@@ -29,7 +29,7 @@ class Norms(NamedTuple):
     effective: Floats
 
 
-def classic_shares(accounts: Accounts, usage: Sequence[float], rules: Turns) -> Floats:
+def classic_shares(accounts: Accounts, usage: Sequence[float], rules: MultifactorRules) -> Floats:
     """Return each association's fair share."""
     norms = norms_of(accounts, usage, depth_oblivious=rules.fair_share == "depth-oblivious")
     result = np.zeros(len(accounts.specs), dtype=np.float64)

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from unisono.engine.model.explanation import Blocker, Held
+from unisono.engine.model.multifactor import Factors, MultifactorRules
 from unisono.engine.model.names import Instant
-from unisono.engine.model.turns import Factors, Turns
 from unisono.engine.model.workload import Workload
 from unisono.engine.ordering.membership import Directory, Membership
 from unisono.engine.ordering.tres import MILLI, Size, Tres
@@ -74,7 +74,7 @@ class Scales:
     totals: Mapping[str, Tres] = field(default_factory=dict)  # by partition; "": all nodes
 
     @staticmethod
-    def of(rules: Turns) -> Scales:
+    def of(rules: MultifactorRules) -> Scales:
         """Read them from the policy."""
         return Scales(
             association=max((one.priority for one in rules.associations), default=0),
@@ -84,7 +84,7 @@ class Scales:
 
 
 def parts_of(
-    workload: Workload, record: JobRecord, rules: Turns, scales: Scales, priority: int
+    workload: Workload, record: JobRecord, rules: MultifactorRules, scales: Scales, priority: int
 ) -> Parts:
     """Return the weighted parts that neither time nor usage changes."""
     member, weights = record.member, rules.weights
@@ -122,7 +122,7 @@ def _tres_part(name: str, wanted: Tres, totals: Tres, *, raw: bool) -> float:
     return min(1.0, amount / totals[name]) if totals.get(name) else 0.0
 
 
-def job_size(record: JobRecord, rules: Turns, totals: Tres) -> float:
+def job_size(record: JobRecord, rules: MultifactorRules, totals: Tres) -> float:
     """Return the part of the cluster that a workload requests, from 0 to 1."""
     nodes, cores = record.size.tres.get("node", 0), record.size.tres.get("cpu", 0)
     all_nodes, all_cores = totals.get("node", 0), totals.get("cpu", 0)
@@ -139,7 +139,12 @@ def job_size(record: JobRecord, rules: Turns, totals: Tres) -> float:
 
 
 def _size_over_time(
-    record: JobRecord, rules: Turns, nodes: int, cores: int, all_nodes: int, all_cores: int
+    record: JobRecord,
+    rules: MultifactorRules,
+    nodes: int,
+    cores: int,
+    all_nodes: int,
+    all_cores: int,
 ) -> float:
     """A large job of a few minutes counts more than a small one of a week."""
     limit_ms = record.time_limit_ms
@@ -153,7 +158,7 @@ def _size_over_time(
     return min(1.0, max(0.0, 1.0 - part if rules.favor_small else part))
 
 
-def age_part(rules: Turns, age_from: Instant, now: Instant) -> float:
+def age_part(rules: MultifactorRules, age_from: Instant, now: Instant) -> float:
     """Return the weighted age of one workload."""
     if age_from >= now or rules.max_age_ms <= 0:
         return 0.0
@@ -169,7 +174,7 @@ def priorities(
     fixed: npt.NDArray[np.float64],
     age_from: npt.NDArray[np.int64],
     fair_share: npt.NDArray[np.float64],
-    rules: Turns,
+    rules: MultifactorRules,
     now: Instant,
 ) -> npt.NDArray[np.int64]:
     """Return the priorities of many workloads, equal to `priority_of` of each."""
@@ -181,7 +186,9 @@ def priorities(
     return np.clip(total, 1, HIGHEST).astype(np.int64)
 
 
-def factors_of(record: JobRecord, rules: Turns, fair_share: float, now: Instant) -> Factors:
+def factors_of(
+    record: JobRecord, rules: MultifactorRules, fair_share: float, now: Instant
+) -> Factors:
     """Return the factors of a priority, for explanations."""
     if isinstance(record.blocker, Held):
         return Factors(priority=0, tier=record.tier)
@@ -205,7 +212,7 @@ def factors_of(record: JobRecord, rules: Turns, fair_share: float, now: Instant)
     )
 
 
-def set_priority(workload: Workload, directory: Directory, rules: Turns) -> int | None:
+def set_priority(workload: Workload, directory: Directory, rules: MultifactorRules) -> int | None:
     """Return a priority that no factor changes, if the workload has one."""
     if rules.order == "priority":
         return workload.priority

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from unisono.engine.model.explanation import LimitReached
+from unisono.engine.model.multifactor import NO_LIMITS, Limits, Partition, TresAmounts
 from unisono.engine.model.names import Instant
-from unisono.engine.model.turns import NO_LIMITS, Limits, Partition, TresAmounts
 from unisono.engine.ordering.accounts import Accounts
 from unisono.engine.ordering.factors import JobRecord
 from unisono.engine.ordering.limit_counters import LimitCounters, Per, Scope, billed

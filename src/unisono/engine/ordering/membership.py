@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unisono.engine.model.explanation import Blocker, Held, NotEntitled
+from unisono.engine.model.multifactor import NOBODY, Association, MultifactorRules, Partition, Qos
 from unisono.engine.model.names import namespace_of
-from unisono.engine.model.turns import NOBODY, Association, Partition, Qos, Turns
 from unisono.engine.model.workload import Workload
 from unisono.engine.ordering.accounts import Accounts
 
@@ -27,7 +27,7 @@ class Membership:
 class Directory:
     """Finds the membership of workloads."""
 
-    def __init__(self, rules: Turns, accounts: Accounts) -> None:
+    def __init__(self, rules: MultifactorRules, accounts: Accounts) -> None:
         self._rules = rules
         self._accounts = accounts
         self.qos = {one.name: one for one in rules.qos}
@@ -150,7 +150,7 @@ def _closed(partition: Partition | None) -> NotEntitled | None:
     return NotEntitled(code=code, problem=problem)
 
 
-def _default_accounts(rules: Turns) -> dict[str, str]:
+def _default_accounts(rules: MultifactorRules) -> dict[str, str]:
     """Return the account of every user: the only one, or of several the one marked as default."""
     places: dict[str, list[Association]] = {}
     for one in rules.associations:

@@ -14,8 +14,8 @@ from functools import partial
 import numpy as np
 
 from unisono.engine.model.explanation import Held, LimitReached
+from unisono.engine.model.multifactor import Factors, MultifactorRules, UsageRecord
 from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.model.turns import Factors, Turns, UsageRecord
 from unisono.engine.model.workload import Admission, Holding, Workload
 from unisono.engine.ordering.accounts import Accounts
 from unisono.engine.ordering.classic_share import classic_shares
@@ -49,7 +49,7 @@ class RunningJob:
 class MultifactorPriority:
     """Priorities, limits and usage under one set of rules."""
 
-    def __init__(self, rules: Turns, now: Instant) -> None:
+    def __init__(self, rules: MultifactorRules, now: Instant) -> None:
         self.rules = rules
         self.now = now
         self.accounts = Accounts(rules)

@@ -9,10 +9,10 @@ import heapq
 from collections.abc import Iterable
 
 from unisono.engine.model.explanation import Blocker, LimitReached
+from unisono.engine.model.multifactor import Factors, UsageRecord
 from unisono.engine.model.names import Instant, NodeName, QueueName, WorkloadKey
 from unisono.engine.model.node import Node
 from unisono.engine.model.overriding import override
-from unisono.engine.model.turns import Factors, UsageRecord
 from unisono.engine.model.workload import Workload
 from unisono.engine.ordering.limit_counters import Scope
 from unisono.engine.ordering.multifactor import MultifactorPriority

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from unisono.engine.model.explanation import LimitReached
+from unisono.engine.model.multifactor import Partition, Qos
 from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.model.turns import Partition, Qos
 from unisono.engine.model.workload import Workload
 from unisono.engine.ordering.accounts import Accounts
 from unisono.engine.ordering.factors import JobRecord

@@ -11,9 +11,9 @@ from typing import Literal
 
 import msgspec
 
+from unisono.engine.model.multifactor import TresWeights
 from unisono.engine.model.names import CPU, PODS
 from unisono.engine.model.resources import is_gpu
-from unisono.engine.model.turns import TresWeights
 from unisono.engine.model.workload import Admission, PodSet
 
 MILLI = 1000

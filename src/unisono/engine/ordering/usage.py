@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from unisono.engine.model.multifactor import Limits, MultifactorRules, UsageRecord
 from unisono.engine.model.names import Instant
-from unisono.engine.model.turns import Limits, Turns, UsageRecord
 from unisono.engine.ordering.accounts import Accounts
 from unisono.engine.ordering.factors import JobRecord
 from unisono.engine.ordering.tres import MICRO, MILLI
@@ -21,7 +21,7 @@ WALL = "wall"
 class AccountUsage:
     """Every usage counter, by its owner's name and by what it counts."""
 
-    def __init__(self, rules: Turns, accounts: Accounts) -> None:
+    def __init__(self, rules: MultifactorRules, accounts: Accounts) -> None:
         self._rules = rules
         self._accounts = accounts
         self._counters = counters_for(rules)

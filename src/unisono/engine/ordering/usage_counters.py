@@ -24,8 +24,8 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Literal, Protocol
 
+from unisono.engine.model.multifactor import MultifactorRules
 from unisono.engine.model.names import Instant
-from unisono.engine.model.turns import Turns
 from unisono.engine.ordering.tres import MICRO
 
 _LN2 = math.log(2)
@@ -62,7 +62,7 @@ class UsageCounters(Protocol):
 class ExactCounters:
     """Counters whose value is exact at every instant."""
 
-    def __init__(self, rules: Turns) -> None:
+    def __init__(self, rules: MultifactorRules) -> None:
         self._rules = rules
         self._amount: list[float] = []
         self._at: list[Instant] = []
@@ -160,7 +160,7 @@ class _Counter:
 class PeriodicCounters:
     """Counters that change once a period."""
 
-    def __init__(self, rules: Turns) -> None:
+    def __init__(self, rules: MultifactorRules) -> None:
         self._rules = rules
         self._period_ms = max(1, rules.calc_period_ms)
         self._counters: list[_Counter] = []
@@ -274,7 +274,7 @@ class PeriodicCounters:
         return rate / MICRO * elapsed_ms / 1000 * self._kept(one, elapsed_ms)
 
 
-def counters_for(rules: Turns) -> UsageCounters:
+def counters_for(rules: MultifactorRules) -> UsageCounters:
     """Return the counters that the policy asks for."""
     return PeriodicCounters(rules) if rules.compat else ExactCounters(rules)
 

@@ -11,6 +11,7 @@ import msgspec
 
 from unisono.engine.model.dependency import Result
 from unisono.engine.model.market import Market
+from unisono.engine.model.multifactor import UsageRecord
 from unisono.engine.model.names import (
     CohortName,
     FlavorName,
@@ -24,7 +25,6 @@ from unisono.engine.model.node import Node, NodePod, Topology
 from unisono.engine.model.policy import Policy
 from unisono.engine.model.queue import ClusterQueue, Cohort, Flavor, LocalQueue
 from unisono.engine.model.snapshot import AdmissionCheck, Namespace
-from unisono.engine.model.turns import UsageRecord
 from unisono.engine.model.workload import Holding, Workload
 
 

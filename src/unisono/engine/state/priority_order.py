@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from unisono.engine.model.explanation import Blocker
+from unisono.engine.model.multifactor import UsageRecord
 from unisono.engine.model.names import Instant, WorkloadKey
-from unisono.engine.model.turns import UsageRecord
 from unisono.engine.state.changes import NodeChange
 from unisono.engine.state.cluster_queue import ClusterQueueState
 from unisono.engine.state.features import Feature

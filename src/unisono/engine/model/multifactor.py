@@ -1,9 +1,9 @@
-"""Whose turn it is: accounts, QOS, partitions, weights and limits, as the operator wrote them.
+"""Multifactor priority as configured: accounts, QOS, partitions, weights and limits.
 
-Kueue's order is the default; a `Turns` in the policy replaces it (spec turns §1). Amounts of TRES
-are thousandths of the unit that people write (cores, MiB, nodes, devices, billing), so that they
-are integers; times are milliseconds. What was used so far is no part of the policy: `UsageRecord`
-carries it from one run to the next.
+Kueue's order is the default; `MultifactorRules` in the policy replace it (spec turns §1). Amounts
+of TRES are thousandths of the unit that is written (cores, MiB, nodes, devices, billing), so that
+they are integers; times are milliseconds. Usage is no part of the policy: `UsageRecord` carries it
+from one run to the next.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ ROOT = "root"  # the account above all others
 NOBODY = ""  # the user of workloads that name none
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """What a workload says about whose it is and how urgent."""
+class SubmitOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The account, QOS, partition and priority that a workload is submitted with."""
 
     account: str = ""
     user: str = NOBODY
@@ -33,19 +33,19 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     partition: str = ""
     nice: int = 0
     site: int = 0  # a plain addend that the site's own software sets
-    priority: int | None = None  # set by hand: no factor counts any more
+    priority: int | None = None  # set by hand: no factor counts
     hold: Literal["", "user", "admin"] = ""
-    number: int = 0  # job id, where there is one: it decides among equals
+    number: int = 0  # job id, where there is one: it orders equals
     task: int = 0  # of an array
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What an association, a QOS or a partition allows; None and absent TRES: anything."""
 
-    # Of everybody below together.
+    # Of all below together.
     group_tres: TresAmounts = ()
     group_tres_minutes: TresAmounts = ()  # used and decayed
-    group_tres_run_minutes: TresAmounts = ()  # still to come of what runs, by time limits
+    group_tres_run_minutes: TresAmounts = ()  # of running workloads, by their time limits
     group_jobs: int | None = None
     group_jobs_accruing: int | None = None
     group_submitted: int | None = None
@@ -56,7 +56,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     tres_per_node: TresAmounts = ()
     tres_minutes_per_job: TresAmounts = ()
     wall_per_job_ms: int | None = None
-    # Of one user: an association's own, or all of a QOS that are the user's.
+    # Of one user: of its association, or of all its workloads in a QOS.
     tres_per_user: TresAmounts = ()
     tres_run_minutes_per_user: TresAmounts = ()
     jobs_per_user: int | None = None
@@ -74,7 +74,7 @@ NO_LIMITS = Limits()
 
 
 class Association(msgspec.Struct, frozen=True, kw_only=True):
-    """An account, or a user in an account, and its part of the whole."""
+    """An account, or a user in an account, and its shares."""
 
     account: str
     user: str | None = None  # None: the account itself
@@ -84,7 +84,7 @@ class Association(msgspec.Struct, frozen=True, kw_only=True):
     qos: tuple[str, ...] = ()  # which it may use; empty: as its parent, at the top all
     default_qos: str = ""
     limits: Limits = NO_LIMITS
-    is_default: bool = False  # of a user in several accounts: the one of what names none
+    is_default: bool = False  # of a user in several accounts: for workloads that name none
 
 
 class Qos(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,14 +103,14 @@ class Qos(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Partition(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of the cluster with its own terms."""
+    """A part of the cluster with its own rules."""
 
     name: str
     is_default: bool = False
     state: Literal["UP", "DOWN", "DRAIN", "INACTIVE"] = "UP"
     tier: int = 1  # a higher tier goes first, whatever the priorities
     job_factor: int = 1
-    qos: str = ""  # whose limits everybody in it has to keep
+    qos: str = ""  # its limits apply to all workloads in the partition
     max_time_ms: int | None = None
     min_nodes: int = 0
     max_nodes: int | None = None
@@ -138,14 +138,14 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
     priority_class: int = 1
 
 
-class Turns(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that decides whose turn it is."""
+class MultifactorRules(msgspec.Struct, frozen=True, kw_only=True):
+    """All that multifactor priority and its limits are computed from."""
 
     order: Literal["multifactor", "priority"] = "multifactor"
     weights: Weights = Weights()
     max_age_ms: int = 7 * DAY_MS
     age_from_submission: bool = False  # also while it was held
-    half_life_ms: int = 7 * DAY_MS  # 0: usage is never forgotten
+    half_life_ms: int = 7 * DAY_MS  # 0: usage never decays
     reset: Literal["never", "daily", "weekly", "monthly", "quarterly", "yearly"] = "never"
     fair_share: Literal["tree", "classic", "depth-oblivious"] = "tree"
     dampening: int = 1
@@ -154,9 +154,9 @@ class Turns(msgspec.Struct, frozen=True, kw_only=True):
     billing: Literal["sum", "max", "max-gres"] = "sum"
     # Factors that count as they are instead of as a part of the largest.
     raw: tuple[Literal["association", "partition", "qos", "tres"], ...] = ()
-    # Slurm's numbers, step by step: usage counts from cycle to cycle, tied accounts do not mix.
+    # Slurm's numbers exactly: usage is calculated once a period, tied accounts do not mix.
     compat: bool = False
-    calc_period_ms: int = 5 * 60 * 1000  # between two such cycles
+    calc_period_ms: int = 5 * 60 * 1000  # between two such calculations
     associations: tuple[Association, ...] = ()
     qos: tuple[Qos, ...] = ()
     partitions: tuple[Partition, ...] = ()
